@@ -1,0 +1,2 @@
+//! tenure-bench
+fn main() {}

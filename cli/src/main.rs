@@ -1,0 +1,2 @@
+//! tenure-cli
+fn main() {}

@@ -1,0 +1,2 @@
+//! tenure-settlement
+fn main() {}

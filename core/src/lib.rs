@@ -1,1 +1,22 @@
-//! tenure-core
+//! The pure floor of Tenure: words, timing, the store contract, the election engine, the fence contract.
+//!
+//! Nothing here reads a clock, draws a random number, sleeps or talks to anything: time, chance and answers
+//! are arguments. That makes one engine serve the real driver, a simulator and a model checker. Users take
+//! the `tenure` crate; authors of stores depend on this one alone.
+
+#![forbid(unsafe_code)]
+
+mod fence;
+mod store;
+mod words;
+
+pub use fence::{Claimed, Fence, FenceError};
+pub use store::{
+    Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Durability, End, Fault, Finding, Grant, Lease,
+    LeasePage, LeaseStore, Listed, Occupancy, Page, Predecessor, Release, Released, Renew, Renewed, Scope,
+    StoreError, StoreTraits, Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish,
+};
+pub use words::{
+    Attempt, Candidate, CandidateId, FencingToken, Incarnation, LeaseName, Moment, NameError, NameFault,
+    Note, NoteTooLong, ResourceName, TokenError, Ttl, TtlError,
+};

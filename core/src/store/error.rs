@@ -1,0 +1,98 @@
+use std::fmt;
+
+/// What went wrong in a store.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fault {
+    /// No connection, no primary, name not resolved. Effect on authority: none before the deadline.
+    Unreachable,
+    /// No answer within the time allowed. Effect on authority: none before the deadline.
+    TimedOut,
+    /// The store is too busy or locked by another writer. Effect on authority: none before the deadline.
+    Busy,
+    /// No space left. A held lease may end at its deadline; nothing is granted.
+    Full,
+    /// The store refused the credentials. A misconfiguration: an operator must act.
+    Unauthenticated,
+    /// The credentials lack a privilege. A misconfiguration.
+    Forbidden,
+    /// The store takes no writes. A misconfiguration.
+    ReadOnly,
+    /// A record was not written by Tenure, or is damaged; it was left as it is. A misconfiguration.
+    Unreadable,
+    /// This store, or this set-up of it, cannot do what was asked. A misconfiguration.
+    Unsupported,
+    /// The request itself is wrong (a ttl outside the store's range, a bad URL). A misconfiguration.
+    Invalid,
+    /// Anything else, the store's own faults included. Effect on authority: none before the deadline.
+    Internal,
+}
+
+impl Fault {
+    /// Whether only a person can mend it, so that trying again is useless. Such a fault ends a campaign;
+    /// no other fault does. It never ends a term before its deadline.
+    #[must_use]
+    pub fn is_misconfiguration(self) -> bool {
+        match self {
+            Self::Unauthenticated
+            | Self::Forbidden
+            | Self::ReadOnly
+            | Self::Unreadable
+            | Self::Unsupported
+            | Self::Invalid => true,
+            Self::Unreachable | Self::TimedOut | Self::Busy | Self::Full | Self::Internal => false,
+        }
+    }
+}
+
+/// Whether a failed request took effect.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Certainty {
+    /// It certainly changed nothing, and never will.
+    NotApplied,
+    /// It may have taken effect, or may still.
+    Unknown,
+}
+
+/// A store's failure: what, whether the request took effect, and one line for a person.
+///
+/// The line names the lease where there is one, the number that matters and the way out, and never holds a
+/// secret. Effect on authority: none before the deadline, whatever the fault.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct StoreError {
+    /// What went wrong.
+    pub fault: Fault,
+    /// Whether the request took effect.
+    pub certainty: Certainty,
+    /// One line for a person.
+    pub message: String,
+}
+
+impl StoreError {
+    /// A failure after which nothing was changed.
+    #[must_use]
+    pub fn not_applied(fault: Fault, message: impl Into<String>) -> Self {
+        Self {
+            fault,
+            certainty: Certainty::NotApplied,
+            message: message.into(),
+        }
+    }
+
+    /// A failure after which nobody knows.
+    #[must_use]
+    pub fn unknown(fault: Fault, message: impl Into<String>) -> Self {
+        Self {
+            fault,
+            certainty: Certainty::Unknown,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,56 @@
+use crate::{Attempt, Candidate, FencingToken, LeaseName, Note, Ttl};
+use std::time::Duration;
+
+/// Whether a lease may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Occupancy {
+    /// Somebody holds it.
+    Held,
+    /// Its holder did not renew in time; the next to ask gets it.
+    Expired,
+    /// Its last holder gave it back; the next to ask gets it.
+    Vacant,
+}
+
+/// A lease as its record says, at the moment the store answered. Every duration is by the store's clock.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Lease {
+    /// Its name.
+    pub name: LeaseName,
+    /// Who holds it, or held it last.
+    pub holder: Candidate,
+    /// The token of the current term, or of the last one.
+    pub token: FencingToken,
+    /// The attempt by which the term was taken.
+    pub attempt: Attempt,
+    /// How many terms there have been, this one included. For people; the token is what counts.
+    pub terms: u64,
+    /// The ttl of the last acquisition or renewal.
+    pub ttl: Ttl,
+    /// Time until expiry; zero if it has expired or is vacant.
+    pub remaining: Duration,
+    /// Whether the last holder gave it back.
+    pub released: bool,
+    /// Time since the term began.
+    pub held_for: Duration,
+    /// Time since the last renewal, or since the term began if there was none.
+    pub renewed_ago: Duration,
+    /// Whether somebody asked the holder to step down.
+    pub asked_to_step_down: bool,
+    /// What the holder noted for people.
+    pub note: Note,
+}
+
+impl Lease {
+    /// Whether it may be taken.
+    #[must_use]
+    pub fn occupancy(&self) -> Occupancy {
+        if self.released {
+            Occupancy::Vacant
+        } else if self.remaining.is_zero() {
+            Occupancy::Expired
+        } else {
+            Occupancy::Held
+        }
+    }
+}

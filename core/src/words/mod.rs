@@ -1,0 +1,17 @@
+//! The words everything else is written in: names, candidates, tokens, attempts, times.
+
+mod attempt;
+mod candidate;
+mod moment;
+mod name;
+mod note;
+mod token;
+mod ttl;
+
+pub use attempt::Attempt;
+pub use candidate::{Candidate, Incarnation};
+pub use moment::Moment;
+pub use name::{CandidateId, LeaseName, NameError, NameFault, ResourceName};
+pub use note::{Note, NoteTooLong};
+pub use token::{FencingToken, TokenError};
+pub use ttl::{Ttl, TtlError};

@@ -1,1 +1,44 @@
-//! tenure-testkit
+//! Real servers, real processes and real faults for Tenure's tests and examples.
+//!
+//! Nothing here is a simulation: a test that needs MongoDB gets a `mongod` of its own on a free loopback port,
+//! and whatever a test starts is killed with the test, also when it panics and also when it is killed itself.
+//!
+//! | Need | Use |
+//! |---|---|
+//! | a MongoDB server, with or without authentication | [`Mongod`] |
+//! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
+//! | a program under test | [`Process`] |
+//! | a folder that is gone afterwards | [`ScratchDir`] |
+//! | a port nobody else takes | [`free_port`] |
+//! | waiting for something, with an end | [`eventually`], [`eventually_async`] |
+//!
+//! # Installing the servers
+//!
+//! `cargo run -p tenure-testkit --bin testkit -- fetch`, once, see [`fetch`]. A test that misses a server fails
+//! and names that command. It never passes by skipping.
+//!
+//! # Sync and async
+//!
+//! Talking to a server is `async`, and works on any executor, since it runs on a runtime of the kit. From code
+//! without an executor, use [`block_on`]. Everything else (killing, freezing, files, ports) is plain code.
+//!
+//! Linux only: the guards lean on the parent-death signal and on `/proc`.
+
+mod error;
+mod eventually;
+pub mod fetch;
+mod layout;
+mod ports;
+mod process;
+mod runtime;
+mod scratch;
+mod servers;
+
+pub use error::Error;
+pub use eventually::{Attempt, eventually, eventually_async};
+pub use layout::{FETCH_COMMAND, servers_dir};
+pub use ports::free_port;
+pub use process::{Line, Process, Stream, is_alive};
+pub use runtime::block_on;
+pub use scratch::ScratchDir;
+pub use servers::{Mongod, ReplicaSet, Size, User, mongod_program};

@@ -1,0 +1,60 @@
+//! Command line of the test kit: installs the servers the tests need, and runs them by hand.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tenure_testkit::fetch::{Apt, fetch};
+use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["fetch"] => fetch(Apt::AsRoot),
+        ["fetch", "--no-apt"] => fetch(Apt::Never),
+        ["where"] => mongod_program(),
+        ["run", "mongod"] => run(Size::One),
+        ["run", "replica-set"] => run(Size::Three),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(program) => {
+            println!("{}", program.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("testkit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a server for somebody to try things on, until this process is killed; then the kernel kills it too.
+fn run(size: Size) -> Result<PathBuf, Error> {
+    let set = block_on(ReplicaSet::start(size))?;
+    for node in 0..set.size() {
+        println!(
+            "node {node}: pid {} at {}",
+            set.pid(node).unwrap_or_default(),
+            set.address(node)
+        );
+    }
+    println!("{}", set.uri());
+    loop {
+        std::thread::park();
+    }
+}
+
+const USAGE: &str = "\
+usage: testkit fetch [--no-apt]   install mongod into target/servers; as root also what it needs, with apt-get
+       testkit where              print which mongod the tests use
+       testkit run mongod         run a replica set of one node until killed, and print its address
+       testkit run replica-set    the same with three nodes";

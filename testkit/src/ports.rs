@@ -1,0 +1,48 @@
+//! Free loopback ports that stay free until they are used.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::layout::servers_dir;
+
+/// A loopback TCP port that nobody listens on, reserved for this process until it ends.
+///
+/// Asking the system for any port and closing it again is a race: other tests get the same port, and so do
+/// outgoing connections, which may sit on it just when a killed server is restarted. So ports come from below
+/// the range of outgoing connections, and a file lock keeps other processes of this kit off them.
+/// A stranger may still take the port; the servers of this kit then start again on another one.
+///
+/// # Panics
+/// When no port of the range is free.
+#[must_use]
+pub fn free_port() -> u16 {
+    static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
+
+    let folder = servers_dir().join("ports");
+    fs::create_dir_all(&folder).expect("the target folder is writable");
+    let mut held = HELD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for port in candidates() {
+        let lock = File::create(folder.join(port.to_string())).expect("the target folder is writable");
+        if lock.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            held.push(lock);
+            return port;
+        }
+    }
+    panic!("every port of {FIRST} to {LAST} on 127.0.0.1 is taken");
+}
+
+/// All ports of the range, from an arbitrary one onwards: parallel test processes seldom try the same one.
+fn candidates() -> impl Iterator<Item = u16> {
+    let clock = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.subsec_nanos());
+    let width = u32::from(LAST - FIRST) + 1;
+    let start = clock.wrapping_add(std::process::id().wrapping_mul(7919)) % width;
+    (0..width).map(move |step| FIRST + u16::try_from((start + step) % width).expect("the range fits a port"))
+}
+
+/// Below 32768, where Linux begins to hand out ports to outgoing connections, and above most known services.
+const FIRST: u16 = 20_000;
+const LAST: u16 = 31_999;

@@ -1,0 +1,9 @@
+//! Processes that end with the test.
+
+mod death;
+mod guard;
+mod output;
+mod spawner;
+
+pub use guard::{Process, is_alive};
+pub use output::{Line, Stream};

@@ -1,0 +1,88 @@
+//! Folders that are gone afterwards.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::layout::servers_dir;
+
+/// An empty folder under `target/servers/scratch`, removed with its contents on drop, also when a test panics.
+///
+/// A fixture in a `static` is never dropped, and a killed process drops nothing. So each process keeps its folders
+/// in one folder of its own and holds a file lock in it; the next process that makes a scratch folder removes
+/// those whose lock is free.
+#[derive(Debug)]
+pub struct ScratchDir {
+    path: PathBuf,
+}
+
+impl ScratchDir {
+    /// Makes a folder. `label` is part of its name, for whoever looks at a failed test.
+    ///
+    /// # Panics
+    /// When the target folder cannot be written.
+    #[must_use]
+    pub fn new(label: &str) -> ScratchDir {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{}-{label}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = of_this_process().join(name);
+        fs::create_dir(&path).expect("the scratch folder of this process is writable");
+        ScratchDir { path }
+    }
+
+    /// Where the folder is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path inside the folder.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("testkit: could not remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+fn of_this_process() -> &'static Path {
+    static FOLDER: OnceLock<(PathBuf, File)> = OnceLock::new();
+    let (path, _alive) = FOLDER.get_or_init(|| claim().expect("the target folder is writable"));
+    path
+}
+
+/// Sweeps what dead processes left, then makes this process's folder and locks it.
+fn claim() -> io::Result<(PathBuf, File)> {
+    let all = servers_dir().join("scratch");
+    fs::create_dir_all(&all)?;
+    // One process at a time: a folder that is made but not locked yet looks just like a dead one.
+    let turn = File::create(all.with_extension("lock"))?;
+    turn.lock()?;
+    for entry in fs::read_dir(&all)? {
+        let path = entry?.path();
+        let abandoned = File::open(path.join(ALIVE)).map_or(true, |lock| lock.try_lock().is_ok());
+        if abandoned {
+            // A server that is just being killed may still write; the next process sweeps again.
+            fs::remove_dir_all(&path).unwrap_or_default();
+        }
+    }
+    // Process numbers come again, and another container may share the folder under the same number.
+    let path = (0u32..)
+        .map(|attempt| all.join(format!("{}-{attempt}", std::process::id())))
+        .find(|path| !path.exists())
+        .expect("there are more numbers than folders");
+    fs::create_dir(&path)?;
+    let alive = File::create(path.join(ALIVE))?;
+    alive.lock()?;
+    Ok((path, alive))
+}
+
+const ALIVE: &str = "alive";

@@ -1,0 +1,13 @@
+//! Real servers, each behind a guard.
+
+mod locate;
+mod mongod;
+mod node;
+mod replica_set;
+mod users;
+
+pub use locate::mongod_program;
+pub(crate) use locate::{MONGOD_FOLDER, mongod_in};
+pub use mongod::Mongod;
+pub use replica_set::{ReplicaSet, Size};
+pub use users::User;

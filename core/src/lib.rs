@@ -6,9 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+mod authority;
+mod engine;
 mod fence;
 mod store;
+mod timing;
 mod words;
+
+pub use authority::Authority;
+pub use engine::{
+    Actions, Cause, Command, Departure, Engine, Event, Input, Operation, Reply, Request, RequestId, Wake,
+    WakeReason,
+};
 
 pub use fence::{Claimed, Fence, FenceError};
 pub use store::{
@@ -16,6 +25,7 @@ pub use store::{
     LeasePage, LeaseStore, Listed, Occupancy, Page, Predecessor, Release, Released, Renew, Renewed, Scope,
     StoreError, StoreTraits, Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish,
 };
+pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{
     Attempt, Candidate, CandidateId, FencingToken, Incarnation, LeaseName, Moment, NameError, NameFault,
     Note, NoteTooLong, ResourceName, TokenError, Ttl, TtlError,

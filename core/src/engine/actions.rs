@@ -1,0 +1,216 @@
+use super::RequestId;
+use crate::{
+    Acquire, Candidate, FencingToken, Grant, Lease, LeaseName, Moment, Release, Released, Renew, StoreError,
+};
+use std::time::Duration;
+
+/// What an engine wants done.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[must_use]
+pub struct Actions {
+    /// Requests to send now, each on its own: none waits for another.
+    pub requests: Vec<Request>,
+    /// What has happened, in order.
+    pub events: Vec<Event>,
+    /// When to step with [`Input::Tick`](super::Input::Tick) if nothing happens before; `None`: no need.
+    pub wake: Option<Wake>,
+}
+
+/// A request to the store.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Request {
+    /// Its number, for the answer.
+    pub id: RequestId,
+    /// When the engine gives it up: never after the end of the term that it is to extend. The driver stops
+    /// waiting then; an answer that still comes is dropped.
+    pub give_up_at: Moment,
+    /// What to ask.
+    pub operation: Operation,
+}
+
+/// What to ask the store.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Operation {
+    /// [`LeaseStore::acquire`](crate::LeaseStore::acquire).
+    Acquire(Acquire),
+    /// [`LeaseStore::renew`](crate::LeaseStore::renew).
+    Renew(Vec<Renew>),
+    /// [`LeaseStore::release`](crate::LeaseStore::release).
+    Release(Vec<Release>),
+    /// [`LeaseStore::get`](crate::LeaseStore::get), to find what a lost attempt has left.
+    Look(LeaseName),
+}
+
+/// When to wake, and why.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Wake {
+    /// When.
+    pub at: Moment,
+    /// Why.
+    pub why: WakeReason,
+}
+
+/// Why an engine wakes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WakeReason {
+    /// A term ends unless it was renewed.
+    Deadline,
+    /// A term becomes doubtful unless it was renewed.
+    Doubt,
+    /// A renewal is due.
+    Renewal,
+    /// A standby may try again.
+    Attempt,
+    /// A release is tried again, or its outcome looked up.
+    Departure,
+    /// A request is given up.
+    RequestTimeout,
+}
+
+/// Why a term ended.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// The work ended, and the lease is given back.
+    GivenBack,
+    /// Another term of the lease was seen.
+    Succeeded {
+        /// The token of that term.
+        token: FencingToken,
+        /// Who holds it, if known.
+        by: Option<Candidate>,
+    },
+    /// The record says that this term is over, though nobody has taken the lease: it expired in the store,
+    /// was vacated by an operator, or the record is gone.
+    Vanished,
+    /// The deadline passed without a confirmed renewal. Holds the last error since the last renewal.
+    Deadline(Option<StoreError>),
+    /// The deadline passed because renewals were stopped: the work reported no progress for this long.
+    NoProgress(Duration),
+}
+
+/// What became of a release.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Departure {
+    /// The store answered.
+    Answered(Released),
+    /// The store did not answer until the lease has surely expired.
+    Unconfirmed(Option<StoreError>),
+}
+
+/// What has happened in an engine.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Event {
+    /// Somebody else holds the lease; reported once per term of theirs.
+    Standby {
+        /// The lease as it was seen.
+        lease: Lease,
+        /// Whether its holder has this candidate's id, though it is another process.
+        twin: bool,
+    },
+    /// An attempt failed; the campaign goes on.
+    AttemptFailed {
+        /// The lease.
+        name: LeaseName,
+        /// Why.
+        error: StoreError,
+        /// When the next one is due.
+        retry_in: Duration,
+    },
+    /// The campaign ended because an operator must act first.
+    CampaignEnded {
+        /// The lease.
+        name: LeaseName,
+        /// Why.
+        error: StoreError,
+    },
+    /// The campaign ended as commanded; nothing is held.
+    Withdrawn {
+        /// The lease.
+        name: LeaseName,
+    },
+    /// A term began.
+    Acquired {
+        /// The lease.
+        name: LeaseName,
+        /// What the store granted.
+        grant: Grant,
+        /// When it ends, unless renewed.
+        until: Moment,
+        /// From sending to the answer.
+        round_trip: Duration,
+    },
+    /// The term was extended.
+    Renewed {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// When it ends, unless renewed.
+        until: Moment,
+        /// From sending to the answer.
+        round_trip: Duration,
+        /// What was left until the old deadline when the answer came.
+        slack: Duration,
+    },
+    /// A renewal failed; the term goes on until its deadline, and so do the tries.
+    RenewalFailed {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// Why.
+        error: StoreError,
+        /// What is left until the deadline.
+        remaining: Duration,
+    },
+    /// The term became doubtful.
+    Doubted {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// What is left until the deadline.
+        remaining: Duration,
+    },
+    /// A renewal ended the doubt.
+    Reassured {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+    },
+    /// Renewals stopped, because the work reported no progress in time.
+    Stuck {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// Since when there was no progress.
+        idle_for: Duration,
+    },
+    /// Somebody asked the holder to step down; the term is doubtful from now.
+    AskedToStepDown {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+    },
+    /// The term ended: authority is none. Exactly once for each [`Event::Acquired`].
+    Ended {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// Why.
+        cause: Cause,
+    },
+    /// The release is done.
+    Departed {
+        /// The lease.
+        name: LeaseName,
+        /// The term.
+        token: FencingToken,
+        /// What became of it.
+        departure: Departure,
+    },
+}

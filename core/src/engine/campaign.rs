@@ -1,0 +1,218 @@
+//! Taking a lease: attempt, wait for what the store says remains, attempt again.
+
+use super::seat::{Campaign, Gate, Hint, Search, Seat, Term, Wanted};
+use super::{Actions, Engine, Event, InFlight, RequestId};
+use crate::timing::WAKE_SPREAD;
+use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, StoreError};
+use std::time::Duration;
+
+impl Engine {
+    pub(super) fn campaign(&mut self, now: Moment, name: LeaseName, wanted: Wanted) {
+        match self.seats.get_mut(&name) {
+            None => self.begin_campaign(now, name, wanted),
+            Some(Seat::Departure(leaving)) => leaving.then = Some(wanted),
+            Some(Seat::Search(search)) => search.then = Some(wanted),
+            Some(Seat::Campaign(_) | Seat::Term(_)) => {}
+        }
+    }
+
+    pub(super) fn begin_campaign(&mut self, now: Moment, name: LeaseName, wanted: Wanted) {
+        let attempt = self.new_attempt();
+        let campaign = Campaign {
+            wanted,
+            attempt,
+            request: None,
+            next_at: now,
+            failures: 0,
+            unresolved: false,
+            reported: None,
+            hint: None,
+        };
+        self.seats.insert(name, Seat::Campaign(campaign));
+    }
+
+    /// Ends a campaign, by command or for a misconfiguration.
+    pub(super) fn withdraw(
+        &mut self,
+        now: Moment,
+        name: &LeaseName,
+        error: Option<StoreError>,
+        actions: &mut Actions,
+    ) {
+        match self.seats.get_mut(name) {
+            Some(Seat::Campaign(campaign)) => {
+                let unresolved = campaign.unresolved || campaign.request.is_some();
+                // A request that is under way will be looked up rather than waited for: its answer may never come.
+                let under_way = campaign.request.take();
+                let attempt = campaign.attempt;
+                if let Some(request) = under_way {
+                    self.in_flight.remove(&request);
+                }
+                if unresolved {
+                    let give_up_at = now.after(self.timing.surely_expired(self.timing.ttl));
+                    let search = Search {
+                        attempt,
+                        request: None,
+                        next_at: now,
+                        give_up_at,
+                        then: None,
+                        error,
+                    };
+                    self.seats.insert(name.clone(), Seat::Search(search));
+                } else {
+                    self.seats.remove(name);
+                    actions.events.push(ended(name, error));
+                }
+            }
+            Some(Seat::Departure(leaving)) => leaving.then = None,
+            Some(Seat::Search(search)) => search.then = None,
+            Some(Seat::Term(_)) | None => {}
+        }
+    }
+
+    pub(super) fn acquired(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        sent: &InFlight,
+        result: Result<Acquired, StoreError>,
+        actions: &mut Actions,
+    ) {
+        let Some(name) = sent.names.first() else { return };
+        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if campaign.request != Some(request) {
+            return;
+        }
+        campaign.request = None;
+        match result {
+            Ok(Acquired::Granted(grant)) => self.granted(now, name, sent.sent_at, grant, actions),
+            Ok(Acquired::Held(lease)) => self.held_by_another(now, name, lease, actions),
+            Ok(Acquired::Superseded) => {
+                // The record knows a later attempt of this incarnation: this process was copied or set back
+                // with its memory. Only a new attempt can help.
+                let failures = campaign.failures.saturating_add(1);
+                campaign.failures = failures;
+                campaign.unresolved = false;
+                let attempt = self.new_attempt();
+                let pause = self.back_off(failures);
+                if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
+                    campaign.attempt = attempt;
+                    campaign.next_at = now.after(pause);
+                }
+            }
+            Err(error) => self.attempt_failed(now, name, error, actions),
+        }
+    }
+
+    fn granted(
+        &mut self,
+        now: Moment,
+        name: &LeaseName,
+        sent_at: Moment,
+        grant: Grant,
+        actions: &mut Actions,
+    ) {
+        let until = sent_at.after(self.timing.trust(grant.ttl));
+        let round_trip = now.since(sent_at);
+        let renewal = self.renewal_interval(grant.ttl);
+        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if now >= until {
+            // It came too late to be trusted. The same attempt asked again gets the same term, extended.
+            campaign.unresolved = true;
+            campaign.next_at = now;
+            return;
+        }
+        let gate = campaign.wanted.progress_within.map(|within| Gate {
+            within,
+            last_progress: now,
+            reported: false,
+        });
+        let term = Term {
+            token: grant.token,
+            attempt: campaign.attempt,
+            granted: grant.ttl,
+            sent_at,
+            until,
+            renew_at: sent_at.after(renewal),
+            request: None,
+            doubted: false,
+            ending_since: None,
+            gate,
+            last_error: None,
+        };
+        self.seats.insert(name.clone(), Seat::Term(term));
+        actions.events.push(Event::Acquired {
+            name: name.clone(),
+            grant,
+            until,
+            round_trip,
+        });
+    }
+
+    fn held_by_another(&mut self, now: Moment, name: &LeaseName, lease: Lease, actions: &mut Actions) {
+        // A store clock that stepped back can say that more remains than the lease's whole ttl.
+        let remaining = lease.remaining.min(lease.ttl.duration());
+        // Not before half the spread: the leader renews on a grid that a look just after an expiry would
+        // otherwise race with, and then cost a second look in one ttl.
+        let spread = self.dice.between(self.timing.spread / 2, self.timing.spread);
+        let soon = self.dice.between(Duration::ZERO, WAKE_SPREAD);
+        let twin = lease.holder.id == self.candidate.id;
+        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
+            return;
+        };
+        campaign.failures = 0;
+        campaign.unresolved = false;
+        let outdated = match campaign.hint.take() {
+            Some(Hint::Vacated(token)) => token >= lease.token,
+            Some(Hint::Anything) => true,
+            None => false,
+        };
+        campaign.next_at = if outdated {
+            now.after(soon)
+        } else {
+            now.after(remaining + spread)
+        };
+        if campaign.reported != Some(lease.token) {
+            campaign.reported = Some(lease.token);
+            actions.events.push(Event::Standby { lease, twin });
+        }
+    }
+
+    fn attempt_failed(&mut self, now: Moment, name: &LeaseName, error: StoreError, actions: &mut Actions) {
+        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
+            return;
+        };
+        campaign.unresolved |= error.certainty == Certainty::Unknown;
+        if error.fault.is_misconfiguration() {
+            self.withdraw(now, name, Some(error), actions);
+            return;
+        }
+        let failures = campaign.failures;
+        campaign.failures = failures.saturating_add(1);
+        campaign.hint = None;
+        let retry_in = self.back_off(failures);
+        if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
+            campaign.next_at = now.after(retry_in);
+        }
+        actions.events.push(Event::AttemptFailed {
+            name: name.clone(),
+            error,
+            retry_in,
+        });
+    }
+}
+
+/// How a campaign's end is reported.
+pub(super) fn ended(name: &LeaseName, error: Option<StoreError>) -> Event {
+    match error {
+        Some(error) => Event::CampaignEnded {
+            name: name.clone(),
+            error,
+        },
+        None => Event::Withdrawn { name: name.clone() },
+    }
+}

@@ -1,0 +1,85 @@
+//! Giving a lease back: only after the work has ended, conditional on the exact term, until it is certain.
+
+use super::seat::{Leaving, Seat};
+use super::{Actions, Cause, Departure, Engine, Event, RequestId};
+use crate::{Attempt, FencingToken, LeaseName, Moment, Released, StoreError};
+
+impl Engine {
+    pub(super) fn work_ended(
+        &mut self,
+        now: Moment,
+        name: &LeaseName,
+        token: FencingToken,
+        actions: &mut Actions,
+    ) {
+        let Some(term) = self.term_mut(name, token) else {
+            return;
+        };
+        let (attempt, sent_at, granted) = (term.attempt, term.sent_at, term.granted);
+        self.end(name, Cause::GivenBack, actions);
+        // A renewal may be under way: it can extend the lease in the store once more, from now at the latest.
+        let give_up_at = sent_at.max(now).after(self.timing.surely_expired(granted));
+        self.leave(now, name, token, attempt, give_up_at);
+    }
+
+    /// Starts the release of a term in which this process no longer believes.
+    pub(super) fn leave(
+        &mut self,
+        now: Moment,
+        name: &LeaseName,
+        token: FencingToken,
+        attempt: Attempt,
+        give_up_at: Moment,
+    ) {
+        let leaving = Leaving {
+            token,
+            attempt,
+            request: None,
+            next_at: now,
+            give_up_at,
+            last_error: None,
+            then: None,
+        };
+        self.seats.insert(name.clone(), Seat::Departure(leaving));
+    }
+
+    pub(super) fn released(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        name: &LeaseName,
+        result: Result<Released, StoreError>,
+        actions: &mut Actions,
+    ) {
+        let retry_every = self.timing.retry_every;
+        let Some(Seat::Departure(leaving)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if leaving.request != Some(request) {
+            return;
+        }
+        leaving.request = None;
+        let token = leaving.token;
+        let departure = match result {
+            Ok(released) => Departure::Answered(released),
+            Err(error)
+                if now.after(retry_every) < leaving.give_up_at && !error.fault.is_misconfiguration() =>
+            {
+                leaving.last_error = Some(error);
+                leaving.next_at = now.after(retry_every);
+                return;
+            }
+            Err(error) => Departure::Unconfirmed(Some(error)),
+        };
+        let then = leaving.then.take();
+        self.seats.remove(name);
+        actions.events.push(Event::Departed {
+            name: name.clone(),
+            token,
+            departure,
+        });
+        if let Some(wanted) = then {
+            self.begin_campaign(now, name.clone(), wanted);
+        }
+    }
+}

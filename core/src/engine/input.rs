@@ -1,0 +1,80 @@
+use crate::{Acquired, FencingToken, Lease, LeaseName, Note, Released, Renewed, StoreError, WatchEvent};
+use std::time::Duration;
+
+/// The number of one request to the store, unique within an engine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestId(pub(super) u64);
+
+/// What happens to an engine.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Input {
+    /// Time has passed.
+    Tick,
+    /// The store answered a request. An answer to a request that the engine has given up is dropped.
+    Answer {
+        /// Which request.
+        request: RequestId,
+        /// What the store said.
+        reply: Reply,
+    },
+    /// The store's watch reported something: a hint.
+    Watch(WatchEvent),
+    /// The user of the engine wants something.
+    Command(Command),
+}
+
+/// What the store said.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Reply {
+    /// To [`Operation::Acquire`](super::Operation::Acquire).
+    Acquired(Result<Acquired, StoreError>),
+    /// To [`Operation::Renew`](super::Operation::Renew): one outcome per lease, in order.
+    Renewed(Vec<Result<Renewed, StoreError>>),
+    /// To [`Operation::Release`](super::Operation::Release): one outcome per lease, in order.
+    Released(Vec<Result<Released, StoreError>>),
+    /// To [`Operation::Look`](super::Operation::Look).
+    Looked(Result<Option<Lease>, StoreError>),
+}
+
+/// What the user of the engine wants.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Command {
+    /// Take the lease, however long it takes. While a term of the name is being ended, the campaign begins
+    /// after it. Without effect while a campaign or a term of the name runs.
+    Campaign {
+        /// The lease.
+        name: LeaseName,
+        /// What to note in the record for people.
+        note: Note,
+        /// If given, renewals stop when no [`Command::Progress`] came for this long, so that a stuck worker
+        /// does not lead for ever.
+        progress_within: Option<Duration>,
+    },
+    /// End the campaign. What an attempt may have taken unnoticed is found and released.
+    /// Without effect on a term.
+    Withdraw {
+        /// The lease.
+        name: LeaseName,
+    },
+    /// Begin to end the term: authority becomes doubtful at once, renewals go on until the work has ended.
+    StepDown {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+    },
+    /// The work of the term has ended: authority is none from now, and the lease is released.
+    WorkEnded {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+    },
+    /// The work of the term is not stuck.
+    Progress {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+    },
+}

@@ -1,0 +1,288 @@
+//! The election engine: one state machine, without clock, chance or I/O.
+
+mod actions;
+mod campaign;
+mod departure;
+mod dice;
+mod heart;
+mod hint;
+mod input;
+mod search;
+mod seat;
+mod term;
+mod wake;
+
+pub use actions::{Actions, Cause, Departure, Event, Operation, Request, Wake, WakeReason};
+pub use input::{Command, Input, Reply, RequestId};
+
+use crate::{Attempt, Authority, Candidate, Certainty, Fault, LeaseName, Moment, StoreError, Timing};
+use dice::Dice;
+use seat::{Seat, Wanted};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// Elects one process: a seat per lease name that it wants or holds, and one heart that renews all held
+/// seats in as few store calls as the store allows.
+///
+/// Its whole state is a function of its construction and its inputs, and compares and hashes; the pairs of
+/// moment and input are the trace, and the trace is the replay. The moments given to
+/// [`step`](Self::step) must not decrease.
+///
+/// - **The holder counts from before sending:** a term ends at `sent_at + trust(granted ttl)`, where `sent_at`
+///   is the moment of the step that asked for the request. A reply may only extend; a late one is dropped.
+/// - At the deadline authority is gone without any reply. "Another holder seen" ends a term at once, "no
+///   answer" at the deadline, and an error never ends an election, unless an operator must act first.
+/// - Every campaign has a new attempt, so that no token is taken up again after its release was sent.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Engine {
+    candidate: Candidate,
+    timing: Timing,
+    batch_max: NonZeroUsize,
+    dice: Dice,
+    next_attempt: Attempt,
+    next_request: u64,
+    seats: BTreeMap<LeaseName, Seat>,
+    in_flight: BTreeMap<RequestId, InFlight>,
+}
+
+/// A request that was not answered yet.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct InFlight {
+    sent_at: Moment,
+    give_up_at: Moment,
+    kind: Kind,
+    names: Vec<LeaseName>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Kind {
+    Acquire,
+    Renew,
+    Release,
+    Look,
+}
+
+impl Engine {
+    /// An engine that holds and wants nothing.
+    ///
+    /// `batch_max` is how many leases one request may renew or release
+    /// ([`StoreTraits::batch_max`](crate::StoreTraits::batch_max)). `seed` feeds the jitter; different
+    /// processes should have different ones.
+    #[must_use]
+    pub fn new(candidate: Candidate, timing: Timing, batch_max: NonZeroUsize, seed: u64) -> Self {
+        Self {
+            candidate,
+            timing,
+            batch_max,
+            dice: Dice::new(seed),
+            next_attempt: Attempt::FIRST,
+            next_request: 0,
+            seats: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+        }
+    }
+
+    /// Lets time pass until `now`, then takes in `input`, then says what to do.
+    pub fn step(&mut self, now: Moment, input: Input) -> Actions {
+        let mut actions = Actions::default();
+        // An answer that is here is taken in before its request is given up, but never after the term's end:
+        // first deadlines, then the answer, then time-outs.
+        self.end_overdue_terms(now, &mut actions);
+        match input {
+            Input::Tick => {}
+            Input::Answer { request, reply } => self.answer(now, request, reply, &mut actions),
+            Input::Watch(event) => self.hint(now, event, &mut actions),
+            Input::Command(command) => self.command(now, command, &mut actions),
+        }
+        self.give_up_overdue_requests(now, &mut actions);
+        self.report_doubt(now, &mut actions);
+        self.send_due_requests(now, &mut actions);
+        actions.wake = self.next_wake();
+        actions
+    }
+
+    /// What this process may believe at `now` about `name`. The only question; there is no `is_leader`.
+    #[must_use]
+    pub fn authority(&self, name: &LeaseName, now: Moment) -> Authority {
+        match self.seats.get(name) {
+            Some(Seat::Term(term)) => {
+                Authority::of_term(term.token, term.doubt_from(self.timing.grace), term.until, now)
+            }
+            Some(Seat::Campaign(_) | Seat::Departure(_) | Seat::Search(_)) | None => Authority::None,
+        }
+    }
+
+    /// Who this engine campaigns for.
+    #[must_use]
+    pub fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+
+    /// Its timing.
+    #[must_use]
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// Whether nothing is wanted, held, or being given back: the process may leave.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.seats.is_empty()
+    }
+
+    fn command(&mut self, now: Moment, command: Command, actions: &mut Actions) {
+        match command {
+            Command::Campaign {
+                name,
+                note,
+                progress_within,
+            } => {
+                self.campaign(
+                    now,
+                    name,
+                    Wanted {
+                        note,
+                        progress_within,
+                    },
+                );
+            }
+            Command::Withdraw { name } => self.withdraw(now, &name, None, actions),
+            Command::StepDown { name, token } => self.begin_to_end(now, &name, token),
+            Command::WorkEnded { name, token } => self.work_ended(now, &name, token, actions),
+            Command::Progress { name, token } => self.progress(now, &name, token),
+        }
+    }
+
+    fn answer(&mut self, now: Moment, request: RequestId, reply: Reply, actions: &mut Actions) {
+        // A request that is not in the list was given up, or answered before: a late reply never extends.
+        let Some(sent) = self.in_flight.remove(&request) else {
+            return;
+        };
+        match (sent.kind, reply) {
+            (Kind::Acquire, Reply::Acquired(result)) => self.acquired(now, request, &sent, result, actions),
+            (Kind::Renew, Reply::Renewed(results)) => {
+                let mut results = results.into_iter();
+                for name in &sent.names {
+                    let result = results.next().unwrap_or_else(|| Err(unanswered(name)));
+                    self.renewed(now, request, sent.sent_at, name, result, actions);
+                }
+            }
+            (Kind::Release, Reply::Released(results)) => {
+                let mut results = results.into_iter();
+                for name in &sent.names {
+                    let result = results.next().unwrap_or_else(|| Err(unanswered(name)));
+                    self.released(now, request, name, result, actions);
+                }
+            }
+            (Kind::Look, Reply::Looked(result)) => self.looked(now, request, &sent, result, actions),
+            // A driver that mixes its answers up has told us nothing.
+            (Kind::Acquire | Kind::Renew | Kind::Release | Kind::Look, _) => {
+                self.failed(
+                    now,
+                    request,
+                    &sent,
+                    Fault::Internal,
+                    "the answer is of another kind",
+                    actions,
+                );
+            }
+        }
+    }
+
+    fn give_up_overdue_requests(&mut self, now: Moment, actions: &mut Actions) {
+        let overdue: Vec<RequestId> = self
+            .in_flight
+            .iter()
+            .filter(|(_, sent)| sent.give_up_at <= now)
+            .map(|(id, _)| *id)
+            .collect();
+        for request in overdue {
+            if let Some(sent) = self.in_flight.remove(&request) {
+                self.failed(now, request, &sent, Fault::TimedOut, "no answer in time", actions);
+            }
+        }
+    }
+
+    /// Takes in that nothing is known of a request.
+    fn failed(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        sent: &InFlight,
+        fault: Fault,
+        why: &str,
+        actions: &mut Actions,
+    ) {
+        let waited = now.since(sent.sent_at);
+        for name in &sent.names {
+            let error = StoreError {
+                fault,
+                certainty: Certainty::Unknown,
+                message: format!("lease \"{name}\": {why} ({waited:.0?}); is the store reachable?"),
+            };
+            match sent.kind {
+                Kind::Acquire => self.acquired(now, request, sent, Err(error), actions),
+                Kind::Renew => self.renewed(now, request, sent.sent_at, name, Err(error), actions),
+                Kind::Release => self.released(now, request, name, Err(error), actions),
+                Kind::Look => self.looked(now, request, sent, Err(error), actions),
+            }
+        }
+    }
+
+    /// Numbers a request and remembers it. `give_up_at` is bounded by the request time-out.
+    fn send(
+        &mut self,
+        now: Moment,
+        kind: Kind,
+        names: Vec<LeaseName>,
+        limit: Option<Moment>,
+        operation: Operation,
+        actions: &mut Actions,
+    ) -> RequestId {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        let timeout = now.after(self.timing.request_timeout);
+        let give_up_at = limit.map_or(timeout, |limit| limit.min(timeout));
+        self.in_flight.insert(
+            id,
+            InFlight {
+                sent_at: now,
+                give_up_at,
+                kind,
+                names,
+            },
+        );
+        actions.requests.push(Request {
+            id,
+            give_up_at,
+            operation,
+        });
+        id
+    }
+
+    fn new_attempt(&mut self) -> Attempt {
+        let attempt = self.next_attempt;
+        self.next_attempt = attempt.next();
+        attempt
+    }
+
+    /// Full-jitter back-off of a campaign: `retry_every · 2^failures`, at most the ttl and [`BACK_OFF_MAX`].
+    fn back_off(&mut self, failures: u32) -> Duration {
+        let base = self.timing.retry_every;
+        let cap = BACK_OFF_MAX.min(self.timing.ttl.duration()).max(base);
+        let ceiling = base.saturating_mul(1_u32 << failures.min(16)).min(cap);
+        self.dice.between(base.min(ceiling), ceiling)
+    }
+}
+
+/// Longest pause of a campaign between two tries on a store that fails: long enough to spare a store that
+/// is ill, short enough not to be the outage.
+const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+
+fn unanswered(name: &LeaseName) -> StoreError {
+    StoreError::unknown(
+        Fault::Internal,
+        format!("lease \"{name}\": the store's answer leaves it out"),
+    )
+}

@@ -1,0 +1,111 @@
+use super::RequestId;
+use crate::{Attempt, FencingToken, Moment, Note, StoreError, Ttl};
+use std::time::Duration;
+
+/// One lease name that this process wants, holds or is leaving.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Seat {
+    Campaign(Campaign),
+    Term(Term),
+    Departure(Leaving),
+    /// The campaign was ended while an attempt was unresolved: find what it left.
+    Search(Search),
+}
+
+/// What a campaign was begun with, kept for one that must wait for a departure.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Wanted {
+    pub(super) note: Note,
+    pub(super) progress_within: Option<Duration>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Campaign {
+    pub(super) wanted: Wanted,
+    pub(super) attempt: Attempt,
+    /// The request that is under way.
+    pub(super) request: Option<RequestId>,
+    /// When the next one is due, if none is under way.
+    pub(super) next_at: Moment,
+    /// Failures in a row, for the back-off.
+    pub(super) failures: u32,
+    /// A request of this attempt may have been applied without our learning of it.
+    pub(super) unresolved: bool,
+    /// The term of others that was reported last.
+    pub(super) reported: Option<FencingToken>,
+    /// A hint that arrived while a request was under way, and that its answer may not know of yet.
+    pub(super) hint: Option<Hint>,
+}
+
+/// What a watch said while a request was under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Hint {
+    /// The term with this token was vacated.
+    Vacated(FencingToken),
+    /// Something, nobody knows what.
+    Anything,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Term {
+    pub(super) token: FencingToken,
+    pub(super) attempt: Attempt,
+    /// The ttl granted last.
+    pub(super) granted: Ttl,
+    /// When the request was sent that granted it.
+    pub(super) sent_at: Moment,
+    /// When authority ends.
+    pub(super) until: Moment,
+    /// When the next renewal is due, if none is under way.
+    pub(super) renew_at: Moment,
+    pub(super) request: Option<RequestId>,
+    /// Whether `Doubted` was reported since the last renewal.
+    pub(super) doubted: bool,
+    /// Since when the term is being ended.
+    pub(super) ending_since: Option<Moment>,
+    pub(super) gate: Option<Gate>,
+    /// The last error since the last renewal.
+    pub(super) last_error: Option<StoreError>,
+}
+
+/// The progress gate of a term.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Gate {
+    pub(super) within: Duration,
+    pub(super) last_progress: Moment,
+    /// Whether `Stuck` was reported since the last progress.
+    pub(super) reported: bool,
+}
+
+impl Term {
+    /// When doubt begins, or has begun.
+    pub(super) fn doubt_from(&self, grace: Duration) -> Moment {
+        let near_the_end = self.until.before(grace);
+        self.ending_since
+            .map_or(near_the_end, |since| since.min(near_the_end))
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Leaving {
+    pub(super) token: FencingToken,
+    pub(super) attempt: Attempt,
+    pub(super) request: Option<RequestId>,
+    pub(super) next_at: Moment,
+    /// By then the lease has surely expired by itself.
+    pub(super) give_up_at: Moment,
+    pub(super) last_error: Option<StoreError>,
+    /// A campaign that begins after it.
+    pub(super) then: Option<Wanted>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Search {
+    pub(super) attempt: Attempt,
+    pub(super) request: Option<RequestId>,
+    pub(super) next_at: Moment,
+    pub(super) give_up_at: Moment,
+    pub(super) then: Option<Wanted>,
+    /// The misconfiguration that ended the campaign; `None` if a command did.
+    pub(super) error: Option<StoreError>,
+}

@@ -1,0 +1,173 @@
+//! How long, how often, how soon: the timing of a lease, checked as a whole.
+
+mod options;
+mod promises;
+mod violation;
+
+pub use options::TimingOptions;
+pub use promises::Promises;
+pub(crate) use promises::WAKE_SPREAD;
+pub use violation::{TimingError, Violation};
+
+use crate::{StoreTraits, Ttl};
+use std::time::Duration;
+
+/// One million: rates are in parts per million.
+const MILLION: u128 = 1_000_000;
+
+/// A timing whose inequalities all hold.
+///
+/// Made from [`TimingOptions`]; there is no other way, so that an engine never runs on an unsound one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Timing {
+    pub(crate) ttl: Ttl,
+    pub(crate) renew_every: Duration,
+    pub(crate) retry_every: Duration,
+    pub(crate) request_timeout: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) spread: Duration,
+    pub(crate) clock_rate_error_ppm: u32,
+    pub(crate) step_allowance: Duration,
+}
+
+impl Timing {
+    /// The advised timing for this ttl: renewal at a third, requests within a tenth, doubt a sixth before the
+    /// deadline. Sound for every ttl.
+    ///
+    /// Source: "lease at least three renewals" of the pattern's description, and etcd, Consul and Curator,
+    /// which all renew at a third.
+    #[must_use]
+    pub fn of(ttl: Ttl) -> Self {
+        TimingOptions::new(ttl.duration())
+            .check()
+            .expect("the advised timing is sound for every ttl, by test")
+    }
+
+    /// 30 s, renewed every 10 s: for nightly batches and settlements, where a minute matters less than a
+    /// needless change of leader.
+    ///
+    /// Source: the description of leader election for batch jobs on MongoDB that Tenure grew from; Patroni's
+    /// default ttl is 30 s and its loop 10 s, too.
+    #[must_use]
+    pub fn batch() -> Self {
+        TimingOptions {
+            renew_every: Some(Duration::from_secs(10)),
+            ..TimingOptions::new(Duration::from_secs(30))
+        }
+        .check()
+        .expect("the batch preset is sound, by test")
+    }
+
+    /// 15 s, doubt at 10 s, a renewal every 2 s: for controllers.
+    ///
+    /// Source: client-go's defaults `LeaseDuration` 15 s, `RenewDeadline` 10 s, `RetryPeriod` 2 s.
+    #[must_use]
+    pub fn controller() -> Self {
+        TimingOptions {
+            renew_every: Some(Duration::from_secs(2)),
+            retry_every: Some(Duration::from_secs(1)),
+            request_timeout: Some(Duration::from_secs(3)),
+            grace: Some(Duration::from_secs(5)),
+            ..TimingOptions::new(Duration::from_secs(15))
+        }
+        .check()
+        .expect("the controller preset is sound, by test")
+    }
+
+    /// The shortest advisable timing for a store whose slow requests take `round_trip` (a p99): renewal at
+    /// least ten round trips, lease at least three renewals, and never under a second.
+    ///
+    /// Source: the rules of thumb in the pattern's description.
+    #[must_use]
+    pub fn advised(round_trip: Duration) -> Self {
+        const SHORTEST: Duration = Duration::from_secs(1);
+        let ttl = round_trip.saturating_mul(10 * 3).max(SHORTEST);
+        // Up to whole 100 ms: an advice with more digits would pretend to a precision that no network has.
+        let hundreds = ttl
+            .as_millis()
+            .div_ceil(100)
+            .min(u128::from(Ttl::MAX.as_millis()) / 100);
+        let ttl = Ttl::from_millis(u64::try_from(hundreds).unwrap_or(u64::MAX) * 100).unwrap_or(Ttl::MAX);
+        Self::of(ttl)
+    }
+
+    /// The ttl asked for.
+    #[must_use]
+    pub fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
+    /// From the sending of one renewal to the sending of the next.
+    #[must_use]
+    pub fn renew_every(&self) -> Duration {
+        self.renew_every
+    }
+
+    /// From a failed request to the next try; the base of the back-off of a standby.
+    #[must_use]
+    pub fn retry_every(&self) -> Duration {
+        self.retry_every
+    }
+
+    /// Longest wait for one answer.
+    #[must_use]
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// From doubt to the deadline: the time in which running work is stopped.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    /// Within what time standbys spread their attempts after an expiry.
+    #[must_use]
+    pub fn spread(&self) -> Duration {
+        self.spread
+    }
+
+    /// How long a holder may trust a lease, counted from before its request was **sent**:
+    /// `granted · (1 − 2ρ) − step allowance`.
+    ///
+    /// 2ρ and not ρ: our clock may be slow by ρ while the store's is fast by ρ.
+    #[must_use]
+    pub fn trust(&self, granted: Ttl) -> Duration {
+        let nanoseconds = granted.duration().as_nanos();
+        let drift = (nanoseconds * 2 * u128::from(self.clock_rate_error_ppm)).div_ceil(MILLION);
+        let drift = Duration::from_nanos(u64::try_from(drift).unwrap_or(u64::MAX));
+        granted
+            .duration()
+            .saturating_sub(drift)
+            .saturating_sub(self.step_allowance)
+    }
+
+    /// After what time, counted from the sending of a request, a lease of `granted` has surely expired in
+    /// the store, if nobody renewed it and the request took at most the request time-out: `granted·(1 + 2ρ)
+    /// + step allowance + request time-out`.
+    pub(crate) fn surely_expired(&self, granted: Ttl) -> Duration {
+        granted.duration() + (granted.duration() - self.trust(granted)) + self.request_timeout
+    }
+
+    /// Whether a store keeps to this ttl.
+    ///
+    /// # Errors
+    /// [`TimingError`] with the store's range. Nothing was started.
+    pub fn fits(&self, store: &StoreTraits) -> Result<(), TimingError> {
+        if (store.ttl_min..=store.ttl_max).contains(&self.ttl) {
+            return Ok(());
+        }
+        Err(TimingError(vec![Violation::OutsideStoreRange {
+            ttl: self.ttl,
+            store: store.kind,
+            ttl_min: store.ttl_min,
+            ttl_max: store.ttl_max,
+        }]))
+    }
+
+    /// What this timing promises, for people.
+    #[must_use]
+    pub fn explain(&self) -> Promises {
+        Promises::of(self)
+    }
+}

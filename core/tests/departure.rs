@@ -1,0 +1,179 @@
+//! Giving a lease back, and leaving nothing behind.
+
+mod harness;
+use harness::*;
+use tenure_core::*;
+
+#[test]
+fn the_release_is_sent_only_after_the_work_has_ended() {
+    let mut harness = Harness::leading();
+    let requests = harness.command(Command::StepDown {
+        name: job(),
+        token: token(5),
+    });
+    assert!(requests.is_empty(), "the work still runs: {requests:?}");
+    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+    assert!(
+        is_renew(&harness.run_to_request()),
+        "and the lease must not run out under it"
+    );
+    assert!(is_release(&only(harness.work_ended(5))));
+}
+
+#[test]
+fn authority_is_none_before_the_release_is_sent() {
+    let mut harness = Harness::leading();
+    let actions = harness.engine.step(
+        harness.now,
+        Input::Command(Command::WorkEnded {
+            name: job(),
+            token: token(5),
+        }),
+    );
+    assert!(matches!(
+        actions.events[0],
+        Event::Ended {
+            cause: Cause::GivenBack,
+            ..
+        }
+    ));
+    assert_eq!(actions.requests.len(), 1);
+    assert_eq!(harness.authority(), Authority::None);
+}
+
+#[test]
+fn a_release_without_answer_is_repeated_until_the_lease_has_surely_expired() {
+    let mut harness = Harness::leading();
+    let started = harness.now;
+    only(harness.work_ended(5));
+    let mut releases = 1;
+    while !harness.engine.is_idle() {
+        releases += harness
+            .run_to_wake()
+            .iter()
+            .filter(|request| is_release(request))
+            .count();
+    }
+    assert!(releases > 3, "{releases}");
+    let lasted = harness.now.since(started);
+    assert!(lasted >= seconds(30.0) && lasted < seconds(40.0), "{lasted:?}");
+    assert!(matches!(
+        harness.events.last(),
+        Some(Event::Departed {
+            departure: Departure::Unconfirmed(Some(_)),
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_command_for_another_term_does_nothing() {
+    let mut harness = Harness::leading();
+    assert!(harness.work_ended(4).is_empty());
+    harness.command(Command::StepDown {
+        name: job(),
+        token: token(6),
+    });
+    assert!(matches!(harness.authority(), Authority::Held { .. }));
+}
+
+#[test]
+fn a_late_renewal_answer_does_not_revive_a_released_term() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let release = only(harness.work_ended(5));
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    assert!(!harness.leads());
+    harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn a_campaign_that_is_withdrawn_before_any_doubt_leaves_at_once() {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    let theirs = lease_of(other(), 6, seconds(20.0));
+    harness.answer(request.id, Reply::Acquired(Ok(Acquired::Held(theirs))));
+    harness.command(Command::Withdraw { name: job() });
+    assert!(harness.engine.is_idle());
+    assert!(matches!(harness.events.last(), Some(Event::Withdrawn { .. })));
+}
+
+#[test]
+fn a_withdrawn_attempt_that_the_store_applied_is_found_and_released() {
+    let mut harness = Harness::new();
+    let acquire = harness.campaign_once();
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    assert!(matches!(look.operation, Operation::Look(_)));
+    harness.answer(acquire.id, Reply::Acquired(Ok(grant(5))));
+    assert!(!harness.leads(), "a withdrawn campaign never leads");
+    let left = Lease {
+        attempt: attempt_of(&acquire),
+        ..lease_of(me(), 5, seconds(29.0))
+    };
+    let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(left)))));
+    let Operation::Release(releases) = &release.operation else {
+        panic!("{release:?}")
+    };
+    assert_eq!(
+        (releases[0].token, releases[0].attempt),
+        (token(5), attempt_of(&acquire))
+    );
+    harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn a_withdrawn_attempt_that_was_not_applied_releases_nothing() {
+    let mut harness = Harness::new();
+    harness.campaign_once();
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    let theirs = lease_of(other(), 6, seconds(29.0));
+    assert!(
+        harness
+            .answer(look.id, Reply::Looked(Ok(Some(theirs))))
+            .is_empty()
+    );
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn without_progress_renewals_stop_and_progress_resumes_them() {
+    let mut harness = Harness::new();
+    let within = Some(seconds(15.0));
+    let request = only(harness.command(Command::Campaign {
+        name: job(),
+        note: Note::default(),
+        progress_within: within,
+    }));
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    // The second renewal is due at 20 s, and the last progress was at 0 s.
+    while !harness
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::Stuck { .. }))
+    {
+        assert!(harness.run_to_wake().is_empty());
+    }
+    let resumed = only(harness.command(Command::Progress {
+        name: job(),
+        token: token(5),
+    }));
+    assert!(is_renew(&resumed));
+    harness.answer(resumed.id, Reply::Renewed(vec![Ok(extended())]));
+    // And without any further progress the term ends at its deadline.
+    while harness.leads() {
+        for request in harness.run_to_wake() {
+            harness.answer(request.id, Reply::Renewed(vec![Ok(extended())]));
+        }
+    }
+    assert!(matches!(
+        harness.events.last(),
+        Some(Event::Ended {
+            cause: Cause::NoProgress(_),
+            ..
+        })
+    ));
+}

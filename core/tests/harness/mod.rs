@@ -1,0 +1,237 @@
+//! An engine with a hand on its clock, and short words for what stores say.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+use tenure_core::*;
+
+pub fn name(text: &str) -> LeaseName {
+    LeaseName::new(text).unwrap()
+}
+
+pub fn job() -> LeaseName {
+    name("job")
+}
+
+pub fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).unwrap()
+}
+
+pub fn seconds(count: f64) -> Duration {
+    Duration::from_secs_f64(count)
+}
+
+pub fn me() -> Candidate {
+    Candidate {
+        id: CandidateId::new("me").unwrap(),
+        incarnation: Incarnation::from_bits(1),
+    }
+}
+
+pub fn other() -> Candidate {
+    Candidate {
+        id: CandidateId::new("other").unwrap(),
+        incarnation: Incarnation::from_bits(2),
+    }
+}
+
+/// A lease of 30 s, renewed every 10 s, requests of 3 s, doubt 5 s before the end.
+pub fn timing() -> Timing {
+    Timing::batch()
+}
+
+pub fn grant(number: u64) -> Acquired {
+    grant_for(number, 30)
+}
+
+pub fn grant_for(number: u64, ttl_seconds: u64) -> Acquired {
+    let ttl = Ttl::from_secs(ttl_seconds).unwrap();
+    Acquired::Granted(Grant {
+        token: token(number),
+        ttl,
+        terms: number,
+        again: false,
+        predecessor: None,
+    })
+}
+
+pub fn lease_of(holder: Candidate, number: u64, remaining: Duration) -> Lease {
+    Lease {
+        name: job(),
+        holder,
+        token: token(number),
+        attempt: Attempt::FIRST,
+        terms: 1,
+        ttl: Ttl::from_secs(30).unwrap(),
+        remaining,
+        released: false,
+        held_for: Duration::ZERO,
+        renewed_ago: Duration::ZERO,
+        asked_to_step_down: false,
+        note: Note::default(),
+    }
+}
+
+pub fn extended() -> Renewed {
+    Renewed::Extended {
+        ttl: Ttl::from_secs(30).unwrap(),
+        wish: Wish::Nothing,
+    }
+}
+
+pub fn unreachable() -> StoreError {
+    StoreError::unknown(Fault::Unreachable, "lease \"job\": the store cannot be reached")
+}
+
+pub fn forbidden() -> StoreError {
+    StoreError::not_applied(Fault::Forbidden, "lease \"job\": no privilege to write")
+}
+
+pub struct Harness {
+    pub engine: Engine,
+    pub now: Moment,
+    pub events: Vec<Event>,
+    pub wake: Option<Wake>,
+}
+
+impl Harness {
+    pub fn new() -> Self {
+        Self::with(timing(), 1000)
+    }
+
+    pub fn with(timing: Timing, batch_max: usize) -> Self {
+        let engine = Engine::new(me(), timing, NonZeroUsize::new(batch_max).unwrap(), 7);
+        Self {
+            engine,
+            now: Moment::from_millis(1_000_000),
+            events: Vec::new(),
+            wake: None,
+        }
+    }
+
+    /// A harness that leads `job` with token 5, granted without delay.
+    pub fn leading() -> Self {
+        let mut harness = Self::new();
+        let request = harness.campaign_once();
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+        assert!(matches!(harness.authority(), Authority::Held { .. }));
+        harness
+    }
+
+    pub fn input(&mut self, input: Input) -> Vec<Request> {
+        let actions = self.engine.step(self.now, input);
+        self.events.extend(actions.events);
+        self.wake = actions.wake;
+        actions.requests
+    }
+
+    pub fn command(&mut self, command: Command) -> Vec<Request> {
+        self.input(Input::Command(command))
+    }
+
+    pub fn campaign(&mut self) -> Vec<Request> {
+        self.command(Command::Campaign {
+            name: job(),
+            note: Note::default(),
+            progress_within: None,
+        })
+    }
+
+    pub fn campaign_once(&mut self) -> Request {
+        only(self.campaign())
+    }
+
+    pub fn work_ended(&mut self, number: u64) -> Vec<Request> {
+        self.command(Command::WorkEnded {
+            name: job(),
+            token: token(number),
+        })
+    }
+
+    pub fn answer(&mut self, request: RequestId, reply: Reply) -> Vec<Request> {
+        self.input(Input::Answer { request, reply })
+    }
+
+    pub fn watch(&mut self, change: Change, number: u64) -> Vec<Request> {
+        self.input(Input::Watch(WatchEvent::Changed {
+            name: job(),
+            change,
+            token: Some(token(number)),
+        }))
+    }
+
+    /// Lets time pass without stepping.
+    pub fn pass(&mut self, duration: Duration) {
+        self.now = self.now.after(duration);
+    }
+
+    /// Lets time pass to the next wake-up, and steps.
+    pub fn run_to_wake(&mut self) -> Vec<Request> {
+        let wake = self.wake.expect("the engine wants to wake");
+        assert!(
+            wake.at > self.now,
+            "a wake-up in the past is a busy loop: {wake:?} at {:?}",
+            self.now
+        );
+        self.now = wake.at;
+        self.input(Input::Tick)
+    }
+
+    /// Steps from wake-up to wake-up until a request is sent.
+    pub fn run_to_request(&mut self) -> Request {
+        for _ in 0..100 {
+            let requests = self.run_to_wake();
+            if !requests.is_empty() {
+                return only(requests);
+            }
+        }
+        panic!("no request in a hundred wake-ups");
+    }
+
+    pub fn authority(&self) -> Authority {
+        self.engine.authority(&job(), self.now)
+    }
+
+    pub fn leads(&self) -> bool {
+        self.authority() != Authority::None
+    }
+
+    pub fn until(&self) -> Moment {
+        match self.authority() {
+            Authority::Held { until, .. } | Authority::Doubtful { until, .. } => until,
+            Authority::None => panic!("not leading"),
+        }
+    }
+
+    /// The events since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+}
+
+pub fn only(mut requests: Vec<Request>) -> Request {
+    assert_eq!(requests.len(), 1, "exactly one request: {requests:?}");
+    requests.remove(0)
+}
+
+pub fn attempt_of(request: &Request) -> Attempt {
+    match &request.operation {
+        Operation::Acquire(acquire) => acquire.attempt,
+        Operation::Renew(renewals) => renewals[0].attempt,
+        Operation::Release(releases) => releases[0].attempt,
+        Operation::Look(_) => panic!("a look has no attempt"),
+    }
+}
+
+pub fn is_acquire(request: &Request) -> bool {
+    matches!(request.operation, Operation::Acquire(_))
+}
+
+pub fn is_renew(request: &Request) -> bool {
+    matches!(request.operation, Operation::Renew(_))
+}
+
+pub fn is_release(request: &Request) -> bool {
+    matches!(request.operation, Operation::Release(_))
+}

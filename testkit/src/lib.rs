@@ -7,6 +7,7 @@
 //! |---|---|
 //! | a MongoDB server, with or without authentication | [`Mongod`] |
 //! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
+//! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
 //! | a port nobody else takes | [`free_port`] |
@@ -30,6 +31,7 @@ pub mod fetch;
 mod layout;
 mod ports;
 mod process;
+mod proxy;
 mod runtime;
 mod scratch;
 mod servers;
@@ -39,6 +41,7 @@ pub use eventually::{Attempt, eventually, eventually_async};
 pub use layout::{FETCH_COMMAND, servers_dir};
 pub use ports::free_port;
 pub use process::{Line, Process, Stream, is_alive};
+pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{Mongod, ReplicaSet, Size, User, mongod_program};

@@ -11,3 +11,4 @@ pub(crate) use locate::{MONGOD_FOLDER, mongod_in};
 pub use mongod::Mongod;
 pub use replica_set::{ReplicaSet, Size};
 pub use users::User;
+pub(crate) use users::connection_string;

@@ -1,0 +1,206 @@
+//! One connection through the proxy.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::control::Control;
+use super::fault::{Fault, RequestFault};
+use super::frame::{self, Message};
+
+/// How a connection ends.
+enum End {
+    /// One side closed it; the other is told in the same manner.
+    Closed,
+    /// It is reset.
+    Cut,
+}
+
+/// What both directions of a connection know.
+struct Shared {
+    control: Arc<Control>,
+    /// Requests that were passed on and not answered yet, by number, each with what its reply shall meet.
+    open: Mutex<HashMap<i32, Option<(RequestFault, Message)>>>,
+    /// A request was swallowed: none may follow it, or the server would misread the stream.
+    deaf: AtomicBool,
+    /// A reply was swallowed: none may follow it, or the client would misread the stream.
+    silent: AtomicBool,
+}
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, HashMap<i32, Option<(RequestFault, Message)>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::SeqCst) || self.deaf.load(Ordering::SeqCst)
+    }
+}
+
+/// Carries a connection until one side closes it or a fault cuts it.
+pub(super) async fn carry(client: TcpStream, control: Arc<Control>) {
+    let mut state = control.watch();
+    let cuts = state.borrow().cuts;
+    let Ok(server) = TcpStream::connect(&control.upstream).await else {
+        cut(&client);
+        return;
+    };
+    // Small messages must not wait for each other; a latency of 40 ms would be the proxy's and not the fault's.
+    for stream in [&client, &server] {
+        stream.set_nodelay(true).unwrap_or_default();
+    }
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let shared = Shared {
+        control: control.clone(),
+        open: Mutex::default(),
+        deaf: AtomicBool::new(false),
+        silent: AtomicBool::new(false),
+    };
+    let end = tokio::select! {
+        end = requests(&shared, &mut from_client, &mut to_server) => end,
+        end = replies(&shared, &mut from_server, &mut to_client) => end,
+        _ = state.wait_for(|state| state.cuts > cuts) => {
+            control.count(|counts| counts.cut_connections += 1);
+            Ok(End::Cut)
+        }
+    };
+    // Closing is what dropping the streams does; only a reset needs preparation.
+    if !matches!(end, Ok(End::Closed)) {
+        cut(to_client.as_ref());
+    }
+}
+
+/// Has the stream be reset, not closed, when it is dropped.
+pub(super) fn cut(stream: &TcpStream) {
+    stream.set_zero_linger().unwrap_or_default();
+}
+
+async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<End> {
+    let control = &shared.control;
+    while let Some(request) = frame::read(control.protocol, from).await? {
+        let lost = wait(control, Direction::ToServer).await == Fault::BlackHole;
+        if lost || shared.deaf.load(Ordering::SeqCst) {
+            control.count(|counts| counts.swallowed_requests += 1);
+            shared.deaf.store(true, Ordering::SeqCst);
+            continue;
+        }
+        let verdict = control.judge(&request);
+        if verdict == Some(RequestFault::CutBefore) {
+            control.count(|counts| counts.cut_before += 1);
+            return Ok(End::Cut);
+        }
+        if request.is_of_application() {
+            control.count(|counts| counts.requests += 1);
+        }
+        if request.is_of_application() && !request.unanswered {
+            let fate = verdict.map(|fault| (fault, request.clone()));
+            shared.open().insert(request.id, fate);
+        }
+        let passed_on = to.write_all(&request.bytes).await;
+        // The client must not learn from a silent connection that its server is gone.
+        if !shared.is_silent() {
+            passed_on?;
+        }
+    }
+    // A server may abandon the work of a client that is gone; a request that was passed on is to be applied.
+    let patience = Instant::now() + ANSWER_TIMEOUT;
+    while !shared.open().is_empty() && Instant::now() < patience {
+        sleep(Duration::from_millis(5)).await;
+    }
+    Ok(End::Closed)
+}
+
+async fn replies(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<End> {
+    let control = &shared.control;
+    while let Some(reply) = frame::read(control.protocol, from).await? {
+        let fate = shared.open().get(&reply.answers).cloned().flatten();
+        match fate {
+            Some((RequestFault::CutAfter, _)) => {
+                control.count(|counts| counts.cut_after += 1);
+                return Ok(End::Cut);
+            }
+            Some((RequestFault::Duplicate, request)) => replay(control, &request).await,
+            Some((RequestFault::DuplicateLater(after), request)) => {
+                let control = control.clone();
+                // On its own: it must come even if the client closes the connection meanwhile.
+                tokio::spawn(async move {
+                    sleep(after).await;
+                    replay(&control, &request).await;
+                });
+            }
+            Some((RequestFault::CutBefore, _)) | None => {}
+        }
+        shared.open().remove(&reply.answers);
+        let lost = matches!(
+            wait(control, Direction::ToClient).await,
+            Fault::BlackHole | Fault::HalfOpen
+        );
+        if lost || shared.is_silent() {
+            control.count(|counts| counts.swallowed_replies += 1);
+            shared.silent.store(true, Ordering::SeqCst);
+            continue;
+        }
+        // The client may be gone; the other direction notices and ends the connection.
+        to.write_all(&reply.bytes).await.unwrap_or_default();
+    }
+    if shared.is_silent() {
+        std::future::pending::<()>().await;
+    }
+    Ok(End::Closed)
+}
+
+enum Direction {
+    ToServer,
+    ToClient,
+}
+
+/// Waits as long as the fault of the moment wants a message to wait, and returns the fault it then meets.
+async fn wait(control: &Control, direction: Direction) -> Fault {
+    let mut state = control.watch();
+    let mut fault = control.fault();
+    if fault == Fault::Hold {
+        control.count(|counts| counts.held += 1);
+        fault = state
+            .wait_for(|state| state.fault != Fault::Hold)
+            .await
+            .map_or(Fault::Pass, |state| state.fault);
+    }
+    if let Fault::Delay { to_server, to_client } = fault {
+        let delay = match direction {
+            Direction::ToServer => to_server,
+            Direction::ToClient => to_client,
+        };
+        if !delay.is_zero() {
+            control.count(|counts| counts.delayed += 1);
+            sleep(delay).await;
+        }
+    }
+    fault
+}
+
+/// Sends a request once more, on a connection of its own, and waits for the reply.
+async fn replay(control: &Control, request: &Message) {
+    let exchange = async {
+        let mut server = TcpStream::connect(&control.upstream).await?;
+        server.write_all(&request.bytes).await?;
+        frame::read(control.protocol, &mut server).await
+    };
+    match timeout(ANSWER_TIMEOUT, exchange).await {
+        Ok(Ok(Some(_))) => control.count(|counts| counts.duplicated += 1),
+        failure => eprintln!(
+            "testkit: a duplicate of `{}` got no answer: {failure:?}",
+            request.command
+        ),
+    }
+}
+
+/// Long enough for a server under load; a bound on what a dead one may cost.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

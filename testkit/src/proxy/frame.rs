@@ -1,0 +1,128 @@
+//! Where a message begins and ends.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// How the proxy tells messages apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// A message is what one read returns.
+    Bytes,
+    /// MongoDB's wire protocol: a header with the length, the message's number and that of the one it answers.
+    MongoDb,
+}
+
+/// One message, with what its protocol tells about it.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    pub(super) bytes: Vec<u8>,
+    /// Its number.
+    pub(super) id: i32,
+    /// Number of the message it answers.
+    pub(super) answers: i32,
+    /// Name of the command, of a request.
+    pub(super) command: String,
+    /// Whether there is no reply to it.
+    pub(super) unanswered: bool,
+}
+
+impl Message {
+    /// Whether it comes from the application, and not from the driver's care for its connections.
+    pub(super) fn is_of_application(&self) -> bool {
+        !HOUSEKEEPING.contains(&self.command.as_str())
+    }
+}
+
+/// Reads one message; nothing at the stream's end.
+pub(super) async fn read(
+    protocol: Protocol,
+    source: &mut (impl AsyncRead + Unpin),
+) -> io::Result<Option<Message>> {
+    match protocol {
+        Protocol::Bytes => read_bytes(source).await,
+        Protocol::MongoDb => read_mongodb(source).await,
+    }
+}
+
+async fn read_bytes(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
+    let mut bytes = vec![0; 64 * 1024];
+    let count = source.read(&mut bytes).await?;
+    bytes.truncate(count);
+    let message = Message {
+        bytes,
+        id: 0,
+        answers: 0,
+        command: String::new(),
+        unanswered: false,
+    };
+    Ok((count > 0).then_some(message))
+}
+
+async fn read_mongodb(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
+    let mut bytes = vec![0; HEADER];
+    match source.read_exact(&mut bytes).await {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let field = |at| number(&bytes, at).expect("the header is complete");
+    let (length, id, answers, operation) = (field(0), field(4), field(8), field(12));
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|length| (HEADER..=LONGEST).contains(length));
+    let length =
+        length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not MongoDB's wire protocol"))?;
+    bytes.resize(length, 0);
+    source.read_exact(&mut bytes[HEADER..]).await?;
+    let (command, flags) = match operation {
+        OP_MSG => (
+            command(&bytes).unwrap_or_default().to_owned(),
+            number(&bytes, HEADER).unwrap_or(0),
+        ),
+        // The old form of a request; drivers use it for the first greeting only.
+        _ => ("hello".to_owned(), 0),
+    };
+    Ok(Some(Message {
+        bytes,
+        id,
+        answers,
+        command,
+        unanswered: flags & MORE_TO_COME != 0,
+    }))
+}
+
+/// The first key of the body, which is the name of the command.
+fn command(bytes: &[u8]) -> Option<&str> {
+    let mut at = HEADER + 4;
+    // A body may come after sequences of documents, each with its length.
+    while *bytes.get(at)? == SEQUENCE {
+        at += 1 + usize::try_from(number(bytes, at + 1)?).ok()?;
+    }
+    // Kind of section, length of the document, type of the first element, its name up to a zero.
+    let name = bytes.get(at + 1 + 4 + 1..)?;
+    let end = name.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&name[..end]).ok()
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<i32> {
+    let bytes = bytes.get(at..at + 4)?;
+    Some(i32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+const HEADER: usize = 16;
+/// What a server accepts at most, in bytes.
+const LONGEST: usize = 48_000_000;
+const OP_MSG: i32 = 2013;
+const MORE_TO_COME: i32 = 1 << 1;
+const SEQUENCE: u8 = 1;
+const HOUSEKEEPING: &[&str] = &[
+    "hello",
+    "isMaster",
+    "ismaster",
+    "saslStart",
+    "saslContinue",
+    "authenticate",
+    "endSessions",
+    "killCursors",
+];

@@ -1,0 +1,10 @@
+//! A TCP proxy on loopback whose faults are switched while it runs.
+
+mod connection;
+mod control;
+mod fault;
+mod frame;
+mod server;
+
+pub use fault::{Counts, Fault, RequestFault};
+pub use server::FaultProxy;

@@ -1,0 +1,17 @@
+//! A store in memory that keeps the contract to the letter, for the suite to be checked with and for a
+//! simulator to stand on.
+//!
+//! [`Records`] decides everything, and is pure: time is an argument. [`ModelStore`] puts a clock, a delay and
+//! a watch around it.
+
+mod clock;
+mod records;
+mod rules;
+mod store;
+mod subject;
+mod watch;
+
+pub use clock::ModelClock;
+pub use records::{Record, Records, Slot};
+pub use store::{DELAY, ModelStore, TRAITS_KIND};
+pub use subject::ModelSubject;

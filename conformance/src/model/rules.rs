@@ -1,0 +1,247 @@
+//! The rules of the contract, in the order in which the contract states them.
+
+use super::records::{Record, Records, Slot, unreadable};
+use std::ops::Bound;
+use tenure_core::{
+    Acquire, Acquired, Ask, Asked, Change, End, Fault, FencingToken, Grant, Lease, LeaseName, LeasePage,
+    Listed, Page, Predecessor, Release, Released, Renew, Renewed, StoreError, Ttl, WatchEvent, Wish,
+};
+
+/// Most records of one page.
+const PAGE_MAX: u16 = 1_000;
+
+impl Records {
+    /// Takes the lease if it is free; see [`LeaseStore::acquire`](tenure_core::LeaseStore::acquire).
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`]; [`Fault::Internal`] when the tokens of the name are used up. Not applied.
+    pub fn acquire(&mut self, request: &Acquire, now_ms: u64) -> Result<Acquired, StoreError> {
+        let Some(record) = self.read(&request.name)?.cloned() else {
+            return self.begin(request, None, now_ms);
+        };
+        let mine = record.holder.incarnation == request.candidate.incarnation;
+        if !record.is_held(now_ms) {
+            let released = record.released_ms.is_some();
+            let too_late =
+                record.attempt > request.attempt || (released && record.attempt == request.attempt);
+            return if mine && too_late {
+                Ok(Acquired::Superseded)
+            } else {
+                self.begin(request, Some(&record), now_ms)
+            };
+        }
+        if !mine {
+            return Ok(Acquired::Held(record.lease(&request.name, now_ms)));
+        }
+        match record.attempt.cmp(&request.attempt) {
+            std::cmp::Ordering::Equal => Ok(self.extend_again(request, record, now_ms)),
+            std::cmp::Ordering::Less => self.begin(request, Some(&record), now_ms),
+            std::cmp::Ordering::Greater => Ok(Acquired::Superseded),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        request: &Acquire,
+        last: Option<&Record>,
+        now_ms: u64,
+    ) -> Result<Acquired, StoreError> {
+        let name = &request.name;
+        let token = FencingToken::successor(last.map(|record| record.token), now_ms).ok_or_else(|| {
+            let message = format!("the tokens of lease \"{name}\" are used up at 2^63 - 1; use another name");
+            StoreError::not_applied(Fault::Internal, message)
+        })?;
+        let terms = last.map_or(1, |record| record.terms.saturating_add(1));
+        let record = Record {
+            holder: request.candidate.clone(),
+            token,
+            attempt: request.attempt,
+            terms,
+            ttl: request.ttl,
+            began_ms: now_ms,
+            renewed_ms: now_ms,
+            expires_ms: now_ms + request.ttl.as_millis(),
+            released_ms: None,
+            asked: false,
+            note: request.note.clone(),
+        };
+        self.write(name, record);
+        self.tell(name, Change::Taken, token);
+        Ok(Acquired::Granted(Grant {
+            token,
+            ttl: request.ttl,
+            terms,
+            again: false,
+            predecessor: last.map(|record| predecessor(record, now_ms)),
+        }))
+    }
+
+    fn extend_again(&mut self, request: &Acquire, mut record: Record, now_ms: u64) -> Acquired {
+        extend(&mut record, request.ttl, now_ms);
+        let grant = Grant {
+            token: record.token,
+            ttl: request.ttl,
+            terms: record.terms,
+            again: true,
+            predecessor: None,
+        };
+        self.write(&request.name, record);
+        Acquired::Granted(grant)
+    }
+
+    /// Extends one lease; see [`LeaseStore::renew`](tenure_core::LeaseStore::renew).
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`]. Not applied.
+    pub fn renew(&mut self, request: &Renew, now_ms: u64) -> Result<Renewed, StoreError> {
+        let Some(record) = self.read(&request.name)? else {
+            return Ok(Renewed::Lost(None));
+        };
+        let term = (record.holder.incarnation, record.token, record.attempt);
+        let asked = (request.incarnation, request.token, request.attempt);
+        if term != asked || !record.is_held(now_ms) {
+            return Ok(Renewed::Lost(Some(Box::new(record.lease(&request.name, now_ms)))));
+        }
+        let mut record = record.clone();
+        extend(&mut record, request.ttl, now_ms);
+        let wish = if record.asked {
+            Wish::StepDown
+        } else {
+            Wish::Nothing
+        };
+        self.write(&request.name, record);
+        Ok(Renewed::Extended {
+            ttl: request.ttl,
+            wish,
+        })
+    }
+
+    /// Gives one lease back; see [`LeaseStore::release`](tenure_core::LeaseStore::release).
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`]. Not applied.
+    pub fn release(&mut self, request: &Release, now_ms: u64) -> Result<Released, StoreError> {
+        let Some(record) = self.read(&request.name)? else {
+            return Ok(Released::NotYours(None));
+        };
+        let term = (record.holder.incarnation, record.token, record.attempt);
+        if term != (request.incarnation, request.token, request.attempt) {
+            let now = record.lease(&request.name, now_ms);
+            return Ok(Released::NotYours(Some(Box::new(now))));
+        }
+        if record.released_ms.is_none() {
+            let record = Record {
+                released_ms: Some(now_ms),
+                ..record.clone()
+            };
+            self.write(&request.name, record);
+            self.tell(&request.name, Change::Vacated, request.token);
+        }
+        Ok(Released::Vacated)
+    }
+
+    /// Leaves a wish; see [`LeaseStore::ask`](tenure_core::LeaseStore::ask).
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`]. Not applied.
+    pub fn ask(&mut self, request: &Ask, now_ms: u64) -> Result<Asked, StoreError> {
+        let held = self
+            .read(&request.name)?
+            .filter(|record| record.token == request.token && record.is_held(now_ms));
+        let Some(record) = held.cloned() else {
+            return Ok(Asked::NotHeld);
+        };
+        self.write(
+            &request.name,
+            Record {
+                asked: true,
+                ..record
+            },
+        );
+        self.tell(&request.name, Change::Asked, request.token);
+        Ok(Asked::Noted)
+    }
+
+    /// Reads one lease; see [`LeaseStore::get`](tenure_core::LeaseStore::get).
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`].
+    pub fn get(&self, name: &LeaseName, now_ms: u64) -> Result<Option<Lease>, StoreError> {
+        Ok(self.read(name)?.map(|record| record.lease(name, now_ms)))
+    }
+
+    /// Reads a page; see [`LeaseStore::list`](tenure_core::LeaseStore::list).
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`] for a limit outside 1 ..= 1,000.
+    pub fn list(&self, page: &Page, now_ms: u64) -> Result<LeasePage, StoreError> {
+        if !(1..=PAGE_MAX).contains(&page.limit) {
+            let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
+            return Err(StoreError::not_applied(Fault::Invalid, message));
+        }
+        let from = page.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = self
+            .slots
+            .range::<LeaseName, _>((from, Bound::Unbounded))
+            .filter(|(name, _)| name.as_str().starts_with(&page.prefix))
+            .peekable();
+        let mut leases = Vec::new();
+        let mut last = None;
+        while leases.len() < usize::from(page.limit)
+            && let Some((name, slot)) = rest.next()
+        {
+            leases.push(listed(name, slot, now_ms));
+            last = Some(name.clone());
+        }
+        let next = if rest.peek().is_some() { last } else { None };
+        Ok(LeasePage { leases, next })
+    }
+
+    /// Removes a record behind the store's back, as a clean-up would.
+    pub fn purge(&mut self, name: &LeaseName) {
+        if self.slots.remove(name).is_some() {
+            self.events.push(WatchEvent::Changed {
+                name: name.clone(),
+                change: Change::Vacated,
+                token: None,
+            });
+        }
+    }
+
+    fn tell(&mut self, name: &LeaseName, change: Change, token: FencingToken) {
+        self.events.push(WatchEvent::Changed {
+            name: name.clone(),
+            change,
+            token: Some(token),
+        });
+    }
+}
+
+fn extend(record: &mut Record, ttl: Ttl, now_ms: u64) {
+    record.ttl = ttl;
+    record.renewed_ms = now_ms;
+    record.expires_ms = now_ms + ttl.as_millis();
+}
+
+fn predecessor(last: &Record, now_ms: u64) -> Predecessor {
+    let (end, ended_ms) = match last.released_ms {
+        Some(released_ms) => (End::Released, released_ms),
+        None => (End::Expired, last.expires_ms.min(now_ms)),
+    };
+    Predecessor {
+        candidate: last.holder.id.clone(),
+        token: last.token,
+        end,
+        vacant_for: std::time::Duration::from_millis(now_ms.saturating_sub(ended_ms)),
+    }
+}
+
+fn listed(name: &LeaseName, slot: &Slot, now_ms: u64) -> Listed {
+    match slot {
+        Slot::Own(record) => Listed::Lease(record.lease(name, now_ms)),
+        Slot::Foreign(_) => Listed::Unreadable {
+            key: name.as_str().escape_debug().to_string(),
+            error: unreadable(name.as_str()),
+        },
+    }
+}

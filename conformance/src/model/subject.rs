@@ -1,0 +1,74 @@
+use super::records::Slot;
+use super::{ModelClock, ModelStore};
+use crate::{Corruption, Hooked, Subject};
+use std::sync::Arc;
+use tenure_core::{Answer, FencingToken, LeaseName, LeaseStore};
+
+/// The sound model as a subject of the suite, and the example of how one is written.
+pub struct ModelSubject {
+    storage: ModelStore,
+}
+
+impl ModelSubject {
+    /// An empty model on a running clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            storage: ModelStore::new(ModelClock::running()),
+        }
+    }
+}
+
+impl Default for ModelSubject {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Subject for ModelSubject {
+    fn store(&self) -> Arc<dyn LeaseStore> {
+        Arc::new(self.storage.clone())
+    }
+
+    fn other(&self) -> Arc<dyn LeaseStore> {
+        Arc::new(self.storage.clone())
+    }
+
+    fn clock_ms(&self) -> Answer<'_, Hooked<u64>> {
+        Box::pin(async { Hooked::Done(self.storage.clock().now_ms()) })
+    }
+
+    fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {
+        let raw = self
+            .storage
+            .step(|records, _| records.slots.get(name).map(|slot| format!("{slot:?}")));
+        Box::pin(async { Hooked::Done(raw) })
+    }
+
+    fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
+        self.storage.step(|records, _| {
+            let slot = records
+                .slots
+                .get_mut(name)
+                .expect("a case damages a record that exists");
+            *slot = damaged(slot, corruption);
+        });
+        Box::pin(async { Hooked::Done(()) })
+    }
+
+    fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
+        self.storage.step(|records, _| records.purge(name));
+        Box::pin(async { Hooked::Done(()) })
+    }
+}
+
+fn damaged(slot: &Slot, corruption: Corruption) -> Slot {
+    match (slot, corruption) {
+        (Slot::Own(record), Corruption::LastToken) => {
+            let mut record = record.clone();
+            record.token = FencingToken::new(i64::MAX.unsigned_abs()).expect("the last token is one");
+            Slot::Own(record)
+        }
+        _ => Slot::Foreign(format!("{corruption:?} of {slot:?}")),
+    }
+}

@@ -27,22 +27,38 @@ pub enum Authority {
     None,
 }
 
-impl Authority {
-    /// The authority of a term at `now`: the one place where this is decided.
-    ///
-    /// `until` is when the belief ends, `doubt_from` when doubt begins, whatever its reason.
+/// What is believed of a term until something changes: enough to answer for every moment.
+///
+/// A driver hands it to other threads, so that they can ask without the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Belief {
+    /// The term's token.
+    pub token: FencingToken,
+    /// When doubt begins, or has begun, whatever its reason.
+    pub doubt_from: Moment,
+    /// When authority ends, unless a renewal extends it.
+    pub until: Moment,
+}
+
+impl Belief {
+    /// The authority at `now`: the one place where this is decided.
     #[must_use]
-    pub fn of_term(token: FencingToken, doubt_from: Moment, until: Moment, now: Moment) -> Self {
+    pub fn at(&self, now: Moment) -> Authority {
+        let Self {
+            token,
+            doubt_from,
+            until,
+        } = *self;
         if now >= until {
-            Self::None
+            Authority::None
         } else if now >= doubt_from {
-            Self::Doubtful {
+            Authority::Doubtful {
                 token,
                 since: doubt_from,
                 until,
             }
         } else {
-            Self::Held { token, until }
+            Authority::Held { token, until }
         }
     }
 }

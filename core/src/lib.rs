@@ -13,7 +13,7 @@ mod store;
 mod timing;
 mod words;
 
-pub use authority::Authority;
+pub use authority::{Authority, Belief};
 pub use engine::{
     Actions, Cause, Command, Departure, Engine, Event, Input, Operation, Reply, Request, RequestId, Wake,
     WakeReason,

@@ -1,4 +1,6 @@
-use crate::{Acquired, FencingToken, Lease, LeaseName, Note, Released, Renewed, StoreError, WatchEvent};
+use crate::{
+    Acquired, FencingToken, Lease, LeaseName, Moment, Note, Released, Renewed, StoreError, WatchEvent,
+};
 use std::time::Duration;
 
 /// The number of one request to the store, unique within an engine.
@@ -76,5 +78,7 @@ pub enum Command {
         name: LeaseName,
         /// The term. Without effect on any other.
         token: FencingToken,
+        /// When it last was not: now, or before.
+        at: Moment,
     },
 }

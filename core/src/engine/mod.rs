@@ -15,7 +15,7 @@ mod wake;
 pub use actions::{Actions, Cause, Departure, Event, Operation, Request, Wake, WakeReason};
 pub use input::{Command, Input, Reply, RequestId};
 
-use crate::{Attempt, Authority, Candidate, Certainty, Fault, LeaseName, Moment, StoreError, Timing};
+use crate::{Attempt, Authority, Belief, Candidate, Certainty, Fault, LeaseName, Moment, StoreError, Timing};
 use dice::Dice;
 use seat::{Seat, Wanted};
 use std::collections::BTreeMap;
@@ -105,11 +105,19 @@ impl Engine {
     /// What this process may believe at `now` about `name`. The only question; there is no `is_leader`.
     #[must_use]
     pub fn authority(&self, name: &LeaseName, now: Moment) -> Authority {
+        self.belief(name).map_or(Authority::None, |belief| belief.at(now))
+    }
+
+    /// What is believed of `name` from now on, until the next step; `None` without a term.
+    #[must_use]
+    pub fn belief(&self, name: &LeaseName) -> Option<Belief> {
         match self.seats.get(name) {
-            Some(Seat::Term(term)) => {
-                Authority::of_term(term.token, term.doubt_from(self.timing.grace), term.until, now)
-            }
-            Some(Seat::Campaign(_) | Seat::Departure(_) | Seat::Search(_)) | None => Authority::None,
+            Some(Seat::Term(term)) => Some(Belief {
+                token: term.token,
+                doubt_from: term.doubt_from(self.timing.grace),
+                until: term.until,
+            }),
+            Some(Seat::Campaign(_) | Seat::Departure(_) | Seat::Search(_)) | None => None,
         }
     }
 
@@ -150,7 +158,7 @@ impl Engine {
             Command::Withdraw { name } => self.withdraw(now, &name, None, actions),
             Command::StepDown { name, token } => self.begin_to_end(now, &name, token),
             Command::WorkEnded { name, token } => self.work_ended(now, &name, token, actions),
-            Command::Progress { name, token } => self.progress(now, &name, token),
+            Command::Progress { name, token, at } => self.progress(&name, token, at.min(now), now),
         }
     }
 

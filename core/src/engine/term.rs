@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn progress(&mut self, now: Moment, name: &LeaseName, token: FencingToken) {
+    pub(super) fn progress(&mut self, name: &LeaseName, token: FencingToken, at: Moment, now: Moment) {
         let Some(Term {
             gate: Some(gate),
             renew_at,
@@ -68,8 +68,8 @@ impl Engine {
         else {
             return;
         };
-        gate.last_progress = now;
-        if gate.reported {
+        gate.last_progress = gate.last_progress.max(at);
+        if gate.reported && now.since(gate.last_progress) < gate.within {
             gate.reported = false;
             *renew_at = now;
         }

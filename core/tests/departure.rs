@@ -157,10 +157,12 @@ fn without_progress_renewals_stop_and_progress_resumes_them() {
     {
         assert!(harness.run_to_wake().is_empty());
     }
-    let resumed = only(harness.command(Command::Progress {
+    let progress = Command::Progress {
         name: job(),
         token: token(5),
-    }));
+        at: harness.now,
+    };
+    let resumed = only(harness.command(progress));
     assert!(is_renew(&resumed));
     harness.answer(resumed.id, Reply::Renewed(vec![Ok(extended())]));
     // And without any further progress the term ends at its deadline.

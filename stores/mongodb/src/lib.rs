@@ -1,1 +1,21 @@
-//! tenure-mongodb
+//! Leases and fences on MongoDB.
+
+mod acquire;
+mod ask;
+mod builder;
+mod examine;
+mod fault;
+mod indexes;
+mod list;
+mod pipeline;
+mod record;
+mod release;
+mod renew;
+mod site;
+mod store;
+mod thread;
+mod url;
+mod watch;
+
+pub use builder::MongoStoreBuilder;
+pub use store::MongoStore;

@@ -1,0 +1,187 @@
+use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error, timed_out};
+use crate::pipeline::{attempt_number, expired, expiry, held, literal, purge_at, ttl_ms, unreleased};
+use crate::record::{OWNER_BYTES_MAX, Record, decode, projection, readable};
+use crate::site::{Site, subject};
+use mongodb::bson::{Bson, Document, bson, doc};
+use mongodb::options::ReturnDocument;
+use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
+
+/// How often one acquisition sends its upsert. Two racing upserts of a new name can both try to insert; the
+/// loser is told of a duplicate key, and the second time it finds the winner's record. A second refusal
+/// means a record that is not ours.
+const UPSERTS_MAX: u32 = 2;
+
+impl Site {
+    /// Decides an acquisition, in one atomic step of the server.
+    pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        for _upsert in 0..UPSERTS_MAX {
+            if let Some(record) = self.upsert(request).await? {
+                return judge(request, record);
+            }
+        }
+        // Not ours to touch: say why, from the record itself. Only a refusal may come from a read: a grant
+        // extends the lease, and this changed nothing.
+        if let Some(record) = self.read(&request.name).await?
+            && let Ok(refused @ Acquired::Held(_)) = judge(request, record)
+        {
+            return Ok(refused);
+        }
+        Err(StoreError::not_applied(
+            Fault::Busy,
+            format!(
+                "{} at {}: the record came and went under the request (code {DUPLICATE_KEY}); ask again",
+                subject(&request.name),
+                self.place
+            ),
+        ))
+    }
+
+    /// One upsert; `None` if the server refused it for a duplicate key.
+    async fn upsert(&self, request: &Acquire) -> Result<Option<Record>, StoreError> {
+        let mut filter = readable();
+        filter.insert("_id", request.name.as_str());
+        let upsert = self
+            .leases
+            .find_one_and_update(filter, pipeline(request, self.purge_after))
+            .upsert(true)
+            .return_document(ReturnDocument::After)
+            .projection(projection())
+            .max_time(self.time_max);
+        let (deed, subject) = (Deed::Write, subject(&request.name));
+        match tokio::time::timeout(self.time_max, upsert).await {
+            Ok(Ok(Some(document))) => decode(&document, &self.namespace).map(Some),
+            Ok(Ok(None)) => Err(StoreError::unknown(
+                Fault::Internal,
+                format!(
+                    "{subject} at {}: the server answered an upsert with nothing",
+                    self.place
+                ),
+            )),
+            Ok(Err(error)) if is_duplicate_key(&error) => Ok(None),
+            Ok(Err(error)) => Err(store_error(&error, deed, &subject, &self.place)),
+            Err(_late) => Err(timed_out(deed, &subject, &self.place, self.time_max)),
+        }
+    }
+}
+
+/// The whole decision, as one pipeline: a new term, the same term again, or the record as it is.
+fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<Document> {
+    let attempt = attempt_number(request.attempt);
+    let mine = bson!({ "$eq": ["$incarnation", request.candidate.incarnation.to_string()] });
+    let this_attempt = bson!({ "$eq": ["$attempt", attempt] });
+    let earlier_attempt = bson!({ "$lt": ["$attempt", attempt] });
+    let free = bson!({ "$or": [{ "$not": [unreleased()] }, expired()] });
+    let expired_unreleased = bson!({ "$and": [unreleased(), expired()] });
+    // Against my own record only a later attempt counts, except that a term which ran out is over: its
+    // attempt may begin another. A released one may not: that would be a late duplicate.
+    let take_mine =
+        bson!({ "$or": [earlier_attempt, { "$and": [this_attempt.clone(), expired_unreleased] }] });
+    // What the schema in the filter cannot say: the owner's length in bytes, and that a successor exists.
+    let fits = bson!({ "$and": [
+        { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
+        { "$lt": ["$generation", i64::MAX] },
+    ] });
+    let take = bson!({ "$or": [
+        fresh(),
+        { "$and": [fits, { "$cond": [mine.clone(), take_mine, free] }] },
+    ] });
+    let again = bson!({ "$and": [mine, this_attempt, held()] });
+    let extended = doc! {
+        "expiresAt": expiry(request.ttl),
+        "ttlMs": ttl_ms(request.ttl),
+        "lastRenewedAt": "$$NOW",
+        "purgeAt": purge_at(purge_after, request.ttl),
+    };
+    vec![doc! { "$replaceWith": { "$switch": {
+        "branches": [
+            { "case": take, "then": { "$mergeObjects": ["$$ROOT", new_term(request, purge_after)] } },
+            { "case": again, "then": { "$mergeObjects": ["$$ROOT", extended] } },
+        ],
+        "default": "$$ROOT",
+    } } }]
+}
+
+/// The upsert found nothing: the document has its `_id` alone.
+fn fresh() -> Bson {
+    bson!({ "$eq": [{ "$type": "$generation" }, "missing"] })
+}
+
+fn new_term(request: &Acquire, purge_after: Option<std::time::Duration>) -> Document {
+    let previous = bson!({ "$cond": [fresh(), null, {
+        "owner": "$owner",
+        "generation": "$generation",
+        "end": { "$cond": [{ "$and": [unreleased(), expired()] }, "expired", "released"] },
+        // A term that its own holder gave up for a later attempt ends now.
+        "at": { "$cond": [unreleased(), { "$min": ["$expiresAt", "$$NOW"] }, "$released.at"] },
+    }] });
+    // Clipped, since a sum beyond 64 bits would become a float; a generation that high is never reached here.
+    let number =
+        |field: &str| bson!({ "$add": [{ "$min": [{ "$ifNull": [field, 0_i64] }, i64::MAX - 1] }, 1_i64] });
+    doc! {
+        "owner": literal(request.candidate.id.as_str()),
+        "incarnation": request.candidate.incarnation.to_string(),
+        // The clock is a floor: tokens rise even when the record was purged or restored.
+        "generation": { "$max": [number("$generation"), { "$toLong": "$$NOW" }] },
+        "attempt": attempt_number(request.attempt),
+        "terms": number("$terms"),
+        "ttlMs": ttl_ms(request.ttl),
+        "createdAt": { "$ifNull": ["$createdAt", "$$NOW"] },
+        "acquiredAt": "$$NOW",
+        "lastRenewedAt": null,
+        "expiresAt": expiry(request.ttl),
+        "released": null,
+        "stepDownAsked": null,
+        "note": literal(request.note.as_str()),
+        "previous": previous,
+        "renewal": null,
+        "purgeAt": purge_at(purge_after, request.ttl),
+    }
+}
+
+/// Reads the decision off the record as the server left it.
+fn judge(request: &Acquire, record: Record) -> Result<Acquired, StoreError> {
+    let ours = record.lease.holder.incarnation == request.candidate.incarnation;
+    let last = record.lease.token.signed() == i64::MAX;
+    if last && (!record.is_held() || (ours && record.lease.attempt < request.attempt)) {
+        return Err(StoreError::not_applied(
+            Fault::Internal,
+            format!(
+                "{}: its tokens are used up at 2^63 - 1; use another name",
+                subject(&request.name)
+            ),
+        ));
+    }
+    if !ours {
+        return match record.is_held() {
+            true => Ok(Acquired::Held(record.lease)),
+            false => Err(undecided(request)),
+        };
+    }
+    if record.lease.attempt > request.attempt
+        || (record.lease.attempt == request.attempt && record.lease.released)
+    {
+        return Ok(Acquired::Superseded);
+    }
+    if record.lease.attempt < request.attempt || !record.is_held() {
+        return Err(undecided(request));
+    }
+    Ok(Acquired::Granted(Grant {
+        token: record.lease.token,
+        ttl: record.lease.ttl,
+        terms: record.lease.terms,
+        again: record.extended,
+        predecessor: record.previous,
+    }))
+}
+
+/// The record was free, and still is: the pipeline and this judgement disagree, or the record was read
+/// after the decision. Asking again is safe.
+fn undecided(request: &Acquire) -> StoreError {
+    StoreError::unknown(
+        Fault::Internal,
+        format!(
+            "{}: the server left a free lease as it was; ask again",
+            subject(&request.name)
+        ),
+    )
+}

@@ -1,0 +1,25 @@
+use crate::pipeline::{change_if, held};
+use crate::site::Site;
+use mongodb::bson::{bson, doc};
+use tenure_core::{Ask, Asked, StoreError};
+
+impl Site {
+    /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
+    pub(crate) async fn ask(&self, request: &Ask) -> Result<Asked, StoreError> {
+        let condition = bson!({ "$and": [
+            { "$eq": ["$generation", request.token.signed()] },
+            held(),
+            { "$eq": ["$stepDownAsked", null] },
+        ] });
+        let changes = doc! { "stepDownAsked": { "generation": "$generation", "at": "$$NOW" } };
+        let record = match self.change(&request.name, change_if(condition, changes)).await? {
+            Some(record) => Some(record),
+            // Gone, or not to be understood; the latter is an error.
+            None => self.read(&request.name).await?,
+        };
+        let noted = record.is_some_and(|record| {
+            record.is_held() && record.lease.token == request.token && record.lease.asked_to_step_down
+        });
+        Ok(if noted { Asked::Noted } else { Asked::NotHeld })
+    }
+}

@@ -1,0 +1,299 @@
+use crate::fault::{Deed, store_error};
+use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
+use crate::site::{Site, Topology, collection};
+use crate::store::MongoStore;
+use crate::thread::OwnThread;
+use crate::url::{COLLECTION, DATABASE, StoreUrl, collection_name, invalid, purge_wait};
+use mongodb::bson::doc;
+use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcern};
+use mongodb::{Client, Database};
+use std::future::Future;
+use std::time::Duration;
+use tenure_core::{Fault, StoreError};
+
+/// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
+/// driver's own 30 s would be the whole lease.
+const SELECTION_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long the driver waits for a connection, unless the URL has `connectTimeoutMS`; together with the
+/// heartbeat it is how long a frozen server goes unnoticed. The driver's own is 10 s.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How often the driver looks at servers that do not push their state, unless the URL has
+/// `heartbeatFrequencyMS`. The driver's own is 10 s.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long one request may take beyond finding a primary: the store's own bound, beside the engine's.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// How long connecting may take in all.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Oldest server that computes `$$NOW` in an answer: MongoDB 4.4.
+const WIRE_VERSION_MIN: i32 = 9;
+
+/// Settings of a [`MongoStore`].
+///
+/// Whatever URL or client say: writes are confirmed by a majority and journalled, reads go to the primary,
+/// and a client that the store makes itself repeats nothing on its own (`retryWrites` and `retryReads` are
+/// off): attempts resolve a lost answer, and a replayed one would lack the server's clock.
+#[derive(Clone, Debug)]
+pub struct MongoStoreBuilder {
+    collection: Option<String>,
+    purge_after: Option<Duration>,
+    connect_time_max: Duration,
+}
+
+impl MongoStoreBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            collection: None,
+            purge_after: None,
+            connect_time_max: CONNECT_TIME_MAX,
+        }
+    }
+
+    /// The collection. Default: the URL's `collection=`, else `job_leases`.
+    #[must_use]
+    pub fn collection(mut self, name: &str) -> Self {
+        self.collection = Some(name.to_owned());
+        self
+    }
+
+    /// Lets MongoDB remove names that nobody used for so long, 1 d to 36,500 d, by a TTL index on `purgeAt`.
+    /// Never less than ten ttls. Default: the URL's `purgeAfter=`, else nothing is ever removed.
+    ///
+    /// Tokens still rise afterwards: the server's clock is their floor.
+    #[must_use]
+    pub fn purge_after(mut self, unused: Duration) -> Self {
+        self.purge_after = Some(unused);
+        self
+    }
+
+    /// How long connecting may take in all. Default: 5 s.
+    #[must_use]
+    pub fn connect_time_max(mut self, time: Duration) -> Self {
+        self.connect_time_max = time;
+        self
+    }
+
+    /// Connects, and makes sure that there is a server which can keep the promises.
+    ///
+    /// # Errors
+    /// Not applied, and without the password: [`Fault::Invalid`] for a URL that cannot be read or that asks
+    /// for less than majority and journal, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no primary
+    /// answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`], [`Fault::Unsupported`] for a server that
+    /// cannot keep the promises.
+    pub async fn connect(self, url: &str) -> Result<MongoStore, StoreError> {
+        let parsed = StoreUrl::parse(url)?;
+        let settings = self.merged(&parsed)?;
+        let thread = OwnThread::start()?;
+        let time_max = settings.connect_time_max;
+        let site = thread.run(async move {
+            bounded(time_max, None, async move {
+                let mut options =
+                    ClientOptions::parse(&parsed.driver)
+                        .await
+                        .map_err(|error| match &*error.kind {
+                            mongodb::error::ErrorKind::DnsResolve { .. } => {
+                                store_error(&error, Deed::Read, "the host of the MongoDB URL", "DNS")
+                            }
+                            _ => parsed.unreadable(&error.kind.to_string()),
+                        })?;
+                refuse_weak(options.write_concern.as_ref())?;
+                let selection = settle(&mut options);
+                let database = options
+                    .default_database
+                    .clone()
+                    .unwrap_or_else(|| DATABASE.to_owned());
+                let hosts = hosts(&options.hosts);
+                let client = Client::with_options(options)
+                    .map_err(|error| parsed.unreadable(&error.kind.to_string()))?;
+                let database = client.database(&database);
+                let place = settings.place(&hosts, &database);
+                let opened = settings.open(client, database, hosts, selection + REQUEST_TIME_MAX);
+                bounded(time_max, Some(&place), opened).await
+            })
+            .await
+        });
+        let site = site.await??;
+        Ok(MongoStore::new(site, thread))
+    }
+
+    /// Uses a client that exists; see [`MongoStore::with_client`].
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn attach(self, client: Client, database: &str) -> Result<MongoStore, StoreError> {
+        let settings = self.merged(&StoreUrl::parse("mongodb://-")?)?;
+        let thread = OwnThread::start()?;
+        let database = client.database(database);
+        let site = thread.run(async move {
+            // The driver does not tell where a client is connected to.
+            let hosts = "the given client".to_owned();
+            let place = settings.place(&hosts, &database);
+            let time_max = settings.connect_time_max;
+            bounded(
+                time_max,
+                Some(&place),
+                settings.open(client, database, hosts, SELECTION_TIME_MAX + REQUEST_TIME_MAX),
+            )
+            .await
+        });
+        let site = site.await??;
+        Ok(MongoStore::new(site, thread))
+    }
+
+    fn merged(self, url: &StoreUrl) -> Result<Settings, StoreError> {
+        let collection = self.collection.or_else(|| url.collection.clone());
+        Ok(Settings {
+            collection: collection_name(collection.as_deref().unwrap_or(COLLECTION))?,
+            purge_after: self.purge_after.or(url.purge_after).map(purge_wait).transpose()?,
+            connect_time_max: self.connect_time_max,
+        })
+    }
+}
+
+struct Settings {
+    collection: String,
+    purge_after: Option<Duration>,
+    connect_time_max: Duration,
+}
+
+impl Settings {
+    fn place(&self, hosts: &str, database: &Database) -> String {
+        format!("{hosts}/{}.{}", database.name(), self.collection)
+    }
+
+    async fn open(
+        self,
+        client: Client,
+        database: Database,
+        hosts: String,
+        time_max: Duration,
+    ) -> Result<Site, StoreError> {
+        let place = self.place(&hosts, &database);
+        let site = Site {
+            leases: collection(&database, &self.collection, time_max),
+            namespace: format!("{}.{}", database.name(), self.collection),
+            topology: topology(&client, &place).await?,
+            client,
+            database,
+            place,
+            purge_after: self.purge_after,
+            time_max,
+        };
+        prove_concern(&site).await?;
+        warn_of_expiry_index(&site).await?;
+        ensure_purge_index(&site).await?;
+        Ok(site)
+    }
+}
+
+/// Waits so long for the connection and no longer.
+async fn bounded<T>(
+    time_max: Duration,
+    place: Option<&str>,
+    connecting: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let late = |_| {
+        StoreError::not_applied(
+            Fault::Unreachable,
+            format!(
+                "no MongoDB primary answered at {} within {time_max:?}; check host, port and the replica set's state",
+                place.unwrap_or("the URL's hosts")
+            ),
+        )
+    };
+    tokio::time::timeout(time_max, connecting).await.map_err(late)?
+}
+
+/// Sets what the store needs of the driver; answers how long a primary is looked for.
+fn settle(options: &mut ClientOptions) -> Duration {
+    options.retry_writes = Some(false);
+    options.retry_reads = Some(false);
+    options.connect_timeout.get_or_insert(CONNECTION_TIME_MAX);
+    options.heartbeat_freq.get_or_insert(HEARTBEAT);
+    options.app_name.get_or_insert_with(|| "tenure".to_owned());
+    *options.server_selection_timeout.get_or_insert(SELECTION_TIME_MAX)
+}
+
+/// A URL that asks for less than we promise is a misunderstanding that must not pass in silence.
+fn refuse_weak(concern: Option<&WriteConcern>) -> Result<(), StoreError> {
+    let Some(concern) = concern else {
+        return Ok(());
+    };
+    let asked = match &concern.w {
+        None | Some(Acknowledgment::Majority) => None,
+        Some(Acknowledgment::Nodes(count)) => Some(format!("w={count}")),
+        Some(other) => Some(format!("w={other:?}")),
+    };
+    if let Some(asked) = asked {
+        return Err(invalid(&format!(
+            "the MongoDB URL asks for {asked}; leases need w=majority, or a fail-over takes them back: remove the option"
+        )));
+    }
+    match concern.journal {
+        Some(false) => Err(invalid(
+            "the MongoDB URL asks for journal=false; leases need the journal, or a crash takes them back: remove the option",
+        )),
+        Some(true) | None => Ok(()),
+    }
+}
+
+fn hosts(addresses: &[ServerAddress]) -> String {
+    let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    shown.join(",")
+}
+
+/// Asks the primary what it is.
+async fn topology(client: &Client, place: &str) -> Result<Topology, StoreError> {
+    let hello = client
+        .database("admin")
+        .run_command(doc! { "hello": 1 })
+        .await
+        .map_err(|error| store_error(&error, Deed::Read, "connecting", place))?;
+    let wire_version = hello.get_i32("maxWireVersion").unwrap_or(0);
+    if wire_version < WIRE_VERSION_MIN {
+        return Err(StoreError::not_applied(
+            Fault::Unsupported,
+            format!(
+                "the MongoDB at {place} is too old (wire version {wire_version}); 4.4 or later is needed"
+            ),
+        ));
+    }
+    if hello.get_str("msg").is_ok_and(|message| message == "isdbgrid") {
+        return Ok(Topology::Sharded);
+    }
+    Ok(match hello.get_str("setName") {
+        Ok(name) => Topology::ReplicaSet {
+            name: name.to_owned(),
+        },
+        Err(_) => Topology::Standalone,
+    })
+}
+
+/// Proves that the server honours majority and journal, by an update that matches nothing.
+async fn prove_concern(site: &Site) -> Result<(), StoreError> {
+    let nothing = doc! { "_id": { "$in": [] } };
+    match site
+        .leases
+        .update_one(nothing, doc! { "$set": { "owner": "" } })
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let error = store_error(
+                &error,
+                Deed::Read,
+                "a confirmed and journalled write",
+                &site.place,
+            );
+            match error.fault {
+                // Who may only read may connect, to look. Acquiring will say what is missing.
+                Fault::Forbidden | Fault::ReadOnly => Ok(()),
+                _ => Err(error),
+            }
+        }
+    }
+}

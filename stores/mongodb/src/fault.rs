@@ -1,0 +1,223 @@
+//! What the driver's errors mean to the contract: fault, certainty, one line for a person.
+
+use mongodb::bson::Document;
+use mongodb::error::{Error, ErrorKind, WriteFailure};
+use tenure_core::{Certainty, Fault, StoreError};
+
+/// What was being done when it failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Deed {
+    /// Something that changes nothing: its failure is never uncertain.
+    Read,
+    /// Something that may have been applied although it failed.
+    Write,
+}
+
+/// The server refused an insert because the key exists.
+pub(crate) const DUPLICATE_KEY: i32 = 11000;
+
+/// The duplicate-key refusal of an upsert: it lost a race, or a foreign record has the key.
+pub(crate) fn is_duplicate_key(error: &Error) -> bool {
+    server_code(error) == Some(DUPLICATE_KEY)
+}
+
+/// The error code of the server's answer; `None` where there was none.
+pub(crate) fn server_code(error: &Error) -> Option<i32> {
+    match &*error.kind {
+        ErrorKind::Command(command) => Some(command.code),
+        ErrorKind::Write(WriteFailure::WriteError(write)) => Some(write.code),
+        ErrorKind::Write(WriteFailure::WriteConcernError(concern)) => Some(concern.code),
+        _ => None,
+    }
+}
+
+/// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
+pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
+    let (fault, certainty, why) = judge(error);
+    let certainty = match deed {
+        Deed::Read => Certainty::NotApplied,
+        Deed::Write => certainty,
+    };
+    StoreError {
+        fault,
+        certainty,
+        message: format!("{subject} at {place}: {why}"),
+    }
+}
+
+/// Nobody answered within the time allowed.
+pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: std::time::Duration) -> StoreError {
+    let message = format!(
+        "{subject} at {place}: no answer within {allowed:?}; check the network and whether the primary is frozen"
+    );
+    match deed {
+        Deed::Read => StoreError::not_applied(Fault::TimedOut, message),
+        Deed::Write => StoreError::unknown(Fault::TimedOut, message),
+    }
+}
+
+/// What an entry of `writeErrors` or a `writeConcernError` in a command's answer means.
+pub(crate) fn reported(answer: &Document, certainty: Certainty, subject: &str, place: &str) -> StoreError {
+    let code = answer.get_i32("code").unwrap_or(0);
+    let (fault, _, why) = by_code(code, answer.get_str("errmsg").unwrap_or("no message"));
+    StoreError {
+        fault,
+        certainty,
+        message: format!("{subject} at {place}: {why}"),
+    }
+}
+
+fn judge(error: &Error) -> (Fault, Certainty, String) {
+    use Certainty::{NotApplied, Unknown};
+    match &*error.kind {
+        ErrorKind::Command(command) => by_code(command.code, &command.message),
+        ErrorKind::Write(WriteFailure::WriteError(write)) => by_code(write.code, &write.message),
+        ErrorKind::Write(WriteFailure::WriteConcernError(concern)) => {
+            // Applied on the primary, but not confirmed: it may be rolled back, or may stand.
+            let (fault, _, why) = by_code(concern.code, &concern.message);
+            (fault, Unknown, format!("not confirmed by a majority: {why}"))
+        }
+        ErrorKind::Authentication { message, .. } => (
+            Fault::Unauthenticated,
+            NotApplied,
+            format!(
+                "the credentials were refused ({}); check user, password and authSource",
+                line(message)
+            ),
+        ),
+        ErrorKind::ServerSelection { .. } => (
+            Fault::Unreachable,
+            NotApplied,
+            "no primary could be reached in time; check host, port and the replica set's state".to_owned(),
+        ),
+        ErrorKind::DnsResolve { message, .. } => (Fault::Unreachable, NotApplied, line(message)),
+        ErrorKind::Io(io) => {
+            // The driver puts this label on errors of establishing a connection: nothing was sent on it.
+            let certainty = match error.contains_label(mongodb::error::SYSTEM_OVERLOADED_ERROR) {
+                true => NotApplied,
+                false => Unknown,
+            };
+            (
+                Fault::Unreachable,
+                certainty,
+                format!("the connection failed: {}", line(io)),
+            )
+        }
+        ErrorKind::ConnectionPoolCleared { .. } => (
+            Fault::Unreachable,
+            Unknown,
+            "the connection was closed because the server failed another request".to_owned(),
+        ),
+        ErrorKind::IncompatibleServer { message, .. } => (Fault::Unsupported, NotApplied, line(message)),
+        ErrorKind::SessionsNotSupported => (
+            Fault::Unsupported,
+            NotApplied,
+            "the server has no sessions; MongoDB 4.4 or later is needed".to_owned(),
+        ),
+        ErrorKind::InvalidTlsConfig { message, .. } => (Fault::Invalid, NotApplied, line(message)),
+        ErrorKind::InvalidArgument { message, .. } => (Fault::Invalid, NotApplied, line(message)),
+        other => (Fault::Internal, Unknown, line(other)),
+    }
+}
+
+/// By the server's code. Certainty holds for a refusal of a single statement.
+fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
+    use Certainty::{NotApplied, Unknown};
+    let told = || format!("{} (code {code})", line(message));
+    match code {
+        18 | 11 => (
+            Fault::Unauthenticated,
+            NotApplied,
+            format!("{}; check user, password and authSource", told()),
+        ),
+        13 => (Fault::Forbidden, NotApplied, forbidden(message)),
+        8000 => (Fault::Forbidden, NotApplied, told()),
+        // Refused at the door: the node takes no writes.
+        10107 | 13435 | 10058 => (
+            Fault::Unreachable,
+            NotApplied,
+            format!("the server is not the primary (code {code}); an election may be under way"),
+        ),
+        // Going down or stepping down: the statement may have been written before.
+        189 | 91 | 11600 | 11602 | 13436 | 6 | 7 | 89 | 9001 => (
+            Fault::Unreachable,
+            Unknown,
+            format!("the primary is going away: {}", told()),
+        ),
+        50 | 64 | 202 | 262 => (Fault::TimedOut, Unknown, told()),
+        112 | 24 | 46 => (Fault::Busy, NotApplied, told()),
+        DUPLICATE_KEY => (
+            Fault::Busy,
+            NotApplied,
+            "the record keeps changing under the request (code 11000); ask again".to_owned(),
+        ),
+        14031 | 28 => (
+            Fault::Full,
+            Unknown,
+            format!("{}; free space on the server", told()),
+        ),
+        121 => (
+            Fault::Invalid,
+            NotApplied,
+            format!(
+                "the collection's validator refused the record: {}; remove the validator",
+                told()
+            ),
+        ),
+        371 => (
+            Fault::ReadOnly,
+            NotApplied,
+            format!("{}; allow writes with setUserWriteBlockMode", told()),
+        ),
+        20 | 166 => (Fault::Unsupported, NotApplied, told()),
+        123 | 100 | 79 => (Fault::Unsupported, Unknown, told()),
+        _ => (Fault::Internal, Unknown, told()),
+    }
+}
+
+/// Names what the user may not do, and what to grant; the server's own text repeats the whole command.
+fn forbidden(message: &str) -> String {
+    let command = message
+        .split_once("to execute command { ")
+        .and_then(|(_, rest)| rest.split(':').next())
+        .unwrap_or("");
+    let (privilege, grant) = match command {
+        "findAndModify" | "update" => (
+            "the privileges \"find\", \"insert\" and \"update\"",
+            "grant a role with them on the collection, or readWrite",
+        ),
+        "aggregate" => (
+            "the privilege \"changeStream\" or \"find\"",
+            "grant a role with both on the collection, or read",
+        ),
+        "find" => (
+            "the privilege \"find\"",
+            "grant a role with it on the collection, or read",
+        ),
+        "createIndexes" => (
+            "the privilege \"createIndex\"",
+            "grant a role with it on the collection, or readWrite",
+        ),
+        _ => {
+            return format!(
+                "not allowed: {} (code 13); grant the missing privilege",
+                line(message)
+            );
+        }
+    };
+    format!("the user lacks {privilege} for {command} (code 13); {grant}")
+}
+
+/// One line, of bounded length.
+fn line(text: impl std::fmt::Display) -> String {
+    let text = text.to_string();
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(LINE_CHARACTERS_MAX)
+        .collect()
+}
+
+/// Longest piece of a foreign message that is passed on, in characters.
+const LINE_CHARACTERS_MAX: usize = 200;

@@ -1,0 +1,118 @@
+use crate::fault::Deed;
+use crate::record::{NAME_BYTES_MAX, decode, name_pattern, projection, shown_key};
+use crate::site::Site;
+use mongodb::bson::{Document, doc};
+use tenure_core::{Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+
+/// Most leases of a page.
+const PAGE_MAX: u16 = 1000;
+
+impl Site {
+    /// Reads a page. Records whose key is no lease name have no place in the order of names: they come on
+    /// the last page, after the leases.
+    pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        if !(1..=PAGE_MAX).contains(&page.limit) {
+            return Err(StoreError::not_applied(
+                Fault::Invalid,
+                format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit),
+            ));
+        }
+        let limit = usize::from(page.limit);
+        let mut filter = nameable();
+        let mut range = prefix_range(&page.prefix);
+        if let Some(after) = &page.after {
+            // Whichever is later; both bounds hold.
+            filter.insert("$and", vec![doc! { "_id": { "$gt": after.as_str() } }]);
+        }
+        range.insert("$regex", name_pattern());
+        filter.insert("_id", range);
+        // One more than asked for tells whether there is a next page.
+        let mut found = self.read_page(filter, i64::from(page.limit) + 1).await?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = more
+            .then(|| found.last().and_then(|last| last.get_str("_id").ok()))
+            .flatten()
+            .and_then(|last| LeaseName::new(last).ok());
+        let room = limit - found.len();
+        if next.is_none() && room > 0 {
+            let mut strange = doc! { "$nor": [nameable()] };
+            if !page.prefix.is_empty() {
+                strange.insert("_id", prefix_range(&page.prefix));
+            }
+            found.extend(self.read_page(strange, i64::try_from(room).unwrap_or(1)).await?);
+        }
+        Ok(LeasePage {
+            leases: found.iter().map(|document| self.listed(document)).collect(),
+            next,
+        })
+    }
+
+    fn listed(&self, document: &Document) -> Listed {
+        match decode(document, &self.namespace) {
+            Ok(record) => Listed::Lease(record.lease),
+            Err(error) => Listed::Unreadable {
+                key: shown_key(document),
+                error,
+            },
+        }
+    }
+
+    async fn read_page(&self, filter: Document, limit: i64) -> Result<Vec<Document>, StoreError> {
+        let request = self
+            .leases
+            .find(filter)
+            .sort(doc! { "_id": 1 })
+            .limit(limit)
+            .batch_size(u32::try_from(limit).unwrap_or(1))
+            .projection(projection())
+            .max_time(self.time_max);
+        let read = async {
+            let mut cursor = request.await?;
+            let mut found = Vec::new();
+            while cursor.advance().await? {
+                found.push(cursor.deserialize_current()?);
+            }
+            Ok(found)
+        };
+        self.within(Deed::Read, "the list of leases", read).await
+    }
+}
+
+/// Keys that are lease names, judged as `LeaseName::new` does.
+fn nameable() -> Document {
+    doc! {
+        "_id": { "$type": "string", "$regex": name_pattern() },
+        "$expr": { "$cond": [
+            { "$eq": [{ "$type": "$_id" }, "string"] },
+            { "$lte": [{ "$strLenBytes": "$_id" }, NAME_BYTES_MAX] },
+            false,
+        ] },
+    }
+}
+
+/// Strings that begin with `prefix`, as a range that the index serves.
+pub(crate) fn prefix_range(prefix: &str) -> Document {
+    let mut range = doc! { "$type": "string" };
+    if !prefix.is_empty() {
+        range.insert("$gte", prefix);
+    }
+    if let Some(end) = prefix_end(prefix) {
+        range.insert("$lt", end);
+    }
+    range
+}
+
+/// The least string after all that begin with `prefix`; `None` if there is none.
+fn prefix_end(prefix: &str) -> Option<String> {
+    let mut characters: Vec<char> = prefix.chars().collect();
+    while let Some(last) = characters.pop() {
+        // Skips the gap of the surrogates, which are no characters.
+        let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
+        if let Some(next) = next {
+            characters.push(next);
+            return Some(characters.into_iter().collect());
+        }
+    }
+    None
+}

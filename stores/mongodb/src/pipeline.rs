@@ -1,0 +1,83 @@
+//! Expressions that the pipelines share. They judge time by `$$NOW` alone, the server's clock of the command.
+
+use mongodb::bson::{Bson, Document, bson, doc};
+use std::time::Duration;
+use tenure_core::{Attempt, FencingToken, Incarnation, Ttl};
+
+/// A text as itself, whatever it looks like: without this, a text that begins with `$` is a field's path.
+pub(crate) fn literal(text: &str) -> Bson {
+    bson!({ "$literal": text })
+}
+
+/// A ttl as the records keep it.
+pub(crate) fn ttl_ms(ttl: Ttl) -> i64 {
+    i64::try_from(ttl.as_millis()).expect("a ttl is at most 24 h")
+}
+
+/// An attempt as the records keep it.
+pub(crate) fn attempt_number(attempt: Attempt) -> i64 {
+    i64::try_from(attempt.number()).expect("an attempt is at most 2^63 - 1")
+}
+
+/// The expiry of a lease that is extended now.
+pub(crate) fn expiry(ttl: Ttl) -> Bson {
+    bson!({ "$add": ["$$NOW", ttl_ms(ttl)] })
+}
+
+/// Not given back.
+pub(crate) fn unreleased() -> Bson {
+    bson!({ "$eq": ["$released", null] })
+}
+
+/// Its time is over, by the server's clock. A lease with no time left is expired.
+pub(crate) fn expired() -> Bson {
+    bson!({ "$lte": ["$expiresAt", "$$NOW"] })
+}
+
+/// Somebody holds it now.
+pub(crate) fn held() -> Bson {
+    bson!({ "$and": [unreleased(), { "$gt": ["$expiresAt", "$$NOW"] }] })
+}
+
+/// The record is of this very term.
+pub(crate) fn is_term(incarnation: Incarnation, token: FencingToken, attempt: Attempt) -> Bson {
+    bson!({ "$and": [
+        { "$eq": ["$incarnation", incarnation.to_string()] },
+        { "$eq": ["$generation", token.signed()] },
+        { "$eq": ["$attempt", attempt_number(attempt)] },
+    ] })
+}
+
+/// The stage that leaves the record as it is unless `condition` holds, and merges `changes` into it if so.
+pub(crate) fn change_if(condition: Bson, changes: Document) -> Vec<Document> {
+    vec![
+        doc! { "$replaceWith": { "$cond": [condition, { "$mergeObjects": ["$$ROOT", changes] }, "$$ROOT"] } },
+    ]
+}
+
+/// When the record may be cleaned up: long after its last activity, and never while its generation is
+/// ahead of the clock that the next token starts from. Without purging, `null`: a date that another set-up
+/// left behind must not remove a lease that is in use.
+pub(crate) fn purge_at(purge_after: Option<Duration>, ttl: Ttl) -> Bson {
+    let Some(purge_after) = purge_after else {
+        return Bson::Null;
+    };
+    let wait = purge_after.max(ttl.duration() * TTLS_BEFORE_PURGE);
+    let wait_ms = i64::try_from(wait.as_millis())
+        .unwrap_or(PURGE_WAIT_MAX_MS)
+        .min(PURGE_WAIT_MAX_MS);
+    bson!({ "$cond": [
+        { "$lt": [{ "$ifNull": ["$generation", 0_i64] }, DATED_GENERATION_MAX] },
+        { "$add": [{ "$max": ["$$NOW", { "$toDate": { "$ifNull": ["$generation", 0_i64] } }] }, wait_ms] },
+        null,
+    ] })
+}
+
+/// A record lives at least this many ttls beyond its last activity.
+const TTLS_BEFORE_PURGE: u32 = 10;
+
+/// Longest wait before clean-up: a thousand years.
+const PURGE_WAIT_MAX_MS: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
+
+/// Generations from here on (the year 5138) are no clock's: such a record is never cleaned up.
+const DATED_GENERATION_MAX: i64 = 100_000_000_000_000;

@@ -1,0 +1,66 @@
+use crate::pipeline::{change_if, is_term, purge_at, unreleased};
+use crate::site::Site;
+use mongodb::bson::{bson, doc};
+use std::sync::Arc;
+use tenure_core::{Fault, Release, Released, StoreError, Ttl};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// How many releases of a batch are under way at once. A batch of updates would be one round trip, but its
+/// counts do not tell which lease was given back, and a read afterwards may find the next holder's term
+/// already. The driver's pool has 10 connections; the rest are left for renewals.
+const RELEASES_AT_ONCE: usize = 8;
+
+impl Site {
+    /// Gives leases back, each in one atomic step.
+    pub(crate) async fn release(
+        self: Arc<Self>,
+        requests: Vec<Release>,
+    ) -> Vec<Result<Released, StoreError>> {
+        if let [only] = requests.as_slice() {
+            return vec![self.release_one(only).await];
+        }
+        let unfinished =
+            || StoreError::unknown(Fault::Internal, "a release of a batch was given up; ask again");
+        let mut answers: Vec<_> = requests.iter().map(|_| Err(unfinished())).collect();
+        let permits = Arc::new(Semaphore::new(RELEASES_AT_ONCE));
+        let mut running = JoinSet::new();
+        for (index, request) in requests.into_iter().enumerate() {
+            let (site, permits) = (Arc::clone(&self), Arc::clone(&permits));
+            running.spawn(async move {
+                let _permit = permits.acquire().await;
+                (index, site.release_one(&request).await)
+            });
+        }
+        while let Some(finished) = running.join_next().await {
+            if let Ok((index, answer)) = finished {
+                answers[index] = answer;
+            }
+        }
+        answers
+    }
+
+    async fn release_one(&self, request: &Release) -> Result<Released, StoreError> {
+        let term = is_term(request.incarnation, request.token, request.attempt);
+        let changes = doc! {
+            "released": { "generation": "$generation", "at": "$$NOW" },
+            "expiresAt": { "$min": ["$expiresAt", "$$NOW"] },
+            "stepDownAsked": null,
+            "purgeAt": purge_at(self.purge_after, Ttl::MIN),
+        };
+        let condition = bson!({ "$and": [term, unreleased()] });
+        let record = match self.change(&request.name, change_if(condition, changes)).await? {
+            Some(record) => record,
+            None => match self.read(&request.name).await? {
+                Some(record) => record,
+                None => return Ok(Released::NotYours(None)),
+            },
+        };
+        let vacated =
+            record.lease.released && record.is_term(request.incarnation, request.token, request.attempt);
+        Ok(match vacated {
+            true => Released::Vacated,
+            false => Released::NotYours(Some(Box::new(record.lease))),
+        })
+    }
+}

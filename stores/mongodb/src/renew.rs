@@ -1,0 +1,203 @@
+use crate::fault::{Deed, reported};
+use crate::pipeline::{attempt_number, change_if, expiry, held, is_term, purge_at, ttl_ms};
+use crate::record::{Record, decode, projection, readable};
+use crate::site::{Site, subject, write_concern};
+use mongodb::ClientSession;
+use mongodb::bson::oid::ObjectId;
+use mongodb::bson::{Bson, Document, doc};
+use std::collections::BTreeMap;
+use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError};
+
+impl Site {
+    /// Extends leases: one alone in one round trip, several in two.
+    pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        match requests {
+            [] => Vec::new(),
+            [only] => vec![self.renew_one(only).await],
+            several => match self.renew_several(several).await {
+                Ok(verdicts) => verdicts,
+                Err(error) => vec![Err(error); several.len()],
+            },
+        }
+    }
+
+    async fn renew_one(&self, request: &Renew) -> Result<Renewed, StoreError> {
+        let term = is_term(request.incarnation, request.token, request.attempt);
+        let condition = mongodb::bson::bson!({ "$and": [term, held()] });
+        let changes = self.extension(request);
+        match self.change(&request.name, change_if(condition, changes)).await? {
+            // Of the same command, so by the same clock: held and ours means that it was extended.
+            Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
+            Some(record) => Ok(Renewed::Lost(Some(Box::new(record.lease)))),
+            None => self.read_lost(request).await,
+        }
+    }
+
+    /// No record that can be understood was found: say which it is, gone or not to be understood.
+    async fn read_lost(&self, request: &Renew) -> Result<Renewed, StoreError> {
+        Ok(Renewed::Lost(
+            self.read(&request.name)
+                .await?
+                .map(|record| Box::new(record.lease)),
+        ))
+    }
+
+    /// One `update` with a statement for each lease, then one read of the same names.
+    ///
+    /// The counts of an update do not tell which statement matched, so each extension stamps the record
+    /// with this batch's id, and the read looks for it. It may be read later than it was written, never
+    /// earlier: the session makes it wait for the write.
+    async fn renew_several(
+        &self,
+        requests: &[Renew],
+    ) -> Result<Vec<Result<Renewed, StoreError>>, StoreError> {
+        let what = format!("renewal of {} leases", requests.len());
+        let batch = ObjectId::new();
+        let mut session = self
+            .within(Deed::Write, &what, self.client.start_session().into_future())
+            .await?;
+        let refused = self.update_several(&mut session, requests, batch, &what).await?;
+        let names: Vec<&str> = requests.iter().map(|request| request.name.as_str()).collect();
+        let found = self.read_several(&mut session, &names, &what).await?;
+        let verdict = |(index, request): (usize, &Renew)| match refused.get(&index) {
+            Some(error) => Err(error.clone()),
+            None => self.verdict(request, found.get(request.name.as_str()), batch),
+        };
+        Ok(requests.iter().enumerate().map(verdict).collect())
+    }
+
+    /// Sends the statements; answers with the refused ones, by their place in the batch.
+    async fn update_several(
+        &self,
+        session: &mut ClientSession,
+        requests: &[Renew],
+        batch: ObjectId,
+        what: &str,
+    ) -> Result<BTreeMap<usize, StoreError>, StoreError> {
+        let statements: Vec<Bson> = requests
+            .iter()
+            .map(|request| Bson::from(self.statement(request, batch)))
+            .collect();
+        let concern = mongodb::bson::serialize_to_bson(&write_concern(self.time_max))
+            .expect("a write concern has no part that BSON lacks");
+        let command = doc! {
+            "update": self.leases.name(),
+            "updates": statements,
+            "ordered": false,
+            "writeConcern": concern,
+            "maxTimeMS": i64::try_from(self.time_max.as_millis()).unwrap_or(i64::MAX),
+        };
+        let request = self.database.run_command(command).session(session);
+        let answer = self.within(Deed::Write, what, request.into_future()).await?;
+        if let Ok(unconfirmed) = answer.get_document("writeConcernError") {
+            return Err(reported(unconfirmed, Certainty::Unknown, what, &self.place));
+        }
+        let mut refused = BTreeMap::new();
+        for error in answer
+            .get_array("writeErrors")
+            .into_iter()
+            .flatten()
+            .filter_map(Bson::as_document)
+        {
+            let place = error
+                .get_i32("index")
+                .ok()
+                .and_then(|index| usize::try_from(index).ok());
+            let Some((index, request)) =
+                place.and_then(|index| requests.get(index).map(|request| (index, request)))
+            else {
+                return Err(reported(error, Certainty::Unknown, what, &self.place));
+            };
+            let error = reported(error, Certainty::Unknown, &subject(&request.name), &self.place);
+            refused.insert(index, error);
+        }
+        Ok(refused)
+    }
+
+    fn statement(&self, request: &Renew, batch: ObjectId) -> Document {
+        let mut filter = readable();
+        filter.insert("_id", request.name.as_str());
+        filter.insert("incarnation", request.incarnation.to_string());
+        filter.insert("generation", request.token.signed());
+        filter.insert("attempt", attempt_number(request.attempt));
+        filter.insert("$expr", held());
+        let mut changes = self.extension(request);
+        changes.insert("renewal", batch);
+        doc! { "q": filter, "u": [{ "$set": changes }] }
+    }
+
+    async fn read_several(
+        &self,
+        session: &mut ClientSession,
+        names: &[&str],
+        what: &str,
+    ) -> Result<BTreeMap<String, Document>, StoreError> {
+        let request = self
+            .leases
+            .find(doc! { "_id": { "$in": names } })
+            .projection(projection())
+            .batch_size(u32::try_from(names.len()).unwrap_or(u32::MAX))
+            .max_time(self.time_max);
+        let read = async {
+            let mut cursor = request.session(&mut *session).await?;
+            let mut found = BTreeMap::new();
+            while let Some(document) = cursor.next(session).await.transpose()? {
+                if let Ok(name) = document.get_str("_id") {
+                    found.insert(name.to_owned(), document);
+                }
+            }
+            Ok(found)
+        };
+        // The write was made: what the read fails to tell is whether it matched.
+        self.within(Deed::Write, what, read).await
+    }
+
+    fn verdict(
+        &self,
+        request: &Renew,
+        found: Option<&Document>,
+        batch: ObjectId,
+    ) -> Result<Renewed, StoreError> {
+        let Some(document) = found else {
+            return Ok(Renewed::Lost(None));
+        };
+        let record = decode(document, &self.namespace)?;
+        if !is_mine(request, &record) || record.lease.released {
+            return Ok(Renewed::Lost(Some(Box::new(record.lease))));
+        }
+        if record.renewal == Some(batch) {
+            return Ok(extended(&record));
+        }
+        if record.is_held() {
+            return Err(StoreError::unknown(
+                Fault::Busy,
+                format!(
+                    "{} at {}: another renewal of the same term came between; ask again",
+                    subject(&request.name),
+                    self.place
+                ),
+            ));
+        }
+        Ok(Renewed::Lost(Some(Box::new(record.lease))))
+    }
+
+    fn extension(&self, request: &Renew) -> Document {
+        doc! {
+            "expiresAt": expiry(request.ttl),
+            "ttlMs": ttl_ms(request.ttl),
+            "lastRenewedAt": "$$NOW",
+            "purgeAt": purge_at(self.purge_after, request.ttl),
+        }
+    }
+}
+
+fn is_mine(request: &Renew, record: &Record) -> bool {
+    record.is_term(request.incarnation, request.token, request.attempt)
+}
+
+fn extended(record: &Record) -> Renewed {
+    Renewed::Extended {
+        ttl: record.lease.ttl,
+        wish: record.wish(),
+    }
+}

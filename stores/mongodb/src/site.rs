@@ -1,0 +1,129 @@
+//! Where a store's records live, and the bounds of every request to it.
+
+use crate::fault::{Deed, store_error, timed_out};
+use crate::record::{Record, decode, projection, readable};
+use mongodb::bson::{Document, doc};
+use mongodb::error::Error;
+use mongodb::options::{
+    Acknowledgment, CollectionOptions, ReadConcern, ReadPreference, ReturnDocument, SelectionCriteria,
+    WriteConcern,
+};
+use mongodb::{Client, Collection, Database};
+use std::future::Future;
+use std::time::Duration;
+use tenure_core::{LeaseName, StoreError};
+
+/// What kind of deployment answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Topology {
+    /// One server without replication: no change streams, no transactions.
+    Standalone,
+    /// A replica set, of any number of members.
+    ReplicaSet {
+        /// Its name.
+        name: String,
+    },
+    /// A sharded cluster, behind routers.
+    Sharded,
+}
+
+/// The collection of the records, with the concerns that every request to it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) client: Client,
+    pub(crate) database: Database,
+    pub(crate) leases: Collection<Document>,
+    /// Host, database and collection, for people.
+    pub(crate) place: String,
+    /// `database.collection`.
+    pub(crate) namespace: String,
+    pub(crate) topology: Topology,
+    pub(crate) purge_after: Option<Duration>,
+    /// The store's own bound on one request, beside the engine's.
+    pub(crate) time_max: Duration,
+}
+
+/// Confirmed by a majority, and in the journal. Set on every write, whatever the URL or the cluster's
+/// default says: with less, a fail-over can take an acknowledged term back.
+pub(crate) fn write_concern(time_max: Duration) -> WriteConcern {
+    WriteConcern::builder()
+        .w(Acknowledgment::Majority)
+        .journal(true)
+        .w_timeout(time_max)
+        .build()
+}
+
+/// The collection with our concerns: majority and journal, and reads from the primary only.
+pub(crate) fn collection(database: &Database, name: &str, time_max: Duration) -> Collection<Document> {
+    let options = CollectionOptions::builder()
+        .write_concern(write_concern(time_max))
+        .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+        .read_concern(ReadConcern::majority())
+        .build();
+    database.collection_with_options(name, options)
+}
+
+impl Site {
+    /// Waits for the driver at most [`Site::time_max`].
+    pub(crate) async fn within<T>(
+        &self,
+        deed: Deed,
+        subject: &str,
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.time_max, request).await {
+            Ok(answer) => answer.map_err(|error| store_error(&error, deed, subject, &self.place)),
+            Err(_late) => Err(timed_out(deed, subject, &self.place, self.time_max)),
+        }
+    }
+
+    /// Changes one record by `pipeline`, atomically, and answers with the record as it is then; `None` if
+    /// there is none that can be understood. A record that the pipeline leaves as it is costs no write, but
+    /// is confirmed by the majority all the same.
+    pub(crate) async fn change(
+        &self,
+        name: &LeaseName,
+        pipeline: Vec<Document>,
+    ) -> Result<Option<Record>, StoreError> {
+        let mut filter = readable();
+        filter.insert("_id", name.as_str());
+        let request = self
+            .leases
+            .find_one_and_update(filter, pipeline)
+            .return_document(ReturnDocument::After)
+            .projection(projection())
+            .max_time(self.time_max);
+        let answer = self
+            .within(Deed::Write, &subject(name), request.into_future())
+            .await?;
+        answer
+            .map(|document| decode(&document, &self.namespace))
+            .transpose()
+    }
+
+    /// Reads one record so that nothing newer can exist: from the primary, which proves to a majority that
+    /// it still is the primary. (A standalone server has no other, and does not know the word.)
+    pub(crate) async fn read(&self, name: &LeaseName) -> Result<Option<Record>, StoreError> {
+        let concern = match self.topology {
+            Topology::Standalone => ReadConcern::local(),
+            Topology::ReplicaSet { .. } | Topology::Sharded => ReadConcern::linearizable(),
+        };
+        let request = self
+            .leases
+            .find_one(doc! { "_id": name.as_str() })
+            .projection(projection())
+            .read_concern(concern)
+            .max_time(self.time_max);
+        let answer = self
+            .within(Deed::Read, &subject(name), request.into_future())
+            .await?;
+        answer
+            .map(|document| decode(&document, &self.namespace))
+            .transpose()
+    }
+}
+
+/// What an error about this lease is about.
+pub(crate) fn subject(name: &LeaseName) -> String {
+    format!("lease \"{name}\"")
+}

@@ -1,0 +1,159 @@
+//! The store's URL: the driver's own, with a few options of ours in its query.
+
+use std::time::Duration;
+use tenure_core::{Fault, StoreError};
+
+/// Database, where the URL names none.
+pub(crate) const DATABASE: &str = "tenure";
+
+/// Collection, where the URL names none.
+pub(crate) const COLLECTION: &str = "job_leases";
+
+/// A URL taken apart. Holds the password, so it is never shown: no `Debug`.
+pub(crate) struct StoreUrl {
+    /// What the driver gets.
+    pub(crate) driver: String,
+    /// `collection=`.
+    pub(crate) collection: Option<String>,
+    /// `purgeAfter=`.
+    pub(crate) purge_after: Option<Duration>,
+}
+
+impl StoreUrl {
+    /// Takes our options out of `url`; the rest is the driver's.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`]: not a MongoDB URL, or one of our options has no sense. The message shows the
+    /// option, never the URL.
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        if !(url.starts_with("mongodb://") || url.starts_with("mongodb+srv://")) {
+            return Err(invalid(
+                "the MongoDB URL must begin with mongodb:// or mongodb+srv://",
+            ));
+        }
+        let mut parsed = Self {
+            driver: url.to_owned(),
+            collection: None,
+            purge_after: None,
+        };
+        let Some((address, query)) = url.rsplit_once('?') else {
+            return Ok(parsed);
+        };
+        let mut foreign = Vec::new();
+        for option in query.split('&') {
+            match option.split_once('=') {
+                Some(("collection", name)) => parsed.collection = Some(collection_name(&decoded(name)?)?),
+                Some(("purgeAfter", text)) => parsed.purge_after = Some(purge_after(&decoded(text)?)?),
+                _ => foreign.push(option),
+            }
+        }
+        parsed.driver = match foreign.is_empty() {
+            true => address.to_owned(),
+            false => format!("{address}?{}", foreign.join("&")),
+        };
+        Ok(parsed)
+    }
+
+    /// What to say when the driver cannot read the URL. Its own words may quote any part of it, so they are
+    /// passed on only where there is no secret to quote.
+    pub(crate) fn unreadable(&self, driver_words: &str) -> StoreError {
+        let why = match self.driver.contains('@') {
+            true => {
+                "check host and options, and percent-encode special characters (such as @ : / ? %) in user and password"
+            }
+            false => driver_words,
+        };
+        invalid(&format!("the MongoDB URL cannot be read: {why}"))
+    }
+}
+
+/// Checks the name of a collection.
+pub(crate) fn collection_name(name: &str) -> Result<String, StoreError> {
+    let wrong = name.is_empty()
+        || name.len() > COLLECTION_BYTES_MAX
+        || name.starts_with("system.")
+        || name.starts_with('.')
+        || name.ends_with('.')
+        || name.contains(['$', '\0']);
+    if wrong {
+        let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
+        return Err(invalid(&format!(
+            "collection \"{shown}\" is no name for a collection: 1 to {COLLECTION_BYTES_MAX} bytes, no $, not system.*"
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+/// Checks how long names that nobody uses are kept.
+pub(crate) fn purge_wait(wait: Duration) -> Result<Duration, StoreError> {
+    if (PURGE_AFTER_MIN..=PURGE_AFTER_MAX).contains(&wait) {
+        return Ok(wait);
+    }
+    Err(invalid(&format!(
+        "purgeAfter {wait:?} is outside 1d to 36500d; 30d suits most, and without it nothing is ever removed"
+    )))
+}
+
+fn purge_after(text: &str) -> Result<Duration, StoreError> {
+    let digits = text.len()
+        - text
+            .trim_start_matches(|character: char| character.is_ascii_digit())
+            .len();
+    let (number, unit) = text.split_at(digits);
+    let seconds_each = match unit {
+        "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(60 * 60),
+        "d" => Some(24 * 60 * 60),
+        _ => None,
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .zip(seconds_each)
+        .and_then(|(number, each)| number.checked_mul(each))
+        .map(Duration::from_secs)
+        .ok_or_else(|| {
+            let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+            invalid(&format!(
+                "purgeAfter \"{shown}\" is no duration; write it like 30d or 36h"
+            ))
+        })
+        .and_then(purge_wait)
+}
+
+fn decoded(text: &str) -> Result<String, StoreError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%')
+            .then(|| after.get(..2))
+            .flatten()
+            .and_then(|pair| std::str::from_utf8(pair).ok())
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| invalid("an option in the MongoDB URL is not UTF-8"))
+}
+
+pub(crate) fn invalid(message: &str) -> StoreError {
+    StoreError::not_applied(Fault::Invalid, message)
+}
+
+/// Longest name of a collection, in bytes: with the database's it must stay within the server's 255.
+const COLLECTION_BYTES_MAX: usize = 180;
+
+/// Shortest wait before unused names are removed: no term lasts that long without a renewal.
+const PURGE_AFTER_MIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Longest wait before unused names are removed: a century.
+const PURGE_AFTER_MAX: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);

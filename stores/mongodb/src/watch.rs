@@ -1,0 +1,208 @@
+//! Watching by a change stream: the server pushes, in the order of its log, what a majority has confirmed.
+
+use crate::fault::{Deed, store_error, timed_out};
+use crate::list::prefix_range;
+use crate::site::{Site, Topology};
+use crate::thread::{OwnThread, Running};
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::change_stream::ChangeStream;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
+use tokio::sync::mpsc;
+
+/// Events that may wait for a slow reader. When it is full the stream is not read any further; the server
+/// keeps its place in the log.
+const EVENTS_WAITING_MAX: usize = 256;
+
+/// How long the server waits for something to tell before it says that there is nothing.
+const QUIET_MAX: Duration = Duration::from_secs(1);
+
+type Event = Result<WatchEvent, StoreError>;
+
+/// A change stream, read on the store's thread.
+pub(crate) struct ChangeWatch {
+    events: mpsc::Receiver<Event>,
+    place: String,
+    _reader: Running<()>,
+}
+
+impl ChangeWatch {
+    /// Opens the stream; answers when the server has, so that every later change is in it.
+    pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<Self, StoreError> {
+        if site.topology == Topology::Standalone {
+            return Err(StoreError::not_applied(
+                Fault::Unsupported,
+                format!(
+                    "{} is a standalone MongoDB, which has no change streams; wait by the remaining time, or make \
+                     it a replica set of one member",
+                    site.place
+                ),
+            ));
+        }
+        let place = site.place.clone();
+        let opened = Arc::clone(&site);
+        let stream = thread
+            .run(async move { opened.open_stream(&scope).await })
+            .await??;
+        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+        Ok(Self {
+            events,
+            place,
+            _reader: thread.run(read(site, stream, sender)),
+        })
+    }
+}
+
+impl Watch for ChangeWatch {
+    fn next(&mut self) -> Answer<'_, Event> {
+        Box::pin(async move {
+            self.events.recv().await.unwrap_or_else(|| {
+                Err(StoreError::not_applied(
+                    Fault::Unreachable,
+                    format!(
+                        "the watch at {} is over; start a new one, then look again",
+                        self.place
+                    ),
+                ))
+            })
+        })
+    }
+}
+
+impl Site {
+    async fn open_stream(&self, scope: &Scope) -> Result<ChangeStream<Document>, StoreError> {
+        let request = self
+            .leases
+            .watch()
+            .pipeline(pipeline(scope))
+            .max_await_time(QUIET_MAX)
+            .read_concern(mongodb::options::ReadConcern::majority());
+        let stream = self
+            .within(Deed::Read, "the watch", request.into_future())
+            .await?;
+        Ok(stream.with_type::<Document>())
+    }
+}
+
+/// Only what somebody waits for, and only as much of it as tells name, change and term. Renewals change none
+/// of these fields.
+fn pipeline(scope: &Scope) -> [Document; 2] {
+    let watched = match scope {
+        Scope::Name(name) => doc! { "documentKey._id": name.as_str() },
+        Scope::Prefix(prefix) => doc! { "documentKey._id": prefix_range(prefix) },
+    };
+    let updated =
+        |field: &str| doc! { format!("updateDescription.updatedFields.{field}"): { "$exists": true } };
+    [
+        doc! { "$match": { "$or": [
+            // What concerns the whole collection ends the watch.
+            { "operationType": { "$nin": ["insert", "replace", "update", "delete"] } },
+            { "$and": [watched, { "$or": [
+                { "operationType": { "$in": ["insert", "replace", "delete"] } },
+                updated("generation"),
+                updated("released.generation"),
+                updated("stepDownAsked.generation"),
+            ] }] },
+        ] } },
+        doc! { "$project": {
+            "operationType": 1,
+            "documentKey": 1,
+            "fullDocument.generation": 1,
+            "fullDocument.released": 1,
+            "fullDocument.stepDownAsked": 1,
+            "updateDescription.updatedFields.generation": 1,
+            "updateDescription.updatedFields.released": 1,
+            "updateDescription.updatedFields.stepDownAsked": 1,
+        } },
+    ]
+}
+
+/// Hands on events until the stream or the reader's interest ends.
+async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc::Sender<Event>) {
+    let silence_max = QUIET_MAX + site.time_max;
+    loop {
+        let event = tokio::select! {
+            () = events.closed() => return,
+            event = tokio::time::timeout(silence_max, stream.next_if_any()) => event,
+        };
+        let event = match event {
+            Ok(Ok(Some(document))) => translate(&document, &site.place),
+            Ok(Ok(None)) if stream.is_alive() => continue,
+            Ok(Ok(None)) => Err(over(&site.place)),
+            Ok(Err(error)) => Err(store_error(&error, Deed::Read, "the watch", &site.place)),
+            Err(_late) => Err(timed_out(Deed::Read, "the watch", &site.place, silence_max)),
+        };
+        let ended = event.is_err();
+        if events.send(event).await.is_err() || ended {
+            return;
+        }
+    }
+}
+
+/// One event of the stream. What cannot be told apart is a gap: the reader looks for itself.
+fn translate(event: &Document, place: &str) -> Event {
+    let Ok(operation @ ("insert" | "replace" | "update" | "delete")) = event.get_str("operationType") else {
+        return Err(over(place));
+    };
+    let name = event
+        .get_document("documentKey")
+        .and_then(|key| key.get_str("_id"))
+        .ok()
+        .and_then(|name| LeaseName::new(name).ok());
+    let Some(name) = name else {
+        return Ok(WatchEvent::Gap);
+    };
+    let part = match operation {
+        "delete" => {
+            return Ok(WatchEvent::Changed {
+                name,
+                change: Change::Vacated,
+                token: None,
+            });
+        }
+        "update" => event
+            .get_document("updateDescription")
+            .and_then(|delta| delta.get_document("updatedFields")),
+        _ => event.get_document("fullDocument"),
+    };
+    Ok(part
+        .ok()
+        .and_then(change)
+        .map_or(WatchEvent::Gap, |(change, token)| WatchEvent::Changed {
+            name,
+            change,
+            token: Some(token),
+        }))
+}
+
+/// What the changed fields, or the whole record, say. A release comes first: a whole record still has the
+/// generation of the term that was released.
+fn change(fields: &Document) -> Option<(Change, FencingToken)> {
+    let marked = |field: &str| {
+        fields
+            .get_document(field)
+            .ok()
+            .and_then(|mark| token(mark.get("generation")))
+    };
+    if let Some(token) = marked("released") {
+        Some((Change::Vacated, token))
+    } else if let Some(token) = marked("stepDownAsked") {
+        Some((Change::Asked, token))
+    } else {
+        token(fields.get("generation")).map(|token| (Change::Taken, token))
+    }
+}
+
+fn token(value: Option<&Bson>) -> Option<FencingToken> {
+    FencingToken::from_signed(value?.as_i64()?).ok()
+}
+
+fn over(place: &str) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreachable,
+        format!(
+            "the watch at {place} is over: the collection was dropped or renamed; start a new one, then look again"
+        ),
+    )
+}

@@ -1,0 +1,164 @@
+//! What the tests share: a collection of their own on a shared server, and ways beneath the store.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use mongodb::bson::{Document, doc};
+use mongodb::{Client, Collection};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use tenure_core::{
+    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
+    LeaseStore, Note, Release, Renew, Ttl,
+};
+use tenure_mongodb::MongoStore;
+
+/// A collection that no other test has, removed when the test ends.
+pub struct Scratch {
+    pub uri: String,
+    pub database: String,
+}
+
+impl Scratch {
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self {
+            uri: uri.into(),
+            database: format!("tenure-test-{:016x}", random_bits()),
+        }
+    }
+
+    /// The store's URL, with these options added.
+    pub fn url(&self, options: &str) -> String {
+        with_database(&self.uri, &self.database, options)
+    }
+
+    pub async fn store(&self) -> MongoStore {
+        MongoStore::connect(&self.url(""))
+            .await
+            .expect("the store connects")
+    }
+
+    /// A client of the test's own.
+    pub async fn client(&self) -> Client {
+        Client::with_uri_str(&self.uri)
+            .await
+            .expect("the test's own client connects")
+    }
+
+    pub async fn leases(&self) -> Collection<Document> {
+        self.client()
+            .await
+            .database(&self.database)
+            .collection("job_leases")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let (uri, database) = (self.uri.clone(), self.database.clone());
+        // On a thread of its own: the test's runtime may be single-threaded, and is busy dropping this.
+        let cleaning = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a test can start a runtime");
+            runtime.block_on(async {
+                let dropped = async {
+                    let client = Client::with_uri_str(&uri).await?;
+                    client.database(&database).drop().await
+                };
+                let _late = tokio::time::timeout(CLEANING_TIME_MAX, dropped).await;
+            });
+        });
+        let _panicked = cleaning.join();
+    }
+}
+
+/// A server that a test has killed keeps its scratch database: it goes with the server's own folder.
+const CLEANING_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Puts a database and options into a connection string.
+pub fn with_database(uri: &str, database: &str, options: &str) -> String {
+    let (address, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let address = address.trim_end_matches('/');
+    let joined: Vec<&str> = [query, options]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    let query = joined.join("&");
+    let auth = if address.contains('@') && !query.contains("authSource") {
+        "authSource=admin"
+    } else {
+        ""
+    };
+    let query: Vec<&str> = [query.as_str(), auth]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    match query.is_empty() {
+        true => format!("{address}/{database}"),
+        false => format!("{address}/{database}?{}", query.join("&")),
+    }
+}
+
+pub fn random_bits() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+pub fn name(text: &str) -> LeaseName {
+    LeaseName::new(text).expect("a test gives a valid name")
+}
+
+pub fn seconds(seconds: u64) -> Ttl {
+    Ttl::from_secs(seconds).expect("a test gives a valid ttl")
+}
+
+/// A new process that asks by its first attempt.
+pub fn request(lease: &str, label: &str, ttl: Ttl) -> Acquire {
+    let bits = (u128::from(random_bits()) << 64) | u128::from(random_bits());
+    Acquire {
+        name: name(lease),
+        candidate: Candidate {
+            id: CandidateId::new(label).expect("a test gives a valid id"),
+            incarnation: Incarnation::from_bits(bits),
+        },
+        attempt: Attempt::FIRST,
+        ttl,
+        note: Note::default(),
+    }
+}
+
+pub fn renewal(request: &Acquire, token: FencingToken) -> Renew {
+    Renew {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+        ttl: request.ttl,
+    }
+}
+
+pub fn giving_back(request: &Acquire, token: FencingToken) -> Release {
+    Release {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+    }
+}
+
+pub fn granted(answer: Acquired) -> Grant {
+    match answer {
+        Acquired::Granted(grant) => grant,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
+    granted(store.acquire(request).await.expect("the store answers"))
+}
+
+/// The whole record as the server keeps it.
+pub async fn raw(leases: &Collection<Document>, key: &str) -> Option<Document> {
+    leases
+        .find_one(doc! { "_id": key })
+        .await
+        .expect("the test can read")
+}

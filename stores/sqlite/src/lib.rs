@@ -1,1 +1,31 @@
-//! tenure-sqlite
+//! Tenure's embedded store: leases in one SQLite file, shared by every candidate on one machine.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("tenure-sqlite keeps time by CLOCK_BOOTTIME and is woken by inotify: it needs Linux");
+
+mod acquire;
+mod changes;
+mod clock;
+mod database;
+mod decide;
+mod examine;
+mod filesystem;
+mod listing;
+mod look;
+mod options;
+mod patience;
+mod place;
+mod reactor;
+mod record;
+mod schema;
+mod sighting;
+mod store;
+mod terms;
+mod transaction;
+mod trial;
+mod trouble;
+mod wake;
+mod watch;
+
+pub use options::{FileSystemTrust, MissingDirectory, SqliteOptions};
+pub use store::SqliteStore;

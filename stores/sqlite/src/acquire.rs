@@ -1,0 +1,166 @@
+//! Taking a lease.
+
+use crate::clock::{Reading, wall_clock_ms};
+use crate::database::Database;
+use crate::decide::{Decision, decide};
+use crate::look::{self, Seen};
+use crate::record::{Era, Record, WISH_NOTHING, stored};
+use crate::sighting;
+use crate::transaction;
+use crate::trouble::Trouble;
+use rusqlite::{Connection, params};
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor};
+
+/// One try. A candidate that gets nothing takes no lock: a thousand standbys may ask without slowing the
+/// holder's renewals.
+pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired, Trouble> {
+    let connections = database.connections()?;
+    let mut seen = look::at(&connections.durable, &database.clock, &request.name)?;
+    if is_unnoted(&seen) {
+        seen = note(database, &connections.relaxed, request)?;
+    }
+    match verdict(&seen, request) {
+        Decision::Superseded => return Ok(Acquired::Superseded),
+        Decision::Held => return held(seen),
+        Decision::Grant(_) | Decision::Again => {}
+    }
+    let acquired = transaction::write(&connections.durable, |connection| {
+        take(database, connection, request)
+    })?;
+    drop(connections);
+    if matches!(&acquired, Acquired::Granted(grant) if !grant.again) {
+        database.wake.touch();
+    }
+    Ok(acquired)
+}
+
+fn verdict(seen: &Seen<'_>, request: &Acquire) -> Decision {
+    decide(seen.record.as_ref(), request, seen.clock, seen.first_seen)
+}
+
+/// Decides again, now that nobody else can write, by a clock that was read after the lock.
+fn take(database: &Database, connection: &Connection, request: &Acquire) -> Result<Acquired, Trouble> {
+    let seen = look::at(connection, &database.clock, &request.name)?;
+    match verdict(&seen, request) {
+        Decision::Superseded => Ok(Acquired::Superseded),
+        Decision::Held => held(seen),
+        Decision::Again => {
+            let record = seen.record.ok_or_else(no_record)?;
+            extend(connection, &record, request, seen.clock)?;
+            Ok(Acquired::Granted(Grant {
+                token: record.token,
+                ttl: request.ttl,
+                terms: record.terms,
+                again: true,
+                predecessor: None,
+            }))
+        }
+        Decision::Grant(predecessor) => grant(connection, seen, request, predecessor).map(Acquired::Granted),
+    }
+}
+
+/// Unreachable: only a record can be held or taken again.
+fn no_record() -> Trouble {
+    Trouble::Statement(rusqlite::Error::QueryReturnedNoRows)
+}
+
+fn grant(
+    connection: &Connection,
+    seen: Seen<'_>,
+    request: &Acquire,
+    predecessor: Option<Predecessor>,
+) -> Result<Grant, Trouble> {
+    let previous = seen.record.as_ref();
+    let token = FencingToken::successor(previous.map(|record| record.token), wall_clock_ms())
+        .ok_or(Trouble::TokensUsedUp)?;
+    let terms = previous.map_or(1, |record| record.terms.saturating_add(1));
+    let now = seen.clock.now;
+    connection
+        .prepare_cached(
+            "INSERT INTO lease (name, owner, incarnation, token, attempt, terms, ttl_ms, boot_id, acquired_ns, \
+             renewed_ns, expires_ns, released, wish, note, version, created_at, acquired_at, last_renewed_at) \
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, 0, ?11, ?12, ?13, wall, wall, wall \
+             FROM (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS wall) WHERE true \
+             ON CONFLICT (name) DO UPDATE SET owner = ?2, incarnation = ?3, token = ?4, attempt = ?5, \
+             terms = ?6, ttl_ms = ?7, boot_id = ?8, acquired_ns = ?9, renewed_ns = ?9, expires_ns = ?10, \
+             released = 0, wish = ?11, note = ?12, version = ?13, acquired_at = excluded.acquired_at, \
+             last_renewed_at = excluded.last_renewed_at",
+        )?
+        .execute(params![
+            request.name.as_str(),
+            request.candidate.id.as_str(),
+            request.candidate.incarnation.to_string(),
+            token.signed(),
+            signed(request.attempt.number()),
+            signed(terms),
+            signed(request.ttl.as_millis()),
+            seen.clock.boot_id,
+            stored(now),
+            stored(now.after(request.ttl.duration())),
+            WISH_NOTHING,
+            request.note.as_str(),
+            previous.map_or(1, |record| record.version + 1),
+        ])?;
+    if previous.is_some_and(|record| record.era(seen.clock) == Era::Foreign) {
+        sighting::forget(connection, request.name.as_str())?;
+    }
+    Ok(Grant {
+        token,
+        ttl: request.ttl,
+        terms,
+        again: false,
+        predecessor,
+    })
+}
+
+fn extend(
+    connection: &Connection,
+    record: &Record,
+    request: &Acquire,
+    clock: Reading<'_>,
+) -> Result<(), Trouble> {
+    connection
+        .prepare_cached(
+            "UPDATE lease SET ttl_ms = ?2, renewed_ns = ?3, expires_ns = ?4, note = ?5, version = ?6, \
+             last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1",
+        )?
+        .execute(params![
+            record.name.as_str(),
+            signed(request.ttl.as_millis()),
+            stored(clock.now),
+            stored(clock.now.after(request.ttl.duration())),
+            request.note.as_str(),
+            record.version + 1,
+        ])?;
+    Ok(())
+}
+
+/// Whether the record is of another boot and nobody of this one has noted it yet.
+fn is_unnoted(seen: &Seen<'_>) -> bool {
+    seen.first_seen.is_none()
+        && seen
+            .record
+            .as_ref()
+            .is_some_and(|record| !record.released && record.era(seen.clock) == Era::Foreign)
+}
+
+/// The wait for a record of another boot begins with the first look at it, and is noted for the next process.
+fn note<'a>(database: &'a Database, connection: &Connection, request: &Acquire) -> Result<Seen<'a>, Trouble> {
+    transaction::write(connection, |connection| {
+        let mut seen = look::at(connection, &database.clock, &request.name)?;
+        if let Some(record) = seen.record.as_ref().filter(|_| is_unnoted(&seen)) {
+            sighting::note(connection, record, seen.clock)?;
+            seen.first_seen = Some(seen.clock.now);
+        }
+        Ok(seen)
+    })
+}
+
+fn held(seen: Seen<'_>) -> Result<Acquired, Trouble> {
+    seen.into_lease().map(Acquired::Held).ok_or_else(no_record)
+}
+
+/// A number as the table keeps it; the words it comes from end below 2^63.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,173 @@
+//! The open file: its connections, its clock, and what is beside it.
+
+use crate::clock::BootClock;
+use crate::filesystem::FileSystem;
+use crate::options::{FileSystemTrust, SqliteOptions};
+use crate::patience::{Jitter, patiently_blocking};
+use crate::place;
+use crate::schema;
+use crate::trouble::Trouble;
+use crate::wake::WakeFile;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use rustix::fs::inotify;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tenure_core::{Fault, StoreError};
+
+/// Statements that one connection keeps prepared; there are about twenty.
+const STATEMENTS_MAX: usize = 40;
+
+/// How much a commit waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Durable {
+    /// The disk: what is committed survives a power cut. For tokens.
+    OnDisk,
+    /// The kernel: what is committed survives the end of the process. A power cut may take it, but a power
+    /// cut also ends the boot whose clock the record was written by.
+    InKernel,
+}
+
+/// The two connections of a handle. Switching one between the two would parse a pragma at each call and
+/// throw its prepared statements' advantage away; a second one costs a few descriptors.
+pub(crate) struct Connections {
+    /// For new terms.
+    pub(crate) durable: Connection,
+    /// For everything else.
+    pub(crate) relaxed: Connection,
+    /// Which file these are of.
+    file: FileIdentity,
+}
+
+/// An open store file.
+pub(crate) struct Database {
+    pub(crate) path: PathBuf,
+    /// The path for people.
+    pub(crate) shown: String,
+    pub(crate) clock: BootClock,
+    pub(crate) jitter: Jitter,
+    pub(crate) wake: WakeFile,
+    pub(crate) file_system: FileSystem,
+    trust: FileSystemTrust,
+    connections: Mutex<Connections>,
+    /// Made at opening, so that the store can say how its watches will work; the first watch takes it.
+    notifier: Mutex<Option<OwnedFd>>,
+    notifies: bool,
+}
+
+impl Database {
+    /// Opens the file, making it where it is missing. Blocks, for milliseconds as a rule.
+    pub(crate) fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
+        let clock = BootClock::start()?;
+        let place = place::find(options)?;
+        let shown = place.path.display().to_string();
+        let jitter = Jitter::seeded();
+        let connections = connect_both(&place.path, &shown, &jitter)?;
+        let notifier = notifier().ok();
+        Ok(Self {
+            wake: WakeFile::beside(&place.path),
+            path: place.path,
+            shown,
+            clock,
+            jitter,
+            file_system: place.file_system,
+            trust: options.trust,
+            connections: Mutex::new(connections),
+            notifies: notifier.is_some(),
+            notifier: Mutex::new(notifier),
+        })
+    }
+
+    /// The connections, to the file that is at the path *now*.
+    ///
+    /// Somebody who deletes or replaces the file leaves every open connection with the old one, where it
+    /// would go on renewing while others elect in the new one. Hence the look before each use.
+    pub(crate) fn connections(&self) -> Result<MutexGuard<'_, Connections>, Trouble> {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if FileIdentity::of(&self.path).ok() != Some(connections.file) {
+            let options = SqliteOptions::new(&self.path).trust(self.trust);
+            place::find(&options).map_err(Trouble::Told)?;
+            *connections = connect_both_once(&self.path, &self.shown)?;
+        }
+        Ok(connections)
+    }
+
+    /// One more connection, for a watch that polls.
+    pub(crate) fn connect_once(&self) -> Result<Connection, Trouble> {
+        connect(&self.path, Durable::InKernel)
+    }
+
+    /// A descriptor for a watch; an error when the user has used up theirs.
+    pub(crate) fn notifier(&self) -> Result<OwnedFd, rustix::io::Errno> {
+        let spare = self
+            .notifier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        spare.map_or_else(notifier, Ok)
+    }
+
+    /// Whether file notification was to be had at opening.
+    pub(crate) fn notifies(&self) -> bool {
+        self.notifies
+    }
+}
+
+fn notifier() -> Result<OwnedFd, rustix::io::Errno> {
+    inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
+}
+
+fn connect_both(path: &Path, shown: &str, jitter: &Jitter) -> Result<Connections, StoreError> {
+    patiently_blocking(jitter, shown, || connect_both_once(path, shown))
+}
+
+fn connect_both_once(path: &Path, shown: &str) -> Result<Connections, Trouble> {
+    let durable = connect(path, Durable::OnDisk)?;
+    if durable.is_readonly("main")? {
+        return Err(Trouble::Told(place::read_only(shown)));
+    }
+    schema::establish(&durable, shown)?;
+    let relaxed = connect(path, Durable::InKernel)?;
+    let file = FileIdentity::of(path).map_err(|error| {
+        Trouble::Told(StoreError::not_applied(
+            Fault::Unreachable,
+            format!("{shown} was removed while it was opened: {error}; try again"),
+        ))
+    })?;
+    Ok(Connections {
+        durable,
+        relaxed,
+        file,
+    })
+}
+
+fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
+    // No URI: a file called "file:x?mode=memory" is a file.
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // The busy handler sleeps on this thread, longer and longer, and starves whoever waits longest.
+    connection.busy_timeout(Duration::ZERO)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Triggers and views in the file are somebody's text; they shall not call what could harm.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    let synchronous = match durable {
+        Durable::OnDisk => "FULL",
+        Durable::InKernel => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    Ok(connection)
+}
+
+/// Which file stands at a path: device and number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileIdentity(u64, u64);
+
+impl FileIdentity {
+    fn of(path: &Path) -> Result<Self, rustix::io::Errno> {
+        let stat = rustix::fs::stat(path)?;
+        Ok(Self(stat.st_dev, stat.st_ino))
+    }
+}

@@ -1,0 +1,132 @@
+//! Where the file is, and whether leases may live there: all that can be said before SQLite is asked.
+
+use crate::filesystem::FileSystem;
+use crate::options::{MissingDirectory, SqliteOptions};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use tenure_core::{Fault, StoreError};
+
+/// A place that may hold the file.
+pub(crate) struct Place {
+    /// Absolute, without symbolic links: what is beside the file is beside the real one.
+    pub(crate) path: PathBuf,
+    pub(crate) file_system: FileSystem,
+}
+
+/// Finds the place, making its directory where the options say so.
+///
+/// # Errors
+/// One line with the path and the way out; the faults say what kind.
+pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
+    let given = &options.path;
+    let Some(file_name) = given.file_name() else {
+        return Err(StoreError::not_applied(
+            Fault::Invalid,
+            format!(
+                "{:?} names no file; give a path such as /var/lib/app/leases.db",
+                given.display()
+            ),
+        ));
+    };
+    if given.as_os_str() == ":memory:" {
+        return Err(StoreError::not_applied(
+            Fault::Invalid,
+            "a database in memory cannot be shared by processes; give a path".to_owned(),
+        ));
+    }
+    let directory = match given.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    if options.missing_directory == MissingDirectory::CreatePrivate {
+        create(directory)?;
+    }
+    let real_directory = directory
+        .canonicalize()
+        .map_err(|error| unusable(directory, &error))?;
+    let path = match real_directory.join(file_name).canonicalize() {
+        Ok(path) => path,
+        Err(error) if error.kind() == ErrorKind::NotFound => real_directory.join(file_name),
+        Err(error) => return Err(unusable(given, &error)),
+    };
+    let real_directory = path.parent().unwrap_or(&real_directory);
+    let exists = path.exists();
+    let file_system = FileSystem::of(if exists { &path } else { real_directory })?;
+    file_system.check(&path, options.trust)?;
+    if path.is_dir() {
+        return Err(StoreError::not_applied(
+            Fault::Invalid,
+            format!("{} is a directory; give the path of a file in it", path.display()),
+        ));
+    }
+    if exists {
+        permitted(&path)?;
+    }
+    permitted(real_directory)?;
+    Ok(Place { path, file_system })
+}
+
+/// The answer for a file or directory that takes no writes.
+pub(crate) fn read_only(shown: &str) -> StoreError {
+    StoreError::not_applied(
+        Fault::ReadOnly,
+        format!(
+            "{shown} is read-only for this user, and SQLite must write the file and beside it; give write \
+             permission on the file and its directory, or mount the file system read-write"
+        ),
+    )
+}
+
+/// Asks the kernel without opening: closing a database's descriptor would drop SQLite's locks on it.
+fn permitted(path: &Path) -> Result<(), StoreError> {
+    let shown = path.display();
+    match access(path, Access::READ_OK) {
+        Ok(()) => {}
+        Err(error) => return Err(unusable(path, &error.into())),
+    }
+    match access(path, Access::WRITE_OK) {
+        Ok(()) => Ok(()),
+        Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) => Err(read_only(&shown.to_string())),
+        Err(error) => Err(unusable(path, &error.into())),
+    }
+}
+
+fn create(directory: &Path) -> Result<(), StoreError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| {
+            StoreError::not_applied(
+                kind(&error),
+                format!(
+                    "cannot make the directory {}: {error}; make it, or name another file with --store \
+                     sqlite:PATH",
+                    directory.display()
+                ),
+            )
+        })
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> StoreError {
+    let shown = path.display();
+    let way_out = match kind(error) {
+        Fault::Forbidden => format!("give this user permission on {shown}"),
+        _ => format!("make the directory first: mkdir -p {shown}"),
+    };
+    StoreError::not_applied(kind(error), format!("cannot use {shown}: {error}; {way_out}"))
+}
+
+fn kind(error: &std::io::Error) -> Fault {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Fault::Forbidden,
+        ErrorKind::ReadOnlyFilesystem => Fault::ReadOnly,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Fault::Full,
+        ErrorKind::NotADirectory | ErrorKind::InvalidInput | ErrorKind::InvalidFilename => Fault::Invalid,
+        _ => Fault::Unreachable,
+    }
+}

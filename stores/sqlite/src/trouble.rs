@@ -1,0 +1,137 @@
+//! What can go wrong in SQLite, and what the contract calls it.
+
+use crate::record::RecordFault;
+use rusqlite::{Error, ErrorCode};
+use tenure_core::{Certainty, Fault, StoreError};
+
+/// A failed step, before it is put into words.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Before or inside a transaction, which was rolled back: nothing was changed.
+    Statement(Error),
+    /// At the commit.
+    Commit(Error),
+    /// A row that cannot be understood.
+    Record(RecordFault),
+    /// The token of the record is the largest there is.
+    TokensUsedUp,
+    /// Already in words.
+    Told(StoreError),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Statement(error)
+    }
+}
+
+impl From<RecordFault> for Trouble {
+    fn from(fault: RecordFault) -> Self {
+        Self::Record(fault)
+    }
+}
+
+impl Trouble {
+    /// Whether another process stood in the way, so that trying again soon is worth while.
+    pub(crate) fn is_locked(&self) -> bool {
+        match self {
+            Self::Statement(error) | Self::Commit(error) => fault(error) == Fault::Busy,
+            Self::Record(_) | Self::TokensUsedUp | Self::Told(_) => false,
+        }
+    }
+
+    /// In words, for the lease (or whatever `subject` says) in the file `path`.
+    pub(crate) fn into_error(self, subject: &str, path: &str) -> StoreError {
+        match self {
+            Self::Statement(error) => {
+                let fault = fault(&error);
+                StoreError::not_applied(fault, words(subject, path, fault, &error))
+            }
+            Self::Commit(error) => {
+                let fault = fault(&error);
+                StoreError {
+                    fault,
+                    certainty: commit_certainty(fault),
+                    message: words(subject, path, fault, &error),
+                }
+            }
+            Self::Record(RecordFault(why)) => StoreError::not_applied(
+                Fault::Unreadable,
+                format!(
+                    "{subject} in {path} has a record that Tenure did not write: {why}; it was left as it \
+                     is; look at it with: sqlite3 '{path}' \"select * from lease\", then correct or delete \
+                     that row"
+                ),
+            ),
+            Self::TokensUsedUp => StoreError::not_applied(
+                Fault::Unreadable,
+                format!(
+                    "{subject} in {path} has the token 9223372036854775807, the largest there is; the \
+                     record was left as it is; correct or delete that row"
+                ),
+            ),
+            Self::Told(error) => error,
+        }
+    }
+}
+
+/// What a failure of SQLite is in the words of the contract.
+pub(crate) fn fault(error: &Error) -> Fault {
+    // A statement that cannot be prepared: a table or a column is not there.
+    if matches!(error, Error::SqlInputError { .. }) {
+        return Fault::Unreadable;
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+            Fault::Busy
+        }
+        Some(ErrorCode::DiskFull) => Fault::Full,
+        Some(ErrorCode::ReadOnly) => Fault::ReadOnly,
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => Fault::Forbidden,
+        Some(
+            ErrorCode::NotADatabase
+            | ErrorCode::DatabaseCorrupt
+            | ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch,
+        ) => Fault::Unreadable,
+        Some(ErrorCode::CannotOpen) => Fault::Unreachable,
+        _ => Fault::Internal,
+    }
+}
+
+/// Whether a failed commit took effect.
+///
+/// A full disk and a lock stop it before its last frame is written, and a log without the last frame of a
+/// transaction does not contain it. After anything else, a failed `fsync` for one, the frames may be in the
+/// log, and a later recovery may find them.
+fn commit_certainty(fault: Fault) -> Certainty {
+    match fault {
+        Fault::Full | Fault::Busy | Fault::ReadOnly => Certainty::NotApplied,
+        Fault::Unreachable
+        | Fault::TimedOut
+        | Fault::Unauthenticated
+        | Fault::Forbidden
+        | Fault::Unreadable
+        | Fault::Unsupported
+        | Fault::Invalid
+        | Fault::Internal => Certainty::Unknown,
+    }
+}
+
+fn words(subject: &str, path: &str, fault: Fault, error: &Error) -> String {
+    let way_out = match fault {
+        Fault::Full => "no space is left; free some on that disk",
+        Fault::ReadOnly => "it takes no writes; make the file and its directory writable for this user",
+        Fault::Forbidden => "this user may not use it; give it read and write permission",
+        Fault::Unreadable => {
+            "the file was not written by Tenure, or is damaged; it was left as it is; restore it, or move it \
+             away and a new one is made (new tokens still rise)"
+        }
+        Fault::Unreachable => "it cannot be opened; see that the directory exists and is mounted",
+        Fault::Busy => "another process holds its lock",
+        Fault::TimedOut | Fault::Unauthenticated | Fault::Unsupported | Fault::Invalid | Fault::Internal => {
+            "see the disk and the kernel's log"
+        }
+    };
+    format!("{subject} in {path}: {way_out} (SQLite: {error})")
+}

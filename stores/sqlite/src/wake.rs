@@ -1,0 +1,56 @@
+//! The file beside the database whose touch wakes the candidates that wait.
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+
+const NOW: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: UTIME_NOW,
+};
+
+/// `<database>-wake`. It holds nothing; only its being touched means something.
+///
+/// The database itself cannot serve: its log changes with every renewal, and a renewal must wake nobody.
+pub(crate) struct WakeFile {
+    database: PathBuf,
+    path: PathBuf,
+}
+
+impl WakeFile {
+    /// The wake file of this database.
+    pub(crate) fn beside(database: &Path) -> Self {
+        let mut path = database.as_os_str().to_owned();
+        path.push("-wake");
+        Self {
+            database: database.to_owned(),
+            path: path.into(),
+        }
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Wakes whoever watches. By path, so that a deleted file comes back.
+    ///
+    /// A failure is swallowed on purpose: the change is committed, the watch is a hint, and waiting
+    /// candidates also wake by the clock.
+    pub(crate) fn touch(&self) {
+        let times = Timestamps {
+            last_access: NOW,
+            last_modification: NOW,
+        };
+        if rustix::fs::utimensat(CWD, &self.path, &times, AtFlags::empty()) == Err(Errno::NOENT) {
+            let _swallowed = self.create();
+        }
+    }
+
+    /// Makes the file if it is not there, for whoever may use the database.
+    pub(crate) fn create(&self) -> Result<(), Errno> {
+        let mode = rustix::fs::stat(&self.database)?.st_mode & 0o666;
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        rustix::fs::open(&self.path, flags, Mode::from_raw_mode(mode)).map(drop)
+    }
+}

@@ -1,0 +1,222 @@
+//! Being woken when a lease changes.
+
+use crate::changes::{self, Snapshot};
+use crate::database::Database;
+use crate::patience::patiently;
+use crate::reactor;
+use crate::trouble::Trouble;
+use rusqlite::Connection;
+use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent};
+use tokio::io::unix::AsyncFd;
+
+/// How often a watch without file notification looks whether anybody wrote.
+const POLL_EVERY: Duration = Duration::from_millis(10);
+
+/// Bytes read from inotify at once: some hundred events, and what is left is read next.
+const NOTIFICATIONS_BYTES: usize = 4096;
+
+/// What wakes a watch.
+enum Signal {
+    /// The kernel, when the wake file is touched.
+    Notified(AsyncFd<OwnedFd>),
+    /// Nobody: it looks at SQLite's count of other connections' commits.
+    Polled {
+        /// Its own connection, since a connection does not count its own commits. In a mutex for `Sync`.
+        connection: Mutex<Connection>,
+        counted: i64,
+    },
+}
+
+/// What a signal said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// Something may have changed.
+    Change,
+    /// Changes may have gone unheard.
+    Interruption,
+}
+
+/// A running watch of one handle.
+pub(crate) struct SqliteWatch {
+    database: Arc<Database>,
+    scope: Scope,
+    signal: Signal,
+    known: Snapshot,
+    /// Found and not yet told.
+    events: VecDeque<WatchEvent>,
+    /// Whether a signal came after the last look. Kept here, so that a dropped `next` loses nothing.
+    look_due: bool,
+}
+
+impl SqliteWatch {
+    /// Listens first and looks then: what happens in between is seen twice rather than never.
+    pub(crate) async fn start(database: Arc<Database>, scope: Scope) -> Result<Self, StoreError> {
+        let signal = match notified(&database) {
+            Ok(signal) => signal,
+            // Used up, forbidden, or the wake file cannot be made: polling needs none of it.
+            Err(_) => polled(&database).await?,
+        };
+        let mut watch = Self {
+            known: Snapshot::new(),
+            events: VecDeque::new(),
+            look_due: false,
+            database,
+            scope,
+            signal,
+        };
+        watch.known = watch.look().await?;
+        Ok(watch)
+    }
+
+    async fn look(&self) -> Result<Snapshot, StoreError> {
+        let (database, scope) = (&*self.database, &self.scope);
+        patiently(
+            &database.jitter,
+            || "the watch".to_owned(),
+            &database.shown,
+            || changes::look(database, scope),
+        )
+        .await
+    }
+
+    async fn advance(&mut self) -> Result<WatchEvent, StoreError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            if self.look_due {
+                let now = self.look().await?;
+                self.events.extend(changes::between(&self.known, &now));
+                self.known = now;
+                self.look_due = false;
+                continue;
+            }
+            let heard = self.signal.next(&self.database).await?;
+            self.look_due = true;
+            if heard == Heard::Interruption {
+                self.events.push_back(WatchEvent::Gap);
+            }
+        }
+    }
+}
+
+impl Watch for SqliteWatch {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        Box::pin(self.advance())
+    }
+}
+
+fn notified(database: &Database) -> Result<Signal, Errno> {
+    let notifier = database.notifier()?;
+    listen(&notifier, database)?;
+    reactor::register(notifier).map(Signal::Notified)
+}
+
+fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
+    let path = database.wake.path();
+    database.wake.create()?;
+    let flags = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    inotify::add_watch(notifier, path, flags).map(drop)
+}
+
+async fn polled(database: &Database) -> Result<Signal, StoreError> {
+    let connection = patiently(
+        &database.jitter,
+        || "the watch".to_owned(),
+        &database.shown,
+        || {
+            let connection = database.connect_once()?;
+            let counted = commits(&connection)?;
+            Ok((connection, counted))
+        },
+    );
+    let (connection, counted) = connection.await?;
+    Ok(Signal::Polled {
+        connection: Mutex::new(connection),
+        counted,
+    })
+}
+
+/// A number that changes when any other connection has committed.
+fn commits(connection: &Connection) -> Result<i64, Trouble> {
+    Ok(connection
+        .prepare_cached("PRAGMA data_version")?
+        .query_row([], |row| row.get(0))?)
+}
+
+impl Signal {
+    /// The next signal. Dropping it loses none: what was not read is still there.
+    async fn next(&mut self, database: &Database) -> Result<Heard, StoreError> {
+        match self {
+            Self::Notified(notifier) => loop {
+                let mut ready = notifier
+                    .readable()
+                    .await
+                    .map_err(|error| over(database, &error))?;
+                match drain(notifier.get_ref(), database) {
+                    Ok(Some(heard)) => return Ok(heard),
+                    Ok(None) => ready.clear_ready(),
+                    Err(error) => return Err(over(database, &error.into())),
+                }
+            },
+            Self::Polled { connection, counted } => loop {
+                tokio::time::sleep(POLL_EVERY).await;
+                let connection = connection.get_mut().unwrap_or_else(PoisonError::into_inner);
+                match commits(connection) {
+                    Ok(now) if now != *counted => {
+                        *counted = now;
+                        return Ok(Heard::Change);
+                    }
+                    Ok(_) => {}
+                    Err(trouble) if trouble.is_locked() => {}
+                    Err(trouble) => return Err(trouble.into_error("the watch", &database.shown)),
+                }
+            },
+        }
+    }
+}
+
+/// Reads what is there; `None` if nothing is. A wake file that was deleted or moved is made anew and
+/// listened to again.
+fn drain(notifier: &OwnedFd, database: &Database) -> Result<Option<Heard>, Errno> {
+    let mut buffer = [MaybeUninit::uninit(); NOTIFICATIONS_BYTES];
+    let mut reader = inotify::Reader::new(notifier, &mut buffer);
+    let mut heard = None;
+    let mut gone = false;
+    loop {
+        match reader.next() {
+            Ok(event) => {
+                let left = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
+                gone |= event.events().intersects(left);
+                heard = heard.or(Some(Heard::Change));
+                if event.events().intersects(left | ReadFlags::QUEUE_OVERFLOW) {
+                    heard = Some(Heard::Interruption);
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    if gone {
+        listen(notifier, database)?;
+    }
+    Ok(heard)
+}
+
+fn over(database: &Database, error: &std::io::Error) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreachable,
+        format!(
+            "the watch of {} has ended: {error}; start a new one",
+            database.wake.path().display()
+        ),
+    )
+}

@@ -1,0 +1,70 @@
+//! What `tenure doctor` finds.
+
+mod common;
+
+use common::{Asker, Scratch, grant};
+use tenure_core::{Finding, LeaseStore, Page, Verdict};
+
+fn of<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {
+    let found = findings.iter().find(|finding| finding.subject == subject);
+    found.unwrap_or_else(|| panic!("no {subject} in {findings:#?}"))
+}
+
+#[tokio::test]
+async fn a_sound_store_is_found_sound_and_left_as_it_was() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let findings = store.examine().await.unwrap();
+    for subject in [
+        "clock",
+        "layout",
+        "durability",
+        "integrity",
+        "records",
+        "round trip",
+    ] {
+        assert_eq!(of(&findings, subject).verdict, Verdict::Good, "{findings:#?}");
+    }
+    let all = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    assert!(store.list(&all).await.unwrap().leases.is_empty());
+}
+
+#[tokio::test]
+async fn an_unreadable_record_is_named_with_its_repair() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("a");
+    let _granted = (
+        grant(&store, &asker, "good").await,
+        grant(&store, &asker, "odd").await,
+    );
+    scratch.sql("UPDATE lease SET token = -7 WHERE name = 'odd'");
+    let findings = store.examine().await.unwrap();
+    let records = of(&findings, "records");
+    assert_eq!(records.verdict, Verdict::Bad);
+    assert!(
+        records.detail.contains("\"odd\"") && !records.detail.contains("good"),
+        "{records:?}"
+    );
+    assert!(
+        records.repair.as_ref().unwrap().contains("sqlite3"),
+        "{records:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_locked_file_is_told_and_the_rest_still_examined() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let other = scratch.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let findings = store.examine().await.unwrap();
+    let lock = of(&findings, "write lock");
+    assert_eq!(lock.verdict, Verdict::Bad);
+    assert!(lock.detail.contains("fuser -v"), "{lock:?}");
+    assert_eq!(of(&findings, "integrity").verdict, Verdict::Good);
+}

@@ -30,6 +30,27 @@ macro_rules! for_each_case {
                 terms_are_counted
                 granted_ttl_is_reported
             }
+            ask {
+                wish_reaches_the_holder_with_its_renewal
+                wish_is_seen_by_readers
+                asking_twice_is_as_asking_once
+                asking_changes_nothing_else
+                wish_is_gone_after_a_release
+                wish_is_gone_after_an_expiry
+                wish_is_gone_after_a_later_attempt
+                asking_another_term_changes_nothing
+                asking_a_vacant_lease_changes_nothing
+                asking_an_expired_lease_changes_nothing
+                asking_a_missing_lease_makes_no_record
+            }
+            batch {
+                renewals_are_judged_one_by_one
+                releases_are_judged_one_by_one
+                large_batch_of_renewals
+                large_batch_of_releases
+                empty_batch_has_no_answers
+                batch_may_name_a_lease_twice
+            }
             expiry {
                 take_over_happens_after_the_ttl_and_not_before
                 take_over_happens_after_the_last_renewal_and_not_before
@@ -39,6 +60,25 @@ macro_rules! for_each_case {
                 short_ttl_of_the_asker_does_not_shorten_the_lease
                 long_ttl_of_the_asker_does_not_lengthen_the_lease
                 remaining_time_falls
+            }
+            list {
+                leases_are_listed_in_the_order_of_their_bytes
+                pages_join_without_loss_or_duplicate
+                last_page_says_so
+                page_may_begin_after_an_absent_name
+                prefix_selects_names
+                prefix_is_text_and_no_pattern
+                empty_prefix_lists_everything
+                limit_outside_its_range_is_refused
+                leases_are_listed_whatever_their_state
+                unreadable_record_is_listed_and_hides_no_other
+            }
+            read {
+                missing_lease_is_none
+                reading_writes_nothing
+                reads_see_the_latest_write
+                time_since_the_term_began_is_told
+                time_since_the_last_renewal_is_told
             }
             release {
                 release_vacates_and_the_next_is_granted_at_once
@@ -66,6 +106,14 @@ macro_rules! for_each_case {
                 renewal_of_a_missing_lease_is_lost
                 renewal_after_a_take_over_names_the_new_holder
                 renewal_never_brings_a_removed_record_back
+            }
+            text {
+                hostile_names_come_back_as_they_were
+                hostile_candidate_ids_come_back_as_they_were
+                hostile_notes_come_back_as_they_were
+                longest_texts_fit
+                names_that_look_alike_are_different_leases
+                extreme_numbers_come_back_as_they_were
             }
         }
     };

@@ -1,7 +1,8 @@
 //! Free loopback ports that stay free until they are used.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::io::ErrorKind;
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,12 +26,18 @@ pub fn free_port() -> u16 {
     let mut held = HELD.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for port in candidates() {
         let lock = File::create(folder.join(port.to_string())).expect("the target folder is writable");
-        if lock.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if lock.try_lock().is_ok() && nobody_listens(port) {
             held.push(lock);
             return port;
         }
     }
     panic!("every port of {FIRST} to {LAST} on 127.0.0.1 is taken");
+}
+
+/// Asks by connecting. Binding would ask for more, but a process that is being forked just then holds the bound
+/// socket until it runs its program, and the server that is to get the port finds it in use.
+fn nobody_listens(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// All ports of the range, from an arbitrary one onwards: parallel test processes seldom try the same one.

@@ -108,6 +108,7 @@ fn killed_process_leaves_neither_server_nor_folder() {
     assert!(is_alive(server));
     // The leader alone: the server is in a group of its own anyway, so only the kernel can end it.
     first.kill_leader();
+    first.wait_for_exit(Duration::from_secs(30)).unwrap();
     tenure_testkit::eventually(Duration::from_secs(30), "death of the server", || {
         !is_alive(server)
     });

@@ -34,9 +34,8 @@ async fn shared_set_serves_the_next_test_too() {
 #[tokio::test]
 async fn freezing_the_primary_leads_to_a_new_one() {
     let mut set = ReplicaSet::start(Size::Three).await.unwrap();
-    let before = set.primary().await.unwrap();
 
-    set.freeze(before);
+    let before = set.freeze_primary().await.unwrap();
     let after = set.wait_until_writable().await.unwrap();
     assert_ne!(after, before);
 
@@ -73,6 +72,18 @@ async fn primary_that_steps_down_hands_over() {
             .unwrap_or(false)
     })
     .await;
+}
+
+#[tokio::test]
+async fn set_without_one_secondary_accepts_majority_writes() {
+    let mut set = ReplicaSet::start(Size::Three).await.unwrap();
+    let primary = set.primary().await.unwrap();
+
+    set.freeze((primary + 1) % 3);
+    set.wait_until_writable().await.unwrap();
+
+    set.thaw((primary + 1) % 3);
+    set.wait_until_complete().await.unwrap();
 }
 
 #[tokio::test]

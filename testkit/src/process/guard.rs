@@ -58,13 +58,16 @@ impl Process {
         self.child.id()
     }
 
-    /// Stops the whole group with SIGSTOP: it holds all it has and does nothing.
+    /// Stops the whole group with SIGSTOP: it holds all it has and does nothing. Returns when the program has stopped.
     ///
     /// # Panics
     /// When nothing of the group is left.
     pub fn freeze(&self) {
         self.signal_group(Signal::STOP)
             .expect("a process that is to be frozen still exists");
+        // The signal is delivered while the threads run on, and one may still send an answer.
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.pid), options).expect("the program is a child that was not reaped");
     }
 
     /// Lets a frozen group go on.
@@ -213,7 +216,11 @@ pub fn is_alive(pid: u32) -> bool {
     };
     // The name, in parentheses, may hold anything; the state is the first letter after its end.
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    !matches!(state, Some('Z' | 'X') | None)
+    if !matches!(state, Some('Z' | 'X') | None) {
+        return true;
+    }
+    // The first thread of a killed process may be gone while the others still hold its files and sockets.
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
 }
 
 const TAIL_LINES: usize = 20;

@@ -34,6 +34,7 @@ pub(crate) struct Node {
     port: u16,
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
+    frozen: bool,
     folder: ScratchDir,
     user: Option<User>,
     client: Mutex<Option<Client>>,
@@ -48,6 +49,7 @@ impl Node {
                 options: options.clone(),
                 port: free_port(),
                 process: None,
+                frozen: false,
                 folder: ScratchDir::new("mongod"),
                 user: None,
                 client: Mutex::new(None),
@@ -145,17 +147,25 @@ impl Node {
         self.user.as_ref()
     }
 
-    pub(crate) fn freeze(&self) {
+    pub(crate) fn freeze(&mut self) {
         self.running().freeze();
+        self.frozen = true;
     }
 
-    pub(crate) fn thaw(&self) {
+    pub(crate) fn thaw(&mut self) {
         self.running().thaw();
+        self.frozen = false;
+    }
+
+    /// Whether there is anybody to answer: asking a frozen node costs the whole bound of the question.
+    pub(crate) fn can_answer(&self) -> bool {
+        self.process.is_some() && !self.frozen
     }
 
     /// SIGKILL: a `mongod` that is asked politely lingers for up to 15 s.
     pub(crate) fn kill(&mut self) {
         self.process = None;
+        self.frozen = false;
     }
 
     /// Runs a command on this very node, with a bound: the driver waits for a frozen server without end.

@@ -51,6 +51,13 @@ macro_rules! for_each_case {
                 empty_batch_has_no_answers
                 batch_may_name_a_lease_twice
             }
+            cancel {
+                dropped_acquire_is_resolved_by_asking_again
+                dropped_acquire_never_haunts
+                dropped_renewal_leaves_the_term
+                dropped_release_is_resolved_by_releasing_again
+                dropped_reads_and_wishes_lock_nothing
+            }
             expiry {
                 take_over_happens_after_the_ttl_and_not_before
                 take_over_happens_after_the_last_renewal_and_not_before
@@ -72,6 +79,15 @@ macro_rules! for_each_case {
                 limit_outside_its_range_is_refused
                 leases_are_listed_whatever_their_state
                 unreadable_record_is_listed_and_hides_no_other
+            }
+            race {
+                one_of_sixteen_wins_a_new_lease
+                one_of_sixteen_wins_a_vacant_lease
+                one_of_sixteen_wins_an_expired_lease
+                duplicates_at_once_get_one_token
+                attempts_at_once_end_with_the_latest
+                renewal_and_release_at_once_end_vacant
+                release_and_request_at_once_agree
             }
             read {
                 missing_lease_is_none
@@ -107,6 +123,13 @@ macro_rules! for_each_case {
                 renewal_after_a_take_over_names_the_new_holder
                 renewal_never_brings_a_removed_record_back
             }
+            store {
+                traits_are_constant
+                ends_of_the_ttl_range_are_granted
+                acquire_outside_the_ttl_range_is_refused
+                renewal_outside_the_ttl_range_is_refused
+                examination_leaves_nothing_behind
+            }
             text {
                 hostile_names_come_back_as_they_were
                 hostile_candidate_ids_come_back_as_they_were
@@ -114,6 +137,51 @@ macro_rules! for_each_case {
                 longest_texts_fit
                 names_that_look_alike_are_different_leases
                 extreme_numbers_come_back_as_they_were
+            }
+            token {
+                token_is_at_least_the_store_clock
+                tokens_rise_over_two_hundred_terms
+                tokens_rise_through_every_kind_of_end
+                token_rises_after_a_clean_up
+                token_rises_after_a_held_record_was_removed
+                last_token_has_no_successor
+            }
+            unreadable {
+                damaged_vacant_record_is_left_alone
+                damaged_expired_record_is_left_alone
+                damage_to_one_record_disturbs_no_other
+                negative_token_is_left_alone
+                zero_token_is_left_alone
+                huge_token_is_left_alone
+                token_that_is_text_is_left_alone
+                missing_token_is_left_alone
+                holder_that_is_a_number_is_left_alone
+                malformed_holder_is_left_alone
+                missing_holder_is_left_alone
+                malformed_incarnation_is_left_alone
+                negative_attempt_is_left_alone
+                attempt_that_is_text_is_left_alone
+                expiry_that_is_text_is_left_alone
+                missing_expiry_is_left_alone
+                zero_ttl_is_left_alone
+                ttl_that_is_text_is_left_alone
+                record_of_another_application_is_left_alone
+            }
+            watch {
+                watch_tells_of_a_release
+                watch_tells_of_changes_through_its_own_client
+                watch_tells_of_every_new_term
+                watch_tells_of_a_wish
+                watch_tells_of_the_release_of_an_expired_term
+                watch_tells_of_a_removed_record
+                watch_is_in_place_when_it_answers
+                watch_is_silent_about_renewals
+                watch_of_one_lease_tells_of_no_other
+                watch_of_a_prefix_tells_of_what_is_under_it
+                watch_of_everything_tells_of_every_lease
+                dropping_the_wait_for_an_event_loses_none
+                watch_tells_terms_in_their_order
+                watches_are_independent
             }
         }
     };

@@ -14,8 +14,8 @@ fn every_case_function_is_listed() {
         let group = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let names = source
             .lines()
-            .filter_map(|line| line.strip_prefix("pub async fn ")?.split_once('('))
-            .map(|(name, _)| (group.clone(), name.to_owned()));
+            .filter_map(case_name)
+            .map(|name| (group.clone(), name.to_owned()));
         written.extend(names);
     }
     let listed: BTreeSet<_> = CASES
@@ -27,4 +27,15 @@ fn every_case_function_is_listed() {
         "add the missing case to src/list.rs, or remove it"
     );
     assert_eq!(listed.len(), CASES.len(), "a case is listed twice");
+}
+
+/// The name of the case that a line begins: a function, or an entry of the table in `unreadable.rs`.
+fn case_name(line: &str) -> Option<&str> {
+    let function = line
+        .strip_prefix("pub async fn ")
+        .and_then(|rest| rest.split_once('('));
+    let entry = || line.strip_suffix(';')?.strip_prefix("    ")?.split_once(" => ");
+    let (name, _) = function.or_else(entry)?;
+    let is_name = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+    name.bytes().all(is_name).then_some(name)
 }

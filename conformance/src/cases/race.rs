@@ -1,0 +1,189 @@
+//! Requests at the same time, through both clients: always one winner, and no error.
+
+use crate::{Client, Contender, Fixture};
+use tenure_core::{Acquired, FencingToken, Grant, LeaseName, Released, Renewed};
+use tokio::task::JoinSet;
+
+/// Candidates that ask at the same time.
+const RACERS: usize = 16;
+
+/// Rounds in which they do.
+const ROUNDS: u64 = 10;
+
+fn both(fixture: &Fixture) -> impl Iterator<Item = Client> + use<> {
+    [fixture.first().clone(), fixture.second().clone()]
+        .into_iter()
+        .cycle()
+}
+
+/// Lets all ask at once; answers in the order of the contenders.
+async fn ask_at_once(fixture: &Fixture, contenders: &[Contender]) -> Vec<Acquired> {
+    let mut asking = JoinSet::new();
+    for (number, (contender, client)) in contenders.iter().zip(both(fixture)).enumerate() {
+        let request = contender.acquire();
+        asking.spawn(async move { (number, client.acquire(&request).await) });
+    }
+    let mut answers = asking.join_all().await;
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Checks that exactly one won and that all others were told so; answers who, and what.
+fn only_winner(answers: &[Acquired]) -> (usize, Grant) {
+    let won = |(number, answer): (usize, &Acquired)| match answer {
+        Acquired::Granted(grant) => Some((number, grant.clone())),
+        Acquired::Held(_) | Acquired::Superseded => None,
+    };
+    let winners: Vec<(usize, Grant)> = answers.iter().enumerate().filter_map(won).collect();
+    let [(number, grant)] = &winners[..] else {
+        panic!("one of {} should have won, but {winners:?} did", answers.len())
+    };
+    for answer in answers {
+        match answer {
+            Acquired::Granted(_) => {}
+            Acquired::Held(lease) => assert_eq!(lease.token, grant.token, "losers see the winner"),
+            Acquired::Superseded => panic!("each is a process of its own: {answers:?}"),
+        }
+    }
+    (*number, grant.clone())
+}
+
+fn racers(fixture: &Fixture, name: &LeaseName) -> Vec<Contender> {
+    (0..RACERS)
+        .map(|number| fixture.contender(&format!("racer-{number}"), name))
+        .collect()
+}
+
+/// Of sixteen who ask at once for a name that has no record, exactly one wins; nobody gets an error.
+pub async fn one_of_sixteen_wins_a_new_lease(fixture: &Fixture) {
+    for _ in 0..ROUNDS {
+        let contenders = racers(fixture, &fixture.name());
+        let (number, grant) = only_winner(&ask_at_once(fixture, &contenders).await);
+        assert_eq!((grant.terms, grant.predecessor), (1, None));
+        let lease = fixture.first().lease(&contenders[number].name).await;
+        assert_eq!(lease.holder, contenders[number].candidate);
+    }
+}
+
+/// Of sixteen who ask at once for a vacant lease, exactly one wins, round after round, with rising tokens.
+pub async fn one_of_sixteen_wins_a_vacant_lease(fixture: &Fixture) {
+    let contenders = racers(fixture, &fixture.name());
+    let mut last: Option<FencingToken> = None;
+    for round in 1..=ROUNDS {
+        let now: Vec<Contender> = contenders.iter().map(|one| one.at_attempt(round)).collect();
+        let (number, grant) = only_winner(&ask_at_once(fixture, &now).await);
+        assert!(
+            last.is_none_or(|last| grant.token > last),
+            "round {round}: {grant:?} after token {last:?}"
+        );
+        assert_eq!(grant.terms, round, "one term each round");
+        fixture.first().vacate(&now[number].release(grant.token)).await;
+        last = Some(grant.token);
+    }
+}
+
+/// Of sixteen who ask at once for an expired lease, exactly one wins.
+pub async fn one_of_sixteen_wins_an_expired_lease(fixture: &Fixture) {
+    let last = fixture.contender("last", &fixture.name());
+    let old = fixture.let_expire(&last).await;
+    let contenders = racers(fixture, &last.name);
+    let (_, new) = only_winner(&ask_at_once(fixture, &contenders).await);
+    assert!(new.token > old.token, "{new:?} after {old:?}");
+    assert_eq!(new.terms, old.terms + 1);
+}
+
+/// Duplicates of one request that arrive at once get one term: the same token, new to exactly one of them.
+pub async fn duplicates_at_once_get_one_token(fixture: &Fixture) {
+    for _ in 0..ROUNDS {
+        let contender = fixture.contender("ada", &fixture.name());
+        let duplicates = vec![contender.clone(); 4];
+        let answers = ask_at_once(fixture, &duplicates).await;
+        let mut grants = Vec::new();
+        for answer in answers {
+            match answer {
+                Acquired::Granted(grant) => grants.push(grant),
+                other @ (Acquired::Held(_) | Acquired::Superseded) => {
+                    panic!("a duplicate of {contender} should get the term, but got {other:?}")
+                }
+            }
+        }
+        assert!(
+            grants.iter().all(|grant| grant.token == grants[0].token),
+            "one attempt, one token: {grants:?}"
+        );
+        let new = grants.iter().filter(|grant| !grant.again).count();
+        assert_eq!(new, 1, "the term is new to exactly one of them: {grants:?}");
+    }
+}
+
+/// Attempts of one process that arrive at once end with the latest, and with tokens in the attempts' order.
+pub async fn attempts_at_once_end_with_the_latest(fixture: &Fixture) {
+    for _ in 0..ROUNDS {
+        let contender = fixture.contender("ada", &fixture.name());
+        let attempts: Vec<Contender> = (1..=4).map(|number| contender.at_attempt(number)).collect();
+        let mut granted = Vec::new();
+        for answer in ask_at_once(fixture, &attempts).await {
+            match answer {
+                Acquired::Granted(grant) => granted.push(grant.token),
+                Acquired::Superseded => {}
+                Acquired::Held(lease) => panic!("a process does not wait for itself: {lease:?}"),
+            }
+        }
+        assert!(
+            granted.is_sorted_by(|earlier, later| earlier < later),
+            "later attempts have greater tokens: {granted:?}"
+        );
+        let lease = fixture.first().lease(&contender.name).await;
+        assert_eq!(
+            (lease.attempt.number(), Some(&lease.token)),
+            (4, granted.last()),
+            "the latest attempt holds the lease"
+        );
+    }
+}
+
+/// A renewal and a release of one term at once: whichever comes first, the lease ends vacant.
+pub async fn renewal_and_release_at_once_end_vacant(fixture: &Fixture) {
+    for _ in 0..ROUNDS {
+        let contender = fixture.contender("ada", &fixture.name());
+        let grant = fixture.first().take(&contender).await;
+        let (renew, release) = (contender.renew(grant.token), contender.release(grant.token));
+        let (renewed, released) =
+            tokio::join!(fixture.first().renew(&renew), fixture.second().release(&release));
+        assert_eq!(released, Released::Vacated);
+        if let Renewed::Lost(now) = renewed {
+            assert!(now.expect("a record").released, "lost to the release alone");
+        }
+        let lease = fixture.second().lease(&contender.name).await;
+        assert!(lease.released, "{lease:?}");
+        assert_eq!(lease.token, grant.token);
+    }
+}
+
+/// A release and another's request at once: the other gets the lease or is told to wait, and the old term is
+/// over either way.
+pub async fn release_and_request_at_once_agree(fixture: &Fixture) {
+    for _ in 0..ROUNDS {
+        let ada = fixture.contender("ada", &fixture.name());
+        let bob = fixture.contender("bob", &ada.name);
+        let old = fixture.first().take(&ada).await;
+        let (release, request) = (ada.release(old.token), bob.acquire());
+        let (released, answer) = tokio::join!(
+            fixture.first().release(&release),
+            fixture.second().acquire(&request)
+        );
+        assert_eq!(released, Released::Vacated);
+        let lease = fixture.second().lease(&ada.name).await;
+        match answer {
+            Acquired::Granted(new) => {
+                assert!(new.token > old.token, "{new:?} after {old:?}");
+                assert_eq!((lease.token, lease.released), (new.token, false));
+            }
+            Acquired::Held(shown) => {
+                assert_eq!(shown.token, old.token);
+                assert_eq!((lease.token, lease.released), (old.token, true));
+            }
+            Acquired::Superseded => panic!("nothing superseded {bob}"),
+        }
+    }
+}

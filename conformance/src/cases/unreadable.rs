@@ -1,0 +1,155 @@
+//! Records that Tenure did not write, or that are damaged: answered as such, and left byte for byte.
+
+use crate::{Contender, Corruption, Fixture};
+use tenure_core::{Ask, Certainty, Fault, Grant, StoreError};
+
+/// How the lease stands before its record is damaged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    Held,
+    Vacant,
+    Expired,
+}
+
+fn assert_names_the_trouble<T: std::fmt::Debug>(
+    what: &str,
+    contender: &Contender,
+    answer: Result<T, StoreError>,
+) {
+    let name = contender.name.as_str();
+    let error = match answer {
+        Ok(answer) => panic!("{what} understood the record of \"{name}\", which is damaged: {answer:?}"),
+        Err(error) => error,
+    };
+    assert_eq!(error.fault, Fault::Unreadable, "{what}: {error}");
+    assert_eq!(
+        error.certainty,
+        Certainty::NotApplied,
+        "{what} left the record as it is, and says so: {error}"
+    );
+    assert!(
+        error.message.contains(name) && !error.message.contains('\n'),
+        "{what} should name \"{name}\" in one line: {error}"
+    );
+}
+
+/// Makes every kind of request, through both clients, and checks each answer.
+async fn ask_everything(fixture: &Fixture, owner: &Contender, grant: &Grant) {
+    let rival = fixture.contender("bob", &owner.name);
+    let wish = Ask {
+        name: owner.name.clone(),
+        token: grant.token,
+    };
+    for client in [fixture.first(), fixture.second()] {
+        let store = client.store();
+        let read = store.get(&owner.name).await;
+        assert_names_the_trouble("get", owner, read);
+        for contender in [owner.clone(), owner.at_attempt(2), rival.clone(), owner.reborn()] {
+            let answer = store.acquire(&contender.acquire()).await;
+            assert_names_the_trouble("acquire", &contender, answer);
+        }
+        for contender in [owner, &rival] {
+            let answer = client.try_renew(&contender.renew(grant.token)).await;
+            assert_names_the_trouble("renew", contender, answer);
+            let answer = client.try_release(&contender.release(grant.token)).await;
+            assert_names_the_trouble("release", contender, answer);
+        }
+        let answer = store.ask(&wish).await;
+        assert_names_the_trouble("ask", owner, answer);
+    }
+}
+
+async fn assert_left_alone(fixture: &Fixture, standing: Standing, corruption: Corruption) {
+    let owner = fixture.contender("ada", &fixture.name());
+    let grant = match standing {
+        Standing::Held => fixture.first().take(&owner).await,
+        Standing::Vacant => {
+            let grant = fixture.first().take(&owner).await;
+            fixture.first().vacate(&owner.release(grant.token)).await;
+            grant
+        }
+        Standing::Expired => fixture.let_expire(&owner).await,
+    };
+    if !fixture.corrupt(&owner.name, corruption).await {
+        return; // The storage makes it impossible; that nothing changed was checked.
+    }
+    let before = fixture.snapshot(&owner.name).await;
+    ask_everything(fixture, &owner, &grant).await;
+    fixture
+        .assert_unchanged(&owner.name, &before, "every kind of request")
+        .await;
+}
+
+macro_rules! held_record_is_left_alone {
+    ($($(#[$doc:meta])* $name:ident => $corruption:ident;)*) => {
+        $(
+            $(#[$doc])*
+            pub async fn $name(fixture: &Fixture) {
+                assert_left_alone(fixture, Standing::Held, Corruption::$corruption).await;
+            }
+        )*
+    };
+}
+
+held_record_is_left_alone! {
+    /// No term has a negative token.
+    negative_token_is_left_alone => NegativeToken;
+    /// No term has the token 0.
+    zero_token_is_left_alone => ZeroToken;
+    /// No term has a token above 2^63 − 1.
+    huge_token_is_left_alone => HugeToken;
+    /// A token is a number.
+    token_that_is_text_is_left_alone => TokenIsText;
+    /// A record without a token is none.
+    missing_token_is_left_alone => NoToken;
+    /// A candidate id is a text.
+    holder_that_is_a_number_is_left_alone => HolderIsNumber;
+    /// A candidate id has no control characters.
+    malformed_holder_is_left_alone => HolderIsMalformed;
+    /// A record without a holder is none.
+    missing_holder_is_left_alone => NoHolder;
+    /// An incarnation is 128 bits.
+    malformed_incarnation_is_left_alone => IncarnationIsMalformed;
+    /// No try has a negative attempt.
+    negative_attempt_is_left_alone => NegativeAttempt;
+    /// An attempt is a number.
+    attempt_that_is_text_is_left_alone => AttemptIsText;
+    /// An expiry is a time.
+    expiry_that_is_text_is_left_alone => ExpiryIsText;
+    /// A held record without an expiry would be held for ever, or taken at once: nobody knows.
+    missing_expiry_is_left_alone => NoExpiry;
+    /// No lease has a ttl of 0.
+    zero_ttl_is_left_alone => ZeroTtl;
+    /// A ttl is a number.
+    ttl_that_is_text_is_left_alone => TtlIsText;
+    /// Another application's record is not ours to take.
+    record_of_another_application_is_left_alone => Alien;
+}
+
+/// A damaged record is not taken because it looks vacant.
+pub async fn damaged_vacant_record_is_left_alone(fixture: &Fixture) {
+    assert_left_alone(fixture, Standing::Vacant, Corruption::NegativeToken).await;
+    assert_left_alone(fixture, Standing::Vacant, Corruption::TokenIsText).await;
+}
+
+/// A damaged record is not taken because it looks expired.
+pub async fn damaged_expired_record_is_left_alone(fixture: &Fixture) {
+    assert_left_alone(fixture, Standing::Expired, Corruption::NegativeToken).await;
+    assert_left_alone(fixture, Standing::Expired, Corruption::HugeToken).await;
+}
+
+/// Damage to one record disturbs no other.
+pub async fn damage_to_one_record_disturbs_no_other(fixture: &Fixture) {
+    let (damaged, sound) = (
+        fixture.contender("ada", &fixture.name()),
+        fixture.contender("bob", &fixture.name()),
+    );
+    fixture.first().take(&damaged).await;
+    let grant = fixture.first().take(&sound).await;
+    let _damaged_or_declared_impossible = fixture.corrupt(&damaged.name, Corruption::Alien).await;
+    fixture.second().extend(&sound.renew(grant.token)).await;
+    assert_eq!(fixture.second().lease(&sound.name).await.token, grant.token);
+    fixture.second().vacate(&sound.release(grant.token)).await;
+    let fresh = fixture.contender("eve", &fixture.name());
+    fixture.second().take(&fresh).await;
+}

@@ -5,6 +5,7 @@ mod ask;
 mod builder;
 mod examine;
 mod fault;
+mod fence;
 mod indexes;
 mod list;
 mod pipeline;
@@ -18,4 +19,5 @@ mod url;
 mod watch;
 
 pub use builder::MongoStoreBuilder;
+pub use fence::{EnterError, MongoFence};
 pub use store::MongoStore;

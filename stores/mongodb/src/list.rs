@@ -1,5 +1,5 @@
 use crate::fault::Deed;
-use crate::record::{NAME_BYTES_MAX, decode, name_pattern, projection, shown_key};
+use crate::record::{decode, name_pattern, nameable, projection, shown_key};
 use crate::site::Site;
 use mongodb::bson::{Document, doc};
 use tenure_core::{Fault, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -76,18 +76,6 @@ impl Site {
             Ok(found)
         };
         self.within(Deed::Read, "the list of leases", read).await
-    }
-}
-
-/// Keys that are lease names, judged as `LeaseName::new` does.
-fn nameable() -> Document {
-    doc! {
-        "_id": { "$type": "string", "$regex": name_pattern() },
-        "$expr": { "$cond": [
-            { "$eq": [{ "$type": "$_id" }, "string"] },
-            { "$lte": [{ "$strLenBytes": "$_id" }, NAME_BYTES_MAX] },
-            false,
-        ] },
     }
 }
 

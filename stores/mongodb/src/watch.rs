@@ -71,7 +71,8 @@ impl Watch for ChangeWatch {
 }
 
 impl Site {
-    async fn open_stream(&self, scope: &Scope) -> Result<ChangeStream<Document>, StoreError> {
+    /// Opens the stream; answers when the server has.
+    pub(crate) async fn open_stream(&self, scope: &Scope) -> Result<ChangeStream<Document>, StoreError> {
         let request = self
             .leases
             .watch()

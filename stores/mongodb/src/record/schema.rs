@@ -1,7 +1,7 @@
 use mongodb::bson::{Document, doc};
 
 /// Longest name of a lease, in bytes; the same limit as `LeaseName`'s.
-pub(crate) const NAME_BYTES_MAX: i32 = 255;
+const NAME_BYTES_MAX: i32 = 255;
 
 /// Longest candidate id, in bytes; the same limit as `CandidateId`'s. The schema can only count
 /// characters, so the pipelines that overwrite an owner check the bytes too.
@@ -22,6 +22,18 @@ pub(crate) fn name_pattern() -> &'static str {
 /// fails with a duplicate key.
 pub(crate) fn readable() -> Document {
     doc! { "$jsonSchema": schema() }
+}
+
+/// Keys that are lease names, judged as `LeaseName::new` does.
+pub(crate) fn nameable() -> Document {
+    doc! {
+        "_id": { "$type": "string", "$regex": name_pattern() },
+        "$expr": { "$cond": [
+            { "$eq": [{ "$type": "$_id" }, "string"] },
+            { "$lte": [{ "$strLenBytes": "$_id" }, NAME_BYTES_MAX] },
+            false,
+        ] },
+    }
 }
 
 fn schema() -> Document {

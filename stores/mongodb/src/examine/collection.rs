@@ -1,0 +1,156 @@
+use super::{bad, good, unknown, warning};
+use crate::fault::Deed;
+use crate::indexes::ttl_indexes;
+use crate::record::{nameable, readable};
+use crate::site::{Site, Topology};
+use mongodb::bson::{Document, doc};
+use tenure_core::{Finding, Scope};
+
+/// Most unreadable records that are counted.
+const UNREADABLE_COUNTED_MAX: u64 = 1000;
+
+impl Site {
+    /// What the collection is, what deletes from it, what is in it, and whether it can be watched.
+    pub(super) async fn examine_collection(&self) -> Vec<Finding> {
+        let mut findings = vec![self.kind().await];
+        findings.extend(self.ttl().await);
+        findings.push(self.records().await);
+        findings.push(self.push().await);
+        findings
+    }
+
+    async fn kind(&self) -> Finding {
+        let name = self.leases.name();
+        let list = async {
+            let mut cursor = self
+                .database
+                .list_collections()
+                .filter(doc! { "name": name })
+                .await?;
+            match cursor.advance().await? {
+                true => mongodb::bson::deserialize_from_slice::<Document>(cursor.current().as_bytes())
+                    .map(Some)
+                    .map_err(mongodb::error::Error::from),
+                false => Ok(None),
+            }
+        };
+        let found = match self.within(Deed::Read, "the collection", list).await {
+            Ok(found) => found,
+            Err(error) => return unknown("collection", &error),
+        };
+        let Some(found) = found else {
+            return good(
+                "collection",
+                format!("{} does not exist yet; the first lease makes it", self.namespace),
+            );
+        };
+        let kind = found.get_str("type").unwrap_or("collection");
+        let options = found.get_document("options").cloned().unwrap_or_default();
+        let repair = format!("keep leases in a plain collection: db.createCollection(\"{name}\")");
+        if kind != "collection" || options.get_bool("capped").unwrap_or(false) {
+            bad(
+                "collection",
+                format!("{} is a {kind}, or capped", self.namespace),
+                repair,
+            )
+        } else if options.contains_key("collation") {
+            let detail = format!(
+                "{} has a collation: names that differ only in case or accent collide",
+                self.namespace
+            );
+            bad("collection", detail, repair)
+        } else if options.contains_key("validator") {
+            let detail = format!("{} has a validator, which may refuse records", self.namespace);
+            warning(
+                "collection",
+                detail,
+                format!("db.runCommand({{collMod: \"{name}\", validator: {{}}}})"),
+            )
+        } else {
+            good("collection", self.namespace.clone())
+        }
+    }
+
+    async fn ttl(&self) -> Vec<Finding> {
+        let indexes = match ttl_indexes(self).await {
+            Ok(Some(indexes)) => indexes,
+            Ok(None) => {
+                let role = "grant listIndexes on the collection";
+                return vec![warning("ttl index", "the user may not list indexes", role)];
+            }
+            Err(error) => return vec![unknown("ttl index", &error)],
+        };
+        let harmful = indexes.iter().filter(|index| index.is_harmful());
+        let mut findings: Vec<Finding> = harmful
+            .map(|index| {
+                let detail = format!(
+                    "index \"{}\" deletes records by \"{}\", and with them tokens and history",
+                    index.name, index.field
+                );
+                bad("ttl index", detail, index.removal(self.leases.name()))
+            })
+            .collect();
+        if findings.is_empty() {
+            let purges = indexes.iter().any(|index| !index.is_harmful());
+            findings.push(match (purges, self.purge_after) {
+                (true, _) => good(
+                    "ttl index",
+                    "only on purgeAt: names that nobody uses are removed in time",
+                ),
+                (false, None) => good("ttl index", "none: nothing is ever removed"),
+                (false, Some(_)) => warning(
+                    "ttl index",
+                    "none on purgeAt, so nothing is ever removed",
+                    format!(
+                        "db.{}.createIndex({{purgeAt: 1}}, {{expireAfterSeconds: 0}})",
+                        self.leases.name()
+                    ),
+                ),
+            });
+        }
+        findings
+    }
+
+    async fn records(&self) -> Finding {
+        let mut understood = readable();
+        understood.extend(nameable());
+        let count = self
+            .leases
+            .count_documents(doc! { "$nor": [understood] })
+            .limit(UNREADABLE_COUNTED_MAX)
+            .max_time(self.time_max);
+        match self
+            .within(Deed::Read, "the count of unreadable records", count.into_future())
+            .await
+        {
+            Ok(0) => good("records", "every record can be understood"),
+            Ok(count) => bad(
+                "records",
+                format!(
+                    "{count} records cannot be understood (counted up to {UNREADABLE_COUNTED_MAX}); their names cannot be led"
+                ),
+                "list them with `tenure status`, then mend or remove each",
+            ),
+            Err(error) => unknown("records", &error),
+        }
+    }
+
+    async fn push(&self) -> Finding {
+        if self.topology == Topology::Standalone {
+            let detail = "a standalone server has no change streams: candidates wait for the remaining time";
+            return warning(
+                "watch",
+                detail,
+                "make it a replica set: start it with --replSet rs, then rs.initiate()",
+            );
+        }
+        match self.open_stream(&Scope::Prefix(String::new())).await {
+            Ok(_stream) => good("watch", "change streams wake candidates"),
+            Err(error) => warning(
+                "watch",
+                format!("no change stream: {error}"),
+                "grant changeStream and find on the collection",
+            ),
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod clock;
 mod database;
 mod decide;
 mod examine;
+mod fence;
 mod filesystem;
 mod listing;
 mod look;
@@ -27,5 +28,6 @@ mod trouble;
 mod wake;
 mod watch;
 
+pub use fence::SqliteFence;
 pub use options::{FileSystemTrust, MissingDirectory, SqliteOptions};
 pub use store::SqliteStore;

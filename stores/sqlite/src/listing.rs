@@ -7,7 +7,10 @@ use crate::sighting;
 use crate::trouble::Trouble;
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
-use tenure_core::{Lease, LeaseName, LeasePage, Listed, Page};
+use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
+
+/// Most leases of one page.
+const PAGE_MAX: u16 = 1_000;
 
 /// Most rows with impossible names that one page shows over its limit. The next page can only begin after a
 /// real name.
@@ -21,6 +24,15 @@ pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<L
 
 /// One try at reading a page.
 pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, Trouble> {
+    if !(1..=PAGE_MAX).contains(&page.limit) {
+        return Err(Trouble::Told(StoreError::not_applied(
+            Fault::Invalid,
+            format!(
+                "a page of {} leases was asked for; ask for 1 to {PAGE_MAX}",
+                page.limit
+            ),
+        )));
+    }
     let connections = database.connections()?;
     let connection = &connections.relaxed;
     let mut statement = connection.prepare_cached(concat!(
@@ -30,7 +42,7 @@ pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, T
     ))?;
     let after = page.after.as_ref().map_or("", LeaseName::as_str);
     let mut rows = statement.query(params![page.prefix, after])?;
-    let limit = usize::from(page.limit.max(1));
+    let limit = usize::from(page.limit);
     let mut leases = Vec::new();
     let mut last_name = None;
     let mut can_end_here = false;

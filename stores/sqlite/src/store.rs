@@ -6,10 +6,9 @@ use crate::examine;
 use crate::listing;
 use crate::options::SqliteOptions;
 use crate::patience::patiently;
-use crate::terms::{self, subject};
+use crate::terms::{self, BATCH_MAX, subject};
 use crate::trouble::Trouble;
 use crate::watch::SqliteWatch;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use tenure_core::{
@@ -17,9 +16,6 @@ use tenure_core::{
     Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
     Watch, WatchSource,
 };
-
-/// Most leases of one call. They share a transaction, which keeps others waiting for some 50 ms at this size.
-const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 
 /// Leases in one SQLite file, shared by every candidate on one machine.
 ///

@@ -6,11 +6,15 @@ use crate::record::{Era, Record, WISH_NOTHING, WISH_STEP_DOWN, stored};
 use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 use tenure_core::{
-    Ask, Asked, Attempt, FencingToken, Incarnation, LeaseName, Release, Released, Renew, Renewed, StoreError,
-    Wish,
+    Ask, Asked, Attempt, Fault, FencingToken, Incarnation, LeaseName, Release, Released, Renew, Renewed,
+    StoreError, Wish,
 };
+
+/// Most leases of one call. They share a transaction, which keeps others waiting while it lasts.
+pub(crate) const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
 
 /// One try at a batch: one transaction, one verdict each.
 pub(crate) fn renew(
@@ -159,6 +163,15 @@ fn each<R, T>(
     name: impl Fn(&R) -> &LeaseName,
     mut one: impl FnMut(&R) -> Result<T, Trouble>,
 ) -> Result<Vec<Result<T, StoreError>>, Trouble> {
+    if requests.len() > BATCH_MAX.get() {
+        return Err(Trouble::Told(StoreError::not_applied(
+            Fault::Invalid,
+            format!(
+                "{} leases in one batch; at most {BATCH_MAX} are allowed",
+                requests.len()
+            ),
+        )));
+    }
     let mut outcomes = Vec::with_capacity(requests.len());
     for request in requests {
         outcomes.push(match one(request) {

@@ -77,8 +77,7 @@ impl Trouble {
 
 /// What a failure of SQLite is in the words of the contract.
 pub(crate) fn fault(error: &Error) -> Fault {
-    // A statement that cannot be prepared: a table or a column is not there.
-    if matches!(error, Error::SqlInputError { .. }) {
+    if is_missing_table_or_column(error) {
         return Fault::Unreadable;
     }
     match error.sqlite_error_code() {
@@ -96,6 +95,17 @@ pub(crate) fn fault(error: &Error) -> Fault {
         ) => Fault::Unreadable,
         Some(ErrorCode::CannotOpen) => Fault::Unreachable,
         _ => Fault::Internal,
+    }
+}
+
+/// SQLite has no code for it. The statements themselves are right: it is the file that another hand changed.
+fn is_missing_table_or_column(error: &Error) -> bool {
+    match error {
+        Error::SqlInputError { .. } => true,
+        Error::SqliteFailure(failure, Some(message)) => {
+            failure.extended_code == rusqlite::ffi::SQLITE_ERROR && message.starts_with("no such ")
+        }
+        _ => false,
     }
 }
 

@@ -15,23 +15,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent};
 use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How often a watch without file notification looks whether anybody wrote.
 const POLL_EVERY: Duration = Duration::from_millis(10);
+
+/// How often a watch with file notification looks too: a writer may be killed between its commit and the
+/// touch, and whoever edits the table by hand touches nothing.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes read from inotify at once: some hundred events, and what is left is read next.
 const NOTIFICATIONS_BYTES: usize = 4096;
 
 /// What wakes a watch.
-enum Signal {
-    /// The kernel, when the wake file is touched.
-    Notified(AsyncFd<OwnedFd>),
-    /// Nobody: it looks at SQLite's count of other connections' commits.
-    Polled {
-        /// Its own connection, since a connection does not count its own commits. In a mutex for `Sync`.
-        connection: Mutex<Connection>,
-        counted: i64,
-    },
+struct Signal {
+    /// The kernel, when the wake file is touched; `None` where it cannot be asked.
+    notifier: Option<AsyncFd<OwnedFd>>,
+    /// A connection of its own, since none counts its own commits. In a mutex for `Sync`.
+    connection: Mutex<Connection>,
+    /// The count of other connections' commits at the last check.
+    commits: i64,
+    /// When to check again. Kept here, so that a dropped `next` does not put it off.
+    check_at: Instant,
 }
 
 /// What a signal said.
@@ -58,11 +63,7 @@ pub(crate) struct SqliteWatch {
 impl SqliteWatch {
     /// Listens first and looks then: what happens in between is seen twice rather than never.
     pub(crate) async fn start(database: Arc<Database>, scope: Scope) -> Result<Self, StoreError> {
-        let signal = match notified(&database) {
-            Ok(signal) => signal,
-            // Used up, forbidden, or the wake file cannot be made: polling needs none of it.
-            Err(_) => polled(&database).await?,
-        };
+        let signal = Signal::start(&database).await?;
         let mut watch = Self {
             known: Snapshot::new(),
             events: VecDeque::new(),
@@ -113,10 +114,10 @@ impl Watch for SqliteWatch {
     }
 }
 
-fn notified(database: &Database) -> Result<Signal, Errno> {
+fn notifier(database: &Database) -> Result<AsyncFd<OwnedFd>, Errno> {
     let notifier = database.notifier()?;
     listen(&notifier, database)?;
-    reactor::register(notifier).map(Signal::Notified)
+    reactor::register(notifier)
 }
 
 fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
@@ -124,24 +125,6 @@ fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
     database.wake.create()?;
     let flags = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     inotify::add_watch(notifier, path, flags).map(drop)
-}
-
-async fn polled(database: &Database) -> Result<Signal, StoreError> {
-    let connection = patiently(
-        &database.jitter,
-        || "the watch".to_owned(),
-        &database.shown,
-        || {
-            let connection = database.connect_once()?;
-            let counted = commits(&connection)?;
-            Ok((connection, counted))
-        },
-    );
-    let (connection, counted) = connection.await?;
-    Ok(Signal::Polled {
-        connection: Mutex::new(connection),
-        counted,
-    })
 }
 
 /// A number that changes when any other connection has committed.
@@ -152,33 +135,60 @@ fn commits(connection: &Connection) -> Result<i64, Trouble> {
 }
 
 impl Signal {
+    async fn start(database: &Database) -> Result<Self, StoreError> {
+        // Used up, forbidden, or the wake file cannot be made: polling needs none of it.
+        let notifier = notifier(database).ok();
+        let connected = patiently(
+            &database.jitter,
+            || "the watch".to_owned(),
+            &database.shown,
+            || {
+                let connection = database.connect_once()?;
+                let commits = commits(&connection)?;
+                Ok((connection, commits))
+            },
+        );
+        let (connection, commits) = connected.await?;
+        Ok(Self {
+            notifier,
+            connection: Mutex::new(connection),
+            commits,
+            check_at: Instant::now(),
+        })
+    }
+
     /// The next signal. Dropping it loses none: what was not read is still there.
     async fn next(&mut self, database: &Database) -> Result<Heard, StoreError> {
-        match self {
-            Self::Notified(notifier) => loop {
-                let mut ready = notifier
-                    .readable()
-                    .await
-                    .map_err(|error| over(database, &error))?;
-                match drain(notifier.get_ref(), database) {
-                    Ok(Some(heard)) => return Ok(heard),
-                    Ok(None) => ready.clear_ready(),
-                    Err(error) => return Err(over(database, &error.into())),
-                }
-            },
-            Self::Polled { connection, counted } => loop {
-                tokio::time::sleep(POLL_EVERY).await;
-                let connection = connection.get_mut().unwrap_or_else(PoisonError::into_inner);
-                match commits(connection) {
-                    Ok(now) if now != *counted => {
-                        *counted = now;
-                        return Ok(Heard::Change);
+        loop {
+            let check_every = match &self.notifier {
+                Some(notifier) => {
+                    if let Ok(ready) = timeout_at(self.check_at, notifier.readable()).await {
+                        let mut ready = ready.map_err(|error| over(database, &error))?;
+                        match drain(notifier.get_ref(), database) {
+                            Ok(Some(heard)) => return Ok(heard),
+                            Ok(None) => ready.clear_ready(),
+                            Err(error) => return Err(over(database, &error.into())),
+                        }
+                        continue;
                     }
-                    Ok(_) => {}
-                    Err(trouble) if trouble.is_locked() => {}
-                    Err(trouble) => return Err(trouble.into_error("the watch", &database.shown)),
+                    CHECK_EVERY
                 }
-            },
+                None => {
+                    sleep_until(self.check_at).await;
+                    POLL_EVERY
+                }
+            };
+            self.check_at = Instant::now() + check_every;
+            let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
+            match commits(connection) {
+                Ok(now) if now != self.commits => {
+                    self.commits = now;
+                    return Ok(Heard::Change);
+                }
+                Ok(_) => {}
+                Err(trouble) if trouble.is_locked() => {}
+                Err(trouble) => return Err(trouble.into_error("the watch", &database.shown)),
+            }
         }
     }
 }

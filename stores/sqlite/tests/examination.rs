@@ -1,5 +1,7 @@
 //! What `tenure doctor` finds.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{Asker, Scratch, grant};

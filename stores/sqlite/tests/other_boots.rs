@@ -1,5 +1,7 @@
 //! A record of another boot, or of another machine, is claimed only after its whole ttl was watched.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{Asker, Scratch, grant, held, name};

@@ -1,0 +1,309 @@
+//! The fence for data that lives in SQLite: old terms are refused inside the transaction that writes.
+
+use crate::patience::{Jitter, patiently};
+use crate::transaction;
+use crate::trouble::{Trouble, fault};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, ResourceName, StoreError};
+
+/// A mark per resource, in a table of the user's own database file, beside the data it protects.
+///
+/// ```
+/// # use tenure_core::{Fence, FencingToken, ResourceName};
+/// # use tenure_sqlite::SqliteFence;
+/// # use rusqlite::{Connection, TransactionBehavior};
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// # let scratch = tempfile::tempdir()?;
+/// # let path = scratch.path().join("ledger.db");
+/// let mut connection = Connection::open(&path)?;
+/// SqliteFence::install(&connection)?; // once, with the other tables
+/// let fence = SqliteFence::new(&path)?;
+/// let ledger = ResourceName::new("ledger")?;
+/// # let token = FencingToken::new(7)?;
+/// // `token` is the one of the term. First claim it, then read what will be changed.
+/// fence.claim(&ledger, token).await?;
+/// let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+/// fence.enter(&transaction, &ledger, token)?; // refuses a stale term
+/// // … the writes …
+/// transaction.commit()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// The guarantee rests on SQLite's single writer: [`enter`](Self::enter) writes, so it holds the file's write
+/// lock until the transaction ends, and a claim of a later term waits for it. A transaction that began to read
+/// before a claim, and enters after it, fails. The database may be in any journal mode.
+pub struct SqliteFence {
+    shown: String,
+    jitter: Jitter,
+    // Claims only; in a mutex for `Sync`.
+    connection: Mutex<Connection>,
+}
+
+impl SqliteFence {
+    /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]: the file cannot be opened, is read-only, or has no fence. Nothing was changed.
+    pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
+        let path = path.as_ref();
+        let shown = path.display().to_string();
+        let connection =
+            connect(path).map_err(|error| Trouble::Statement(error).into_error("the fence", &shown))?;
+        let fence = Self {
+            shown,
+            jitter: Jitter::seeded(),
+            connection: Mutex::new(connection),
+        };
+        let looked = fence.with(|connection| {
+            let found = connection.prepare("SELECT resource, token FROM tenure_fence");
+            match found.map(drop) {
+                // Whoever writes just now does not make the table any less there.
+                Err(error) if fault(&error) != Fault::Busy => Err(Trouble::Statement(error)),
+                Ok(()) | Err(_) => Ok(()),
+            }
+        });
+        match looked {
+            Ok(()) => Ok(fence),
+            Err(trouble) => Err(fence.without_table(trouble).into()),
+        }
+    }
+
+    /// Makes the table `tenure_fence` where it is missing. Run it once, with the user's other tables.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]; nothing was changed.
+    pub fn install(connection: &Connection) -> Result<(), FenceError> {
+        connection
+            .execute_batch(
+                "CREATE TABLE IF NOT EXISTS tenure_fence (
+                    resource   TEXT    NOT NULL PRIMARY KEY,
+                    token      INTEGER NOT NULL, -- the mark: of the latest term that claimed; only rises
+                    claimed_at TEXT    NOT NULL  -- wall clock, for people
+                ) STRICT, WITHOUT ROWID;",
+            )
+            .map_err(|error| {
+                let path = connection.path().unwrap_or_default();
+                FenceError::Store(Trouble::Statement(error).into_error("the table of the fence", path))
+            })
+    }
+
+    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that
+    /// writes, before it commits, best as its first statement.
+    ///
+    /// # Guarantee
+    /// If this admits and the transaction commits, then no later term had claimed `resource` when it
+    /// committed. It takes the write lock of the file, so begin with `BEGIN IMMEDIATE`
+    /// ([`TransactionBehavior::Immediate`](rusqlite::TransactionBehavior::Immediate)) and with a busy timeout
+    /// of your own; in a deferred transaction that has read before, a claim in between makes this fail.
+    ///
+    /// # Errors
+    /// Roll back after any of them:
+    /// - [`FenceError::Stale`]: a later term has claimed; stop the work;
+    /// - [`FenceError::Unclaimed`]: this term has not claimed;
+    /// - [`FenceError::Store`]: [`Fault::Busy`] if the file is locked, or the transaction had read before
+    ///   somebody else wrote: begin it again. [`Fault::Invalid`] for a transaction in another file.
+    pub fn enter(
+        &self,
+        transaction: &Transaction<'_>,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<(), FenceError> {
+        self.check_file(transaction)?;
+        match enter(transaction, resource, token) {
+            Ok(admitted) => admitted,
+            Err(error) if is_stale_snapshot(&error) => {
+                // What the transaction has read is older than somebody's write. If that write was a claim,
+                // say so: beginning again would be in vain.
+                if let Ok(Some(mark)) = self.with(|connection| mark(connection, resource))
+                    && mark > token
+                {
+                    return Err(stale(resource, token, mark));
+                }
+                Err(FenceError::Store(StoreError::not_applied(
+                    Fault::Busy,
+                    format!(
+                        "fence \"{resource}\" in {}: somebody wrote after this transaction had begun to read; \
+                         roll it back and begin again with BEGIN IMMEDIATE",
+                        self.shown
+                    ),
+                )))
+            }
+            Err(error) => Err(self.failure(resource, Trouble::Statement(error))),
+        }
+    }
+
+    fn check_file(&self, transaction: &Transaction<'_>) -> Result<(), FenceError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if transaction.path() == connection.path() {
+            return Ok(());
+        }
+        Err(FenceError::Store(StoreError::not_applied(
+            Fault::Invalid,
+            format!(
+                "the transaction is in {}, the fence in {}: they must be in one file",
+                transaction.path().unwrap_or("another database"),
+                self.shown
+            ),
+        )))
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        look(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn failure(&self, resource: &ResourceName, trouble: Trouble) -> FenceError {
+        FenceError::Store(trouble.into_error(&format!("fence \"{resource}\""), &self.shown))
+    }
+
+    fn without_table(&self, trouble: Trouble) -> StoreError {
+        let error = trouble.into_error("the fence", &self.shown);
+        match error.fault {
+            Fault::Unreadable => StoreError {
+                message: format!("{}; SqliteFence::install makes its table", error.message),
+                ..error
+            },
+            _ => error,
+        }
+    }
+
+    async fn patiently<T: Send>(
+        &self,
+        resource: &ResourceName,
+        step: impl Fn(&Connection) -> Result<T, Trouble> + Send + Sync,
+    ) -> Result<T, FenceError> {
+        let subject = || format!("fence \"{resource}\"");
+        Ok(patiently(&self.jitter, subject, &self.shown, || self.with(&step)).await?)
+    }
+}
+
+impl std::fmt::Debug for SqliteFence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteFence")
+            .field("file", &self.shown)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fence for SqliteFence {
+    /// On disk before it returns. Waits, within bounds, for a transaction that has entered.
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        Box::pin(async move {
+            self.patiently(resource, |connection| {
+                transaction::write(connection, |connection| claim(connection, resource, token))
+            })
+            .await?
+        })
+    }
+
+    fn mark<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> Answer<'a, Result<Option<FencingToken>, FenceError>> {
+        Box::pin(self.patiently(resource, |connection| mark(connection, resource)))
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    // EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without
+    // which a power cut could bring the journal back and take the claim away.
+    connection.pragma_update(None, "synchronous", "EXTRA")?;
+    Ok(connection)
+}
+
+fn claim(
+    connection: &Connection,
+    resource: &ResourceName,
+    token: FencingToken,
+) -> Result<Result<Claimed, FenceError>, Trouble> {
+    let from = mark(connection, resource)?;
+    match from {
+        Some(mark) if mark > token => return Ok(Err(stale(resource, token, mark))),
+        Some(mark) if mark == token => return Ok(Ok(Claimed::Already)),
+        Some(_) | None => {}
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO tenure_fence (resource, token, claimed_at) \
+             VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) \
+             ON CONFLICT (resource) DO UPDATE SET token = excluded.token, claimed_at = excluded.claimed_at",
+        )?
+        .execute(params![resource.as_str(), token.signed()])?;
+    Ok(Ok(Claimed::Raised { from }))
+}
+
+/// The mark as the table has it; one that is no token is refused rather than believed.
+fn mark(connection: &Connection, resource: &ResourceName) -> Result<Option<FencingToken>, Trouble> {
+    let mut statement = connection.prepare_cached("SELECT token FROM tenure_fence WHERE resource = ?1")?;
+    let mut rows = statement.query([resource.as_str()])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let token = match row.get_ref(0)? {
+        ValueRef::Integer(number) => FencingToken::from_signed(number).ok(),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+    };
+    token.map(Some).ok_or_else(|| {
+        Trouble::Told(StoreError::not_applied(
+            Fault::Unreadable,
+            format!(
+                "fence \"{resource}\" has a mark that is no token; nobody is admitted; correct that row of \
+                 tenure_fence to the highest token ever used"
+            ),
+        ))
+    })
+}
+
+/// Writes the row, whatever its mark: an `UPDATE` begins a write even where it finds nothing to change, so
+/// from here on no claim can come between the check and the commit.
+fn enter(
+    transaction: &Transaction<'_>,
+    resource: &ResourceName,
+    token: FencingToken,
+) -> Result<Result<(), FenceError>, rusqlite::Error> {
+    let admitted = transaction
+        .prepare_cached("UPDATE tenure_fence SET token = token WHERE resource = ?1 AND token = ?2")?
+        .execute(params![resource.as_str(), token.signed()])?;
+    if admitted == 1 {
+        return Ok(Ok(()));
+    }
+    Ok(Err(match mark(transaction, resource) {
+        Ok(Some(mark)) if mark > token => stale(resource, token, mark),
+        Ok(_) => FenceError::Unclaimed {
+            resource: resource.clone(),
+            token,
+        },
+        Err(Trouble::Statement(error)) => return Err(error),
+        Err(trouble) => {
+            FenceError::Store(trouble.into_error(&format!("fence \"{resource}\""), "this database"))
+        }
+    }))
+}
+
+fn stale(resource: &ResourceName, token: FencingToken, mark: FencingToken) -> FenceError {
+    FenceError::Stale {
+        resource: resource.clone(),
+        token,
+        mark,
+    }
+}
+
+fn is_stale_snapshot(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+        && error
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == ffi::SQLITE_BUSY_SNAPSHOT)
+}

@@ -1,0 +1,267 @@
+//! The fence in SQLite: whatever the order of an old term's and a new term's steps, no accepted write is lost.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Scratch;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::time::Duration;
+use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, ResourceName};
+use tenure_sqlite::SqliteFence;
+
+struct Ledger {
+    scratch: Scratch,
+    resource: ResourceName,
+}
+
+impl Ledger {
+    fn new(journal_mode: &str) -> Self {
+        let scratch = Scratch::new();
+        let connection = Connection::open(scratch.file()).unwrap();
+        let _mode: String = connection
+            .query_row(&format!("PRAGMA journal_mode = {journal_mode}"), [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        SqliteFence::install(&connection).unwrap();
+        SqliteFence::install(&connection).unwrap();
+        connection
+            .execute_batch("CREATE TABLE account (balance INTEGER); INSERT INTO account VALUES (100);")
+            .unwrap();
+        Self {
+            scratch,
+            resource: ResourceName::new("ledger").unwrap(),
+        }
+    }
+
+    fn fence(&self) -> SqliteFence {
+        SqliteFence::new(self.scratch.file()).unwrap()
+    }
+
+    fn connection(&self) -> Connection {
+        let connection = Connection::open(self.scratch.file()).unwrap();
+        connection.busy_timeout(Duration::ZERO).unwrap();
+        connection
+    }
+
+    fn balance(&self) -> i64 {
+        balance(&self.connection())
+    }
+}
+
+fn balance(connection: &Connection) -> i64 {
+    connection
+        .query_row("SELECT balance FROM account", [], |row| row.get(0))
+        .unwrap()
+}
+
+fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).unwrap()
+}
+
+fn begin(connection: &mut Connection, behaviour: TransactionBehavior) -> Transaction<'_> {
+    connection.transaction_with_behavior(behaviour).unwrap()
+}
+
+#[tokio::test]
+async fn a_mark_only_rises_and_a_claim_is_idempotent() {
+    let ledger = Ledger::new("WAL");
+    let fence = ledger.fence();
+    let resource = &ledger.resource;
+    assert_eq!(fence.mark(resource).await.unwrap(), None);
+    assert_eq!(
+        fence.claim(resource, token(5)).await.unwrap(),
+        Claimed::Raised { from: None }
+    );
+    assert_eq!(fence.claim(resource, token(5)).await.unwrap(), Claimed::Already);
+    let raised = ledger.fence().claim(resource, token(9)).await.unwrap();
+    assert_eq!(raised, Claimed::Raised { from: Some(token(5)) });
+    let refused = fence.claim(resource, token(5)).await.unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Stale { mark, .. } if mark == token(9)),
+        "{refused}"
+    );
+    assert_eq!(fence.mark(resource).await.unwrap(), Some(token(9)));
+}
+
+#[tokio::test]
+async fn only_the_term_that_claimed_enters() {
+    let ledger = Ledger::new("WAL");
+    let fence = ledger.fence();
+    let mut connection = ledger.connection();
+    let transaction = begin(&mut connection, TransactionBehavior::Immediate);
+    let nobody = fence.enter(&transaction, &ledger.resource, token(7)).unwrap_err();
+    assert!(matches!(nobody, FenceError::Unclaimed { .. }), "{nobody}");
+    transaction.rollback().unwrap();
+    let _claimed = fence.claim(&ledger.resource, token(7)).await.unwrap();
+    let transaction = begin(&mut connection, TransactionBehavior::Immediate);
+    fence.enter(&transaction, &ledger.resource, token(7)).unwrap();
+    let early = fence.enter(&transaction, &ledger.resource, token(8)).unwrap_err();
+    assert!(matches!(early, FenceError::Unclaimed { .. }), "{early}");
+    let late = fence.enter(&transaction, &ledger.resource, token(6)).unwrap_err();
+    assert!(
+        matches!(late, FenceError::Stale { mark, .. } if mark == token(7)),
+        "{late}"
+    );
+    transaction.commit().unwrap();
+}
+
+/// The stale leader had its transaction open, and had read, when the new one claimed.
+#[tokio::test]
+async fn a_transaction_open_before_the_claim_can_never_commit() {
+    let ledger = Ledger::new("WAL");
+    let fence = ledger.fence();
+    let _old = fence.claim(&ledger.resource, token(1)).await.unwrap();
+    let mut old = ledger.connection();
+    let transaction = begin(&mut old, TransactionBehavior::Deferred);
+    assert_eq!(balance(&transaction), 100);
+    let _new = ledger.fence().claim(&ledger.resource, token(2)).await.unwrap();
+    let refused = fence.enter(&transaction, &ledger.resource, token(1)).unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Stale { mark, .. } if mark == token(2)),
+        "{refused}"
+    );
+    // Nor can it write at all.
+    assert!(transaction.execute("UPDATE account SET balance = 0", []).is_err());
+    drop(transaction);
+    assert_eq!(ledger.balance(), 100);
+}
+
+/// Somebody else's harmless write in between is not a claim: the transaction begins again.
+#[tokio::test]
+async fn a_stale_read_without_a_claim_is_busy_and_not_stale() {
+    let ledger = Ledger::new("WAL");
+    let fence = ledger.fence();
+    let _claimed = fence.claim(&ledger.resource, token(1)).await.unwrap();
+    let mut connection = ledger.connection();
+    let transaction = begin(&mut connection, TransactionBehavior::Deferred);
+    let _seen = balance(&transaction);
+    ledger.scratch.sql("CREATE TABLE unrelated (x)");
+    let busy = fence.enter(&transaction, &ledger.resource, token(1)).unwrap_err();
+    assert!(
+        matches!(&busy, FenceError::Store(error) if error.fault == Fault::Busy),
+        "{busy}"
+    );
+    drop(transaction);
+    let transaction = begin(&mut connection, TransactionBehavior::Immediate);
+    fence.enter(&transaction, &ledger.resource, token(1)).unwrap();
+}
+
+/// A term that has entered finishes first: the claim waits, and what the new leader reads then includes it.
+#[tokio::test]
+async fn a_claim_waits_for_a_transaction_that_has_entered() {
+    for journal_mode in ["WAL", "DELETE"] {
+        let ledger = Ledger::new(journal_mode);
+        let fence = ledger.fence();
+        let _old = fence.claim(&ledger.resource, token(1)).await.unwrap();
+        let mut old = ledger.connection();
+        let transaction = begin(&mut old, TransactionBehavior::Deferred);
+        fence.enter(&transaction, &ledger.resource, token(1)).unwrap();
+        let _changed = transaction
+            .execute("UPDATE account SET balance = balance - 30", [])
+            .unwrap();
+        let successor = ledger.fence();
+        let claim = successor.claim(&ledger.resource, token(2));
+        let commit = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            transaction.commit().unwrap();
+        };
+        let (claimed, ()) = tokio::join!(claim, commit);
+        assert_eq!(claimed.unwrap(), Claimed::Raised { from: Some(token(1)) });
+        assert_eq!(ledger.balance(), 70);
+        let mut old = ledger.connection();
+        let transaction = begin(&mut old, TransactionBehavior::Immediate);
+        let refused = fence.enter(&transaction, &ledger.resource, token(1)).unwrap_err();
+        assert!(
+            matches!(refused, FenceError::Stale { .. }),
+            "{journal_mode}: {refused}"
+        );
+    }
+}
+
+/// Every order of the old term's (read, enter and write) and the new term's (claim, read, enter and write): the
+/// balance is always the sum of the accepted writes.
+#[tokio::test]
+async fn no_order_of_two_terms_loses_an_accepted_write() {
+    for order in [
+        "RWcrw", "RcWrw", "RcrWw", "RcrwW", "cRWrw", "cRrWw", "cRrwW", "crRWw", "crRwW", "crwRW",
+    ] {
+        let ledger = Ledger::new("WAL");
+        let (old_fence, new_fence) = (ledger.fence(), ledger.fence());
+        let _old = old_fence.claim(&ledger.resource, token(1)).await.unwrap();
+        let mut connections = [ledger.connection(), ledger.connection()];
+        let (mut old_read, mut new_read) = (0, 0);
+        let mut accepted = 0;
+        for step in order.chars() {
+            match step {
+                'R' => old_read = balance(&connections[0]),
+                'r' => new_read = balance(&connections[1]),
+                'c' => drop(new_fence.claim(&ledger.resource, token(2)).await.unwrap()),
+                'W' => accepted += write(&mut connections[0], &old_fence, &ledger, token(1), old_read - 10),
+                'w' => accepted += write(&mut connections[1], &new_fence, &ledger, token(2), new_read - 10),
+                other => panic!("no step {other}"),
+            }
+        }
+        assert_eq!(ledger.balance(), 100 - 10 * accepted, "{order}");
+        assert!(accepted >= 1, "{order}: the new term was refused");
+    }
+}
+
+fn write(
+    connection: &mut Connection,
+    fence: &SqliteFence,
+    ledger: &Ledger,
+    token: FencingToken,
+    value: i64,
+) -> i64 {
+    let transaction = begin(connection, TransactionBehavior::Immediate);
+    if fence.enter(&transaction, &ledger.resource, token).is_err() {
+        return 0;
+    }
+    let _changed = transaction
+        .execute("UPDATE account SET balance = ?1", [value])
+        .unwrap();
+    transaction.commit().unwrap();
+    1
+}
+
+#[tokio::test]
+async fn a_mark_that_is_no_token_admits_nobody() {
+    let ledger = Ledger::new("WAL");
+    let fence = ledger.fence();
+    let _claimed = fence.claim(&ledger.resource, token(3)).await.unwrap();
+    ledger.scratch.sql("UPDATE tenure_fence SET token = -1");
+    let error = fence.claim(&ledger.resource, token(4)).await.unwrap_err();
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.fault == Fault::Unreadable),
+        "{error}"
+    );
+    let mut connection = ledger.connection();
+    let transaction = begin(&mut connection, TransactionBehavior::Immediate);
+    let error = fence.enter(&transaction, &ledger.resource, token(3)).unwrap_err();
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.fault == Fault::Unreadable),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_table_and_a_transaction_elsewhere_are_told() {
+    let scratch = Scratch::new();
+    let connection = Connection::open(scratch.file()).unwrap();
+    connection.execute_batch("CREATE TABLE x (y)").unwrap();
+    let error = SqliteFence::new(scratch.file()).unwrap_err();
+    assert!(error.to_string().contains("SqliteFence::install"), "{error}");
+    let ledger = Ledger::new("WAL");
+    let mut elsewhere = connection;
+    let transaction = begin(&mut elsewhere, TransactionBehavior::Immediate);
+    let error = ledger
+        .fence()
+        .enter(&transaction, &ledger.resource, token(1))
+        .unwrap_err();
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.fault == Fault::Invalid),
+        "{error}"
+    );
+}

@@ -1,1 +1,47 @@
-//! tenure
+//! Tenure elects exactly one process to do a job, over the store a team already runs, and gives the elected
+//! process a **fencing token** that the data path checks.
+//!
+//! ```no_run
+//! use tenure::{Election, Registry};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Registry::connect("sqlite:/var/lib/app/leases.db").await?;
+//! let election = Election::builder("nightly-settlement", store).build()?;
+//! let leadership = election.campaign().await?;
+//! // The token goes with every write; the data path refuses a lower one.
+//! println!("leading with token {}", leadership.token());
+//! leadership.guard(async { /* the work, dropped when the term is lost */ }).await?;
+//! leadership.step_down().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Authority is advice: a process can be paused between asking and acting. The fence is the guarantee. See
+//! `GUARANTEES.md` for what is promised, under which assumptions, and which test checks it.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod driver;
+mod election;
+mod identity;
+mod registry;
+mod term;
+
+pub use clock::now as clock_now;
+pub use election::{
+    BuildError, CampaignError, Election, ElectionBuilder, Leadership, Loss, Observation, Observer,
+    PATIENCE_AT_DROP,
+};
+pub use identity::{candidate, default_candidate_id};
+pub use registry::{Registry, SharedStore};
+pub use tenure_core as core;
+pub use tenure_core::{
+    Authority, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName, LeaseStore,
+    ResourceName, StoreError, Timing, TimingError, TimingOptions, Ttl,
+};
+
+#[cfg(feature = "mongodb")]
+pub use tenure_mongodb as mongodb;
+#[cfg(feature = "sqlite")]
+pub use tenure_sqlite as sqlite;

@@ -93,7 +93,8 @@ pub enum Cause {
 pub enum Departure {
     /// The store answered.
     Answered(Released),
-    /// The store did not answer until the lease has surely expired.
+    /// The store did not answer until the lease has surely expired; or, with `None`, the term was over
+    /// before, and nothing was released.
     Unconfirmed(Option<StoreError>),
 }
 

@@ -1,0 +1,355 @@
+//! The thread that drives an engine: it sleeps, asks the store, and passes on what happens.
+//!
+//! Renewals run on a thread and a runtime of their own, so that user code that blocks every worker of its
+//! runtime cannot starve them.
+
+mod announce;
+mod requests;
+mod watcher;
+
+pub(crate) use watcher::start as watch_lease;
+
+use crate::clock::{self, BootTimer};
+use crate::registry::SharedStore;
+use crate::term::{Phase, SharedTerm};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{
+    Authority, Candidate, Command, Departure, Engine, Event, FencingToken, Input, LeaseName, Moment, Note,
+    StoreError, Timing, WatchEvent,
+};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// How many events a slow subscriber may lag behind before it misses the oldest.
+pub(crate) const EVENTS_KEPT: usize = 256;
+
+/// What a campaign led to.
+pub(crate) struct Won {
+    pub(crate) term: Arc<SharedTerm>,
+    pub(crate) grant: tenure_core::Grant,
+}
+
+/// Why a campaign led to nothing.
+pub(crate) enum NotWon {
+    Store(StoreError),
+    /// This election campaigns or leads already.
+    Busy,
+}
+
+/// What handles say to the driver. The queue is not bounded by a number, but by the handles: each sends at
+/// most one message for each of its few methods and waits for the answer, or is gone.
+pub(crate) enum Message {
+    Campaign {
+        won: oneshot::Sender<Result<Won, NotWon>>,
+    },
+    Withdraw,
+    StepDown {
+        token: FencingToken,
+    },
+    WorkEnded {
+        token: FencingToken,
+        departed: Option<oneshot::Sender<Departure>>,
+    },
+    /// The progress of a stuck term is to be looked at.
+    Progress,
+    /// Leave: end everything, answer when nothing is held any more.
+    Close {
+        closed: std::sync::mpsc::Sender<()>,
+    },
+}
+
+/// What a driver is started with.
+pub(crate) struct Plan {
+    pub(crate) name: LeaseName,
+    pub(crate) store: SharedStore,
+    pub(crate) candidate: Candidate,
+    pub(crate) timing: Timing,
+    pub(crate) note: Note,
+    pub(crate) progress_within: Option<Duration>,
+}
+
+/// Starts the thread.
+pub(crate) fn start(
+    plan: Plan,
+    events: broadcast::Sender<Event>,
+) -> io::Result<mpsc::UnboundedSender<Message>> {
+    let (sender, messages) = mpsc::unbounded_channel();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name(format!("tenure {}", plan.name))
+        .spawn(move || {
+            runtime.block_on(async move { Driver::new(plan, events).run(messages).await });
+            // A store's request that hangs must not keep the process.
+            runtime.shutdown_background();
+        })?;
+    Ok(sender)
+}
+
+struct Driver {
+    plan: Plan,
+    engine: Engine,
+    timer: BootTimer,
+    wake: Option<Moment>,
+    requests: JoinSet<Option<Input>>,
+    watch: Option<mpsc::Receiver<WatchEvent>>,
+    waiting: Option<oneshot::Sender<Result<Won, NotWon>>>,
+    term: Option<Arc<SharedTerm>>,
+    departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
+    closing: Option<std::sync::mpsc::Sender<()>>,
+    /// Every handle is gone: no message will come.
+    abandoned: bool,
+    events: broadcast::Sender<Event>,
+    /// Who was seen to lead last, and since when nobody is known to, for the log.
+    announcer: announce::Announcer,
+}
+
+enum Happening {
+    Message(Option<Message>),
+    Reply(Input),
+    Watch(WatchEvent),
+    Tick,
+}
+
+impl Driver {
+    fn new(plan: Plan, events: broadcast::Sender<Event>) -> Self {
+        let seed = u64::try_from(crate::identity::random_bits() & u128::from(u64::MAX)).expect("64 bits");
+        let engine = Engine::new(
+            plan.candidate.clone(),
+            plan.timing,
+            plan.store.traits().batch_max,
+            seed,
+        );
+        let announcer = announce::Announcer::new(&plan.candidate);
+        Self {
+            plan,
+            engine,
+            timer: BootTimer::new(),
+            wake: None,
+            requests: JoinSet::new(),
+            watch: None,
+            waiting: None,
+            term: None,
+            departing: Vec::new(),
+            closing: None,
+            abandoned: false,
+            events,
+            announcer,
+        }
+    }
+
+    async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+        loop {
+            match self.next(&mut messages).await {
+                Happening::Message(Some(message)) => self.message(message),
+                // Every handle is gone without a word: leave as if told to.
+                Happening::Message(None) => {
+                    self.abandoned = true;
+                    self.leave();
+                }
+                Happening::Reply(input) => self.step(input),
+                Happening::Watch(event) => self.step(Input::Watch(event)),
+                Happening::Tick => self.step(Input::Tick),
+            }
+            if self.engine.is_idle() && (self.closing.is_some() || self.abandoned) {
+                if let Some(closed) = self.closing.take() {
+                    let _ = closed.send(());
+                }
+                return;
+            }
+        }
+    }
+
+    async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
+        let wake = self.wake;
+        let timer = &self.timer;
+        tokio::select! {
+            biased;
+            Some(reply) = self.requests.join_next(), if !self.requests.is_empty() => match reply {
+                Ok(Some(input)) => Happening::Reply(input),
+                // Given up, or it panicked: the engine knows by its own clock that no answer came.
+                Ok(None) | Err(_) => Happening::Tick,
+            },
+            message = messages.recv(), if !self.abandoned => Happening::Message(message),
+            Some(event) = watcher::next(&mut self.watch) => Happening::Watch(event),
+            () = async { timer.wait_until(wake.expect("checked")).await }, if wake.is_some() => Happening::Tick,
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        let name = self.plan.name.clone();
+        match message {
+            Message::Campaign { won } => {
+                if self.waiting.is_some() || self.term.is_some() {
+                    let _ = won.send(Err(NotWon::Busy));
+                    return;
+                }
+                self.waiting = Some(won);
+                self.watch_on();
+                let (note, progress_within) = (self.plan.note.clone(), self.plan.progress_within);
+                self.step(Input::Command(Command::Campaign {
+                    name,
+                    note,
+                    progress_within,
+                }));
+            }
+            Message::Withdraw => {
+                self.waiting = None;
+                self.step(Input::Command(Command::Withdraw { name }));
+            }
+            Message::StepDown { token } => {
+                self.enter(token, &Phase::Ending);
+                self.step(Input::Command(Command::StepDown { name, token }));
+            }
+            Message::WorkEnded { token, departed } => {
+                self.departing.extend(departed.map(|departed| (token, departed)));
+                if self.term.as_ref().is_none_or(|term| term.token() != token) {
+                    // It ended before by itself: there is nothing to release.
+                    self.answer_departures(token, &Departure::Unconfirmed(None));
+                }
+                self.step(Input::Command(Command::WorkEnded { name, token }));
+            }
+            Message::Progress => self.step(Input::Tick),
+            Message::Close { closed } => {
+                self.closing = Some(closed);
+                self.leave();
+            }
+        }
+    }
+
+    /// Ends a campaign; a term ends with its [`Leadership`](crate::Leadership), which may outlive us.
+    fn leave(&mut self) {
+        self.waiting = None;
+        self.step(Input::Command(Command::Withdraw {
+            name: self.plan.name.clone(),
+        }));
+    }
+
+    fn enter(&self, token: FencingToken, phase: &Phase) {
+        if let Some(term) = &self.term
+            && term.token() == token
+        {
+            term.enter(phase.clone());
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        // What progress the work has reported since the last step comes first: it may keep the term.
+        if let Some(term) = &self.term {
+            let (token, at) = (term.token(), term.last_progress());
+            if at > Moment::ZERO {
+                let name = self.plan.name.clone();
+                self.apply(Input::Command(Command::Progress { name, token, at }));
+            }
+        }
+        self.apply(input);
+    }
+
+    fn apply(&mut self, input: Input) {
+        let actions = self.engine.step(clock::now(), input);
+        self.wake = actions.wake.map(|wake| wake.at);
+        for event in actions.events {
+            self.announcer.announce(&event);
+            self.take_in(&event);
+            // Nobody needs to listen.
+            let _ = self.events.send(event);
+        }
+        if let (Some(term), Some(belief)) = (&self.term, self.engine.belief(&self.plan.name))
+            && belief.token == term.token()
+        {
+            term.update(&belief);
+        }
+        for request in actions.requests {
+            requests::send(&mut self.requests, &self.plan.store, request);
+        }
+    }
+
+    fn take_in(&mut self, event: &Event) {
+        match event {
+            Event::Acquired { grant, .. } => self.won(grant),
+            Event::CampaignEnded { error, .. } => {
+                if let Some(waiting) = self.waiting.take() {
+                    let _ = waiting.send(Err(NotWon::Store(error.clone())));
+                }
+            }
+            Event::AskedToStepDown { token, .. } => self.enter(*token, &Phase::Ending),
+            Event::Stuck { token, .. } => self.enter(*token, &Phase::Stuck),
+            Event::Renewed { token, .. } => {
+                if let Some(term) = self.term.as_ref().filter(|term| term.token() == *token) {
+                    term.resume();
+                }
+            }
+            Event::Reassured { token, .. } => self.enter(*token, &Phase::Running),
+            Event::Ended { token, cause, .. } => {
+                self.enter(*token, &Phase::Over(cause.clone()));
+                self.term = None;
+                // A term that ended by itself departs no more: whoever waits for that learns it now.
+                if !matches!(cause, tenure_core::Cause::GivenBack) {
+                    self.answer_departures(*token, &Departure::Unconfirmed(None));
+                }
+            }
+            Event::Departed { token, departure, .. } => self.answer_departures(*token, departure),
+            Event::Standby { .. }
+            | Event::AttemptFailed { .. }
+            | Event::Withdrawn { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Doubted { .. } => {}
+        }
+    }
+
+    fn won(&mut self, grant: &tenure_core::Grant) {
+        let Some(belief) = self.engine.belief(&self.plan.name) else {
+            return;
+        };
+        let term = Arc::new(SharedTerm::new(belief));
+        self.term = Some(term.clone());
+        let won = Won {
+            term,
+            grant: grant.clone(),
+        };
+        // Whoever campaigned may be gone: then nobody works, and the lease goes back at once.
+        let nobody = match self.waiting.take() {
+            Some(waiting) => waiting.send(Ok(won)).is_err(),
+            None => true,
+        };
+        if nobody {
+            let (name, token) = (self.plan.name.clone(), grant.token);
+            self.step(Input::Command(Command::WorkEnded { name, token }));
+        }
+    }
+
+    fn answer_departures(&mut self, token: FencingToken, departure: &Departure) {
+        for (departing, answer) in std::mem::take(&mut self.departing) {
+            if departing == token {
+                let _ = answer.send(departure.clone());
+            } else {
+                self.departing.push((departing, answer));
+            }
+        }
+    }
+
+    fn watch_on(&mut self) {
+        if self.watch.is_none() {
+            self.watch = Some(watcher::start(
+                &self.plan.store,
+                &self.plan.name,
+                self.plan.timing.retry_every(),
+            ));
+        }
+    }
+}
+
+impl Drop for Driver {
+    /// However the driver ends, by a panic too, nobody may believe in its term longer than its deadline;
+    /// nothing renews it any more, so better nobody at all.
+    fn drop(&mut self) {
+        if let Some(term) = &self.term
+            && term.authority() != Authority::None
+        {
+            term.enter(Phase::Over(tenure_core::Cause::Deadline(None)));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+use super::{About, Election};
+use crate::driver::{self, EVENTS_KEPT, Plan};
+use crate::identity;
+use crate::registry::SharedStore;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use tenure_core::{CandidateId, LeaseName, NameError, Note, NoteTooLong, Timing, TimingError};
+use tokio::sync::broadcast;
+
+/// What an [`Election`] is to be.
+#[must_use = "a builder does nothing until build() is called"]
+pub struct ElectionBuilder {
+    name: Result<LeaseName, NameError>,
+    store: SharedStore,
+    candidate: Option<Result<CandidateId, NameError>>,
+    timing: Timing,
+    note: Result<Note, NoteTooLong>,
+    progress_within: Option<Duration>,
+}
+
+/// Why an election was not built. Nothing was started.
+#[derive(Debug)]
+pub enum BuildError {
+    /// The lease's name or the candidate's id.
+    Name(NameError),
+    /// The note.
+    Note(NoteTooLong),
+    /// The timing does not suit the store.
+    Timing(TimingError),
+    /// The thread could not be started.
+    Thread(io::Error),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Note(error) => error.fmt(f),
+            Self::Timing(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "the election's thread could not be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl ElectionBuilder {
+    pub(super) fn new(name: &str, store: SharedStore) -> Self {
+        Self {
+            name: LeaseName::new(name),
+            store,
+            candidate: None,
+            timing: Timing::batch(),
+            note: Ok(Note::default()),
+            progress_within: None,
+        }
+    }
+
+    /// The label of this candidate, for people. Default: host name and process id.
+    ///
+    /// It may be shared by mistake: what owns a lease is the incarnation, drawn anew by every build.
+    pub fn candidate(mut self, id: impl AsRef<str>) -> Self {
+        self.candidate = Some(CandidateId::new(id));
+        self
+    }
+
+    /// The timing. Default: [`Timing::batch`], 30 s renewed every 10 s.
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// What to note in the record for the people who look. Default: nothing. At most 1,024 bytes, no secrets.
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.note = Note::new(text);
+        self
+    }
+
+    /// Stops renewals when [`Leadership::progress`](super::Leadership::progress) was not called for this
+    /// long, so that a stuck worker does not lead for ever. Default: no such gate.
+    pub fn progress_within(mut self, duration: Duration) -> Self {
+        self.progress_within = Some(duration);
+        self
+    }
+
+    /// Starts the election's thread. It does nothing until it is asked to campaign.
+    ///
+    /// # Errors
+    /// [`BuildError`]. Nothing was started.
+    pub fn build(self) -> Result<Election, BuildError> {
+        let name = self.name.map_err(BuildError::Name)?;
+        let id = self.candidate.transpose().map_err(BuildError::Name)?;
+        let candidate = identity::candidate(id.unwrap_or_else(identity::default_candidate_id));
+        let note = self.note.map_err(BuildError::Note)?;
+        let (store, timing) = (self.store, self.timing);
+        timing.fits(&store.traits()).map_err(BuildError::Timing)?;
+        let events = broadcast::Sender::new(EVENTS_KEPT);
+        let plan = Plan {
+            name: name.clone(),
+            store: store.clone(),
+            candidate: candidate.clone(),
+            timing,
+            note,
+            progress_within: self.progress_within,
+        };
+        let messages = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
+        Ok(Election {
+            plan: About {
+                name,
+                candidate,
+                timing,
+                store,
+            },
+            messages,
+            events,
+        })
+    }
+}

@@ -1,0 +1,288 @@
+use crate::clock::{self, BootTimer};
+use crate::driver::{Message, Won};
+use crate::term::{Phase, SharedTerm};
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{
+    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, Grant, LeaseName, Moment,
+    Predecessor, ResourceName,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// One term: exists from winning until it is dropped.
+///
+/// It is no proof of leading: ask [`authority`](Self::authority) at each use, and let the data path check the
+/// [`token`](Self::token). Dropping it ends the term and releases the lease, in the background; so drop it
+/// only when the work has ended.
+pub struct Leadership {
+    name: LeaseName,
+    term: Arc<SharedTerm>,
+    grant: Grant,
+    messages: mpsc::UnboundedSender<Message>,
+    /// Whether the driver was told already that the work has ended.
+    departed: bool,
+}
+
+/// A term is over. Its work must stop: what it still writes is refused by a fence, and by nothing else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// The token of the term.
+    pub token: FencingToken,
+    /// Why it ended.
+    pub cause: Cause,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token = self.token;
+        match &self.cause {
+            Cause::GivenBack => write!(f, "term {token} was given back"),
+            Cause::Succeeded {
+                token: theirs,
+                by: Some(by),
+            } => {
+                write!(f, "term {token} is over: {by} holds term {theirs}")
+            }
+            Cause::Succeeded {
+                token: theirs,
+                by: None,
+            } => {
+                write!(f, "term {token} is over: term {theirs} has begun")
+            }
+            Cause::Vanished => write!(f, "term {token} is over: it expired or was broken in the store"),
+            Cause::Deadline(Some(error)) => {
+                write!(
+                    f,
+                    "term {token} is over: it could not be renewed before its deadline ({error})"
+                )
+            }
+            Cause::Deadline(None) => write!(f, "term {token} is over: its deadline passed without a renewal"),
+            Cause::NoProgress(idle_for) => {
+                write!(
+                    f,
+                    "term {token} is over: no progress for {idle_for:.0?}, so it was not renewed"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Loss {}
+
+impl Leadership {
+    pub(super) fn new(name: LeaseName, won: Won, messages: mpsc::UnboundedSender<Message>) -> Self {
+        Self {
+            name,
+            term: won.term,
+            grant: won.grant,
+            messages,
+            departed: false,
+        }
+    }
+
+    /// The lease.
+    #[must_use]
+    pub fn name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    /// The fencing token of this term: goes with every write, and is checked by the data path.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.term.token()
+    }
+
+    /// How many terms the lease has had, this one included. For people.
+    #[must_use]
+    pub fn terms(&self) -> u64 {
+        self.grant.terms
+    }
+
+    /// The term before this one, if the store still knew.
+    #[must_use]
+    pub fn predecessor(&self) -> Option<&Predecessor> {
+        self.grant.predecessor.as_ref()
+    }
+
+    /// What this process may believe now. Reads the clock anew each time, and depends on no other thread.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        self.term.authority()
+    }
+
+    /// What is left until authority ends, unless a renewal extends it. Zero once it is over.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.term.belief().until.since(clock::now())
+    }
+
+    /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now).
+    #[must_use]
+    pub fn until(&self) -> Moment {
+        self.term.belief().until
+    }
+
+    /// Returns when the term is over, and why: at once when another holder was seen, at the deadline if the
+    /// store does not answer.
+    ///
+    /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up.
+    /// Needs a tokio runtime with its I/O and time drivers.
+    pub async fn lost(&self) -> Loss {
+        let mut phase = self.term.phase();
+        let timer = BootTimer::new();
+        loop {
+            if let Phase::Over(cause) = &*phase.borrow_and_update() {
+                return Loss {
+                    token: self.token(),
+                    cause: cause.clone(),
+                };
+            }
+            let until = self.until();
+            if self.authority() == Authority::None {
+                return self.cause_in_time(phase).await;
+            }
+            changed_or(&mut phase, timer.wait_until(until)).await;
+        }
+    }
+
+    /// The election's thread passes the same deadline and knows the cause; if it is held up, the cause is
+    /// all that is missing.
+    async fn cause_in_time(&self, mut phase: watch::Receiver<Phase>) -> Loss {
+        let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_)));
+        let cause = match tokio::time::timeout(COURTESY, over).await {
+            Ok(Ok(phase)) => match &*phase {
+                Phase::Over(cause) => cause.clone(),
+                Phase::Running | Phase::Ending | Phase::Stuck => Cause::Deadline(None),
+            },
+            Ok(Err(_)) | Err(_) => Cause::Deadline(None),
+        };
+        Loss {
+            token: self.token(),
+            cause,
+        }
+    }
+
+    /// Returns when new work must no longer be begun: when authority is doubtful or gone, for whatever
+    /// reason. A renewal may end the doubt again: ask [`authority`](Self::authority).
+    pub async fn doubted(&self) {
+        let mut phase = self.term.phase();
+        let timer = BootTimer::new();
+        loop {
+            let (ending, over) = match &*phase.borrow_and_update() {
+                Phase::Running | Phase::Stuck => (false, false),
+                Phase::Ending => (true, false),
+                Phase::Over(_) => (false, true),
+            };
+            let belief = self.term.belief();
+            if ending || over || !matches!(belief.at(clock::now()), Authority::Held { .. }) {
+                return;
+            }
+            changed_or(&mut phase, timer.wait_until(belief.doubt_from)).await;
+        }
+    }
+
+    /// Returns when the term is over or is to be ended on somebody's wish.
+    pub async fn interrupted(&self) {
+        let mut phase = self.term.phase();
+        tokio::select! {
+            _ = self.lost() => {}
+            _ = phase.wait_for(|phase| *phase == Phase::Ending) => {}
+        }
+    }
+
+    /// Whether the term is being ended: on somebody's wish, or by [`begin_to_step_down`](Self::begin_to_step_down).
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        *self.term.phase().borrow() == Phase::Ending
+    }
+
+    /// Runs `work`, and drops it when the term is over.
+    ///
+    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
+    ///
+    /// # Errors
+    /// [`Loss`]: `work` was dropped unfinished.
+    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
+        tokio::select! {
+            biased;
+            loss = self.lost() => Err(loss),
+            outcome = work => Ok(outcome),
+        }
+    }
+
+    /// Claims `resource` for this term in its fence: before the term first reads what it will change.
+    ///
+    /// # Errors
+    /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes.
+    pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
+        fence.claim(resource, self.token()).await
+    }
+
+    /// Tells the progress gate that the work is not stuck. Cheap: may be called in a loop.
+    pub fn progress(&self) {
+        self.term.progress();
+        if *self.term.phase().borrow() == Phase::Stuck {
+            let _ = self.messages.send(Message::Progress);
+        }
+    }
+
+    /// Marks the term as ending: authority is doubtful from now, renewals go on until this is dropped.
+    pub fn begin_to_step_down(&self) {
+        let _ = self.messages.send(Message::StepDown { token: self.token() });
+    }
+
+    /// Ends the term and releases the lease, and says what became of it. Call it when the work has ended.
+    ///
+    /// Authority is none from this moment, before the release is sent. If the store does not answer, the
+    /// release is repeated until the lease has surely expired, at most for about one ttl.
+    pub async fn step_down(mut self) -> Departure {
+        let (departed, answer) = oneshot::channel();
+        self.end(Some(departed));
+        answer.await.unwrap_or(Departure::Unconfirmed(None))
+    }
+
+    fn end(&mut self, departed: Option<oneshot::Sender<Departure>>) {
+        self.departed = true;
+        self.term.end_belief();
+        // A driver that is gone holds nothing any more.
+        let _ = self.messages.send(Message::WorkEnded {
+            token: self.token(),
+            departed,
+        });
+    }
+}
+
+impl Drop for Leadership {
+    fn drop(&mut self) {
+        if !self.departed {
+            self.end(None);
+        }
+    }
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leadership")
+            .field("name", &self.name)
+            .field("token", &self.token())
+            .field("authority", &self.authority())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long the news of a loss waits for its cause. Authority is none meanwhile.
+const COURTESY: Duration = Duration::from_millis(20);
+
+async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
+    tokio::select! {
+        changed = phase.changed() => {
+            if changed.is_err() {
+                // The driver is gone, and with it every renewal: only the deadline is left to wait for.
+                std::future::pending::<()>().await;
+            }
+        }
+        () = timer => {}
+    }
+}

@@ -1,0 +1,210 @@
+//! Campaigning for a lease, and leading.
+
+mod builder;
+mod leadership;
+mod observer;
+
+pub use builder::{BuildError, ElectionBuilder};
+pub use leadership::{Leadership, Loss};
+pub use observer::{Observation, Observer};
+
+use crate::driver::{Message, NotWon};
+use crate::registry::SharedStore;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Candidate, Event, LeaseName, StoreError, Timing};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+/// A candidacy for one lease: campaigns on demand, on a thread of its own.
+///
+/// One campaign or term at a time. Dropping it withdraws and waits, at most for one request time-out and at
+/// most [`PATIENCE_AT_DROP`], until what is held has been given back; [`close`](Self::close) does so without
+/// blocking. A [`Leadership`] may outlive it, and is renewed until it ends.
+pub struct Election {
+    plan: About,
+    messages: mpsc::UnboundedSender<Message>,
+    events: broadcast::Sender<Event>,
+}
+
+/// What a candidacy is about.
+struct About {
+    name: LeaseName,
+    candidate: Candidate,
+    timing: Timing,
+    store: SharedStore,
+}
+
+/// Longest time for which dropping an [`Election`] blocks.
+pub const PATIENCE_AT_DROP: Duration = Duration::from_secs(1);
+
+/// Why a campaign ended without a term. Nothing is held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CampaignError {
+    /// This election campaigns or leads already; effect on authority: none.
+    Busy,
+    /// An operator must act first: credentials, privileges, a record that cannot be understood. No other
+    /// failure of the store ends a campaign.
+    Store(StoreError),
+    /// The thread of the election is gone; effect on authority: gone with it, at the deadline at the latest.
+    Closed,
+}
+
+impl fmt::Display for CampaignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("this election campaigns or leads already; build a second one"),
+            Self::Store(error) => error.fmt(f),
+            Self::Closed => f.write_str("the election's thread is gone"),
+        }
+    }
+}
+
+impl std::error::Error for CampaignError {}
+
+/// Withdraws a campaign whose future is dropped.
+struct Withdrawal<'a> {
+    messages: Option<&'a mpsc::UnboundedSender<Message>>,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        if let Some(messages) = self.messages {
+            // A closed channel means that nothing is held any more.
+            let _ = messages.send(Message::Withdraw);
+        }
+    }
+}
+
+impl Election {
+    /// Begins to describe a candidacy for the lease `name` in `store`.
+    pub fn builder(name: impl AsRef<str>, store: SharedStore) -> ElectionBuilder {
+        ElectionBuilder::new(name.as_ref(), store)
+    }
+
+    /// Campaigns until this process leads.
+    ///
+    /// Waits as long as it takes: a failing store does not end it. Dropping the future withdraws, and what
+    /// an attempt may have taken unnoticed is found and released.
+    ///
+    /// # Errors
+    /// [`CampaignError`].
+    pub async fn campaign(&self) -> Result<Leadership, CampaignError> {
+        let (won, answer) = oneshot::channel();
+        self.messages
+            .send(Message::Campaign { won })
+            .map_err(|_| CampaignError::Closed)?;
+        let mut withdrawal = Withdrawal {
+            messages: Some(&self.messages),
+        };
+        let outcome = answer.await;
+        withdrawal.messages = None;
+        match outcome {
+            Ok(Ok(won)) => Ok(Leadership::new(
+                self.plan.name.clone(),
+                won,
+                self.messages.clone(),
+            )),
+            Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
+            Ok(Err(NotWon::Busy)) => Err(CampaignError::Busy),
+            Err(_) => Err(CampaignError::Closed),
+        }
+    }
+
+    /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself.
+    ///
+    /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a
+    /// new campaign begins; after having been asked to step down only after one renewal interval, so that
+    /// another candidate gets its turn. The lease is released when `work` has ended or was dropped, and the
+    /// last clone of its [`Leadership`] is gone.
+    ///
+    /// # Errors
+    /// [`CampaignError`].
+    pub async fn run<Work, Running, T>(&self, mut work: Work) -> Result<T, CampaignError>
+    where
+        Work: FnMut(Arc<Leadership>) -> Running,
+        Running: Future<Output = T>,
+    {
+        loop {
+            let leadership = Arc::new(self.campaign().await?);
+            let running = work(leadership.clone());
+            let outcome = tokio::select! {
+                biased;
+                () = leadership.interrupted() => None,
+                outcome = running => Some(outcome),
+            };
+            let asked = leadership.is_ending();
+            if let Ok(leadership) = Arc::try_unwrap(leadership) {
+                let _ = leadership.step_down().await;
+            }
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+            if asked {
+                tokio::time::sleep(self.plan.timing.renew_every()).await;
+            }
+        }
+    }
+
+    /// Observes who leads, as a stream, whether or not this process campaigns.
+    #[must_use]
+    pub fn observe(&self) -> Observer {
+        Observer::new(self.plan.store.clone(), self.plan.name.clone(), &self.plan.timing)
+    }
+
+    /// Subscribes to everything that happens in this candidacy. Of more than 256 events that wait, the
+    /// oldest are missed, and the receiver is told.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.events.subscribe()
+    }
+
+    /// The lease.
+    #[must_use]
+    pub fn name(&self) -> &LeaseName {
+        &self.plan.name
+    }
+
+    /// This candidate.
+    #[must_use]
+    pub fn candidate(&self) -> &Candidate {
+        &self.plan.candidate
+    }
+
+    /// The timing.
+    #[must_use]
+    pub fn timing(&self) -> &Timing {
+        &self.plan.timing
+    }
+
+    /// Withdraws, and waits until nothing is held any more.
+    ///
+    /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl.
+    pub async fn close(self) {
+        let (closed, gone) = std::sync::mpsc::channel();
+        let limit = self.plan.timing.ttl().duration();
+        if self.messages.send(Message::Close { closed }).is_ok() {
+            // A thread of the blocking pool: the runtime goes on meanwhile.
+            let _ = tokio::task::spawn_blocking(move || gone.recv_timeout(limit)).await;
+        }
+    }
+}
+
+impl Drop for Election {
+    fn drop(&mut self) {
+        let (closed, gone) = std::sync::mpsc::channel();
+        if self.messages.send(Message::Close { closed }).is_ok() {
+            let _ = gone.recv_timeout(self.plan.timing.request_timeout().min(PATIENCE_AT_DROP));
+        }
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Election")
+            .field("name", &self.plan.name)
+            .field("candidate", &self.plan.candidate)
+            .finish_non_exhaustive()
+    }
+}

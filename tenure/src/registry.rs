@@ -1,0 +1,112 @@
+//! From a URL to a store.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use tenure_core::{Fault, LeaseStore, StoreError};
+
+/// A store behind the contract, shared by everything that uses it.
+pub type SharedStore = Arc<dyn LeaseStore>;
+
+type Opening = Pin<Box<dyn Future<Output = Result<SharedStore, StoreError>> + Send>>;
+type Opener = Box<dyn Fn(String) -> Opening + Send + Sync>;
+
+/// Which URL schemes are known, and how each is opened.
+pub struct Registry {
+    openers: BTreeMap<String, Opener>,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.openers.keys()).finish()
+    }
+}
+
+impl Registry {
+    /// A registry without any scheme.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            openers: BTreeMap::new(),
+        }
+    }
+
+    /// The schemes of the stores that this crate's features have compiled in.
+    #[must_use]
+    pub fn compiled_in() -> Self {
+        #[allow(unused_mut, reason = "without any store feature nothing is registered")]
+        let mut registry = Self::empty();
+        #[cfg(feature = "sqlite")]
+        registry.register("sqlite", |url| async move {
+            let store: SharedStore = Arc::new(tenure_sqlite::SqliteStore::from_url(&url)?);
+            Ok(store)
+        });
+        #[cfg(feature = "mongodb")]
+        for scheme in ["mongodb", "mongodb+srv"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_mongodb::MongoStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
+        registry
+    }
+
+    /// Adds a scheme, or replaces it. `open` gets the whole URL.
+    pub fn register<Open, Opened>(&mut self, scheme: impl Into<String>, open: Open)
+    where
+        Open: Fn(String) -> Opened + Send + Sync + 'static,
+        Opened: Future<Output = Result<SharedStore, StoreError>> + Send + 'static,
+    {
+        self.openers
+            .insert(scheme.into(), Box::new(move |url| Box::pin(open(url))));
+    }
+
+    /// The known schemes, sorted.
+    pub fn schemes(&self) -> impl Iterator<Item = &str> {
+        self.openers.keys().map(String::as_str)
+    }
+
+    /// Opens the store of a URL.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`] for a text that is no URL and for an unknown scheme (the message lists the known
+    /// ones); whatever the store says otherwise. Nothing was started. No message holds a password.
+    pub async fn open(&self, url: &str) -> Result<SharedStore, StoreError> {
+        let Some((scheme, _)) = url.split_once(':') else {
+            let message = format!(
+                "the store URL has no scheme; it looks like \"sqlite:/var/lib/app/leases.db\" (known: {self})"
+            );
+            return Err(StoreError::not_applied(Fault::Invalid, message));
+        };
+        let Some(open) = self.openers.get(scheme) else {
+            // Up to the first odd character only: what stands before a colon may be a password, too.
+            let shown: String = scheme
+                .chars()
+                .take_while(|c| c.is_ascii_alphanumeric() || "+.-".contains(*c))
+                .collect();
+            let message = format!("no store for scheme \"{shown}\" is compiled in (known: {self})");
+            return Err(StoreError::not_applied(Fault::Invalid, message));
+        };
+        open(url.to_owned()).await
+    }
+
+    /// Opens the store of a URL with the schemes that are [compiled in](Self::compiled_in).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
+        Self::compiled_in().open(url).await
+    }
+}
+
+impl fmt::Display for Registry {
+    /// The known schemes, separated by commas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.openers.is_empty() {
+            return f.write_str("none");
+        }
+        f.write_str(&self.schemes().collect::<Vec<_>>().join(", "))
+    }
+}

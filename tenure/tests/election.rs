@@ -1,0 +1,231 @@
+//! Winning, leading, giving back, on a real store.
+
+mod harness;
+use harness::{Site, soon, timing};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tenure::core::{Ask, Asked, Occupancy};
+use tenure::{Authority, CampaignError, Cause, Election, Event, LeaseName};
+
+#[tokio::test]
+async fn one_leads_and_the_other_follows_when_it_steps_down() {
+    let site = Site::new();
+    let (first, second) = (site.election("first"), site.election("second"));
+    let leadership = soon("the first campaign", first.campaign()).await.unwrap();
+    assert!(matches!(leadership.authority(), Authority::Held { .. }));
+    let token = leadership.token();
+    let waiting = tokio::spawn(async move { (second.campaign().await, second) });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "there is only one leader");
+    leadership.step_down().await;
+    let (won, _second) = soon("the second campaign", waiting).await.unwrap();
+    let won = won.unwrap();
+    assert!(won.token() > token);
+    assert_eq!(won.terms(), 2);
+    let before = won.predecessor().unwrap();
+    assert_eq!((before.candidate.as_str(), before.token), ("first", token));
+}
+
+#[tokio::test]
+async fn a_release_wakes_the_standby_long_before_the_lease_would_end() {
+    let site = Site::new();
+    let (first, second) = (site.election("first"), site.election("second"));
+    let leadership = soon("the first campaign", first.campaign()).await.unwrap();
+    let waiting = tokio::spawn(async move { (second.campaign().await, second) });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let released_at = Instant::now();
+    drop(leadership);
+    let (won, _second) = soon("the second campaign", waiting).await.unwrap();
+    won.unwrap();
+    assert!(
+        released_at.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        released_at.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_leader_that_is_dropped_with_everything_leaves_nothing_held() {
+    let site = Site::new();
+    let first = site.election("first");
+    let leadership = soon("the campaign", first.campaign()).await.unwrap();
+    drop(leadership);
+    // As at the end of main: the release must have been sent before the process is gone.
+    drop(first);
+    let lease = site
+        .store()
+        .get(&LeaseName::new("job").unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(lease.occupancy(), Occupancy::Vacant);
+}
+
+#[test]
+fn blocked_user_code_does_not_starve_renewals() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let site = Site::new();
+        let election = site.election("first");
+        let leadership = soon("the campaign", election.campaign()).await.unwrap();
+        let token = leadership.token();
+        // The only worker of this runtime is busy for twice the ttl.
+        std::thread::sleep(2 * timing().ttl().duration());
+        assert!(matches!(leadership.authority(), Authority::Held { .. }));
+        assert_eq!(leadership.token(), token);
+    });
+}
+
+#[tokio::test]
+async fn a_withdrawn_campaign_leaves_nothing_held() {
+    let site = Site::new();
+    for round in 0..40_u32 {
+        let election = site.election("hasty");
+        // Dropped at any moment: before, while and after the store grants.
+        let patience = Duration::from_micros(u64::from(round) * 150);
+        drop(tokio::time::timeout(patience, election.campaign()).await);
+        soon("closing", election.close()).await;
+        let lease = site.store().get(&LeaseName::new("job").unwrap()).await.unwrap();
+        assert!(
+            lease.is_none_or(|lease| lease.occupancy() == Occupancy::Vacant),
+            "round {round}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_second_campaign_of_one_election_is_refused() {
+    let site = Site::new();
+    let election = site.election("first");
+    let _leadership = soon("the campaign", election.campaign()).await.unwrap();
+    assert_eq!(
+        soon("the second", election.campaign()).await.unwrap_err(),
+        CampaignError::Busy
+    );
+}
+
+#[tokio::test]
+async fn candidates_of_one_id_are_two_candidates_and_the_standby_is_told() {
+    let site = Site::new();
+    let (first, second) = (site.election("twin"), site.election("twin"));
+    let _leadership = soon("the campaign", first.campaign()).await.unwrap();
+    let mut events = second.events();
+    let campaign = tokio::time::timeout(Duration::from_millis(500), second.campaign()).await;
+    assert!(campaign.is_err(), "both lead");
+    let twin = std::iter::from_fn(|| events.try_recv().ok())
+        .any(|event| matches!(event, Event::Standby { twin: true, .. }));
+    assert!(twin);
+}
+
+#[tokio::test]
+async fn run_goes_back_to_campaigning_after_a_loss_and_ends_with_its_work() {
+    let site = Site::new();
+    let election = site.election("first");
+    let starts = Arc::new(AtomicU32::new(0));
+    let (counted, store) = (starts.clone(), site.store());
+    let work = move |leadership: Arc<tenure::Leadership>| {
+        let (start, store) = (counted.fetch_add(1, Ordering::SeqCst), store.clone());
+        async move {
+            if start == 0 {
+                // Somebody breaks the lease; the future is dropped here and never goes on.
+                let lease = store.get(leadership.name()).await.unwrap().unwrap();
+                let release = tenure::core::Release {
+                    name: lease.name,
+                    incarnation: lease.holder.incarnation,
+                    token: lease.token,
+                    attempt: lease.attempt,
+                };
+                store.release(&[release]).await.remove(0).unwrap();
+                std::future::pending::<()>().await;
+            }
+            leadership.token()
+        }
+    };
+    soon("the work", election.run(work)).await.unwrap();
+    assert_eq!(starts.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_holder_that_is_asked_to_step_down_hands_over() {
+    let site = Site::new();
+    let (first, second) = (site.election("first"), site.election("second"));
+    let store = site.store();
+    let working = tokio::spawn(async move {
+        let ended: Result<(), CampaignError> = first.run(|_| std::future::pending()).await;
+        ended
+    });
+    let name = LeaseName::new("job").unwrap();
+    let token = soon("the first term", async {
+        loop {
+            if let Some(lease) = store.get(&name).await.unwrap() {
+                break lease.token;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let waiting = tokio::spawn(async move { (second.campaign().await, second) });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let asked_at = Instant::now();
+    assert_eq!(store.ask(&Ask { name, token }).await.unwrap(), Asked::Noted);
+    let (won, _second) = soon("the second campaign", waiting).await.unwrap();
+    assert!(won.unwrap().token() > token);
+    assert!(
+        asked_at.elapsed() < Duration::from_secs(3),
+        "the watch tells the holder"
+    );
+    working.abort();
+}
+
+#[tokio::test]
+async fn a_stuck_worker_does_not_lead_for_ever() {
+    let site = Site::new();
+    let election = Election::builder("job", site.store())
+        .timing(timing())
+        .progress_within(Duration::from_millis(1500))
+        .build()
+        .unwrap();
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        leadership.progress();
+    }
+    assert_ne!(
+        leadership.authority(),
+        Authority::None,
+        "progress keeps the term past its ttl"
+    );
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(matches!(loss.cause, Cause::NoProgress(_)), "{loss}");
+}
+
+#[tokio::test]
+async fn observers_see_who_leads_and_tokens_never_decrease() {
+    let site = Site::new();
+    let (first, second) = (site.election("first"), site.election("second"));
+    let mut observer = second.observe();
+    assert!(matches!(
+        soon("the first look", observer.next()).await,
+        tenure::Observation::Free(None)
+    ));
+    let mut seen = Vec::new();
+    for election in [&first, &second, &first] {
+        let leadership = soon("a campaign", election.campaign()).await.unwrap();
+        let lease = soon("the observation", async {
+            loop {
+                if let tenure::Observation::Held(lease) = observer.next().await {
+                    break lease;
+                }
+            }
+        })
+        .await;
+        assert_eq!(lease.token, leadership.token());
+        seen.push(lease.token);
+        leadership.step_down().await;
+    }
+    assert!(seen.is_sorted() && seen.len() == 3);
+}

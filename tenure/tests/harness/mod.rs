@@ -1,0 +1,64 @@
+//! A real SQLite store in a folder of its own, and candidates for it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tenure::sqlite::SqliteStore;
+use tenure::{Election, SharedStore, Timing, Ttl};
+
+pub struct Site {
+    folder: TempDir,
+}
+
+impl Site {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("leases.db")
+    }
+
+    /// A handle of its own, as another process would have.
+    pub fn store(&self) -> SharedStore {
+        Arc::new(SqliteStore::open(self.file()).unwrap())
+    }
+
+    pub fn election(&self, candidate: &str) -> Election {
+        Self::election_in(self.store(), candidate)
+    }
+
+    pub fn election_in(store: SharedStore, candidate: &str) -> Election {
+        Election::builder("job", store)
+            .candidate(candidate)
+            .timing(timing())
+            .build()
+            .unwrap()
+    }
+
+    /// Holds the write lock of the database until it is dropped: every write of others fails as busy.
+    pub fn lock(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.file()).unwrap();
+        connection.busy_timeout(Duration::from_secs(5)).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        connection
+    }
+}
+
+/// A lease of 3 s: short enough to wait for, long enough for a machine that is busy with other tests.
+pub fn timing() -> Timing {
+    Timing::of(Ttl::from_secs(3).unwrap())
+}
+
+/// Fails a test that hangs.
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(30), future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("{what}: not within 30 s"),
+    }
+}

@@ -1,0 +1,130 @@
+//! Losing, for real reasons, and never believing longer than the lease lasts.
+
+mod harness;
+use harness::{Site, soon, timing};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tenure::core::{
+    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
+    Renewed, Scope, StoreTraits, Watch,
+};
+use tenure::{Authority, Cause, LeaseName, LeaseStore, SharedStore, StoreError, clock_now};
+
+#[tokio::test]
+async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_before() {
+    let site = Site::new();
+    let election = site.election("first");
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    let lock = site.lock();
+    let until = leadership.until();
+    soon("doubt", leadership.doubted()).await;
+    assert!(matches!(leadership.authority(), Authority::Doubtful { .. }));
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(
+        clock_now() >= until && matches!(loss.cause, Cause::Deadline(_)),
+        "{loss}"
+    );
+    assert_eq!(leadership.remaining(), Duration::ZERO);
+    // And when the store works again, so does the election: errors never end it.
+    drop(lock);
+    drop(leadership);
+    soon("the next campaign", election.campaign()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_outage_shorter_than_promised_costs_nothing() {
+    let site = Site::new();
+    let election = site.election("first");
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    let lock = site.lock();
+    tokio::time::sleep(timing().explain().outage_unnoticed / 2).await;
+    drop(lock);
+    tokio::time::sleep(2 * timing().ttl().duration()).await;
+    assert!(matches!(leadership.authority(), Authority::Held { .. }));
+}
+
+#[tokio::test]
+async fn a_guarded_future_is_dropped_at_the_loss() {
+    struct Dropped(Arc<AtomicBool>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let site = Site::new();
+    let election = site.election("first");
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    let _lock = site.lock();
+    let dropped = Arc::new(AtomicBool::new(false));
+    let witness = Dropped(dropped.clone());
+    let work = async move {
+        let _witness = witness;
+        std::future::pending::<()>().await;
+    };
+    soon("the loss", leadership.guard(work)).await.unwrap_err();
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+/// The real store, whose renewals can be made to block their thread as a hanging disk would.
+struct HangingDisk {
+    inner: SharedStore,
+    hangs: Arc<AtomicBool>,
+}
+
+impl LeaseStore for HangingDisk {
+    fn traits(&self) -> StoreTraits {
+        self.inner.traits()
+    }
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        self.inner.acquire(request)
+    }
+    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
+        Box::pin(async move {
+            if self.hangs.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_secs(8));
+            }
+            self.inner.renew(requests).await
+        })
+    }
+    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
+        self.inner.release(requests)
+    }
+    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
+        self.inner.ask(request)
+    }
+    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        self.inner.get(name)
+    }
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        self.inner.list(page)
+    }
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.inner.watch(scope)
+    }
+    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
+        self.inner.examine()
+    }
+}
+
+#[tokio::test]
+async fn loss_is_told_at_the_deadline_even_if_the_elections_thread_hangs() {
+    let site = Site::new();
+    let hangs = Arc::new(AtomicBool::new(false));
+    let store = Arc::new(HangingDisk {
+        inner: site.store(),
+        hangs: hangs.clone(),
+    });
+    let election = Site::election_in(store, "first");
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    hangs.store(true, Ordering::SeqCst);
+    let told = soon("the loss", leadership.lost()).await;
+    let late = clock_now().since(leadership.until());
+    assert!(
+        late < Duration::from_secs(2),
+        "told {late:?} after the deadline, before the thread came back"
+    );
+    assert!(matches!(told.cause, Cause::Deadline(_)));
+    assert_eq!(leadership.authority(), Authority::None);
+    hangs.store(false, Ordering::SeqCst);
+}

@@ -1,0 +1,56 @@
+//! From URLs to stores.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use tenure::Registry;
+use tenure::core::Fault;
+
+#[tokio::test]
+async fn an_unknown_scheme_lists_those_compiled_in() {
+    let Err(error) = Registry::connect("redis://localhost").await else {
+        panic!("no such store")
+    };
+    assert_eq!(error.fault, Fault::Invalid);
+    assert!(
+        error.message.contains("\"redis\"") && error.message.contains("sqlite"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_url_is_refused_with_an_example() {
+    let Err(error) = Registry::connect("leases.db").await else {
+        panic!("no URL")
+    };
+    assert!(error.message.contains("sqlite:/"), "{error}");
+}
+
+#[tokio::test]
+async fn no_message_shows_what_may_be_a_password() {
+    for url in ["user pa$$word:5432", "redis://user:hunter2@host", "x y hunter2"] {
+        let Err(error) = Registry::connect(url).await else {
+            panic!("{url}")
+        };
+        assert!(
+            !error.message.contains("hunter2") && !error.message.contains("pa$$word"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_ones_own_can_be_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("leases.db");
+    let mut registry = Registry::empty();
+    registry.register("mine", move |_| {
+        let file = file.clone();
+        async move {
+            let store: tenure::SharedStore = std::sync::Arc::new(tenure::sqlite::SqliteStore::open(file)?);
+            Ok(store)
+        }
+    });
+    assert_eq!(
+        registry.open("mine:anything").await.unwrap().traits().kind,
+        "sqlite"
+    );
+}

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use super::output::{Line, Output, Stream};
 use super::spawner;
 use crate::error::Error;
+use crate::eventually::eventually;
 
 /// A running program in a process group of its own, killed with all it started when the guard is dropped.
 ///
@@ -66,8 +68,9 @@ impl Process {
         self.signal_group(Signal::STOP)
             .expect("a process that is to be frozen still exists");
         // The signal is delivered while the threads run on, and one may still send an answer.
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(self.pid), options).expect("the program is a child that was not reaped");
+        eventually(STOP_TIMEOUT, "stop of a process that was told to", || {
+            !executes(self.pid())
+        });
     }
 
     /// Lets a frozen group go on.
@@ -208,15 +211,34 @@ impl Drop for Process {
     }
 }
 
+/// Whether any thread of a process may still execute code of the program.
+///
+/// Waiting for the kernel's notice of the stop would hang: a program that waits in `vfork` for a child that was
+/// stopped before its `exec` never stops itself. It sleeps uninterruptibly, and like everything that sleeps so, it
+/// stops before it comes back to its code.
+fn executes(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return false;
+    };
+    threads
+        .flatten()
+        .any(|thread| matches!(state(&thread.path().join("stat")), Some('R' | 'S')))
+}
+
+/// The state letter of a process or thread.
+fn state(stat: &Path) -> Option<char> {
+    let stat = fs::read_to_string(stat).ok()?;
+    // The name, in parentheses, may hold anything; the state is the first letter after its end.
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+}
+
 /// Whether a process with this number runs; one that ended and was not reaped yet does not.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    // The name, in parentheses, may hold anything; the state is the first letter after its end.
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    if !matches!(state, Some('Z' | 'X') | None) {
+    if !matches!(
+        state(&Path::new("/proc").join(pid.to_string()).join("stat")),
+        Some('Z' | 'X') | None
+    ) {
         return true;
     }
     // The first thread of a killed process may be gone while the others still hold its files and sockets.
@@ -224,3 +246,5 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 const TAIL_LINES: usize = 20;
+/// Long, as a loaded machine may need it.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);

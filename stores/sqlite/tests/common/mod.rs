@@ -5,6 +5,8 @@
     reason = "each test file uses a part; a test may panic"
 )]
 
+pub mod child;
+
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

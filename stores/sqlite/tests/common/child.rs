@@ -1,0 +1,43 @@
+//! Real processes: the test program itself, started again in a role.
+//!
+//! Each test file that uses roles has a test `as_a_child` that plays the role and returns at once without one.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ROLE: &str = "TENURE_TEST_ROLE";
+const FILE: &str = "TENURE_TEST_FILE";
+
+/// This test program, in `role`, on `file`.
+pub fn in_role(role: &str, file: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(arguments()).env(ROLE, role).env(FILE, file);
+    command
+}
+
+/// As [`in_role`], behind a shell that first runs `set_up` in namespaces of its own, where it is root: what it
+/// mounts or limits is gone with it and concerns nobody else.
+pub fn in_role_after(set_up: &str, role: &str, file: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+        .arg(format!("{set_up} && exec \"$0\" \"$@\""))
+        .arg(std::env::current_exe().unwrap())
+        .args(arguments())
+        .env(ROLE, role)
+        .env(FILE, file);
+    command
+}
+
+/// What a person must do where the kernel refuses [`in_role_after`].
+pub const NAMESPACES_NEEDED: &str = "this test needs unprivileged user namespaces: \
+     apt-get install util-linux; sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";
+
+fn arguments() -> [&'static str; 4] {
+    ["--exact", "as_a_child", "--nocapture", "--test-threads=1"]
+}
+
+/// The role of this process and its file; `None` in the test's own process.
+pub fn role() -> Option<(String, PathBuf)> {
+    Some((std::env::var(ROLE).ok()?, std::env::var_os(FILE)?.into()))
+}

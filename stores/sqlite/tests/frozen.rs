@@ -1,0 +1,133 @@
+//! What a process that is frozen, or killed, in the middle of a write means for the others.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::child::{in_role, role};
+use common::{Asker, PATIENCE, Scratch, grant, held, name};
+use std::time::{Duration, Instant};
+use tenure_core::{Certainty, Fault, LeaseStore, Page, StoreError};
+use tenure_testkit::Process;
+
+/// Half a write of a lease, and then nothing: what SIGSTOP at the worst moment leaves.
+#[test]
+fn as_a_child() {
+    let Some((_, file)) = role() else { return };
+    let connection = rusqlite::Connection::open(file).unwrap();
+    connection
+        .execute_batch("BEGIN IMMEDIATE; UPDATE lease SET owner = 'half-done', token = token + 1000000")
+        .unwrap();
+    println!("in the middle of a write");
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn frozen_writer(scratch: &Scratch) -> Process {
+    let writer = Process::spawn(in_role("writer", &scratch.file())).unwrap();
+    drop(
+        writer
+            .wait_for_line("in the middle of a write", PATIENCE)
+            .unwrap(),
+    );
+    writer.freeze();
+    writer
+}
+
+fn assert_says_who(error: &StoreError, scratch: &Scratch) {
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    for part in ["fuser -v", "kill -KILL", scratch.file().to_str().unwrap()] {
+        assert!(error.message.contains(part), "{part} is not in: {error}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_frozen_writer_stops_writes_within_a_bound_and_no_reads() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    let writer = frozen_writer(&scratch);
+
+    // Reads go on, and see nothing of the half-done write; so do those who would get nothing anyway.
+    let lease = store.get(&name("job")).await.unwrap().unwrap();
+    assert_eq!((lease.token, lease.holder.id.as_str()), (first.token, "first"));
+    let page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    assert_eq!(store.list(&page).await.unwrap().leases.len(), 1);
+    let lease = held(&store, &Asker::new("second"), "job").await;
+    assert_eq!(lease.token, first.token);
+
+    // Writes wait, end, and say who stands in the way. Meanwhile this very thread serves others.
+    let began = Instant::now();
+    let mut served = 0;
+    let request = asker.acquire("another");
+    let waiting = store.acquire(&request);
+    let serving = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            served += 1;
+        }
+    };
+    let refused = tokio::select! {
+        refused = waiting => refused.unwrap_err(),
+        () = serving => unreachable!("it never ends"),
+    };
+    assert_says_who(&refused, &scratch);
+    assert!(refused.message.contains("another"), "{refused}");
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(served > 20, "the thread was blocked: it served {served} times");
+    let renewed = store.renew(&[asker.renew("job", first.token)]).await;
+    assert_says_who(renewed[0].as_ref().unwrap_err(), &scratch);
+    let released = store.release(&[asker.release("job", first.token)]).await;
+    assert_says_who(released[0].as_ref().unwrap_err(), &scratch);
+
+    // The way out that the message names.
+    writer.kill_tree();
+    let began = Instant::now();
+    let second = grant(&store, &asker, "another").await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(second.token.number() > 0);
+    let released = store.release(&[asker.release("job", first.token)]).await;
+    assert!(released[0].is_ok(), "the half-done write is gone: {released:?}");
+    let third = grant(&store, &Asker::new("second"), "job").await;
+    assert!(third.token > first.token);
+    assert_eq!(third.predecessor.unwrap().candidate.as_str(), "first");
+}
+
+#[tokio::test]
+async fn a_waiting_request_goes_through_when_the_writer_thaws_or_ends() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let _first = grant(&store, &asker, "job").await;
+    let writer = frozen_writer(&scratch);
+    let end = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        writer.kill_tree();
+    };
+    let (second, ()) = tokio::join!(grant(&store, &asker, "another"), end);
+    assert_eq!(second.terms, 1);
+}
+
+#[tokio::test]
+async fn a_dropped_request_leaves_nothing_locked() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let asker = Asker::new("first");
+    let _first = grant(&store, &asker, "job").await;
+    let writer = frozen_writer(&scratch);
+    let request = asker.acquire("another");
+    let dropped = tokio::time::timeout(Duration::from_millis(100), store.acquire(&request)).await;
+    assert!(dropped.is_err(), "{dropped:?}");
+    writer.kill_tree();
+    let _granted = grant(&other, &Asker::new("second"), "another").await;
+}

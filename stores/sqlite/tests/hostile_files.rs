@@ -1,0 +1,143 @@
+//! Files that are not ours, damaged, of another version, or replaced: left as they are, and told.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Asker, Scratch, grant, name};
+use rusqlite::Connection;
+use std::fs;
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, StoreError};
+use tenure_sqlite::SqliteStore;
+
+/// Opening is refused, and not a byte of the file changes.
+fn refused(scratch: &Scratch) -> StoreError {
+    let before = fs::read(scratch.file()).unwrap();
+    let error = SqliteStore::open(scratch.file()).unwrap_err();
+    assert_eq!(fs::read(scratch.file()).unwrap(), before, "the file was changed");
+    assert_eq!(error.certainty, Certainty::NotApplied);
+    assert!(
+        error.message.contains(scratch.file().to_str().unwrap()),
+        "{error}"
+    );
+    error
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_as_it_is() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file(), "name,owner\njob,me\n".repeat(100)).unwrap();
+    assert_eq!(refused(&scratch).fault, Fault::Unreadable);
+}
+
+#[test]
+fn another_programs_database_is_left_as_it_is() {
+    let scratch = Scratch::new();
+    let connection = Connection::open(scratch.file()).unwrap();
+    connection
+        .execute_batch("CREATE TABLE leases (id INTEGER, owner TEXT); INSERT INTO leases VALUES (1, 'me')")
+        .unwrap();
+    drop(connection);
+    let error = refused(&scratch);
+    assert_eq!(error.fault, Fault::Unreadable);
+    assert!(error.message.contains("a file of their own"), "{error}");
+}
+
+#[test]
+fn a_newer_schema_is_refused_with_its_number() {
+    let scratch = Scratch::new();
+    drop(scratch.open());
+    scratch.sql("PRAGMA user_version = 77");
+    let error = refused(&scratch);
+    assert_eq!(error.fault, Fault::Unsupported);
+    assert!(
+        error.message.contains("77") && error.message.contains("upgrade"),
+        "{error}"
+    );
+}
+
+#[test]
+fn missing_tables_and_columns_are_told_at_opening() {
+    for damage in [
+        "DROP TABLE lease",
+        "ALTER TABLE lease DROP COLUMN attempt",
+        "DROP TABLE sighting",
+    ] {
+        let scratch = Scratch::new();
+        drop(scratch.open());
+        scratch.sql(damage);
+        assert_eq!(refused(&scratch).fault, Fault::Unreadable, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_dropped_under_an_open_store_is_told_and_not_made_anew() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    scratch.sql("DROP TABLE lease");
+    let error = store.acquire(&asker.acquire("job")).await.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unreadable, Certainty::NotApplied),
+        "{error}"
+    );
+    let renewed = store.renew(&[asker.renew("job", first.token)]).await;
+    assert_eq!(renewed[0].as_ref().unwrap_err().fault, Fault::Unreadable);
+}
+
+#[tokio::test]
+async fn times_that_contradict_each_other_are_not_believed() {
+    for damage in [
+        "expires_ns = expires_ns + 1",
+        "renewed_ns = acquired_ns - 1",
+        "version = 9223372036854775807",
+        "version = 0",
+        "released = 2",
+        "wish = 'vacation'",
+        "boot_id = ''",
+        "terms = 0",
+        "note = printf('%2000c', 'x')",
+    ] {
+        let scratch = Scratch::new();
+        let store = scratch.open();
+        let _first = grant(&store, &Asker::new("first"), "job").await;
+        scratch.sql(&format!("UPDATE lease SET {damage}"));
+        let error = store
+            .acquire(&Asker::new("second").acquire("job"))
+            .await
+            .unwrap_err();
+        assert_eq!(error.fault, Fault::Unreadable, "{damage}: {error}");
+        for part in ["lease \"job\"", "sqlite3", scratch.file().to_str().unwrap()] {
+            assert!(error.message.contains(part), "{part} is not in: {error}");
+        }
+    }
+}
+
+/// Whoever deletes the file leaves open connections with the old one. They must not go on electing there.
+#[tokio::test]
+async fn a_file_that_was_replaced_is_followed() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    for suffix in ["", "-wal", "-shm", "-wake"] {
+        let mut path = scratch.file().into_os_string();
+        path.push(suffix);
+        let _missing = fs::remove_file(path);
+    }
+    let second = grant(&other, &Asker::new("second"), "job").await;
+    assert!(second.token > first.token, "tokens rise even in a new file");
+    let renewed = store.renew(&[asker.renew("job", first.token)]).await;
+    match &renewed[..] {
+        [Ok(Renewed::Lost(Some(lease)))] => assert_eq!(lease.token, second.token),
+        other => panic!("{other:?}"),
+    }
+    let answer = store.acquire(&asker.acquire("job")).await.unwrap();
+    assert!(matches!(answer, Acquired::Held(_)), "{answer:?}");
+    assert_eq!(
+        store.get(&name("job")).await.unwrap().unwrap().token,
+        second.token
+    );
+}

@@ -1,0 +1,180 @@
+//! Where a store may be opened, and the one clear line where it may not.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::child::{NAMESPACES_NEEDED, in_role, in_role_after, role};
+use common::{Asker, Scratch, grant};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use tenure_core::{Certainty, Fault, StoreError};
+use tenure_sqlite::{MissingDirectory, SqliteStore};
+
+/// A user that owns nothing: `nobody`.
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn as_a_child() {
+    let Some((role, file)) = role() else { return };
+    assert_eq!(role, "opener");
+    match SqliteStore::open(&file) {
+        Ok(_) => println!("opened"),
+        Err(error) => println!("refused {:?}: {error}", error.fault),
+    }
+}
+
+fn refused(path: &Path) -> StoreError {
+    let error = SqliteStore::open(path).unwrap_err();
+    assert_eq!(error.certainty, Certainty::NotApplied);
+    assert!(!error.message.contains('\n'), "{error}");
+    error
+}
+
+/// What the opener printed.
+fn answer(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| {
+        line.find("refused ")
+            .or_else(|| line.find("opened"))
+            .map(|at| &line[at..])
+    });
+    line.map(str::to_owned).unwrap_or_else(|| {
+        panic!(
+            "{NAMESPACES_NEEDED}\n{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+/// Opens as a user whom permissions bind: root is bound by none.
+fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
+    let program = scratch.directory().join("opener");
+    let _bytes = fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut command = in_role("opener", file);
+    if rustix_is_root() {
+        let mut as_nobody = Command::new(&program);
+        as_nobody.args(command.get_args()).uid(NOBODY).gid(NOBODY);
+        for (key, value) in command.get_envs() {
+            as_nobody.env(key, value.unwrap());
+        }
+        command = as_nobody;
+    }
+    answer(&mut command)
+}
+
+fn rustix_is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// A scratch directory that the unprivileged user may enter, with a directory of its own inside.
+fn unprivileged_place(scratch: &Scratch) -> std::path::PathBuf {
+    fs::set_permissions(scratch.directory(), Permissions::from_mode(0o755)).unwrap();
+    let place = scratch.directory().join("place");
+    fs::create_dir(&place).unwrap();
+    give(&place);
+    place
+}
+
+fn give(path: &Path) {
+    if rustix_is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+#[test]
+fn a_missing_directory_is_named_with_the_command_that_makes_it() {
+    let scratch = Scratch::new();
+    let path = scratch.directory().join("none/leases.db");
+    let error = refused(&path);
+    assert_eq!(error.fault, Fault::Unreachable);
+    assert!(error.message.contains("mkdir -p"), "{error}");
+    assert!(
+        !path.parent().unwrap().exists(),
+        "it was made without being asked for"
+    );
+}
+
+#[test]
+fn a_default_path_gets_a_private_directory() {
+    let scratch = Scratch::new();
+    let path = scratch.directory().join("state/tenure/leases.db");
+    let options = SqliteStore::options(&path).missing_directory(MissingDirectory::CreatePrivate);
+    let _store = options.open().unwrap();
+    let mode = fs::metadata(path.parent().unwrap()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let scratch = Scratch::new();
+    assert_eq!(refused(scratch.directory()).fault, Fault::Invalid);
+    assert_eq!(refused(Path::new(":memory:")).fault, Fault::Invalid);
+    assert_eq!(refused(Path::new("")).fault, Fault::Invalid);
+    assert_eq!(refused(Path::new("/")).fault, Fault::Invalid);
+}
+
+#[test]
+fn a_read_only_file_is_told() {
+    let scratch = Scratch::new();
+    let file = unprivileged_place(&scratch).join("leases.db");
+    drop(SqliteStore::open(&file).unwrap());
+    give(&file);
+    fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
+    let said = opened_unprivileged(&scratch, &file);
+    assert!(said.starts_with("refused ReadOnly"), "{said}");
+}
+
+#[test]
+fn a_directory_that_takes_no_new_files_is_told() {
+    let scratch = Scratch::new();
+    let place = unprivileged_place(&scratch);
+    fs::set_permissions(&place, Permissions::from_mode(0o555)).unwrap();
+    let said = opened_unprivileged(&scratch, &place.join("leases.db"));
+    fs::set_permissions(&place, Permissions::from_mode(0o755)).unwrap();
+    assert!(said.starts_with("refused ReadOnly"), "{said}");
+    assert!(said.contains("place"), "{said}");
+}
+
+#[test]
+fn a_file_or_directory_that_may_not_be_read_is_forbidden() {
+    let scratch = Scratch::new();
+    let place = unprivileged_place(&scratch);
+    let file = place.join("leases.db");
+    drop(SqliteStore::open(&file).unwrap());
+    give(&file);
+    fs::set_permissions(&file, Permissions::from_mode(0o000)).unwrap();
+    let said = opened_unprivileged(&scratch, &file);
+    assert!(said.starts_with("refused Forbidden"), "{said}");
+    fs::set_permissions(&place, Permissions::from_mode(0o000)).unwrap();
+    let said = opened_unprivileged(&scratch, &file);
+    fs::set_permissions(&place, Permissions::from_mode(0o755)).unwrap();
+    assert!(said.starts_with("refused Forbidden"), "{said}");
+}
+
+#[test]
+fn a_read_only_file_system_is_told() {
+    let scratch = Scratch::new();
+    drop(scratch.open());
+    let directory = scratch.directory().display();
+    let mount = format!("mount --bind '{directory}' '{directory}' && mount -o remount,bind,ro '{directory}'");
+    let said = answer(&mut in_role_after(&mount, "opener", &scratch.file()));
+    assert!(said.starts_with("refused ReadOnly"), "{said}");
+}
+
+#[tokio::test]
+async fn a_symbolic_link_leads_to_the_same_store() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let link = scratch.directory().join("link.db");
+    std::os::unix::fs::symlink(scratch.file(), &link).unwrap();
+    let linked = SqliteStore::open(&link).unwrap();
+    assert_eq!(linked.path(), store.path());
+    let _granted = grant(&store, &Asker::new("first"), "job").await;
+    let _held = common::held(&linked, &Asker::new("second"), "job").await;
+}

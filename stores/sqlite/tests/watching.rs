@@ -1,0 +1,139 @@
+//! Being woken: by file notification, by polling where there is none, and after a writer's sudden death.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::child::{NAMESPACES_NEEDED, in_role_after, role};
+use common::{Asker, PATIENCE, Scratch, grant, name};
+use std::path::Path;
+use std::time::Duration;
+use tenure_core::{Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
+use tenure_sqlite::SqliteStore;
+use tenure_testkit::Process;
+
+#[test]
+fn as_a_child() {
+    let Some((role, file)) = role() else { return };
+    assert_eq!(role, "watcher without inotify");
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(watch_by_polling(&file));
+}
+
+async fn watch_by_polling(file: &Path) {
+    let store = SqliteStore::open(file).unwrap();
+    assert_eq!(store.traits().watch, WatchSource::Poll);
+    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    println!("watching");
+    println!("told of {:?}", watch.next().await.unwrap());
+}
+
+async fn next(watch: &mut Box<dyn Watch>) -> WatchEvent {
+    tokio::time::timeout(PATIENCE, watch.next())
+        .await
+        .expect("an event comes")
+        .unwrap()
+}
+
+fn changed(lease: &str, change: Change, token: FencingToken) -> WatchEvent {
+    WatchEvent::Changed {
+        name: name(lease),
+        change,
+        token: Some(token),
+    }
+}
+
+#[tokio::test]
+async fn renewals_wake_nobody_and_a_release_does() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    assert_eq!(store.traits().watch, WatchSource::Push);
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    for _ in 0..20 {
+        drop(store.renew(&[asker.renew("job", first.token)]).await);
+        let silent = tokio::time::timeout(Duration::from_millis(5), watch.next()).await;
+        assert!(silent.is_err(), "{silent:?}");
+    }
+    drop(store.release(&[asker.release("job", first.token)]).await);
+    assert_eq!(
+        next(&mut watch).await,
+        changed("job", Change::Vacated, first.token)
+    );
+}
+
+/// A watch whose `next` is dropped again and again, as in a `select!`, still tells everything.
+#[tokio::test]
+async fn a_dropped_next_loses_nothing() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let asker = Asker::new("first");
+    let mut watch = other.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let first = grant(&store, &asker, "job").await;
+    drop(store.release(&[asker.release("job", first.token)]).await);
+    let mut told = Vec::new();
+    for _ in 0..10_000 {
+        if let Ok(event) = tokio::time::timeout(Duration::from_micros(500), watch.next()).await {
+            told.push(event.unwrap());
+        }
+        if told.len() == 2 {
+            break;
+        }
+    }
+    let expected = [
+        changed("job", Change::Taken, first.token),
+        changed("job", Change::Vacated, first.token),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn a_deleted_wake_file_is_made_anew() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut wake = scratch.file().into_os_string();
+    wake.push("-wake");
+    std::fs::remove_file(&wake).unwrap();
+    assert_eq!(next(&mut watch).await, WatchEvent::Gap);
+    let first = grant(&store, &Asker::new("first"), "job").await;
+    assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
+}
+
+/// A writer that is killed between its commit and the touch, or that never touches.
+#[tokio::test]
+async fn a_change_without_a_touch_is_still_told() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let first = grant(&store, &Asker::new("first"), "job").await;
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    scratch.sql("UPDATE lease SET released = 1, version = version + 1");
+    assert_eq!(
+        next(&mut watch).await,
+        changed("job", Change::Vacated, first.token)
+    );
+}
+
+#[tokio::test]
+async fn without_inotify_a_watch_polls() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    let exhausted = "echo 0 > /proc/sys/user/max_inotify_instances";
+    let watcher = in_role_after(exhausted, "watcher without inotify", &scratch.file());
+    let watcher = Process::spawn(watcher).unwrap();
+    watcher
+        .wait_for_line("watching", PATIENCE)
+        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
+    drop(store.release(&[asker.release("job", first.token)]).await);
+    drop(
+        watcher
+            .wait_for_line("told of Changed { name: \"job\", change: Vacated", PATIENCE)
+            .unwrap(),
+    );
+}

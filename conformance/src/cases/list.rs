@@ -219,6 +219,7 @@ pub async fn unreadable_record_is_listed_and_hides_no_other(fixture: &Fixture) {
                     );
                     assert_eq!(error.fault, Fault::Unreadable, "{error}");
                     assert!(key.contains(name.as_str()), "\"{key}\" should show \"{name}\"");
+                    assert!(!key.contains(char::is_control), "{key:?} should be escaped");
                 }
             }
         }

@@ -84,7 +84,7 @@ impl ModelStore {
         )
     }
 
-    fn check(name: &LeaseName, ttl: Ttl) -> Result<(), StoreError> {
+    pub(super) fn check(name: &LeaseName, ttl: Ttl) -> Result<(), StoreError> {
         let (ttl_min, ttl_max) = Self::range();
         if (ttl_min..=ttl_max).contains(&ttl) {
             return Ok(());

@@ -13,9 +13,13 @@ impl ModelSubject {
     /// An empty model on a running clock.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            storage: ModelStore::new(ModelClock::running()),
-        }
+        Self::over(ModelStore::new(ModelClock::running()))
+    }
+
+    /// The subject whose clients are clones of `storage`.
+    #[must_use]
+    pub fn over(storage: ModelStore) -> Self {
+        Self { storage }
     }
 }
 

@@ -1,0 +1,250 @@
+macro_rules! defects {
+    ($($(#[$doc:meta])* $defect:ident => $case:ident,)*) => {
+        /// A way in which a store can break the contract, planted to prove that the suite would notice.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Defect {
+            $($(#[$doc])* $defect,)*
+        }
+
+        impl Defect {
+            /// Every defect.
+            pub const ALL: &[Self] = &[$(Self::$defect,)*];
+
+            /// The name of the case that is there to catch it. Others may, too.
+            #[must_use]
+            pub fn caught_by(self) -> &'static str {
+                match self {
+                    $(Self::$defect => stringify!($case),)*
+                }
+            }
+        }
+    };
+}
+
+defects! {
+    // Taking a lease.
+    /// A repeated request begins a new term.
+    SameAttemptGetsNewToken => same_attempt_gets_the_same_token_again,
+    /// A repeated request gets its token, but the lease ends when it would have.
+    SameAttemptDoesNotExtend => same_attempt_extends_the_lease,
+    /// A repeated request is not told that it is one.
+    AgainIsNotSaid => same_attempt_gets_the_same_token_again,
+    /// The first term is said to have been granted before.
+    FirstGrantSaysAgain => first_acquire_is_granted,
+    /// The note is not kept.
+    NotesAreDropped => grant_stands_in_the_record,
+    /// A long ttl is cut in the record, and said to be what was asked for.
+    LongTtlCutSilently => granted_ttl_is_reported,
+    /// The longest ttl is refused.
+    LongestTtlRefused => ends_of_the_ttl_range_are_granted,
+    /// A later attempt of the holder waits for the earlier one to expire.
+    LaterAttemptWaits => later_attempt_takes_over_at_once,
+    /// An earlier attempt takes the lease from a later one.
+    EarlierAttemptTakesOver => earlier_attempt_is_superseded_while_held,
+    /// The released attempt, arriving late, takes the lease again.
+    LateDuplicateMakesGhost => same_attempt_is_superseded_once_released,
+    /// An attempt earlier than the released one, arriving late, takes the lease.
+    VacantEarlierAttemptGranted => earlier_attempt_is_superseded_while_vacant,
+    /// An attempt earlier than the expired one, arriving late, takes the lease.
+    ExpiredEarlierAttemptGranted => earlier_attempt_is_superseded_after_expiry,
+    /// An attempt is compared with that of another process.
+    AttemptsComparedAcrossProcesses => attempts_of_other_incarnations_are_not_compared,
+    /// The label owns the lease, not the process.
+    LabelIsTheOwner => same_id_with_another_incarnation_is_another_candidate,
+    /// The answer to a loser shows the loser as the holder.
+    HeldShowsTheAsker => second_candidate_is_told_who_holds,
+    /// A loser leaves its note in the record.
+    LosersWrite => losing_request_writes_nothing,
+    /// Terms are not counted.
+    TermsNotCounted => terms_are_counted,
+    /// The term before is forgotten.
+    PredecessorForgotten => predecessor_that_released_is_reported,
+    /// A term that expired is said to have been released.
+    PredecessorEndGuessed => predecessor_that_expired_is_reported,
+    /// Decided in one step, written in another.
+    DecidedBeforeWritten => one_of_sixteen_wins_a_new_lease,
+    /// Whoever loses a race gets the database's own error.
+    RaceIsAnError => one_of_sixteen_wins_a_new_lease,
+    /// The ttl is taken as it comes.
+    TtlUnchecked => acquire_outside_the_ttl_range_is_refused,
+    /// A refused renewal spoils its whole batch.
+    TtlRefusesTheBatch => renewal_outside_the_ttl_range_is_refused,
+
+    // Tokens.
+    /// The term after a release has the token of the one before.
+    TokenRepeats => release_vacates_and_the_next_is_granted_at_once,
+    /// The term after a release has the token 1.
+    TokenStartsAgain => tokens_rise_over_two_hundred_terms,
+    /// The token only counts: a clean-up sets it back.
+    TokenForgetsClock => token_rises_after_a_clean_up,
+    /// After the last token comes a small one.
+    LastTokenWraps => last_token_has_no_successor,
+
+    // Expiry.
+    /// A lease is taken in the last fifth of its ttl.
+    ExpiryJudgedEarly => take_over_happens_after_the_ttl_and_not_before,
+    /// An expired lease is withheld for another second.
+    ExpiryJudgedLate => expired_lease_is_granted_at_once,
+    /// The asker's ttl decides when the holder's lease has expired.
+    AskersTtlCounts => short_ttl_of_the_asker_does_not_shorten_the_lease,
+
+    // Renewing.
+    /// A renewal revives an expired lease.
+    RenewRevivesExpired => renewal_never_revives_an_expired_lease,
+    /// A renewal revives a released lease.
+    RenewRevivesReleased => renewal_never_revives_a_released_lease,
+    /// Any process may renew.
+    RenewIgnoresIncarnation => renewal_by_another_incarnation_is_lost,
+    /// Any token may renew.
+    RenewIgnoresToken => renewal_with_another_token_is_lost,
+    /// Any attempt may renew.
+    RenewIgnoresAttempt => renewal_with_another_attempt_is_lost,
+    /// A renewal is answered, and extends nothing.
+    RenewDoesNotExtend => renewal_extends_the_lease,
+    /// A renewal with a shorter ttl leaves the expiry where it was.
+    RenewOnlyLengthens => renewal_with_a_shorter_ttl_counts_from_now,
+    /// A renewal without a record makes one.
+    RenewMakesRecord => renewal_of_a_missing_lease_is_lost,
+    /// A renewal raises the token.
+    RenewRaisesToken => renewal_changes_neither_holder_nor_token,
+    /// A lost renewal does not say what is there now.
+    LostSaysNothing => renewal_after_a_take_over_names_the_new_holder,
+    /// A lost renewal is noted in the record.
+    LostRenewalWrites => renewal_with_another_token_is_lost,
+
+    // Batches.
+    /// Each verdict is given to the neighbour.
+    BatchShifted => renewals_are_judged_one_by_one,
+    /// After the first loss, everything is called lost.
+    BatchStopsAtFirstLoss => renewals_are_judged_one_by_one,
+    /// A record that cannot be understood has no verdict.
+    BatchDropsUnreadable => renewals_are_judged_one_by_one,
+    /// What is beyond the hundredth is answered, and not done.
+    BatchCutAtHundred => large_batch_of_releases,
+    /// Nothing asked is answered all the same.
+    EmptyBatchIsAnswered => empty_batch_has_no_answers,
+    /// All leases of a batch get the ttl of the first.
+    BatchHasOneTtl => large_batch_of_renewals,
+
+    // Releasing.
+    /// Any process may release.
+    ReleaseIgnoresIncarnation => release_by_another_incarnation_changes_nothing,
+    /// Any token may release.
+    ReleaseIgnoresToken => release_with_another_token_changes_nothing,
+    /// Any attempt may release.
+    ReleaseIgnoresAttempt => release_with_another_attempt_changes_nothing,
+    /// Only the process is compared: an old release ends its later term.
+    ReleaseIgnoresTerm => late_duplicate_of_a_release_never_ends_a_later_term,
+    /// A release deletes the record.
+    ReleaseDeletesRecord => release_keeps_the_record,
+    /// A release forgets by which attempt the term was taken.
+    ReleaseForgetsAttempt => release_keeps_the_record,
+    /// A second release is refused.
+    ReleaseOnlyOnce => release_is_idempotent,
+    /// A term that has expired cannot be released.
+    ReleaseRefusesExpired => expired_unclaimed_term_can_be_released,
+    /// A release without a record makes one.
+    ReleaseMakesRecord => release_of_a_missing_lease_makes_no_record,
+    /// Whatever is vacant is called the caller's.
+    ReleaseTakesAnyVacancy => release_of_an_older_term_of_a_vacant_lease_is_not_yours,
+
+    // Asking.
+    /// Whoever holds the lease is asked.
+    AskIgnoresToken => asking_another_term_changes_nothing,
+    /// Asking counts as a renewal.
+    AskExtends => asking_changes_nothing_else,
+    /// An expired holder is asked.
+    AskTakesExpired => asking_an_expired_lease_changes_nothing,
+    /// The last holder of a vacant lease is asked.
+    AskTakesVacant => asking_a_vacant_lease_changes_nothing,
+    /// A wish without a record makes one.
+    AskMakesRecord => asking_a_missing_lease_makes_no_record,
+    /// The next term inherits the wish.
+    WishSurvivesTerm => wish_is_gone_after_a_release,
+    /// The holder never learns of the wish.
+    WishNotTold => wish_reaches_the_holder_with_its_renewal,
+    /// A renewal takes the wish away.
+    WishToldOnce => wish_reaches_the_holder_with_its_renewal,
+
+    // Reading.
+    /// A client reads what it read a moment ago.
+    ReadsAreCached => reads_see_the_latest_write,
+    /// Reading notes itself in the record.
+    ReadsWrite => reading_writes_nothing,
+    /// An expired lease is called missing.
+    ExpiredIsMissing => expired_record_stays,
+    /// Reading what is missing makes a record.
+    ReadsMakeRecord => missing_lease_is_none,
+    /// The remaining time is always the whole ttl.
+    RemainingNeverFalls => remaining_time_falls,
+    /// The age of the term is counted from its last renewal.
+    TermAgeStartsAgain => time_since_the_term_began_is_told,
+    /// The age of the renewal is counted from the beginning of the term.
+    RenewalAgeIsTermAge => time_since_the_last_renewal_is_told,
+    /// Names are compared without regard to case.
+    NamesFoldCase => names_that_look_alike_are_different_leases,
+    /// Notes end after 255 bytes.
+    NotesAreCut => longest_texts_fit,
+    /// Notes end at a NUL.
+    NotesEndAtNul => hostile_notes_come_back_as_they_were,
+    /// Leases are listed without regard to case.
+    ListFoldsCase => leases_are_listed_in_the_order_of_their_bytes,
+    /// Leases are listed in the order of UTF-16.
+    ListInUtf16Order => leases_are_listed_in_the_order_of_their_bytes,
+    /// A prefix is a pattern of SQL's `LIKE`.
+    ListPrefixIsPattern => prefix_is_text_and_no_pattern,
+    /// Every page but the first lacks its first record.
+    ListSkipsBetweenPages => pages_join_without_loss_or_duplicate,
+    /// A full page promises another, always.
+    ListPromisesAnotherPage => last_page_says_so,
+    /// The empty prefix is the prefix of nothing.
+    ListOfEverythingIsEmpty => empty_prefix_lists_everything,
+    /// Any limit is taken.
+    ListTakesAnyLimit => limit_outside_its_range_is_refused,
+    /// Vacant leases are not listed.
+    ListHidesVacant => leases_are_listed_whatever_their_state,
+
+    // Records that cannot be understood.
+    /// A request to take the lease overwrites the record.
+    UnreadableOverwritten => negative_token_is_left_alone,
+    /// A release removes the record.
+    UnreadableRemoved => record_of_another_application_is_left_alone,
+    /// Reading says that there is no record.
+    UnreadableIsMissing => huge_token_is_left_alone,
+    /// The error does not say which lease.
+    UnreadableIsNameless => missing_token_is_left_alone,
+    /// The record is not listed.
+    ListHidesUnreadable => unreadable_record_is_listed_and_hides_no_other,
+    /// The list ends at the record.
+    ListEndsAtUnreadable => unreadable_record_is_listed_and_hides_no_other,
+
+    // Watching.
+    /// Renewals are told.
+    WatchTellsRenewals => watch_is_silent_about_renewals,
+    /// The watch begins when the first event is waited for.
+    WatchStartsLate => watch_is_in_place_when_it_answers,
+    /// Everything is told to everybody.
+    WatchIgnoresScope => watch_of_one_lease_tells_of_no_other,
+    /// Releases are not told.
+    WatchMissesReleases => watch_tells_of_a_release,
+    /// Wishes are not told.
+    WatchMissesWishes => watch_tells_of_a_wish,
+    /// Removals are not told.
+    WatchMissesRemovals => watch_tells_of_a_removed_record,
+    /// A client's watch does not tell what went through the client.
+    WatchMissesOwnChanges => watch_tells_of_changes_through_its_own_client,
+    /// Two events change places.
+    WatchTellsBackwards => watch_tells_terms_in_their_order,
+    /// An event that is on its way when the wait is dropped is lost.
+    WatchLosesDroppedEvent => dropping_the_wait_for_an_event_loses_none,
+
+    // Dropped futures, and the whole.
+    /// A dropped request leaves a lock behind.
+    DropLeavesLock => dropped_acquire_is_resolved_by_asking_again,
+    /// A dropped request takes the lease later, whatever has happened since.
+    DropHaunts => dropped_acquire_never_haunts,
+    /// The traits change with use.
+    TraitsVary => traits_are_constant,
+    /// An examination leaves its scratch record behind.
+    ExaminationLeavesRecord => examination_leaves_nothing_behind,
+}

@@ -1,6 +1,6 @@
 use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error, timed_out};
-use crate::pipeline::{attempt_number, expired, expiry, held, literal, purge_at, ttl_ms, unreleased};
-use crate::record::{OWNER_BYTES_MAX, Record, decode, projection, readable};
+use crate::pipeline::{attempt_number, expired, expiry, fits, held, literal, purge_at, ttl_ms, unreleased};
+use crate::record::{Record, decode, projection, readable};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
@@ -76,16 +76,12 @@ fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<
     // attempt may begin another. A released one may not: that would be a late duplicate.
     let take_mine =
         bson!({ "$or": [earlier_attempt, { "$and": [this_attempt.clone(), expired_unreleased] }] });
-    // What the schema in the filter cannot say: the owner's length in bytes, and that a successor exists.
-    let fits = bson!({ "$and": [
-        { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
-        { "$lt": ["$generation", i64::MAX] },
-    ] });
+    let usable = bson!({ "$and": [fits(), { "$lt": ["$generation", i64::MAX] }] });
     let take = bson!({ "$or": [
         fresh(),
-        { "$and": [fits, { "$cond": [mine.clone(), take_mine, free] }] },
+        { "$and": [usable, { "$cond": [mine.clone(), take_mine, free] }] },
     ] });
-    let again = bson!({ "$and": [mine, this_attempt, held()] });
+    let again = bson!({ "$and": [mine, this_attempt, held(), fits()] });
     let extended = doc! {
         "expiresAt": expiry(request.ttl),
         "ttlMs": ttl_ms(request.ttl),

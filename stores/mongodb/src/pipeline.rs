@@ -1,5 +1,6 @@
 //! Expressions that the pipelines share. They judge time by `$$NOW` alone, the server's clock of the command.
 
+use crate::record::{NOTE_BYTES_MAX, OWNER_BYTES_MAX};
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::time::Duration;
 use tenure_core::{Attempt, FencingToken, Incarnation, Ttl};
@@ -48,8 +49,24 @@ pub(crate) fn is_term(incarnation: Incarnation, token: FencingToken, attempt: At
     ] })
 }
 
+/// What the schema in the filter cannot say: lengths in bytes. Without it, a record whose texts are too long
+/// to be read would be changed, and then not understood.
+pub(crate) fn fits() -> Bson {
+    bson!({ "$and": [
+        { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
+        { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
+        { "$lte": [{ "$strLenBytes": { "$ifNull": ["$previous.owner", ""] } }, OWNER_BYTES_MAX] },
+    ] })
+}
+
 /// The stage that leaves the record as it is unless `condition` holds, and merges `changes` into it if so.
 pub(crate) fn change_if(condition: Bson, changes: Document) -> Vec<Document> {
+    let condition = bson!({ "$and": [condition, fits()] });
+    merge_if(condition, changes)
+}
+
+/// The same for a document that is no lease.
+pub(crate) fn merge_if(condition: Bson, changes: Document) -> Vec<Document> {
     vec![
         doc! { "$replaceWith": { "$cond": [condition, { "$mergeObjects": ["$$ROOT", changes] }, "$$ROOT"] } },
     ]

@@ -120,10 +120,9 @@ impl Site {
         filter.insert("incarnation", request.incarnation.to_string());
         filter.insert("generation", request.token.signed());
         filter.insert("attempt", attempt_number(request.attempt));
-        filter.insert("$expr", held());
         let mut changes = self.extension(request);
         changes.insert("renewal", batch);
-        doc! { "q": filter, "u": [{ "$set": changes }] }
+        doc! { "q": filter, "u": change_if(held(), changes) }
     }
 
     async fn read_several(

@@ -196,7 +196,7 @@ fn raised(token: FencingToken) -> Vec<Document> {
         "enteredAt": { "$ifNull": ["$enteredAt", null] },
         "previous": { "$cond": [fresh, null, "$token"] },
     };
-    crate::pipeline::change_if(lower, changes)
+    crate::pipeline::merge_if(lower, changes)
 }
 
 fn subject(resource: &ResourceName) -> String {

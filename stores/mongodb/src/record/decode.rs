@@ -89,7 +89,7 @@ pub(crate) fn decode(document: &Document, collection: &str) -> Result<Record, St
             Fault::Unreadable,
             format!(
                 "lease \"{key}\" in {collection}: field \"{field}\" {why}; the record was left as it is; \
-                 look at it with db.{short}.find({{_id: …}}), then mend or remove it"
+                 look at it with db.{short}.find({{_id: \"{key}\"}}), then mend or remove it"
             ),
         )
     })
@@ -118,8 +118,8 @@ impl Fields<'_> {
         let acquired = self.date(self.document, "acquiredAt")?;
         let renewed = self.optional_date("lastRenewedAt")?;
         self.date(self.document, "createdAt")?;
-        let released = self.mark("released")?;
-        let asked = self.mark("stepDownAsked")?;
+        let released = self.mark("released", "released.generation", "released.at")?;
+        let asked = self.mark("stepDownAsked", "stepDownAsked.generation", "stepDownAsked.at")?;
         let previous = self.previous(acquired)?;
         let lease = Lease {
             name,
@@ -172,8 +172,8 @@ impl Fields<'_> {
             other => return Err(not_a("previous", other, "a document or null")),
         };
         Ok(Some(Predecessor {
-            candidate: self.candidate_id(term, "owner")?,
-            token: self.token(term, "generation")?,
+            candidate: self.candidate_id(term, "previous.owner")?,
+            token: self.token(term, "previous.generation")?,
             end: match term.get_str("end") {
                 Ok("released") => End::Released,
                 Ok("expired") => End::Expired,
@@ -185,16 +185,16 @@ impl Fields<'_> {
                     ));
                 }
             },
-            vacant_for: between(self.date(term, "at")?, acquired),
+            vacant_for: between(self.date(term, "previous.at")?, acquired),
         }))
     }
 
     /// Whether the mark is set; it holds the generation it was set for, and when.
-    fn mark(&self, field: &'static str) -> Result<bool, Wrong> {
+    fn mark(&self, field: &'static str, generation: &'static str, at: &'static str) -> Result<bool, Wrong> {
         match self.document.get(field) {
             Some(Bson::Document(mark)) => {
-                self.token(mark, "generation")?;
-                self.date(mark, "at")?;
+                self.token(mark, generation)?;
+                self.date(mark, at)?;
                 Ok(true)
             }
             Some(Bson::Null) => Ok(false),
@@ -210,7 +210,7 @@ impl Fields<'_> {
     }
 
     fn candidate_id(&self, document: &Document, field: &'static str) -> Result<CandidateId, Wrong> {
-        match document.get(field) {
+        match document.get(last_part(field)) {
             Some(Bson::String(text)) => CandidateId::new(text).map_err(|error| wrong(field, error)),
             other => Err(not_a(field, other, "a string")),
         }
@@ -225,7 +225,7 @@ impl Fields<'_> {
 
     fn token(&self, document: &Document, field: &'static str) -> Result<FencingToken, Wrong> {
         let wanted = "a 64-bit integer (Long) from 1";
-        match document.get(field) {
+        match document.get(last_part(field)) {
             Some(value @ Bson::Int64(number)) => {
                 FencingToken::from_signed(*number).map_err(|_| not_a(field, Some(value), wanted))
             }
@@ -234,7 +234,7 @@ impl Fields<'_> {
     }
 
     fn date(&self, document: &Document, field: &'static str) -> Result<DateTime, Wrong> {
-        match document.get(field) {
+        match document.get(last_part(field)) {
             Some(Bson::DateTime(date)) => Ok(*date),
             other => Err(not_a(field, other, "a Date")),
         }
@@ -247,6 +247,11 @@ impl Fields<'_> {
             other => Err(not_a(field, other, "a Date or null")),
         }
     }
+}
+
+/// The name of a field within the document that a path like `released.at` leads to.
+fn last_part(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
 }
 
 /// From `earlier` to `later`; zero if they are the other way round, as after a step of the server's clock.

@@ -14,7 +14,7 @@ mod decode;
 mod schema;
 
 pub(crate) use decode::{Record, decode, shown_key};
-pub(crate) use schema::{OWNER_BYTES_MAX, name_pattern, nameable, readable};
+pub(crate) use schema::{NOTE_BYTES_MAX, OWNER_BYTES_MAX, name_pattern, nameable, readable};
 
 use mongodb::bson::{Document, doc};
 

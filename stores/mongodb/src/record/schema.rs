@@ -4,11 +4,11 @@ use mongodb::bson::{Document, doc};
 const NAME_BYTES_MAX: i32 = 255;
 
 /// Longest candidate id, in bytes; the same limit as `CandidateId`'s. The schema can only count
-/// characters, so the pipelines that overwrite an owner check the bytes too.
+/// characters, so every pipeline checks the bytes too.
 pub(crate) const OWNER_BYTES_MAX: i32 = 253;
 
 /// Longest note, in bytes. As with the owner, the schema counts characters.
-const NOTE_CHARACTERS_MAX: i32 = 1024;
+pub(crate) const NOTE_BYTES_MAX: i32 = 1024;
 
 /// What `LeaseName::new` and `CandidateId::new` accept, but for the length: no control character, no white
 /// space outside, no empty, `.` or `..` part between slashes.
@@ -65,7 +65,7 @@ fn schema() -> Document {
             "expiresAt": date.clone(),
             "released": mark.clone(),
             "stepDownAsked": mark,
-            "note": { "bsonType": "string", "maxLength": NOTE_CHARACTERS_MAX },
+            "note": { "bsonType": "string", "maxLength": NOTE_BYTES_MAX },
             "previous": {
                 "bsonType": ["object", "null"],
                 "required": ["owner", "generation", "end", "at"],

@@ -1,0 +1,261 @@
+//! Connecting: what is refused, how soon, and what no message ever holds.
+
+mod common;
+
+use common::{Scratch, random_bits, request, seconds, with_database};
+use std::time::{Duration, Instant};
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::{Mongod, ReplicaSet, User, free_port};
+
+const SECRET: &str = "hunter2-s3cret";
+
+/// Far beyond the promise of 5 s, for a loaded machine.
+const BOUND: Duration = Duration::from_secs(20);
+
+async fn refused(url: &str) -> tenure_core::StoreError {
+    let began = Instant::now();
+    let error = MongoStore::connect(url)
+        .await
+        .expect_err(&format!("{url} was accepted"));
+    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
+    assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
+    assert!(!error.message.contains('\n'), "{error}");
+    assert_eq!(error.certainty, Certainty::NotApplied);
+    error
+}
+
+#[tokio::test]
+async fn unreachable_server_is_named_without_the_password() {
+    let port = free_port();
+    let error = refused(&format!("mongodb://me:{SECRET}@127.0.0.1:{port}/db")).await;
+    assert_eq!(error.fault, Fault::Unreachable);
+    assert!(error.message.contains(&format!("127.0.0.1:{port}")), "{error}");
+}
+
+#[tokio::test]
+async fn silent_server_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let error = refused(&format!("mongodb://me:{SECRET}@{address}/db")).await;
+    assert_eq!(error.fault, Fault::Unreachable);
+    assert!(error.message.contains(&address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn url_that_cannot_be_read_is_refused_without_showing_it() {
+    let urls = [
+        format!("mongodb://me:{SECRET}@"),
+        format!("mongodb://me:{SECRET}/x@127.0.0.1/db"),
+        format!("mongodb://me:{SECRET}@127.0.0.1:notaport/db"),
+        format!("mongodb://me:{SECRET}@127.0.0.1:99999/db"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?w=%zz"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/d b.c"),
+        format!("mongodb://me:%{SECRET}@127.0.0.1/db"),
+        format!("mongodb://me@{SECRET}@127.0.0.1/db"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?collection="),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?collection=a$b"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?purgeAfter=soon"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?purgeAfter=1h"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?purgeAfter=99999999999999999999d"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?serverSelectionTimeoutMS=never"),
+        String::new(),
+        "mongodb://".to_owned(),
+    ];
+    for url in urls {
+        assert_eq!(refused(&url).await.fault, Fault::Invalid, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn weaker_confirmation_than_promised_is_refused() {
+    let uri = ReplicaSet::shared().await.uri();
+    for (option, named) in [
+        ("w=1", "w=1"),
+        ("w=0", "w=0"),
+        ("w=2", "w=2"),
+        ("w=backup", "backup"),
+        ("journal=false", "journal=false"),
+    ] {
+        let error = refused(&with_database(&uri, "never", option)).await;
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn stronger_options_and_other_preferences_are_taken() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    for options in [
+        "w=majority&journal=true",
+        "readPreference=secondary&retryWrites=true&readConcernLevel=local",
+    ] {
+        let store = MongoStore::connect(&scratch.url(options)).await.expect(options);
+        let answer = store.acquire(&request(options, "holder", seconds(60))).await;
+        assert!(matches!(answer, Ok(Acquired::Granted(_))), "{answer:?}");
+        assert_eq!(
+            store
+                .get(&common::name(options))
+                .await
+                .expect("a read")
+                .map(|lease| lease.terms),
+            Some(1)
+        );
+    }
+}
+
+#[tokio::test]
+async fn credentials_and_privileges_are_told_apart() {
+    let server = Mongod::with_auth().await.expect("a server");
+    let database = format!("tenure-{:016x}", random_bits());
+    let reader = server
+        .create_user("reader", SECRET, &[("read", &database)])
+        .await
+        .expect("a user");
+    let writer = server
+        .create_user("writer", SECRET, &[("readWrite", &database)])
+        .await
+        .expect("a user");
+    let url = |user: &User| with_database(&server.uri_as(user), &database, "");
+
+    for wrong in [
+        User::new("reader", &format!("{SECRET}-wrong")),
+        User::new("nobody", SECRET),
+    ] {
+        let error = refused(&url(&wrong)).await;
+        assert_eq!(error.fault, Fault::Unauthenticated, "{error}");
+        assert!(error.message.contains(&server.address()), "{error}");
+    }
+    let unknown = MongoStore::connect(&with_database(&server.uri_without_credentials(), &database, "")).await;
+    if let Ok(store) = unknown {
+        let error = store
+            .acquire(&request("job", "a", seconds(60)))
+            .await
+            .expect_err("not logged in");
+        assert!(
+            matches!(error.fault, Fault::Forbidden | Fault::Unauthenticated),
+            "{error}"
+        );
+    }
+
+    let writing = MongoStore::connect(&url(&writer))
+        .await
+        .expect("the writer connects");
+    let asked = request("job", "holder", seconds(60));
+    assert!(matches!(writing.acquire(&asked).await, Ok(Acquired::Granted(_))));
+    assert!(!format!("{writing:?}").contains(SECRET), "{writing:?}");
+
+    let reading = MongoStore::connect(&url(&reader))
+        .await
+        .expect("the reader connects, to look");
+    assert!(reading.get(&asked.name).await.expect("a read").is_some());
+    let error = reading
+        .acquire(&request("job", "other", seconds(60)))
+        .await
+        .expect_err("a reader cannot take");
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Forbidden, Certainty::NotApplied),
+        "{error}"
+    );
+    for part in ["job", "update", "role"] {
+        assert!(error.message.contains(part), "\"{part}\" is not named: {error}");
+    }
+    let findings = reading.examine().await.expect("an examination");
+    let bad = findings
+        .iter()
+        .find(|finding| finding.subject == "privileges" && finding.verdict == Verdict::Bad);
+    assert!(
+        bad.is_some_and(|bad| bad.detail.contains("insert, update")),
+        "{findings:?}"
+    );
+    let findings = writing.examine().await.expect("an examination");
+    assert!(
+        findings.iter().all(|finding| finding.verdict != Verdict::Bad),
+        "{findings:?}"
+    );
+}
+
+/// The very role that the README tells to create: enough, and no more.
+#[tokio::test]
+async fn least_role_of_the_readme_is_enough() {
+    let set = ReplicaSet::with_auth(tenure_testkit::Size::One)
+        .await
+        .expect("a set");
+    let database = "bank";
+    let administrator = mongodb::Client::with_uri_str(set.uri()).await.expect("a client");
+    let role = mongodb::bson::doc! {
+        "createRole": "tenure",
+        "privileges": [{
+            "resource": { "db": database, "collection": "job_leases" },
+            "actions": ["find", "insert", "update", "changeStream", "listIndexes"],
+        }],
+        "roles": [],
+    };
+    administrator
+        .database("admin")
+        .run_command(role)
+        .await
+        .expect("the role");
+    let user = set
+        .create_user("service", SECRET, &[("tenure", "admin")])
+        .await
+        .expect("the user");
+    let store = MongoStore::connect(&with_database(&set.uri_as(&user), database, ""))
+        .await
+        .expect("connects");
+    let asked = request("job", "holder", seconds(60));
+    let grant = common::take(&store, &asked).await;
+    let _watch = store
+        .watch(&tenure_core::Scope::Name(asked.name.clone()))
+        .await
+        .expect("a watch");
+    let renewals = [
+        common::renewal(&asked, grant.token),
+        common::renewal(&asked, grant.token),
+    ];
+    assert!(store.renew(&renewals).await.iter().all(Result::is_ok));
+    assert!(store.get(&asked.name).await.expect("a read").is_some());
+    let released = store
+        .release(&[common::giving_back(&asked, grant.token)])
+        .await
+        .remove(0);
+    assert_eq!(released, Ok(tenure_core::Released::Vacated));
+    let findings = store.examine().await.expect("an examination");
+    assert!(
+        findings.iter().all(|finding| finding.verdict != Verdict::Bad),
+        "{findings:?}"
+    );
+}
+
+#[tokio::test]
+async fn server_that_blocks_writes_is_read_only() {
+    let set = ReplicaSet::with_auth(tenure_testkit::Size::One)
+        .await
+        .expect("a set");
+    let user = set
+        .create_user("service", SECRET, &[("readWrite", "bank")])
+        .await
+        .expect("the user");
+    let store = MongoStore::connect(&with_database(&set.uri_as(&user), "bank", ""))
+        .await
+        .expect("connects");
+    let administrator = mongodb::Client::with_uri_str(set.uri()).await.expect("a client");
+    let block = mongodb::bson::doc! { "setUserWriteBlockMode": 1, "global": true };
+    administrator
+        .database("admin")
+        .run_command(block)
+        .await
+        .expect("blocked");
+    let error = store
+        .acquire(&request("job", "holder", seconds(60)))
+        .await
+        .expect_err("writes are blocked");
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::ReadOnly, Certainty::NotApplied),
+        "{error}"
+    );
+    assert!(error.message.contains("job"), "{error}");
+}

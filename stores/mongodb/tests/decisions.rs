@@ -1,0 +1,232 @@
+//! What the store decides on a real replica set, beyond the suite of all stores.
+
+mod common;
+
+use common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
+use mongodb::IndexModel;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::IndexOptions;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tenure_core::{Acquired, Ask, Asked, LeaseStore, Released, Renewed, Ttl, Verdict};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::{ReplicaSet, eventually_async};
+
+async fn scratch() -> Scratch {
+    Scratch::new(ReplicaSet::shared().await.uri())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixteen_candidates_for_a_new_name_have_one_winner_and_no_error() {
+    let scratch = scratch().await;
+    let store = Arc::new(scratch.store().await);
+    for round in 0..10 {
+        let candidates = (0..16).map(|number| {
+            let (store, request) = (
+                Arc::clone(&store),
+                request(
+                    &format!("race/{round}"),
+                    &format!("candidate-{number}"),
+                    seconds(60),
+                ),
+            );
+            tokio::spawn(async move { store.acquire(&request).await })
+        });
+        let candidates: Vec<_> = candidates.collect();
+        let mut winners = 0;
+        for candidate in candidates {
+            match candidate.await.expect("no panic").expect("no error") {
+                Acquired::Granted(_) => winners += 1,
+                Acquired::Held(_) => {}
+                Acquired::Superseded => panic!("superseded, with one attempt each"),
+            }
+        }
+        assert_eq!(winners, 1, "round {round}");
+    }
+}
+
+/// The TTL monitor of the server wakes every 60 s; a take-over that waited for it could not pass.
+#[tokio::test]
+async fn take_over_of_an_expired_lease_does_not_wait_for_any_clean_up() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let first = request("job", "first", Ttl::from_millis(300).expect("a ttl"));
+    let lost = take(&store, &first).await;
+    let began = Instant::now();
+    let second = request("job", "second", seconds(60));
+    let won = eventually_async(Duration::from_secs(30), "the take-over", || async {
+        match store.acquire(&second).await {
+            Ok(Acquired::Granted(grant)) => Ok(grant),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    assert!(won.token > lost.token);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn ttl_index_on_the_expiry_is_reported_with_its_repair() {
+    let scratch = scratch().await;
+    let leases = scratch.leases().await;
+    let options = IndexOptions::builder()
+        .expire_after(Duration::from_secs(3600))
+        .name("stale".to_owned())
+        .build();
+    let index = IndexModel::builder()
+        .keys(doc! { "expiresAt": 1 })
+        .options(options)
+        .build();
+    leases.create_index(index).await.expect("the index");
+    let store = scratch.store().await;
+    let findings = store.examine().await.expect("an examination");
+    let found = findings
+        .iter()
+        .find(|finding| finding.subject == "ttl index" && finding.verdict == Verdict::Bad)
+        .unwrap_or_else(|| panic!("the index is not reported: {findings:?}"));
+    assert_eq!(
+        found.repair.as_deref(),
+        Some("db.job_leases.dropIndex(\"stale\")")
+    );
+    assert!(found.detail.contains("expiresAt"), "{}", found.detail);
+    leases.drop_index("stale").await.expect("the repair");
+    let findings = store.examine().await.expect("an examination");
+    assert!(
+        findings.iter().all(|finding| finding.verdict != Verdict::Bad),
+        "{findings:?}"
+    );
+}
+
+#[tokio::test]
+async fn token_rises_after_the_record_was_purged() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let first = request("job", "first", seconds(60));
+    let before = take(&store, &first).await.token;
+    scratch
+        .leases()
+        .await
+        .delete_one(doc! { "_id": "job" })
+        .await
+        .expect("purged");
+    let after = take(&store, &request("job", "second", seconds(60))).await;
+    assert!(after.token > before);
+    assert_eq!((after.terms, after.predecessor), (1, None));
+}
+
+#[tokio::test]
+async fn purging_is_dated_far_beyond_the_last_activity_and_only_where_asked_for() {
+    let scratch = scratch().await;
+    let leases = scratch.leases().await;
+    let store = MongoStore::connect(&scratch.url("purgeAfter=2d"))
+        .await
+        .expect("connects");
+    let first = request("job", "first", seconds(60));
+    let grant = take(&store, &first).await;
+    let dated = |record: &Document| record.get_datetime("purgeAt").expect("a date").timestamp_millis();
+    let record = raw(&leases, "job").await.expect("the record");
+    let acquired = record
+        .get_datetime("acquiredAt")
+        .expect("a date")
+        .timestamp_millis();
+    assert_eq!(dated(&record) - acquired, 2 * 24 * 60 * 60 * 1000);
+    // A long ttl counts ten times.
+    let long = request("long", "first", Ttl::MAX);
+    take(&store, &long).await;
+    let record = raw(&leases, "long").await.expect("the record");
+    let acquired = record
+        .get_datetime("acquiredAt")
+        .expect("a date")
+        .timestamp_millis();
+    assert_eq!(dated(&record) - acquired, 10 * 24 * 60 * 60 * 1000);
+    // A store that purges nothing takes the date away: it must not end a term in use.
+    let other = scratch.store().await;
+    let renewed = other.renew(&[renewal(&first, grant.token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert_eq!(
+        raw(&leases, "job").await.expect("the record").get("purgeAt"),
+        Some(&Bson::Null)
+    );
+}
+
+#[tokio::test]
+async fn generation_ahead_of_the_clock_is_never_purged_before_the_clock_has_passed_it() {
+    let scratch = scratch().await;
+    let leases = scratch.leases().await;
+    let store = MongoStore::connect(&scratch.url("purgeAfter=1d"))
+        .await
+        .expect("connects");
+    let first = request("job", "first", seconds(60));
+    let grant = take(&store, &first).await;
+    let ahead = grant.token.signed() + 10 * 24 * 60 * 60 * 1000;
+    let key = doc! { "_id": "job" };
+    leases
+        .update_one(key, doc! { "$set": { "generation": ahead } })
+        .await
+        .expect("set");
+    let token = tenure_core::FencingToken::from_signed(ahead).expect("a token");
+    let released = store.release(&[giving_back(&first, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    let record = raw(&leases, "job").await.expect("the record");
+    let purge = record.get_datetime("purgeAt").expect("a date").timestamp_millis();
+    assert_eq!(purge, ahead + 24 * 60 * 60 * 1000);
+}
+
+#[tokio::test]
+async fn batch_of_a_thousand_is_renewed_with_a_verdict_each() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let mut renewals = Vec::new();
+    for number in 0..50 {
+        let asked = request(&format!("job/{number}"), "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        renewals.push(renewal(&asked, grant.token));
+    }
+    // Names that do not exist fill the batch.
+    for number in 50..1000 {
+        let asked = request(&format!("job/{number}"), "nobody", seconds(60));
+        renewals.push(renewal(&asked, renewals[0].token));
+    }
+    let ask = Ask {
+        name: name("job/7"),
+        token: renewals[7].token,
+    };
+    assert_eq!(store.ask(&ask).await, Ok(Asked::Noted));
+    let verdicts = store.renew(&renewals).await;
+    assert_eq!(verdicts.len(), 1000);
+    for (number, verdict) in verdicts.iter().enumerate() {
+        let wish = if number == 7 {
+            tenure_core::Wish::StepDown
+        } else {
+            tenure_core::Wish::Nothing
+        };
+        let expected = match number < 50 {
+            true => Renewed::Extended {
+                ttl: seconds(60),
+                wish,
+            },
+            false => Renewed::Lost(None),
+        };
+        assert_eq!(verdict, &Ok(expected), "lease {number}");
+    }
+}
+
+#[tokio::test]
+async fn collection_and_database_come_from_the_url() {
+    let scratch = scratch().await;
+    let store = MongoStore::connect(&scratch.url("collection=posts"))
+        .await
+        .expect("connects");
+    take(&store, &request("job", "holder", seconds(60))).await;
+    let posts = scratch
+        .client()
+        .await
+        .database(&scratch.database)
+        .collection("posts");
+    assert!(raw(&posts, "job").await.is_some());
+    let location = store.traits().location;
+    assert!(
+        location.ends_with(&format!("{}.posts", scratch.database)),
+        "{location}"
+    );
+}

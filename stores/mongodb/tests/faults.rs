@@ -1,0 +1,270 @@
+//! Real faults: lost replies, silent and dead servers, elections. Errors come back bounded, tokens rise.
+
+mod common;
+
+use common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, with_database};
+use std::time::{Duration, Instant};
+use tenure_core::{Acquire, Acquired, Certainty, Fault as StoreFault, Grant, LeaseStore, Released, Renewed};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
+
+/// The store's own bound on a request is 5 s; the rest is for a loaded machine.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// A proxy in front of the primary of the shared set.
+async fn proxied() -> (FaultProxy, Scratch, MongoStore) {
+    let set = ReplicaSet::shared().await;
+    let primary = set.primary().await.expect("a primary");
+    let proxy = FaultProxy::mongodb(set.address(primary)).expect("a proxy");
+    let scratch = Scratch::new(set.uri());
+    let url = with_database(&proxy.mongodb_uri(), &scratch.database, "");
+    let store = MongoStore::connect(&url)
+        .await
+        .expect("connects through the proxy");
+    (proxy, scratch, store)
+}
+
+async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let answer = work.await;
+    assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
+    answer
+}
+
+#[tokio::test]
+async fn lost_reply_of_an_acquisition_is_resolved_by_its_attempt() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let lost = bounded("the lost reply", store.acquire(&asked))
+        .await
+        .expect_err("the reply was lost");
+    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+    assert!(lost.message.contains("job"), "{lost}");
+    assert_eq!(proxy.counts().cut_after, 1, "the fault happened");
+    let written = store
+        .get(&asked.name)
+        .await
+        .expect("a read")
+        .expect("it was applied all the same");
+    let grant = take(&store, &asked).await;
+    assert_eq!((grant.token, grant.again, grant.terms), (written.token, true, 1));
+}
+
+#[tokio::test]
+async fn request_that_never_arrived_is_unknown_too_and_the_next_one_is_the_first() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "findAndModify", RequestFault::CutBefore);
+    let lost = bounded("the lost request", store.acquire(&asked))
+        .await
+        .expect_err("the request was lost");
+    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+    let grant = take(&store, &asked).await;
+    assert_eq!((grant.again, grant.terms), (false, 1));
+}
+
+#[tokio::test]
+async fn request_that_arrives_twice_has_one_term() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "findAndModify", RequestFault::Duplicate);
+    let first = take(&store, &asked).await;
+    assert_eq!(proxy.counts().duplicated, 1, "the fault happened");
+    let again = take(&store, &asked).await;
+    assert_eq!((again.token, again.terms, again.again), (first.token, 1, true));
+}
+
+#[tokio::test]
+async fn late_duplicate_of_an_acquisition_revives_nothing() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(
+        1,
+        "findAndModify",
+        RequestFault::DuplicateLater(Duration::from_secs(1)),
+    );
+    let grant = take(&store, &asked).await;
+    assert_eq!(
+        store.release(&[giving_back(&asked, grant.token)]).await[0],
+        Ok(Released::Vacated)
+    );
+    tenure_testkit::eventually(Duration::from_secs(30), "the duplicate", || {
+        proxy.counts().duplicated == 1
+    });
+    let lease = store.get(&asked.name).await.expect("a read").expect("the record");
+    assert!(lease.released, "a late duplicate took the lease again: {lease:?}");
+}
+
+#[tokio::test]
+async fn lost_replies_of_renewal_and_release_are_resolved_by_asking_again() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [
+        renewal(&asked, grant.token),
+        renewal(&request("none", "holder", seconds(60)), grant.token),
+    ];
+    for (command, batch) in [
+        ("findAndModify", &renewals[..1]),
+        ("update", &renewals[..]),
+        ("find", &renewals[..]),
+    ] {
+        proxy.next_commands(1, command, RequestFault::CutAfter);
+        let lost = bounded("the lost reply", store.renew(batch)).await;
+        assert_eq!(lost.len(), batch.len());
+        let error = lost[0].as_ref().expect_err("the reply was lost");
+        assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+        assert_eq!(proxy.faults_left(), 0, "the fault of {command} happened");
+        let again = store.renew(batch).await;
+        assert!(matches!(again[0], Ok(Renewed::Extended { .. })), "{again:?}");
+    }
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let lost = bounded(
+        "the lost reply",
+        store.release(&[giving_back(&asked, grant.token)]),
+    )
+    .await;
+    assert_eq!(lost[0].as_ref().expect_err("lost").certainty, Certainty::Unknown);
+    let again = store.release(&[giving_back(&asked, grant.token)]).await;
+    assert_eq!(again[0], Ok(Released::Vacated));
+}
+
+#[tokio::test]
+async fn silent_network_is_given_up_and_works_again_at_once() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    proxy.set(Fault::BlackHole);
+    let silent = bounded("a silent renewal", store.renew(&[renewal(&asked, grant.token)]))
+        .await
+        .remove(0);
+    let error = silent.expect_err("nothing answered");
+    assert!(
+        matches!(error.fault, StoreFault::TimedOut | StoreFault::Unreachable),
+        "{error}"
+    );
+    let read = bounded("a silent read", store.get(&asked.name))
+        .await
+        .expect_err("nothing answered");
+    assert_eq!(read.certainty, Certainty::NotApplied, "a read changes nothing");
+    proxy.heal();
+    proxy.cut_connections();
+    let renewed = tenure_testkit::eventually_async(Duration::from_secs(30), "a renewal", || async {
+        store.renew(&[renewal(&asked, grant.token)]).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+}
+
+/// A client of the user's with the driver's own retries: the replayed answer lacks the server's clock, and
+/// must not pass for a grant.
+#[tokio::test]
+async fn replayed_answer_of_a_driver_that_retries_is_unknown_and_resolved() {
+    let set = ReplicaSet::shared().await;
+    let primary = set.primary().await.expect("a primary");
+    let proxy = FaultProxy::mongodb(set.address(primary)).expect("a proxy");
+    let scratch = Scratch::new(set.uri());
+    let uri = format!("{}&retryWrites=true", proxy.mongodb_uri());
+    let client = mongodb::Client::with_uri_str(uri).await.expect("a client");
+    let store = MongoStore::with_client(client, &scratch.database, "job_leases")
+        .await
+        .expect("attaches");
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let first = bounded("the replayed answer", store.acquire(&asked)).await;
+    assert_eq!(proxy.counts().cut_after, 1, "the fault happened");
+    if let Err(error) = &first {
+        assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+    }
+    let grant = take(&store, &asked).await;
+    assert_eq!((grant.terms, grant.again), (1, true));
+}
+
+/// Asks with the same attempt until it is granted, each time within the bound.
+async fn persist(store: &MongoStore, asked: &Acquire) -> Grant {
+    tenure_testkit::eventually_async(Duration::from_secs(90), "an acquisition", || async {
+        match bounded("an acquisition", store.acquire(asked)).await {
+            Ok(Acquired::Granted(grant)) => Ok(grant),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn elections_cost_no_leadership_and_tokens_rise_through_them() {
+    let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
+    let scratch = Scratch::new(set.uri());
+    let store = scratch.store().await;
+    let held = request("held", "holder", seconds(300));
+    let term = take(&store, &held).await;
+    let mut last = None;
+    for how in ["step down", "kill", "freeze"] {
+        let asked = request("job", how, seconds(300));
+        let node = match how {
+            "step down" => set.step_down().await.expect("stepped down"),
+            "kill" => {
+                let primary = set.primary().await.expect("a primary");
+                set.kill(primary);
+                primary
+            }
+            _ => set.freeze_primary().await.expect("frozen"),
+        };
+        let grant = persist(&store, &asked).await;
+        assert!(
+            last.is_none_or(|last| grant.token > last),
+            "{how}: the token fell"
+        );
+        last = Some(grant.token);
+        // The same attempt has the same token, whatever was lost on the way.
+        let again = granted(store.acquire(&asked).await.expect("answered"));
+        assert_eq!(again.token, grant.token, "{how}");
+        let renewed = tenure_testkit::eventually_async(Duration::from_secs(60), "a renewal", || async {
+            bounded("a renewal", store.renew(&[renewal(&held, term.token)]))
+                .await
+                .remove(0)
+        })
+        .await;
+        assert!(
+            matches!(renewed, Renewed::Extended { .. }),
+            "{how}: the lease was lost: {renewed:?}"
+        );
+        let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
+        assert_eq!(released, Ok(Released::Vacated), "{how}");
+        match how {
+            "step down" => {}
+            "kill" => set.restart(node).await.expect("restarted"),
+            _ => set.thaw(node),
+        }
+        set.wait_until_complete().await.expect("a whole set");
+    }
+}
+
+#[tokio::test]
+async fn set_without_a_majority_confirms_nothing_and_says_so_in_time() {
+    let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
+    let scratch = Scratch::new(set.uri());
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(300));
+    take(&store, &asked).await;
+    let primary = set.primary().await.expect("a primary");
+    for node in 0..set.size() {
+        if node != primary {
+            set.kill(node);
+        }
+    }
+    // The primary still answers; a majority it has not. Nobody may be told a token, or an old record.
+    let other = request("other", "holder", seconds(300));
+    let acquired = bounded("an acquisition", store.acquire(&other)).await;
+    let error = acquired.expect_err("nothing can be confirmed");
+    assert!(
+        matches!(
+            error.fault,
+            StoreFault::TimedOut | StoreFault::Unreachable | StoreFault::Internal
+        ),
+        "{error}"
+    );
+    let read = bounded("a read", store.get(&name("job"))).await;
+    assert!(read.is_err(), "an unconfirmed read was answered: {read:?}");
+}

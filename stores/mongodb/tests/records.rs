@@ -1,0 +1,216 @@
+//! What stands in the collection: hostile texts, foreign documents, keys that are no names.
+
+mod common;
+
+use common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use tenure_core::{Ask, Fault, LeaseStore, Listed, Note, Page, Released, Renewed};
+use tenure_testkit::ReplicaSet;
+
+async fn scratch() -> Scratch {
+    Scratch::new(ReplicaSet::shared().await.uri())
+}
+
+/// Texts that a careless pipeline would read as operators, variables or paths of fields.
+#[tokio::test]
+async fn texts_that_look_like_operators_stay_texts() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let texts = [
+        "$where",
+        "$$NOW",
+        "$$ROOT",
+        "$owner",
+        "a.b",
+        "a.$.b",
+        "{\"$gt\":\"\"}",
+        "\"quoted\"",
+        "it's",
+        "\\",
+        "\u{1F980}",
+        "$literal",
+        "%00",
+        "(?s).*",
+        "^a",
+    ];
+    for text in texts {
+        let mut asked = request(text, text, seconds(60));
+        asked.note = Note::new(text).expect("a note");
+        let grant = take(&store, &asked).await;
+        let lease = store.get(&asked.name).await.expect("a read").expect("the lease");
+        assert_eq!(lease.name.as_str(), text);
+        assert_eq!(lease.holder, asked.candidate);
+        assert_eq!(lease.note, asked.note);
+        assert_eq!(lease.token, grant.token);
+        let page = Page {
+            prefix: text.to_owned(),
+            after: None,
+            limit: 10,
+        };
+        let listed = store.list(&page).await.expect("a page").leases;
+        assert!(
+            matches!(&listed[..], [Listed::Lease(lease)] if lease.name.as_str() == text),
+            "{listed:?}"
+        );
+        let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
+        assert_eq!(released, Ok(Released::Vacated));
+    }
+}
+
+/// Records that something else wrote, or that were damaged; none may change by any request.
+fn foreign(good: &Document) -> Vec<(&'static str, Document)> {
+    let with = |field: &'static str, value: Bson| {
+        let mut document = good.clone();
+        document.insert(field, value);
+        (field, document)
+    };
+    let without = |field: &'static str| {
+        let mut document = good.clone();
+        document.remove(field);
+        (field, document)
+    };
+    let mut all = vec![
+        ("expiresAt", doc! { "_id": "job" }),
+        (
+            "expiresAt",
+            doc! { "_id": "job", "lockUntil": DateTime::now(), "lockedBy": "host" },
+        ),
+        with("generation", Bson::Double(f64::NAN)),
+        with("generation", Bson::Double(f64::INFINITY)),
+        with("generation", Bson::Double(7.0)),
+        with("generation", Bson::Int32(7)),
+        with("generation", Bson::Int64(-1)),
+        with("generation", Bson::Null),
+        with("terms", Bson::Int64(0)),
+        with("owner", "x".repeat(254).into()),
+        // 127 characters, 254 bytes: only a count of bytes finds it.
+        with("owner", "\u{e9}".repeat(127).into()),
+        with("note", "\u{e9}".repeat(1000).into()),
+        with("owner", "../etc".into()),
+        with("owner", " outer ".into()),
+        with("owner", Bson::Array(vec!["a".into()])),
+        with("note", Bson::Null),
+        with("released", Bson::Boolean(true)),
+        with("released", Bson::Document(doc! { "at": DateTime::now() })),
+        with("stepDownAsked", Bson::Boolean(false)),
+        with("previous", Bson::Document(doc! { "owner": "a" })),
+        with("lastRenewedAt", "yesterday".into()),
+        with("renewal", "1".into()),
+        with("ttlMs", Bson::Int64(86_400_001)),
+        with("expiresAt", Bson::Int64(0)),
+    ];
+    for field in [
+        "incarnation",
+        "attempt",
+        "ttlMs",
+        "createdAt",
+        "acquiredAt",
+        "lastRenewedAt",
+        "released",
+        "previous",
+    ] {
+        all.push(without(field));
+    }
+    all
+}
+
+#[tokio::test]
+async fn record_that_cannot_be_understood_is_never_touched() {
+    let scratch = scratch().await;
+    let (store, leases) = (scratch.store().await, scratch.leases().await);
+    let holder = request("job", "holder", seconds(60));
+    let grant = take(&store, &holder).await;
+    let good = raw(&leases, "job").await.expect("the record");
+    // Expired, so that a request which did not look would take it.
+    let mut expired = good.clone();
+    expired.insert("expiresAt", DateTime::from_millis(0));
+    for (field, document) in foreign(&good).into_iter().chain(foreign(&expired)) {
+        leases
+            .replace_one(doc! { "_id": "job" }, &document)
+            .await
+            .expect("replaced");
+        let mut errors = Vec::new();
+        for asker in [&holder, &request("job", "other", seconds(60))] {
+            errors.push(store.acquire(asker).await.map(|answer| format!("{answer:?}")));
+        }
+        let renewals = [
+            renewal(&holder, grant.token),
+            renewal(&request("beside", "other", seconds(60)), grant.token),
+        ];
+        errors.push(
+            store
+                .renew(&renewals[..1])
+                .await
+                .remove(0)
+                .map(|answer| format!("{answer:?}")),
+        );
+        let batch = store.renew(&renewals).await;
+        assert_eq!(
+            batch[1],
+            Ok(Renewed::Lost(None)),
+            "one malformed record disturbs no other"
+        );
+        errors.push(batch[0].clone().map(|answer| format!("{answer:?}")));
+        let released = store
+            .release(&[giving_back(&holder, grant.token)])
+            .await
+            .remove(0);
+        errors.push(released.map(|answer| format!("{answer:?}")));
+        let ask = Ask {
+            name: name("job"),
+            token: grant.token,
+        };
+        errors.push(store.ask(&ask).await.map(|answer| format!("{answer:?}")));
+        errors.push(store.get(&name("job")).await.map(|answer| format!("{answer:?}")));
+        for error in errors {
+            let error = error.expect_err(&format!("{field} was accepted in {document}"));
+            assert_eq!(error.fault, Fault::Unreadable, "{field}: {error}");
+            for part in ["job", "job_leases", field] {
+                assert!(error.message.contains(part), "\"{part}\" is not named: {error}");
+            }
+        }
+        let after = raw(&leases, "job").await.expect("the record");
+        assert_eq!(format!("{after:?}"), format!("{document:?}"), "{field}");
+    }
+}
+
+#[tokio::test]
+async fn keys_that_are_no_names_are_listed_last_and_hide_nothing() {
+    let scratch = scratch().await;
+    let (store, leases) = (scratch.store().await, scratch.leases().await);
+    for number in 0..3 {
+        take(&store, &request(&format!("job/{number}"), "holder", seconds(60))).await;
+    }
+    for key in [
+        Bson::Int32(7),
+        Bson::String("job/ ".into()),
+        Bson::String("job/\u{1}".into()),
+        Bson::Null,
+    ] {
+        leases.insert_one(doc! { "_id": key }).await.expect("inserted");
+    }
+    let mut page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 2,
+    };
+    let mut listed = Vec::new();
+    loop {
+        let found = store.list(&page).await.expect("a page");
+        assert!(found.leases.len() <= 2);
+        listed.extend(found.leases);
+        match found.next {
+            Some(next) => page.after = Some(next),
+            None => break,
+        }
+    }
+    let leases = listed
+        .iter()
+        .filter(|listed| matches!(listed, Listed::Lease(_)))
+        .count();
+    assert_eq!(leases, 3, "{listed:?}");
+    assert!(
+        matches!(listed.last(), Some(Listed::Unreadable { .. })),
+        "{listed:?}"
+    );
+}

@@ -61,7 +61,9 @@ pub trait LeaseStore: Send + Sync {
     /// in the record the request is [`Acquired::Superseded`].
     ///
     /// # Errors
-    /// [`StoreError`]; `Unknown` unless it certainly was not applied.
+    /// [`StoreError`]; `Unknown` unless it certainly was not applied. [`Fault::Invalid`] for a ttl outside the
+    /// store's range. Where no successor token exists any more, an error that names the lease; nothing is
+    /// written.
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>>;
 
     /// Extends leases that are held: each by its ttl from now, by the store's clock.
@@ -85,7 +87,7 @@ pub trait LeaseStore: Send + Sync {
     ///
     /// # Guarantee
     /// Noted only if the lease is held, unexpired, with this token. Changes neither holder, token nor
-    /// expiry. The wish is gone with the term.
+    /// expiry. The wish is gone with the term: the next one begins without it.
     fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>>;
 
     /// Reads one lease; `None` where no record exists. The remaining time is by the store's clock.
@@ -98,8 +100,8 @@ pub trait LeaseStore: Send + Sync {
 
     /// Starts watching. What it reports is a hint: it may lag and may repeat, never lie about order.
     ///
-    /// When this answers, the watch is in place: a change after that moment is reported. So: watch, then
-    /// read, then wait.
+    /// When this answers, the watch is in place: a change after that moment is reported, though a watch that
+    /// polls may report only the last of several. So: watch, then read, then wait.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] where the store (or this set-up of it, like a standalone MongoDB) cannot

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How an earlier term ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum End {
-    /// Its holder gave it back.
+    /// Its holder gave it back, or gave it up for a later attempt of its own.
     Released,
     /// Its holder did not renew in time.
     Expired,

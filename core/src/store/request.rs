@@ -59,6 +59,6 @@ pub struct Page {
     pub prefix: String,
     /// Only names after this one.
     pub after: Option<LeaseName>,
-    /// At most this many; 1 ..= 1,000.
+    /// At most this many; 1 ..= 1,000, else [`Fault::Invalid`](crate::Fault::Invalid).
     pub limit: u16,
 }

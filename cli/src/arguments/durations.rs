@@ -1,0 +1,11 @@
+//! Durations as people write them.
+
+use std::time::Duration;
+
+/// Reads `30s`, `500ms`, `1m 30s`.
+///
+/// # Errors
+/// What is wrong, and how to write it.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it like 30s, 500ms or 1m30s"))
+}

@@ -1,0 +1,185 @@
+//! What may be said on the command line and in the environment.
+
+mod doctor;
+mod durations;
+mod explain;
+mod run;
+mod select;
+mod step_down;
+mod timing;
+
+pub(crate) use doctor::DoctorArguments;
+pub(crate) use explain::ExplainArguments;
+pub(crate) use run::{Again, Patience, RunArguments};
+pub(crate) use select::{SelectArguments, Selection};
+pub(crate) use step_down::StepDownArguments;
+pub(crate) use timing::TimingArguments;
+
+use clap::builder::FalseyValueParser;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
+
+/// Runs a command while this process leads, and shows and tends leases.
+///
+/// A lease is a named seat in a store that a team already runs: exactly one candidate holds it at a time.
+/// Each term has a token that is greater than every earlier one; the data path refuses an old one.
+#[derive(Parser, Debug)]
+#[command(name = "tenure", version, after_long_help = TOP_HELP, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GlobalArguments {
+    /// Where the leases are: sqlite:PATH, mongodb://HOST/DATABASE
+    ///
+    /// Default: an SQLite file in the user's state directory, $XDG_STATE_HOME/tenure/leases.db or
+    /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. A password belongs into the
+    /// environment variable, where `ps` does not show it.
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_STORE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub(crate) store: Option<String>,
+
+    /// Form of the output; of the messages on standard error, too
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_OUTPUT",
+        hide_env_values = true,
+        value_name = "FORM",
+        default_value = "text"
+    )]
+    pub(crate) output: Form,
+
+    /// Log more on standard error: -v what happens to a lease, -vv every renewal, -vvv everything
+    #[arg(short, long, global = true, action = ArgAction::Count, env = "TENURE_VERBOSE", hide_env_values = true)]
+    pub(crate) verbose: u8,
+
+    /// Say nothing on standard error but errors
+    #[arg(
+        short,
+        long,
+        global = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(),
+        env = "TENURE_QUIET",
+        hide_env_values = true
+    )]
+    pub(crate) quiet: bool,
+
+    /// Log level, or levels by module, such as info or tenure=debug,mongodb=warn; overrides -v and -q
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_LOG",
+        hide_env_values = true,
+        value_name = "LEVEL"
+    )]
+    pub(crate) log: Option<String>,
+}
+
+/// The form of what is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Form {
+    /// For people.
+    Text,
+    /// For programs: durations in milliseconds, tokens as numbers.
+    Json,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Wait for the lease, then run a command while holding it
+    Run(Box<RunArguments>),
+    /// Show leases: who holds them, with which token, for how much longer
+    Status(SelectArguments),
+    /// Show leases and go on showing what changes
+    Watch(SelectArguments),
+    /// Ask the holder of a lease to end its work and let another take over
+    StepDown(StepDownArguments),
+    /// Say in words what a timing promises, or everything that is wrong with it
+    Explain(ExplainArguments),
+    /// Examine the store: reachability, privileges, durability, clock, round trip, advised ttl
+    Doctor(DoctorArguments),
+    /// Print a completion script for a shell
+    #[command(after_long_help = COMPLETIONS_HELP)]
+    Completions {
+        /// Which shell
+        #[arg(value_enum, env = "TENURE_SHELL", hide_env_values = true)]
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Which of two options that exclude each other counts: one on the command line beats one in the environment.
+///
+/// # Errors
+/// A usage error when both were given in the same place.
+pub(crate) fn prevailing<'a>(
+    matches: &ArgMatches,
+    first: &'a str,
+    second: &'a str,
+) -> Result<Option<&'a str>, clap::Error> {
+    let given = |id| matches!(matches.value_source(id), Some(ValueSource::CommandLine));
+    let present = |id| given(id) || matches!(matches.value_source(id), Some(ValueSource::EnvVariable));
+    match (present(first), present(second)) {
+        (false, false) => Ok(None),
+        (true, false) => Ok(Some(first)),
+        (false, true) => Ok(Some(second)),
+        (true, true) if given(first) && !given(second) => Ok(Some(first)),
+        (true, true) if given(second) && !given(first) => Ok(Some(second)),
+        (true, true) => Err(clap::Error::raw(
+            clap::error::ErrorKind::ArgumentConflict,
+            format!(
+                "--{} cannot be used with --{}\n",
+                first.replace('_', "-"),
+                second.replace('_', "-")
+            ),
+        )),
+    }
+}
+
+const TOP_HELP: &str = "\
+Examples:
+  tenure run nightly-settlement -- ./settle --all     one of several hosts runs the job, the others wait
+  tenure run --no-wait backup -- ./backup.sh          in the crontab of three hosts: it runs once
+  tenure status                                       who holds what
+  tenure step-down nightly-settlement                 hand over to a standby
+  tenure doctor                                       is this store safe to keep leases in?
+
+Exit codes:
+    0   done; `run`: the command ended with 0
+    1   no: `doctor` found the store unsafe, `step-down` did not see the term end
+    2   wrong arguments
+   65   a record that Tenure did not write, or that is damaged; it was left as it is
+   69   the store is unreachable, locked, or does not answer
+   70   an internal fault
+   73   the store is read-only
+   74   the store's disk is full
+   75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
+   77   wrong credentials, or missing privileges
+   78   wrong configuration: a name, a timing, a ttl outside the store's range, a store URL
+   79   leadership ended while the command ran, and the command was ended
+  126   the command cannot be executed
+  127   the command was not found
+  other the exit code of the command; 128 + n if signal n ended it
+
+Every option is also an environment variable, named in brackets; the command line wins.
+Authority is advice, the fence is the guarantee: have the data path refuse a token lower than the highest it has seen.";
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  tenure completions bash > /etc/bash_completion.d/tenure
+  tenure completions zsh > ~/.zfunc/_tenure
+  tenure completions fish > ~/.config/fish/completions/tenure.fish";

@@ -1,0 +1,191 @@
+use super::durations::duration;
+use super::{TimingArguments, prevailing};
+use crate::exit::{Code, Failure};
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, ArgMatches, Args};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Wait for the lease, then run a command while holding it.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = HELP)]
+pub(crate) struct RunArguments {
+    /// Name of the lease: whoever uses the same name in the same store takes turns
+    #[arg(value_name = "NAME")]
+    pub(crate) lease: Option<String>,
+
+    /// Name of the lease, if not given as NAME
+    #[arg(
+        long = "name",
+        env = "TENURE_NAME",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub(crate) name: Option<String>,
+
+    /// How long, how often, how soon.
+    #[command(flatten)]
+    pub(crate) timing: TimingArguments,
+
+    /// Label of this candidate, for people [default: host name and process id]
+    #[arg(long, env = "TENURE_CANDIDATE", hide_env_values = true, value_name = "ID")]
+    pub(crate) candidate: Option<String>,
+
+    /// Note in the record for the people who look; no secrets, at most 1024 bytes
+    #[arg(
+        long,
+        env = "TENURE_NOTE",
+        hide_env_values = true,
+        value_name = "TEXT",
+        default_value = ""
+    )]
+    pub(crate) note: String,
+
+    /// End when the command ends, or when leadership ends while it runs (the default)
+    #[arg(
+        long,
+        env = "TENURE_ONCE",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) once: bool,
+
+    /// When leadership ends while the command runs, go back to waiting, and run it again when elected
+    ///
+    /// A command that ends by itself ends this one too, with its exit code.
+    #[arg(
+        long,
+        env = "TENURE_KEEP",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) keep: bool,
+
+    /// Give up when the lease was not won after this time [default: never]
+    #[arg(long, env = "TENURE_WAIT", hide_env_values = true, value_name = "DURATION", value_parser = duration)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Try once; if another holds the lease, exit at once
+    #[arg(
+        long,
+        env = "TENURE_NO_WAIT",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) no_wait: bool,
+
+    /// Exit code when another holds the lease
+    #[arg(
+        short = 'E',
+        long,
+        env = "TENURE_CONFLICT_EXIT_CODE",
+        hide_env_values = true,
+        value_name = "CODE",
+        default_value_t = Code::Held.number()
+    )]
+    pub(crate) conflict_exit_code: u8,
+
+    /// Leave the store's password in the TENURE_STORE that the command gets
+    #[arg(
+        long,
+        env = "TENURE_SHARE_CREDENTIALS",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) share_credentials: bool,
+
+    /// The command and its arguments; no shell is involved
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What to do when leadership ends while the command runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    /// End, with a code of its own.
+    Once,
+    /// Go back to waiting.
+    Keep,
+}
+
+/// How long to wait for the lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// As long as it takes.
+    Endless,
+    /// So long.
+    Limited(Duration),
+    /// One attempt.
+    OneAttempt,
+}
+
+impl RunArguments {
+    /// The lease's name, as given.
+    ///
+    /// # Errors
+    /// None was given, or two were.
+    pub(crate) fn given_name(&self, matches: &ArgMatches) -> Result<String, Failure> {
+        if self.lease.is_some() && self.name.is_some() {
+            prevailing(matches, "lease", "name").map_err(|_| {
+                Failure::new(
+                    Code::Usage,
+                    "the lease is named twice: as NAME and by --name; give one",
+                )
+            })?;
+        }
+        let by_option = matches.value_source("name") == Some(clap::parser::ValueSource::CommandLine);
+        let chosen = if by_option { &self.name } else { &self.lease };
+        chosen.clone().or_else(|| self.name.clone()).ok_or_else(|| {
+            Failure::new(
+                Code::Usage,
+                "no lease is named; write: tenure run NAME -- CMD, or set TENURE_NAME",
+            )
+        })
+    }
+
+    /// What to do when leadership ends.
+    ///
+    /// # Errors
+    /// Both were asked for.
+    pub(crate) fn again(&self, matches: &ArgMatches) -> Result<Again, clap::Error> {
+        let both = self.once && self.keep;
+        let keeps = self.keep && (!both || prevailing(matches, "once", "keep")? == Some("keep"));
+        Ok(if keeps { Again::Keep } else { Again::Once })
+    }
+
+    /// How long to wait.
+    ///
+    /// # Errors
+    /// Both `--wait` and `--no-wait`.
+    pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
+        let limited = self.wait.map_or(Patience::Endless, Patience::Limited);
+        if !self.no_wait {
+            return Ok(limited);
+        }
+        let impatient = self.wait.is_none() || prevailing(matches, "wait", "no_wait")? == Some("no_wait");
+        Ok(if impatient { Patience::OneAttempt } else { limited })
+    }
+}
+
+const HELP: &str = "\
+The command gets TENURE_NAME, TENURE_TOKEN, TENURE_CANDIDATE and TENURE_STORE (without a password). It should hand
+its token to the data path with every write, which refuses a lower one than it has seen.
+
+It runs in a process group of its own. When leadership becomes doubtful, is lost or is asked back, the group gets
+SIGTERM, and SIGKILL before the lease can pass to another. The lease is given back when the whole group is gone.
+Of signals to tenure, TERM, INT and QUIT are forwarded and followed by SIGKILL after the grace; HUP, USR1, USR2
+and WINCH are forwarded. The command is killed with its supervisor; what it started itself is not.
+
+Examples:
+  tenure run nightly-settlement -- ./settle --all
+        Waits its turn, runs the job, gives the lease back.
+  tenure run --no-wait -E 0 backup -- ./backup.sh
+        In the crontab of three hosts: runs once, silently, and the others end with 0.
+  tenure run --keep --ttl 15s consumer -- ./consume --from orders
+        One consumer at a time, for ever; after a loss it waits for its next turn.
+  tenure run --wait 10m --ttl 5s migrate -- ./migrate
+        Gives up with code 75 after ten minutes.";

@@ -1,0 +1,60 @@
+use super::durations::duration;
+use clap::builder::FalseyValueParser;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args};
+use std::time::Duration;
+
+/// Ask the holder of a lease to end its work and let another take over.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = HELP)]
+pub(crate) struct StepDownArguments {
+    /// Name of the lease
+    #[arg(value_name = "NAME", env = "TENURE_NAME", hide_env_values = true)]
+    pub(crate) name: String,
+
+    /// Only if this is the token of the current term
+    #[arg(long, env = "TENURE_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    pub(crate) token: Option<u64>,
+
+    /// Vacate the lease at once, without the holder; only a fence protects from what the holder still writes
+    #[arg(
+        long,
+        env = "TENURE_FORCE",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) force: bool,
+
+    /// How long to wait for the end of the term [default: twice the ttl]
+    #[arg(
+        long,
+        env = "TENURE_STEP_DOWN_WAIT",
+        hide_env_values = true,
+        value_name = "DURATION",
+        value_parser = duration
+    )]
+    pub(crate) wait: Option<Duration>,
+}
+
+impl StepDownArguments {
+    /// The token that the term must have; `None` for any.
+    ///
+    /// The environment of a command that `tenure run` started holds a token, too: it counts for the lease of
+    /// that command, and for no other.
+    pub(crate) fn wanted_token(&self, matches: &ArgMatches) -> Option<u64> {
+        let inherited = matches.value_source("token") == Some(ValueSource::EnvVariable);
+        let theirs = std::env::var_os("TENURE_NAME").is_some_and(|name| *name != *self.name);
+        self.token.filter(|_| !(inherited && theirs))
+    }
+}
+
+const HELP: &str = "\
+The holder learns of the wish with its next renewal, ends its work, and gives the lease back; a standby then takes
+over. Ends with 1 if the term has not ended after --wait, or --token is not the current one.
+
+Examples:
+  tenure step-down nightly-settlement
+  tenure step-down nightly-settlement --token 1763712000123 --wait 5m
+  tenure step-down nightly-settlement --force
+        For a holder that is known to be dead or cut off.";

@@ -1,0 +1,108 @@
+//! Reading the leases that were asked for.
+
+use crate::arguments::Selection;
+use crate::exit::{Code, Failure};
+use crate::output::{Row, Rows};
+use std::future::Future;
+use std::time::Duration;
+use tenure::core::{Fault, Listed, Page};
+use tenure::{LeaseName, LeaseStore, StoreError};
+
+/// Leases that are read at once.
+const PAGE: u16 = 1_000;
+
+/// Longest wait for one answer of the store, for a person who waits at a terminal. It is above the stores'
+/// own limits, whose messages say more.
+pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Which leases, with names that were checked.
+#[derive(Clone, Debug)]
+pub(crate) enum Chosen {
+    /// These.
+    Names(Vec<LeaseName>),
+    /// All whose names begin so.
+    Prefix(String),
+}
+
+impl Chosen {
+    /// Checks the names.
+    ///
+    /// # Errors
+    /// The first that cannot be one.
+    pub(crate) fn new(selection: Selection) -> Result<Self, Failure> {
+        Ok(match selection {
+            Selection::Prefix(prefix) => Self::Prefix(prefix),
+            Selection::Names(names) => {
+                let names: Result<Vec<_>, _> = names.iter().map(LeaseName::new).collect();
+                Self::Names(names?)
+            }
+        })
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// The store cannot be read. A record that cannot be understood is a row, not an error.
+    pub(crate) async fn read(&self, store: &dyn LeaseStore) -> Result<Rows, Failure> {
+        match self {
+            Self::Prefix(prefix) => all(store, prefix).await,
+            Self::Names(names) => {
+                let mut rows = Rows::new();
+                for name in names {
+                    rows.push(one(store, name).await?);
+                }
+                Ok(rows)
+            }
+        }
+    }
+}
+
+/// Waits for an answer of the store, but not for ever.
+pub(crate) async fn answer<T>(asking: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    tokio::time::timeout(ANSWER_WAIT_MAX, asking)
+        .await
+        .unwrap_or_else(|_| {
+            Err(StoreError::unknown(
+                Fault::TimedOut,
+                format!("the store did not answer within {ANSWER_WAIT_MAX:?}; is it reachable?"),
+            ))
+        })
+}
+
+/// The exit code after showing these rows.
+pub(crate) fn code_of(rows: &[Row]) -> u8 {
+    let unreadable = rows.iter().any(|row| matches!(row, Row::Unreadable { .. }));
+    if unreadable { Code::Unreadable.number() } else { 0 }
+}
+
+async fn one(store: &dyn LeaseStore, name: &LeaseName) -> Result<Row, Failure> {
+    match answer(store.get(name)).await {
+        Ok(Some(lease)) => Ok(Row::Lease(Box::new(lease))),
+        Ok(None) => Ok(Row::Never(name.clone())),
+        Err(error) if error.fault == Fault::Unreadable => Ok(Row::Unreadable {
+            key: name.to_string(),
+            error,
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn all(store: &dyn LeaseStore, prefix: &str) -> Result<Rows, Failure> {
+    let mut page = Page {
+        prefix: prefix.to_owned(),
+        after: None,
+        limit: PAGE,
+    };
+    let mut rows = Rows::new();
+    loop {
+        let read = answer(store.list(&page)).await?;
+        rows.extend(read.leases.into_iter().map(|listed| match listed {
+            Listed::Lease(lease) => Row::Lease(Box::new(lease)),
+            Listed::Unreadable { key, error } => Row::Unreadable { key, error },
+        }));
+        if read.next.is_none() {
+            return Ok(rows);
+        }
+        page.after = read.next;
+    }
+}

@@ -1,0 +1,40 @@
+//! One file per command.
+
+mod doctor;
+mod explain;
+mod look;
+mod run;
+mod status;
+mod step_down;
+mod watch;
+
+use crate::arguments::{Cli, Command};
+use crate::exit::Failure;
+use crate::output::{self, Voice};
+use crate::place::Place;
+use clap::{ArgMatches, CommandFactory};
+use tenure::SharedStore;
+
+/// Does what `cli` says; answers the exit code. `matches` are those of the subcommand.
+pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<u8, Failure> {
+    let form = cli.global.output;
+    let store = cli.global.store.as_deref();
+    match cli.command {
+        Command::Run(arguments) => run::run(*arguments, matches, store, voice).await,
+        Command::Status(arguments) => status::status(&arguments, matches, store, form).await,
+        Command::Watch(arguments) => watch::watch(&arguments, matches, store, form, voice).await,
+        Command::StepDown(arguments) => step_down::step_down(&arguments, matches, store, form, voice).await,
+        Command::Explain(arguments) => explain::explain(&arguments, matches, form, voice),
+        Command::Doctor(arguments) => doctor::doctor(&arguments, store, form).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
+            Ok(0)
+        }
+    }
+}
+
+async fn open(store: Option<&str>) -> Result<SharedStore, Failure> {
+    Place::find(store)?.open().await
+}

@@ -1,0 +1,47 @@
+//! The log, on standard error.
+
+use crate::arguments::GlobalArguments;
+use crate::exit::{Code, Failure};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Starts the log.
+///
+/// Without options only the warnings of stores and drivers are logged: what happens to the lease is told by
+/// the command itself, in its own words, and twice would be once too often.
+///
+/// # Errors
+/// A level that does not exist.
+pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
+    let targets = match (&global.log, global.quiet, global.verbose) {
+        (Some(levels), _, _) => levels.parse::<Targets>().map_err(|error| {
+            Failure::new(
+                Code::Usage,
+                format!(
+                    "--log {levels:?}: {error}; write a level such as info, or tenure=debug,mongodb=warn"
+                ),
+            )
+        })?,
+        (None, true, _) => levels(LevelFilter::ERROR, LevelFilter::OFF),
+        (None, false, 0) => levels(LevelFilter::WARN, LevelFilter::OFF),
+        (None, false, 1) => levels(LevelFilter::WARN, LevelFilter::INFO),
+        (None, false, 2) => levels(LevelFilter::INFO, LevelFilter::DEBUG),
+        (None, false, _) => levels(LevelFilter::TRACE, LevelFilter::TRACE),
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    tracing_subscriber::registry().with(targets).with(lines).init();
+    Ok(())
+}
+
+/// A level for the election (target `tenure`), and one for all else.
+fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
+    // Targets match by prefix: without words of their own the stores would fall under the election's.
+    Targets::new()
+        .with_default(others)
+        .with_target("tenure", election)
+        .with_target("tenure_mongodb", others)
+        .with_target("tenure_sqlite", others)
+}

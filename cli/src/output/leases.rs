@@ -1,0 +1,166 @@
+//! Leases as a table, as lines, as JSON.
+
+use super::{clean, in_json, short};
+use serde_json::{Value, json};
+use tenure::core::{Lease, Occupancy};
+use tenure::{LeaseName, StoreError};
+
+/// One lease that was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Row {
+    /// It has a record.
+    Lease(Box<Lease>),
+    /// It was never taken.
+    Never(LeaseName),
+    /// It has a record that cannot be understood.
+    Unreadable {
+        /// Its key, escaped.
+        key: String,
+        /// Why.
+        error: StoreError,
+    },
+}
+
+/// The leases that were asked for.
+pub(crate) type Rows = Vec<Row>;
+
+impl Row {
+    /// The name, or what the store shows as the key.
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Self::Lease(lease) => lease.name.as_str(),
+            Self::Never(name) => name.as_str(),
+            Self::Unreadable { key, .. } => key,
+        }
+    }
+
+    /// How the lease stands, in a word.
+    pub(crate) fn state(&self) -> &'static str {
+        match self {
+            Self::Never(_) => "never taken",
+            Self::Unreadable { .. } => "unreadable",
+            Self::Lease(lease) => match lease.occupancy() {
+                Occupancy::Held if lease.asked_to_step_down => "stepping down",
+                Occupancy::Held => "held",
+                Occupancy::Expired => "expired",
+                Occupancy::Vacant => "vacant",
+            },
+        }
+    }
+
+    fn cells(&self) -> [String; 9] {
+        let name = clean(self.key());
+        let state = self.state().to_owned();
+        let Self::Lease(lease) = self else {
+            let note = match self {
+                Self::Unreadable { error, .. } => clean(&error.message),
+                Self::Lease(_) | Self::Never(_) => String::new(),
+            };
+            let dash = || "-".to_owned();
+            return [name, state, dash(), dash(), dash(), dash(), dash(), dash(), note];
+        };
+        [
+            name,
+            state,
+            lease.holder.to_string(),
+            lease.token.to_string(),
+            lease.terms.to_string(),
+            short(lease.remaining),
+            short(lease.held_for),
+            lease.ttl.to_string(),
+            clean(lease.note.as_str()),
+        ]
+    }
+}
+
+const HEADINGS: [&str; 9] = [
+    "NAME",
+    "STATE",
+    "HOLDER",
+    "TOKEN",
+    "TERMS",
+    "REMAINING",
+    "TERM BEGAN",
+    "TTL",
+    "NOTE",
+];
+
+/// A table with a heading; one line where there is nothing.
+pub(crate) fn table_of(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "no leases\n".to_owned();
+    }
+    let mut lines = vec![HEADINGS.map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| {
+        let mut cells = row.cells();
+        if let Row::Lease(_) = row {
+            cells[6].push_str(" ago");
+        }
+        cells
+    }));
+    let mut widths = [0; HEADINGS.len()];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for line in &lines {
+        let padded: Vec<String> = line
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// One line about one lease.
+pub(crate) fn line_of(row: &Row) -> String {
+    let (key, state) = (clean(row.key()), row.state());
+    match row {
+        Row::Never(_) => format!("{key}: {state}"),
+        Row::Unreadable { error, .. } => format!("{key}: {state}: {}", clean(&error.message)),
+        Row::Lease(lease) => match lease.occupancy() {
+            Occupancy::Held => format!(
+                "{key}: {state} by {}, token {}, {} left of {}",
+                lease.holder,
+                lease.token,
+                short(lease.remaining),
+                lease.ttl
+            ),
+            Occupancy::Expired | Occupancy::Vacant => {
+                format!(
+                    "{key}: {state}, last held by {}, token {}",
+                    lease.holder, lease.token
+                )
+            }
+        },
+    }
+}
+
+/// One lease for programs: durations in milliseconds, `state` as in the table.
+pub(crate) fn json_of(row: &Row) -> Value {
+    match row {
+        Row::Never(name) => json!({"name": name.as_str(), "state": row.state()}),
+        Row::Unreadable { key, error } => {
+            json!({"name": key, "state": row.state(), "error": error.message})
+        }
+        Row::Lease(lease) => json!({
+            "name": lease.name.as_str(),
+            "state": row.state(),
+            "holder": lease.holder.id.as_str(),
+            "incarnation": lease.holder.incarnation.to_string(),
+            "token": lease.token.number(),
+            "terms": lease.terms,
+            "remaining_ms": in_json(lease.remaining),
+            "held_for_ms": in_json(lease.held_for),
+            "renewed_ago_ms": in_json(lease.renewed_ago),
+            "ttl_ms": lease.ttl.as_millis(),
+            "asked_to_step_down": lease.asked_to_step_down,
+            "note": lease.note.as_str(),
+        }),
+    }
+}

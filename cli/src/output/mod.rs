@@ -1,0 +1,30 @@
+//! What is printed: data on standard output, everything else on standard error.
+
+mod clean;
+mod leases;
+mod voice;
+
+pub(crate) use clean::{clean, in_json, short};
+pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
+pub(crate) use voice::Voice;
+
+use crate::exit::{Code, Failure};
+use std::io::Write;
+
+/// Writes data to standard output.
+///
+/// # Errors
+/// It cannot be written. A reader that has gone away (`| head`) ends the process quietly, as it does `ls`.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            std::process::exit(i32::from(crate::exit::of_signal(libc::SIGPIPE)))
+        }
+        Err(error) => Err(Failure::new(
+            Code::Internal,
+            format!("cannot write to standard output: {error}"),
+        )),
+    }
+}

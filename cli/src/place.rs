@@ -1,0 +1,216 @@
+//! Which store, and how its URL may be passed on.
+
+use crate::exit::{Code, Failure};
+use std::path::{Path, PathBuf};
+use tenure::{Registry, SharedStore};
+
+/// Where the leases are.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At a URL that somebody gave. May hold a password: never shown, and no `Debug`.
+    Given(String),
+    /// In the file that nobody named.
+    Default(PathBuf),
+}
+
+impl Place {
+    /// The place that was given, or the default one.
+    ///
+    /// # Errors
+    /// None was given, and there is no default: no SQLite compiled in, or no home directory.
+    pub(crate) fn find(given: Option<&str>) -> Result<Self, Failure> {
+        if let Some(url) = given.filter(|url| !url.is_empty()) {
+            return Ok(Self::Given(url.to_owned()));
+        }
+        if !cfg!(feature = "sqlite") {
+            return Err(Failure::new(
+                Code::Configuration,
+                "no store is named, and the default one, SQLite, is not compiled in; give --store URL",
+            ));
+        }
+        default_path().map(Self::Default)
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// What the store says. Nothing was started.
+    pub(crate) async fn open(&self) -> Result<SharedStore, Failure> {
+        match self {
+            Self::Given(url) => Ok(Registry::connect(url).await?),
+            Self::Default(path) => open_default(path),
+        }
+    }
+
+    /// The URL for a command that is run: it finds the same store from any directory, and holds no password
+    /// unless `credentials` are to be shared.
+    pub(crate) fn for_command(&self, credentials: Credentials) -> String {
+        match self {
+            Self::Default(path) => sqlite_url(path, ""),
+            Self::Given(url) => match (url.strip_prefix("sqlite:"), credentials) {
+                (Some(rest), _) => absolute(rest),
+                (None, Credentials::Shared) => url.clone(),
+                (None, Credentials::Withheld) => without_secrets(url),
+            },
+        }
+    }
+}
+
+/// Whether a command that is run gets the store's password.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Credentials {
+    /// In its environment.
+    Shared,
+    /// Not: an environment is inherited by every child, and printed by many a crash reporter.
+    Withheld,
+}
+
+#[cfg(feature = "sqlite")]
+fn open_default(path: &Path) -> Result<SharedStore, Failure> {
+    use tenure::sqlite::{MissingDirectory, SqliteOptions};
+    let store = SqliteOptions::new(path)
+        .missing_directory(MissingDirectory::CreatePrivate)
+        .open()?;
+    Ok(std::sync::Arc::new(store))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_default(path: &Path) -> Result<SharedStore, Failure> {
+    let _ = path;
+    Err(Failure::new(Code::Configuration, "SQLite is not compiled in"))
+}
+
+fn default_path() -> Result<PathBuf, Failure> {
+    // A relative path would be another store in every directory; the XDG specification ignores it, too.
+    let directory = |variable| {
+        std::env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let state = if rustix::process::geteuid().is_root() && directory("XDG_STATE_HOME").is_none() {
+        Some(PathBuf::from("/var/lib"))
+    } else {
+        directory("XDG_STATE_HOME").or_else(|| directory("HOME").map(|home| home.join(".local/state")))
+    };
+    state
+        .map(|state| state.join("tenure").join("leases.db"))
+        .ok_or_else(|| {
+            Failure::new(
+                Code::Configuration,
+                "no store is named, and neither XDG_STATE_HOME nor HOME says where the default one is; give \
+             --store sqlite:/PATH",
+            )
+        })
+}
+
+/// The URL of an SQLite file, from any directory.
+fn absolute(rest: &str) -> String {
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let query = if query.is_empty() {
+        String::new()
+    } else {
+        format!("?{query}")
+    };
+    if path.starts_with('/') {
+        return format!("sqlite:{path}{query}");
+    }
+    let directory = std::env::current_dir().unwrap_or_default();
+    // The path is encoded already; the directory is not.
+    format!("{}/{path}{query}", sqlite_url(&directory, ""))
+}
+
+fn sqlite_url(path: &Path, query: &str) -> String {
+    let mut url = String::from("sqlite:");
+    for character in path.to_string_lossy().chars() {
+        match character {
+            '%' => url.push_str("%25"),
+            '?' => url.push_str("%3F"),
+            '#' => url.push_str("%23"),
+            other => url.push(other),
+        }
+    }
+    url + query
+}
+
+/// A URL without its password and without options that hold secrets.
+fn without_secrets(url: &str) -> String {
+    let (address, query) = url.split_once('?').map_or((url, None), |(a, q)| (a, Some(q)));
+    let mut kept = match address.split_once("://") {
+        // The last @ ends the credentials: one in a badly encoded password must not leave a part of it.
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((credentials, host)) => {
+                let user = credentials.split(':').next().unwrap_or_default();
+                format!("{scheme}://{user}@{host}")
+            }
+            None => address.to_owned(),
+        },
+        None => address.to_owned(),
+    };
+    let harmless: Vec<&str> = query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .filter(|option| {
+            let key = option.split('=').next().unwrap_or_default().to_ascii_lowercase();
+            !(key.contains("password")
+                || key.contains("properties")
+                || key.contains("token")
+                || option.contains('@'))
+        })
+        .collect();
+    if !harmless.is_empty() {
+        kept.push('?');
+        kept.push_str(&harmless.join("&"));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_gets_the_store_without_secrets() {
+        for (given, passed_on) in [
+            (
+                "mongodb://h1,h2/db?replicaSet=rs",
+                "mongodb://h1,h2/db?replicaSet=rs",
+            ),
+            ("mongodb://user:secret@h/db", "mongodb://user@h/db"),
+            ("mongodb://user:sec@ret@h/db", "mongodb://user@h/db"),
+            (
+                "mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:secret&tls=true",
+                "mongodb://h/?tls=true",
+            ),
+            (
+                "mongodb://h/?tlsCertificateKeyFilePassword=secret",
+                "mongodb://h/",
+            ),
+            (
+                "sqlite:///a%20b.db?filesystem=trusted",
+                "sqlite:///a%20b.db?filesystem=trusted",
+            ),
+        ] {
+            let place = Place::Given(given.to_owned());
+            assert_eq!(place.for_command(Credentials::Withheld), passed_on);
+        }
+    }
+
+    #[test]
+    fn credentials_are_shared_only_when_asked() {
+        let url = "mongodb://user:secret@h/db";
+        assert_eq!(Place::Given(url.to_owned()).for_command(Credentials::Shared), url);
+    }
+
+    #[test]
+    fn a_relative_file_is_the_same_file_from_everywhere() {
+        let url = Place::Given("sqlite:leases.db".to_owned()).for_command(Credentials::Withheld);
+        let directory = std::env::current_dir().unwrap();
+        assert_eq!(url, format!("sqlite:{}/leases.db", directory.display()));
+    }
+
+    #[test]
+    fn a_path_survives_being_a_url() {
+        let url = Place::Default(PathBuf::from("/a?b%c/leases.db")).for_command(Credentials::Withheld);
+        assert_eq!(url, "sqlite:/a%3Fb%25c/leases.db");
+    }
+}

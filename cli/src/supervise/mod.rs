@@ -1,0 +1,352 @@
+//! Running a command for one term: it must be gone, with all it started, before the term's deadline.
+//!
+//! The order is: doubt → SIGTERM → grace → SIGKILL a margin before the deadline → the group is empty → the
+//! lease is given back. None of it depends on the election's thread: a term says by itself when it is in doubt
+//! and when it is over, and [`deadline`] kills even if this thread is held up.
+
+mod deadline;
+mod group;
+mod job;
+mod signals;
+mod system;
+mod terminal;
+
+pub(crate) use deadline::kill_margin;
+pub(crate) use group::adopt_orphans;
+pub(crate) use job::Job;
+pub(crate) use signals::{Meaning, Notice, Signals};
+
+use crate::exit::Failure;
+use crate::output::{Voice, in_json, short};
+use deadline::Deadline;
+use group::Group;
+use rustix::process::Signal;
+use serde_json::json;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::{Authority, Event, Leadership, Timing};
+use terminal::LentTerminal;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep_until};
+
+/// How long a group that got SIGKILL may take to be gone: the kernel kills at once, but for a process that
+/// sleeps in it uninterruptibly, on a dead network file system for one.
+const UNKILLABLE_AFTER: Duration = Duration::from_secs(10);
+
+/// Pauses between looks at a group whose command has ended: most are woken by a child's end, but a member
+/// whose parent is not of the group, and lives, tells nobody here.
+const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
+const LOOK_PAUSE_MAX: Duration = Duration::from_millis(20);
+
+/// How the command of a term ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// By itself, or on a signal that was passed on to it.
+    ByItself(ExitStatus),
+    /// It was ended, because the term was: why.
+    Ended(Why),
+    /// A part of it cannot be killed: the lease must not be given back.
+    Unkillable,
+}
+
+/// Why a command was ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// Somebody asked the holder to step down.
+    Asked,
+    /// The term was or became doubtful, or was over: in words.
+    Lost(String),
+}
+
+/// What supervision needs of its surroundings.
+pub(crate) struct Surroundings<'a> {
+    /// The command.
+    pub(crate) job: &'a Job,
+    /// The timing of the term.
+    pub(crate) timing: Timing,
+    /// Signals to this process.
+    pub(crate) signals: &'a mut Signals,
+    /// What happens in the election.
+    pub(crate) events: &'a mut broadcast::Receiver<Event>,
+    /// Where to say something.
+    pub(crate) voice: Voice,
+}
+
+/// Runs the command for this term until its whole group is gone.
+///
+/// # Errors
+/// It could not be started: nothing runs.
+pub(crate) async fn supervise(
+    leadership: &Arc<Leadership>,
+    surroundings: Surroundings<'_>,
+) -> Result<Ending, Failure> {
+    if !holds(leadership) {
+        return Ok(Ending::Ended(Why::Lost(
+            "it was won too late to start the command".to_owned(),
+        )));
+    }
+    let group = Arc::new(surroundings.job.start(leadership.token())?);
+    let margin = kill_margin(&surroundings.timing);
+    let deadline = match Deadline::arm(Arc::clone(leadership), Arc::clone(&group), margin) {
+        Ok(deadline) => deadline,
+        Err(failure) => {
+            group.signal(Signal::KILL);
+            while !group.reap().empty {
+                tokio::time::sleep(LOOK_PAUSE_MAX).await;
+            }
+            return Err(failure);
+        }
+    };
+    let terminal = LentTerminal::lend(&group);
+    let watch = Watch {
+        leadership,
+        group: &group,
+        grace: surroundings.timing.grace(),
+        lent: terminal.is_some(),
+        ended: None,
+        kill_at: None,
+        give_up_at: None,
+        renewals: Renewals::default(),
+    };
+    let ending = watch.until_gone(surroundings).await;
+    drop(deadline);
+    drop(terminal);
+    Ok(ending)
+}
+
+fn holds(leadership: &Leadership) -> bool {
+    matches!(leadership.authority(), Authority::Held { .. })
+}
+
+struct Watch<'a> {
+    leadership: &'a Leadership,
+    group: &'a Group,
+    grace: Duration,
+    lent: bool,
+    /// Why the group was told to end, once it was; nothing takes that back.
+    ended: Option<End>,
+    kill_at: Option<Instant>,
+    give_up_at: Option<Instant>,
+    renewals: Renewals,
+}
+
+/// Why a group was told to end.
+enum End {
+    /// The command has ended by itself; what it left behind goes, too.
+    Leftovers(ExitStatus),
+    /// A signal to this process that asks for the end.
+    Signal,
+    Because(Why),
+}
+
+impl Watch<'_> {
+    async fn until_gone(mut self, surroundings: Surroundings<'_>) -> Ending {
+        let Surroundings {
+            job,
+            signals,
+            events,
+            voice,
+            ..
+        } = surroundings;
+        let leadership = self.leadership;
+        let mut lost = pin!(leadership.lost());
+        let mut doubted = pin!(leadership.doubted());
+        let (mut is_lost, mut has_events) = (false, true);
+        let mut pause = LOOK_PAUSE_MIN;
+        loop {
+            let remains = self.group.reap();
+            if remains.stopped && self.lent {
+                // Suspended at the terminal, it would keep the lease and the terminal, and nobody could wake it.
+                self.group.signal(Signal::CONT);
+            }
+            if let Some(status) = remains.leader {
+                self.leader_ended(status, remains.empty);
+            }
+            if remains.empty {
+                return self.ending(remains.leader);
+            }
+            tokio::select! {
+                biased;
+                loss = &mut lost, if !is_lost => {
+                    is_lost = true;
+                    self.kill();
+                    self.because(Why::Lost(self.renewals.explain(&loss.to_string())));
+                }
+                () = &mut doubted, if self.ended.is_none() => {
+                    if holds(leadership) {
+                        // A renewal came just in time.
+                        doubted.set(leadership.doubted());
+                        continue;
+                    }
+                    self.terminate();
+                    self.doubt(&job.shown(), voice);
+                }
+                () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
+                    self.kill();
+                }
+                () = sleep_until(self.give_up_at.unwrap_or_else(Instant::now)), if self.give_up_at.is_some() => {
+                    return Ending::Unkillable;
+                }
+                notice = signals.next() => self.notice(notice),
+                event = events.recv(), if has_events => match event {
+                    Ok(event) => self.renewals.take_in(&event, voice),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => has_events = false,
+                },
+                () = tokio::time::sleep(pause), if remains.leader.is_some() => {
+                    pause = (pause * 2).min(LOOK_PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::Child => {}
+            Notice::Signal(signal, Meaning::End) => {
+                self.group.signal(signal);
+                // A stopped member could not take it in.
+                self.group.signal(Signal::CONT);
+                if self.ended.is_none() {
+                    self.ended = Some(End::Signal);
+                }
+                self.limit();
+            }
+            Notice::Signal(signal, Meaning::HangUp | Meaning::Nothing) => self.group.signal(signal),
+        }
+    }
+
+    fn leader_ended(&mut self, status: ExitStatus, empty: bool) {
+        if matches!(self.ended, Some(End::Leftovers(_))) {
+            return;
+        }
+        if self.ended.is_none() {
+            // The last resort may have been quicker than this thread; and what ended after the term, while this
+            // process was frozen for one, has not ended in it.
+            let in_time = self.leadership.authority() != Authority::None && !self.group.was_killed();
+            self.ended = Some(if in_time {
+                End::Leftovers(status)
+            } else {
+                End::Because(Why::Lost(
+                    self.renewals.explain("its deadline passed without a renewal"),
+                ))
+            });
+            if !empty {
+                self.terminate();
+            }
+        }
+    }
+
+    fn terminate(&mut self) {
+        self.group.terminate();
+        self.limit();
+    }
+
+    fn limit(&mut self) {
+        if self.give_up_at.is_none() {
+            self.kill_at.get_or_insert_with(|| Instant::now() + self.grace);
+        }
+    }
+
+    fn kill(&mut self) {
+        self.group.signal(Signal::KILL);
+        self.kill_at = None;
+        self.give_up_at
+            .get_or_insert_with(|| Instant::now() + UNKILLABLE_AFTER);
+    }
+
+    fn because(&mut self, why: Why) {
+        if self.ended.is_none() {
+            self.ended = Some(End::Because(why));
+        }
+    }
+
+    /// Says that the command was asked to end, which it was already.
+    fn doubt(&mut self, command: &str, voice: Voice) {
+        let (name, token) = (self.leadership.name().as_str(), self.leadership.token());
+        let left = self.leadership.remaining();
+        if self.leadership.is_ending() {
+            self.because(Why::Asked);
+            let text = format!("lease \"{name}\": asked to step down; {command} gets SIGTERM");
+            voice.say("asked", &text, json!({"lease": name, "token": token.number()}));
+            return;
+        }
+        let why = self.renewals.explain("it could not be renewed in time");
+        let text = format!(
+            "lease \"{name}\": leadership is doubtful, {} before its deadline: {why}; {command} gets SIGTERM",
+            short(left)
+        );
+        self.because(Why::Lost(why));
+        let fields = json!({"lease": name, "token": token.number(), "remaining_ms": in_json(left)});
+        voice.say("doubted", &text, fields);
+    }
+
+    fn ending(&self, leader: Option<ExitStatus>) -> Ending {
+        match (&self.ended, leader) {
+            (Some(End::Because(why)), _) => Ending::Ended(why.clone()),
+            (Some(End::Leftovers(status)), _) => Ending::ByItself(*status),
+            (Some(End::Signal) | None, Some(status)) => Ending::ByItself(status),
+            (Some(End::Signal) | None, None) => Ending::Unkillable,
+        }
+    }
+}
+
+/// How the renewals are going.
+#[derive(Default)]
+struct Renewals {
+    last_error: Option<String>,
+}
+
+impl Renewals {
+    fn take_in(&mut self, event: &Event, voice: Voice) {
+        match event {
+            Event::RenewalFailed {
+                name,
+                token,
+                error,
+                remaining,
+            } => {
+                let first = self.last_error.is_none();
+                self.last_error = Some(error.message.clone());
+                // Once per outage: the tries come every few moments.
+                if first {
+                    let text = format!(
+                        "{} until the deadline; renewal failed: {error}",
+                        short(*remaining)
+                    );
+                    let fields = json!({
+                        "lease": name.as_str(), "token": token.number(), "remaining_ms": in_json(*remaining),
+                    });
+                    voice.say("renewal_failed", &format!("lease \"{name}\": {text}"), fields);
+                }
+            }
+            Event::Renewed { name, token, .. } => {
+                if self.last_error.take().is_some() {
+                    let fields = json!({"lease": name.as_str(), "token": token.number()});
+                    voice.say("renewed", &format!("lease \"{name}\": renewed again"), fields);
+                }
+            }
+            Event::Standby { .. }
+            | Event::AttemptFailed { .. }
+            | Event::CampaignEnded { .. }
+            | Event::Withdrawn { .. }
+            | Event::Acquired { .. }
+            | Event::Doubted { .. }
+            | Event::Reassured { .. }
+            | Event::Stuck { .. }
+            | Event::AskedToStepDown { .. }
+            | Event::Ended { .. }
+            | Event::Departed { .. } => {}
+        }
+    }
+
+    fn explain(&self, what: &str) -> String {
+        match &self.last_error {
+            Some(error) if !what.contains(error.as_str()) => format!("{what} ({error})"),
+            Some(_) | None => what.to_owned(),
+        }
+    }
+}

@@ -1,4 +1,4 @@
-use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error, timed_out};
+use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error};
 use crate::pipeline::{attempt_number, expired, expiry, fits, held, literal, purge_at, ttl_ms, unreleased};
 use crate::record::{Record, decode, projection, readable};
 use crate::site::{Site, subject};
@@ -14,6 +14,11 @@ const UPSERTS_MAX: u32 = 2;
 impl Site {
     /// Decides an acquisition, in one atomic step of the server.
     pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        self.in_time(Deed::Write, &subject(&request.name), self.decide(request))
+            .await
+    }
+
+    async fn decide(&self, request: &Acquire) -> Result<Acquired, StoreError> {
         for _upsert in 0..UPSERTS_MAX {
             if let Some(record) = self.upsert(request).await? {
                 return judge(request, record);
@@ -47,19 +52,18 @@ impl Site {
             .return_document(ReturnDocument::After)
             .projection(projection())
             .max_time(self.time_max);
-        let (deed, subject) = (Deed::Write, subject(&request.name));
-        match tokio::time::timeout(self.time_max, upsert).await {
-            Ok(Ok(Some(document))) => decode(&document, &self.namespace).map(Some),
-            Ok(Ok(None)) => Err(StoreError::unknown(
+        let subject = subject(&request.name);
+        match upsert.await {
+            Ok(Some(document)) => decode(&document, &self.namespace).map(Some),
+            Ok(None) => Err(StoreError::unknown(
                 Fault::Internal,
                 format!(
                     "{subject} at {}: the server answered an upsert with nothing",
                     self.place
                 ),
             )),
-            Ok(Err(error)) if is_duplicate_key(&error) => Ok(None),
-            Ok(Err(error)) => Err(store_error(&error, deed, &subject, &self.place)),
-            Err(_late) => Err(timed_out(deed, &subject, &self.place, self.time_max)),
+            Err(error) if is_duplicate_key(&error) => Ok(None),
+            Err(error) => Err(store_error(&error, Deed::Write, &subject, &self.place)),
         }
     }
 }

@@ -1,11 +1,17 @@
+use crate::fault::Deed;
 use crate::pipeline::{change_if, held};
-use crate::site::Site;
+use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
 use tenure_core::{Ask, Asked, StoreError};
 
 impl Site {
     /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
     pub(crate) async fn ask(&self, request: &Ask) -> Result<Asked, StoreError> {
+        self.in_time(Deed::Write, &subject(&request.name), self.leave_wish(request))
+            .await
+    }
+
+    async fn leave_wish(&self, request: &Ask) -> Result<Asked, StoreError> {
         let condition = bson!({ "$and": [
             { "$eq": ["$generation", request.token.signed()] },
             held(),

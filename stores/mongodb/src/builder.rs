@@ -4,12 +4,15 @@ use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
 use crate::thread::OwnThread;
 use crate::url::{COLLECTION, DATABASE, StoreUrl, collection_name, invalid, purge_wait};
+use crate::watch::WATCHES_MAX;
 use mongodb::bson::doc;
 use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcern};
 use mongodb::{Client, Database};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tokio::sync::Semaphore;
 
 /// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
 /// driver's own 30 s would be the whole lease.
@@ -22,6 +25,10 @@ const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
 /// How often the driver looks at servers that do not push their state, unless the URL has
 /// `heartbeatFrequencyMS`. The driver's own is 10 s.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Connections beyond those of the watches, so that no number of watches can make a renewal wait. They are
+/// made when they are needed. A smaller `maxPoolSize` of the URL is raised to the sum.
+const CONNECTIONS_FOR_REQUESTS: usize = 16;
 
 /// How long one request may take beyond finding a primary: the store's own bound, beside the engine's.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
@@ -182,6 +189,7 @@ impl Settings {
             place,
             purge_after: self.purge_after,
             time_max,
+            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
         };
         prove_concern(&site).await?;
         warn_of_expiry_index(&site).await?;
@@ -214,6 +222,9 @@ fn settle(options: &mut ClientOptions) -> Duration {
     options.retry_reads = Some(false);
     options.connect_timeout.get_or_insert(CONNECTION_TIME_MAX);
     options.heartbeat_freq.get_or_insert(HEARTBEAT);
+    let connections = WATCHES_MAX + CONNECTIONS_FOR_REQUESTS;
+    let connections = u32::try_from(connections).expect("a small sum");
+    options.max_pool_size = Some(options.max_pool_size.unwrap_or(0).max(connections));
     options.app_name.get_or_insert_with(|| "tenure".to_owned());
     *options.server_selection_timeout.get_or_insert(SELECTION_TIME_MAX)
 }

@@ -11,6 +11,11 @@ impl Site {
     /// Reads a page. Records whose key is no lease name have no place in the order of names: they come on
     /// the last page, after the leases.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.in_time(Deed::Read, "the list of leases", self.pages(page))
+            .await
+    }
+
+    async fn pages(&self, page: &Page) -> Result<LeasePage, StoreError> {
         if !(1..=PAGE_MAX).contains(&page.limit) {
             return Err(StoreError::not_applied(
                 Fault::Invalid,

@@ -1,15 +1,20 @@
+use crate::fault::Deed;
 use crate::pipeline::{change_if, is_term, purge_at, unreleased};
-use crate::site::Site;
+use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::{Fault, Release, Released, StoreError, Ttl};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// How many releases of a batch are under way at once. A batch of updates would be one round trip, but its
 /// counts do not tell which lease was given back, and a read afterwards may find the next holder's term
-/// already. The driver's pool has 10 connections; the rest are left for renewals.
+/// already. The driver keeps more connections than that; the rest are left for renewals.
 const RELEASES_AT_ONCE: usize = 8;
+
+/// How long a whole batch of releases may take.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(30);
 
 impl Site {
     /// Gives leases back, each in one atomic step.
@@ -18,7 +23,7 @@ impl Site {
         requests: Vec<Release>,
     ) -> Vec<Result<Released, StoreError>> {
         if let [only] = requests.as_slice() {
-            return vec![self.release_one(only).await];
+            return vec![self.release_in_time(only).await];
         }
         let unfinished =
             || StoreError::unknown(Fault::Internal, "a release of a batch was given up; ask again");
@@ -29,15 +34,24 @@ impl Site {
             let (site, permits) = (Arc::clone(&self), Arc::clone(&permits));
             running.spawn(async move {
                 let _permit = permits.acquire().await;
-                (index, site.release_one(&request).await)
+                (index, site.release_in_time(&request).await)
             });
         }
-        while let Some(finished) = running.join_next().await {
-            if let Ok((index, answer)) = finished {
-                answers[index] = answer;
+        let collecting = async {
+            while let Some(finished) = running.join_next().await {
+                if let Ok((index, answer)) = finished {
+                    answers[index] = answer;
+                }
             }
-        }
+        };
+        // What is not answered by then stays unknown, and is asked for again.
+        let _late = tokio::time::timeout(BATCH_TIME_MAX, collecting).await;
         answers
+    }
+
+    async fn release_in_time(&self, request: &Release) -> Result<Released, StoreError> {
+        self.in_time(Deed::Write, &subject(&request.name), self.release_one(request))
+            .await
     }
 
     async fn release_one(&self, request: &Release) -> Result<Released, StoreError> {

@@ -13,11 +13,16 @@ impl Site {
     pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
         match requests {
             [] => Vec::new(),
-            [only] => vec![self.renew_one(only).await],
-            several => match self.renew_several(several).await {
-                Ok(verdicts) => verdicts,
-                Err(error) => vec![Err(error); several.len()],
-            },
+            [only] => {
+                let renewed = self.renew_one(only);
+                vec![self.in_time(Deed::Write, &subject(&only.name), renewed).await]
+            }
+            several => {
+                let what = format!("renewal of {} leases", several.len());
+                let renewed = self.renew_several(several, &what);
+                let verdicts = self.in_time(Deed::Write, &what, renewed).await;
+                verdicts.unwrap_or_else(|error| vec![Err(error); several.len()])
+            }
         }
     }
 
@@ -50,15 +55,15 @@ impl Site {
     async fn renew_several(
         &self,
         requests: &[Renew],
+        what: &str,
     ) -> Result<Vec<Result<Renewed, StoreError>>, StoreError> {
-        let what = format!("renewal of {} leases", requests.len());
         let batch = ObjectId::new();
         let mut session = self
-            .within(Deed::Write, &what, self.client.start_session().into_future())
+            .within(Deed::Write, what, self.client.start_session().into_future())
             .await?;
-        let refused = self.update_several(&mut session, requests, batch, &what).await?;
+        let refused = self.update_several(&mut session, requests, batch, what).await?;
         let names: Vec<&str> = requests.iter().map(|request| request.name.as_str()).collect();
-        let found = self.read_several(&mut session, &names, &what).await?;
+        let found = self.read_several(&mut session, &names, what).await?;
         let verdict = |(index, request): (usize, &Renew)| match refused.get(&index) {
             Some(error) => Err(error.clone()),
             None => self.verdict(request, found.get(request.name.as_str()), batch),

@@ -10,8 +10,10 @@ use mongodb::options::{
 };
 use mongodb::{Client, Collection, Database};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, StoreError};
+use tokio::sync::Semaphore;
 
 /// What kind of deployment answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,6 +43,8 @@ pub(crate) struct Site {
     pub(crate) purge_after: Option<Duration>,
     /// The store's own bound on one request, beside the engine's.
     pub(crate) time_max: Duration,
+    /// How many more watches there may be.
+    pub(crate) watches: Arc<Semaphore>,
 }
 
 /// Confirmed by a majority, and in the journal. Set on every write, whatever the URL or the cluster's
@@ -75,6 +79,19 @@ impl Site {
             Ok(answer) => answer.map_err(|error| store_error(&error, deed, subject, &self.place)),
             Err(_late) => Err(timed_out(deed, subject, &self.place, self.time_max)),
         }
+    }
+
+    /// The same for a whole operation, which may take more than one request.
+    pub(crate) async fn in_time<T>(
+        &self,
+        deed: Deed,
+        subject: &str,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let late = |_| Err(timed_out(deed, subject, &self.place, self.time_max));
+        tokio::time::timeout(self.time_max, work)
+            .await
+            .unwrap_or_else(late)
     }
 
     /// Changes one record by `pipeline`, atomically, and answers with the record as it is then; `None` if

@@ -50,7 +50,8 @@ impl MongoStore {
     /// Uses a client that exists. Prefer [`connect`](Self::connect).
     ///
     /// The client's monitors and connections stay on the runtime that made it: if user code blocks that
-    /// runtime, renewals wait for it, and a lease may be lost. The concerns of every request are still
+    /// runtime, renewals wait for it, and a lease may be lost. Each watch keeps one of the client's
+    /// connections busy (`maxPoolSize`, 10 by default): leave some for renewals. The concerns of every request are still
     /// majority and journal, but its own retries remain: a write that the driver repeats is answered without
     /// the server's clock, which this store reports as an unknown outcome; the engine's next request with the
     /// same attempt resolves it.

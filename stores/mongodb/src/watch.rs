@@ -9,14 +9,17 @@ use mongodb::change_stream::ChangeStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Events that may wait for a slow reader. When it is full the stream is not read any further; the server
 /// keeps its place in the log.
 const EVENTS_WAITING_MAX: usize = 256;
 
+/// Watches of one store at a time. Each keeps one of the client's connections busy, and renewals need some.
+pub(crate) const WATCHES_MAX: usize = 64;
+
 /// How long the server waits for something to tell before it says that there is nothing.
-const QUIET_MAX: Duration = Duration::from_secs(1);
+const QUIET_MAX: Duration = Duration::from_secs(5);
 
 type Event = Result<WatchEvent, StoreError>;
 
@@ -25,6 +28,7 @@ pub(crate) struct ChangeWatch {
     events: mpsc::Receiver<Event>,
     place: String,
     _reader: Running<()>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl ChangeWatch {
@@ -40,6 +44,15 @@ impl ChangeWatch {
                 ),
             ));
         }
+        let Ok(permit) = Arc::clone(&site.watches).try_acquire_owned() else {
+            return Err(StoreError::not_applied(
+                Fault::Busy,
+                format!(
+                    "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
+                    site.place
+                ),
+            ));
+        };
         let place = site.place.clone();
         let opened = Arc::clone(&site);
         let stream = thread
@@ -50,6 +63,7 @@ impl ChangeWatch {
             events,
             place,
             _reader: thread.run(read(site, stream, sender)),
+            _permit: permit,
         })
     }
 }

@@ -181,3 +181,27 @@ async fn watch_survives_an_election_or_says_that_it_is_over() {
         Ok(WatchEvent::Gap) | Err(_) => {}
     }
 }
+
+/// Each watch keeps a connection busy; the driver's own pool of ten would be used up by ten of them.
+#[tokio::test]
+async fn watches_are_bounded_and_keep_no_renewal_waiting() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let mut watches = Vec::new();
+    let refused = loop {
+        match store.watch(&Scope::Name(name("other"))).await {
+            Ok(watch) => watches.push(watch),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!((watches.len(), refused.fault), (64, Fault::Busy), "{refused}");
+    let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+    assert!(renewed.is_ok(), "a renewal waited for a connection: {renewed:?}");
+    watches.pop();
+    store
+        .watch(&Scope::Name(name("other")))
+        .await
+        .expect("room again");
+}

@@ -1,2 +1,101 @@
-//! tenure-bench
-fn main() {}
+//! Prints every figure that Tenure publishes, each beside its target, measured on this machine in this run.
+//!
+//! ```text
+//! cargo run --release -p tenure-bench -- store     # acquire + release against the same on the bare driver
+//! cargo run --release -p tenure-bench -- requests  # what an idle standby and a leader cost
+//! cargo run --release -p tenure-bench -- command   # start-up and memory of `tenure run`
+//! cargo run --release -p tenure-bench -- failover  # after SIGKILL, and after a clean exit
+//! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
+//! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
+//! ```
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a bench that cannot measure may stop"
+)]
+
+mod build;
+mod command;
+mod counting;
+mod failover;
+mod figures;
+mod requests;
+mod soak;
+mod store;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+#[derive(Parser)]
+#[command(about, version)]
+struct Arguments {
+    #[command(subcommand)]
+    figure: Figure,
+}
+
+/// Where the leases of a measurement live.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Sqlite,
+    Mongodb,
+}
+
+#[derive(Subcommand)]
+enum Figure {
+    /// Acquire + release, p50 against the same operation written straight on the driver.
+    Store {
+        /// Pairs on SQLite.
+        #[arg(long, default_value_t = 4000)]
+        sqlite_rounds: u32,
+        /// Pairs on a three-node replica set of MongoDB; 0 leaves it out.
+        #[arg(long, default_value_t = 600)]
+        mongodb_rounds: u32,
+    },
+    /// Requests of an idle standby and of a leader, counted over so many ttls of 3 s.
+    Requests {
+        /// How many ttls to count.
+        #[arg(long, default_value_t = 10)]
+        ttls: u32,
+    },
+    /// What `tenure run … -- true` adds to `true`, and how much memory an idle candidate takes.
+    Command {
+        /// How many runs of each.
+        #[arg(long, default_value_t = 50)]
+        rounds: u32,
+    },
+    /// How soon the next job starts after SIGKILL of the leader's whole tree, and after a clean exit.
+    Failover {
+        /// How many SIGKILLs.
+        #[arg(long, default_value_t = 50)]
+        kills: u32,
+        /// How many clean exits.
+        #[arg(long, default_value_t = 100)]
+        exits: u32,
+        /// On which store.
+        #[arg(long, value_enum, default_value = "sqlite")]
+        store: Kind,
+    },
+    /// Changes of leader that nobody forced, while both cores are busy.
+    Soak {
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+    },
+    /// A clean release build of the command with its default features, in a folder of its own.
+    Build,
+}
+
+#[tokio::main]
+async fn main() {
+    match Arguments::parse().figure {
+        Figure::Store {
+            sqlite_rounds,
+            mongodb_rounds,
+        } => store::measure(sqlite_rounds, mongodb_rounds).await,
+        Figure::Requests { ttls } => requests::measure(ttls).await,
+        Figure::Command { rounds } => command::measure(rounds),
+        Figure::Failover { kills, exits, store } => failover::measure(kills, exits, store).await,
+        Figure::Soak { seconds } => soak::measure(seconds).await,
+        Figure::Build => build::measure(),
+    }
+}

@@ -1,0 +1,115 @@
+//! How soon the next job starts when the leader dies, and when it ends.
+
+use crate::Kind;
+use crate::command::tenure_run;
+use crate::figures::{Samples, judge, milliseconds};
+use std::time::{Duration, Instant};
+use tenure::{LeaseName, Registry, SharedStore};
+use tenure_testkit::{Process, ReplicaSet, ScratchDir, Size};
+
+/// How long anything here may take before the bench gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub async fn measure(kills: u32, exits: u32, kind: Kind) {
+    let folder = ScratchDir::new("bench-failover");
+    let set = match kind {
+        Kind::Sqlite => None,
+        Kind::Mongodb => Some(
+            ReplicaSet::start(Size::Three)
+                .await
+                .expect("three nodes of mongod"),
+        ),
+    };
+    let url = set.as_ref().map_or_else(
+        || format!("sqlite://{}", folder.join("leases.db").display()),
+        ReplicaSet::uri,
+    );
+    let store = Registry::connect(&url).await.unwrap();
+    println!("fail-over on {}, ttl 3 s:", store.traits().kind);
+    if kills > 0 {
+        after_kills(&url, &store, kills).await;
+    }
+    if exits > 0 {
+        after_exits(&url, &store, exits).await;
+    }
+}
+
+/// A candidate whose job says when it starts, and ends when its line of input does.
+fn candidate(url: &str, name: &str, job: &str) -> Process {
+    let arguments = [name, "--ttl", "3s", "--", "sh", "-c", job];
+    Process::spawn(tenure_run(url, &arguments)).unwrap()
+}
+
+async fn after_kills(url: &str, store: &SharedStore, kills: u32) {
+    const JOB: &str = "echo started; exec sleep 600";
+    let name = LeaseName::new("killed").unwrap();
+    let mut late = Samples::default();
+    let mut leader = candidate(url, "killed", JOB);
+    leader.wait_for_line("started", PATIENCE).unwrap();
+    for round in 0..kills {
+        let standby = candidate(url, "killed", JOB);
+        // At a different moment between two renewals each time; the standby has long begun to wait.
+        tokio::time::sleep(Duration::from_millis(700 + u64::from(round) * 37 % 1000)).await;
+        let lease = store.get(&name).await.unwrap().unwrap();
+        let read_at = Instant::now();
+        leader.kill_tree();
+        leader.kill_leader();
+        standby.wait_for_line("started", PATIENCE).unwrap();
+        late.add(read_at.elapsed().saturating_sub(lease.remaining));
+        leader = standby;
+    }
+    println!(
+        "  after SIGKILL of the leader's whole tree, {kills} times, beyond the remaining ttl: p50 {:.0} ms, max {:.0} ms",
+        milliseconds(late.percentile(50.0)),
+        milliseconds(late.percentile(100.0))
+    );
+    judge(
+        "  the next job starts after the remaining ttl, p99",
+        milliseconds(late.percentile(99.0)),
+        250.0,
+        "ms",
+    );
+}
+
+async fn after_exits(url: &str, store: &SharedStore, exits: u32) {
+    let name = LeaseName::new("ended").unwrap();
+    let mut trips = Samples::default();
+    let mut gaps = Samples::default();
+    let folder = ScratchDir::new("bench-exits");
+    for round in 0..exits {
+        // The job ends when its file appears, which it looks for every millisecond, and says when it ended.
+        let flag = folder.join(format!("end-{round}"));
+        let job = format!(
+            "echo started; while [ ! -e {} ]; do sleep 0.001; done; date +ended-%s%N",
+            flag.display()
+        );
+        let leader = candidate(url, "ended", &job);
+        leader.wait_for_line("started", PATIENCE).unwrap();
+        let standby = candidate(url, "ended", "date +started-%s%N");
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let asked_at = Instant::now();
+        store.get(&name).await.unwrap();
+        trips.add(asked_at.elapsed());
+        std::fs::write(&flag, "").unwrap();
+        leader.wait_for_exit(PATIENCE).unwrap();
+        standby.wait_for_exit(PATIENCE).unwrap();
+        let stamp = |process: &Process, what: &str| {
+            let text = process.wait_for_line(what, PATIENCE).unwrap().text;
+            text.trim_start_matches(what).trim().parse::<u64>().unwrap()
+        };
+        let gap = stamp(&standby, "started-").saturating_sub(stamp(&leader, "ended-"));
+        gaps.add(Duration::from_nanos(gap));
+    }
+    let trip = milliseconds(trips.percentile(50.0));
+    println!(
+        "  after a clean exit, {exits} times, end of one job to start of the next: p50 {:.1} ms, max {:.1} ms; round trip {trip:.2} ms",
+        milliseconds(gaps.percentile(50.0)),
+        milliseconds(gaps.percentile(100.0))
+    );
+    judge(
+        "  the next job starts after a clean exit, p99",
+        milliseconds(gaps.percentile(99.0)),
+        50.0 + 3.0 * trip,
+        "ms",
+    );
+}

@@ -1,0 +1,174 @@
+//! Leading through the faults of a real replica set and of the network before it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::core::Occupancy;
+use tenure::mongodb::MongoStore;
+use tenure::{Authority, Cause, Election, Event, LeaseName, SharedStore, Timing, Ttl, clock_now};
+use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
+
+/// A lease that outlasts an election of this replica set, which takes two or three seconds.
+fn long() -> Timing {
+    Timing::of(Ttl::from_secs(20).unwrap())
+}
+
+fn short() -> Timing {
+    Timing::of(Ttl::from_secs(4).unwrap())
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("{what}: not within 60 s"),
+    }
+}
+
+async fn connect(uri: &str) -> SharedStore {
+    Arc::new(soon("connecting", MongoStore::connect(uri)).await.unwrap())
+}
+
+fn election(store: SharedStore, candidate: &str, timing: Timing) -> Election {
+    Election::builder("job", store)
+        .candidate(candidate)
+        .timing(timing)
+        .build()
+        .unwrap()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Blow {
+    Kill,
+    Freeze,
+    StepDown,
+}
+
+async fn no_term_ends_by(blow: Blow) {
+    let mut set = ReplicaSet::start(Size::Three).await.unwrap();
+    let leader = election(connect(&set.uri()).await, "leader", long());
+    let standby = election(connect(&set.uri()).await, "standby", long());
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    match blow {
+        Blow::Kill => {
+            let primary = set.primary().await.unwrap();
+            set.kill(primary);
+        }
+        Blow::Freeze => drop(set.freeze_primary().await.unwrap()),
+        Blow::StepDown => drop(set.step_down().await.unwrap()),
+    }
+    // Past the deadline that the term had when the primary went: it was renewed by the new one.
+    tokio::time::sleep(long().ttl().duration() + Duration::from_secs(4)).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{blow:?}: {leadership:?}"
+    );
+    assert!(!campaign.is_finished(), "{blow:?}: the standby leads, too");
+    let mut renewals = 0;
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, Event::Ended { .. }), "{blow:?}: {event:?}");
+        renewals += u32::from(matches!(event, Event::Renewed { .. }));
+    }
+    assert!(renewals >= 2, "{blow:?}: {renewals} renewals");
+    campaign.abort();
+}
+
+#[tokio::test]
+async fn a_killed_primary_costs_no_leadership() {
+    no_term_ends_by(Blow::Kill).await;
+}
+
+#[tokio::test]
+async fn a_frozen_primary_costs_no_leadership() {
+    no_term_ends_by(Blow::Freeze).await;
+}
+
+#[tokio::test]
+async fn a_primary_that_steps_down_costs_no_leadership() {
+    no_term_ends_by(Blow::StepDown).await;
+}
+
+#[tokio::test]
+async fn a_silent_connection_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
+    let standby = election(connect(&set.uri()).await, "standby", short());
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
+    proxy.set(Fault::BlackHole);
+    let swallowed = proxy.counts().swallowed_requests;
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(
+        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        "{loss}"
+    );
+    assert!(
+        proxy.counts().swallowed_requests > swallowed,
+        "the renewals went into the hole"
+    );
+    let (won, _standby) = soon("the take-over", campaign).await.unwrap();
+    assert!(won.unwrap().token() > leadership.token());
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_the_acquisition_costs_no_second_term() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    assert_eq!(proxy.counts().cut_after, 1, "the reply was lost");
+    assert_eq!(leadership.terms(), 1, "the same attempt found its own term");
+}
+
+#[tokio::test]
+async fn a_campaign_whose_reply_was_lost_and_which_is_withdrawn_leaves_nothing_held() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let store = connect(&proxy.mongodb_uri()).await;
+    let leader = election(store.clone(), "leader", long());
+    let direct = connect(&set.uri()).await;
+    let name = LeaseName::new("job").unwrap();
+    // Connections for the watch and the request: opening one would need an answer, too.
+    let (one, two, three) = tokio::join!(store.get(&name), store.get(&name), store.get(&name));
+    assert_eq!([one.unwrap(), two.unwrap(), three.unwrap()], [None, None, None]);
+    // The server applies the request and its answer never comes.
+    proxy.set(Fault::HalfOpen);
+    let campaign = tokio::time::timeout(Duration::from_millis(600), leader.campaign()).await;
+    assert!(campaign.is_err());
+    let held = direct.get(&name).await.unwrap().unwrap();
+    assert_eq!(held.occupancy(), Occupancy::Held, "the request was applied");
+    proxy.heal();
+    soon("closing", leader.close()).await;
+    let lease = direct.get(&name).await.unwrap().unwrap();
+    assert_eq!(lease.occupancy(), Occupancy::Vacant, "it was found and released");
+}
+
+#[tokio::test]
+async fn a_renewal_that_arrives_after_the_release_revives_nothing() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
+    let direct = connect(&set.uri()).await;
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let token = leadership.token();
+    proxy.next_commands(
+        1,
+        "findAndModify",
+        RequestFault::DuplicateLater(Duration::from_millis(1500)),
+    );
+    // The next renewal is applied now, and once more after the release.
+    tokio::time::sleep(short().renew_every() + Duration::from_millis(300)).await;
+    soon("the release", leadership.step_down()).await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(proxy.counts().duplicated, 1);
+    let lease = direct
+        .get(&LeaseName::new("job").unwrap())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((lease.occupancy(), lease.token), (Occupancy::Vacant, token));
+}

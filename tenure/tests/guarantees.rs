@@ -1,0 +1,54 @@
+//! GUARANTEES.md names a test for every promise; a name that no test has is a promise without one.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_path_buf()
+}
+
+fn sources(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_test_that_a_guarantee_names_exists() {
+    let mut code = String::new();
+    sources(&workspace(), &mut code);
+    let guarantees = std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap();
+    let mut named = 0;
+    for line in guarantees
+        .lines()
+        .filter(|line| line.starts_with("| G") || line.starts_with("| S") || line.starts_with("| M"))
+    {
+        let tests = line.rsplit('|').nth(1).unwrap();
+        let names: Vec<&str> = tests
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| !name.contains(' '))
+            .collect();
+        assert!(!names.is_empty(), "a promise without a test: {line}");
+        for name in names {
+            assert!(
+                (code.contains(&format!("fn {name}(")) || code.contains(&format!("    {name}\n"))),
+                "no test {name}, which GUARANTEES.md names"
+            );
+            named += 1;
+        }
+    }
+    assert!(
+        named > 60,
+        "only {named} tests are named: is the table still read?"
+    );
+}

@@ -1,4 +1,4 @@
-//! Tenure's embedded store: leases in one SQLite file, shared by every candidate on one machine.
+#![doc = include_str!("../README.md")]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("tenure-sqlite keeps time by CLOCK_BOOTTIME and is woken by inotify: it needs Linux");

@@ -7,7 +7,7 @@ mod common;
 use common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use common::{Asker, PATIENCE, Scratch, grant, name};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
 use tenure_sqlite::SqliteStore;
 use tenure_testkit::Process;
@@ -64,6 +64,31 @@ async fn renewals_wake_nobody_and_a_release_does() {
         next(&mut watch).await,
         changed("job", Change::Vacated, first.token)
     );
+}
+
+/// Without the file notification a watch would still tell, by its check once a second: half a second late in
+/// the middle. So the middle of several waits shows which of the two it was, also on a loaded machine.
+#[tokio::test]
+async fn a_release_is_told_by_notification_and_not_by_the_slow_check() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut asker = Asker::new("first");
+    let mut waits = Vec::new();
+    for _ in 0..15 {
+        let grant = grant(&store, &asker, "job").await;
+        assert_eq!(next(&mut watch).await, changed("job", Change::Taken, grant.token));
+        let began = Instant::now();
+        drop(store.release(&[asker.release("job", grant.token)]).await);
+        assert_eq!(
+            next(&mut watch).await,
+            changed("job", Change::Vacated, grant.token)
+        );
+        waits.push(began.elapsed());
+        asker = asker.next_attempt();
+    }
+    waits.sort_unstable();
+    assert!(waits[7] < Duration::from_millis(250), "{waits:?}");
 }
 
 /// A watch whose `next` is dropped again and again, as in a `select!`, still tells everything.

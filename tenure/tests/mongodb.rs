@@ -93,7 +93,7 @@ async fn a_primary_that_steps_down_costs_no_leadership() {
 #[tokio::test]
 async fn a_silent_connection_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
-    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
     let standby = election(connect(&set.uri()).await, "standby", short());
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
@@ -116,7 +116,7 @@ async fn a_silent_connection_ends_the_term_at_its_deadline_and_the_standby_takes
 #[tokio::test]
 async fn a_lost_reply_to_the_acquisition_costs_no_second_term() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
-    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
     proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_lost_reply_to_the_acquisition_costs_no_second_term() {
 #[tokio::test]
 async fn a_campaign_whose_reply_was_lost_and_which_is_withdrawn_leaves_nothing_held() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
-    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let store = connect(&proxy.mongodb_uri()).await;
     let leader = election(store.clone(), "leader", long());
     let direct = connect(&set.uri()).await;
@@ -150,7 +150,7 @@ async fn a_campaign_whose_reply_was_lost_and_which_is_withdrawn_leaves_nothing_h
 #[tokio::test]
 async fn a_renewal_that_arrives_after_the_release_revives_nothing() {
     let set = ReplicaSet::start(Size::One).await.unwrap();
-    let proxy = FaultProxy::mongodb(&set.address(0)).unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
     let leader = election(connect(&proxy.mongodb_uri()).await, "leader", short());
     let direct = connect(&set.uri()).await;
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();

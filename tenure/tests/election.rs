@@ -98,6 +98,30 @@ async fn a_withdrawn_campaign_leaves_nothing_held() {
 }
 
 #[tokio::test]
+async fn a_campaign_that_is_dropped_after_it_was_won_and_before_it_looked_leaves_nothing_held() {
+    let site = Site::new();
+    let election = site.election("hasty");
+    let (store, name) = (site.store(), LeaseName::new("job").unwrap());
+    let mut campaign = Box::pin(election.campaign());
+    let occupancy = async || store.get(&name).await.unwrap().map(|lease| lease.occupancy());
+    tokio::select! {
+        biased;
+        // Polled once, which begins the campaign, and never again.
+        _ = &mut campaign => panic!("won without waiting"),
+        () = async {} => {}
+    }
+    let until = async |wanted| {
+        while occupancy().await != Some(wanted) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    soon("the grant", until(Occupancy::Held)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(campaign);
+    soon("the release", until(Occupancy::Vacant)).await;
+}
+
+#[tokio::test]
 async fn a_second_campaign_of_one_election_is_refused() {
     let site = Site::new();
     let election = site.election("first");

@@ -9,6 +9,7 @@ mod watcher;
 
 pub(crate) use watcher::start as watch_lease;
 
+use crate::Leadership;
 use crate::clock::{self, BootTimer};
 use crate::registry::SharedStore;
 use crate::term::{Phase, SharedTerm};
@@ -16,20 +17,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Candidate, Command, Departure, Engine, Event, FencingToken, Input, LeaseName, Moment, Note,
-    StoreError, Timing, WatchEvent,
+    Authority, Candidate, Command, Departure, Engine, Event, FencingToken, Grant, Input, LeaseName, Moment,
+    Note, StoreError, Timing, WatchEvent,
 };
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// How many events a slow subscriber may lag behind before it misses the oldest.
 pub(crate) const EVENTS_KEPT: usize = 256;
-
-/// What a campaign led to.
-pub(crate) struct Won {
-    pub(crate) term: Arc<SharedTerm>,
-    pub(crate) grant: tenure_core::Grant,
-}
 
 /// Why a campaign led to nothing.
 pub(crate) enum NotWon {
@@ -38,12 +33,17 @@ pub(crate) enum NotWon {
     Busy,
 }
 
+/// Who campaigns.
+pub(crate) struct Waiting {
+    pub(crate) won: oneshot::Sender<Result<Leadership, NotWon>>,
+    /// For the leadership to speak to the driver.
+    pub(crate) messages: mpsc::UnboundedSender<Message>,
+}
+
 /// What handles say to the driver. The queue is not bounded by a number, but by the handles: each sends at
 /// most one message for each of its few methods and waits for the answer, or is gone.
 pub(crate) enum Message {
-    Campaign {
-        won: oneshot::Sender<Result<Won, NotWon>>,
-    },
+    Campaign(Waiting),
     Withdraw,
     StepDown {
         token: FencingToken,
@@ -96,7 +96,7 @@ struct Driver {
     wake: Option<Moment>,
     requests: JoinSet<Option<Input>>,
     watch: Option<mpsc::Receiver<WatchEvent>>,
-    waiting: Option<oneshot::Sender<Result<Won, NotWon>>>,
+    waiting: Option<Waiting>,
     term: Option<Arc<SharedTerm>>,
     departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
     closing: Option<std::sync::mpsc::Sender<()>>,
@@ -182,12 +182,12 @@ impl Driver {
     fn message(&mut self, message: Message) {
         let name = self.plan.name.clone();
         match message {
-            Message::Campaign { won } => {
+            Message::Campaign(waiting) => {
                 if self.waiting.is_some() || self.term.is_some() {
-                    let _ = won.send(Err(NotWon::Busy));
+                    let _ = waiting.won.send(Err(NotWon::Busy));
                     return;
                 }
-                self.waiting = Some(won);
+                self.waiting = Some(waiting);
                 self.watch_on();
                 let (note, progress_within) = (self.plan.note.clone(), self.plan.progress_within);
                 self.step(Input::Command(Command::Campaign {
@@ -272,7 +272,7 @@ impl Driver {
             Event::Acquired { grant, .. } => self.won(grant),
             Event::CampaignEnded { error, .. } => {
                 if let Some(waiting) = self.waiting.take() {
-                    let _ = waiting.send(Err(NotWon::Store(error.clone())));
+                    let _ = waiting.won.send(Err(NotWon::Store(error.clone())));
                 }
             }
             Event::AskedToStepDown { token, .. } => self.enter(*token, &Phase::Ending),
@@ -300,22 +300,18 @@ impl Driver {
         }
     }
 
-    fn won(&mut self, grant: &tenure_core::Grant) {
+    fn won(&mut self, grant: &Grant) {
         let Some(belief) = self.engine.belief(&self.plan.name) else {
             return;
         };
         let term = Arc::new(SharedTerm::new(belief));
         self.term = Some(term.clone());
-        let won = Won {
-            term,
-            grant: grant.clone(),
-        };
-        // Whoever campaigned may be gone: then nobody works, and the lease goes back at once.
-        let nobody = match self.waiting.take() {
-            Some(waiting) => waiting.send(Ok(won)).is_err(),
-            None => true,
-        };
-        if nobody {
+        if let Some(Waiting { won, messages }) = self.waiting.take() {
+            // Whoever campaigned may be gone, now or before it looks: then the leadership is dropped unseen,
+            // and gives the lease back as it always does.
+            let leadership = Leadership::new(self.plan.name.clone(), term, grant.clone(), messages);
+            let _ = won.send(Ok(leadership));
+        } else {
             let (name, token) = (self.plan.name.clone(), grant.token);
             self.step(Input::Command(Command::WorkEnded { name, token }));
         }

@@ -1,5 +1,5 @@
 use crate::clock::{self, BootTimer};
-use crate::driver::{Message, Won};
+use crate::driver::Message;
 use crate::term::{Phase, SharedTerm};
 use std::fmt;
 use std::future::Future;
@@ -72,11 +72,16 @@ impl fmt::Display for Loss {
 impl std::error::Error for Loss {}
 
 impl Leadership {
-    pub(super) fn new(name: LeaseName, won: Won, messages: mpsc::UnboundedSender<Message>) -> Self {
+    pub(crate) fn new(
+        name: LeaseName,
+        term: Arc<SharedTerm>,
+        grant: Grant,
+        messages: mpsc::UnboundedSender<Message>,
+    ) -> Self {
         Self {
             name,
-            term: won.term,
-            grant: won.grant,
+            term,
+            grant,
             messages,
             departed: false,
         }

@@ -8,7 +8,7 @@ pub use builder::{BuildError, ElectionBuilder};
 pub use leadership::{Leadership, Loss};
 pub use observer::{Observation, Observer};
 
-use crate::driver::{Message, NotWon};
+use crate::driver::{Message, NotWon, Waiting};
 use crate::registry::SharedStore;
 use std::fmt;
 use std::future::Future;
@@ -92,8 +92,9 @@ impl Election {
     /// [`CampaignError`].
     pub async fn campaign(&self) -> Result<Leadership, CampaignError> {
         let (won, answer) = oneshot::channel();
+        let messages = self.messages.clone();
         self.messages
-            .send(Message::Campaign { won })
+            .send(Message::Campaign(Waiting { won, messages }))
             .map_err(|_| CampaignError::Closed)?;
         let mut withdrawal = Withdrawal {
             messages: Some(&self.messages),
@@ -101,11 +102,7 @@ impl Election {
         let outcome = answer.await;
         withdrawal.messages = None;
         match outcome {
-            Ok(Ok(won)) => Ok(Leadership::new(
-                self.plan.name.clone(),
-                won,
-                self.messages.clone(),
-            )),
+            Ok(Ok(leadership)) => Ok(leadership),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
             Ok(Err(NotWon::Busy)) => Err(CampaignError::Busy),
             Err(_) => Err(CampaignError::Closed),

@@ -102,7 +102,7 @@ impl fmt::Display for Violation {
             Self::RenewalNotWithinTtl { renew_every, ttl } => write!(
                 f,
                 "renewing every {renew_every:?} is not within the ttl {ttl}; renew every {:?}",
-                ttl.duration() / 3
+                Duration::from_millis(ttl.as_millis() / 3)
             ),
             Self::OneLostRenewalLosesTheLease {
                 renew_every,

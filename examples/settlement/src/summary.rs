@@ -72,7 +72,7 @@ impl fmt::Display for Summary {
             } = done;
             let what = match done.fault {
                 Fault::None => "nothing",
-                Fault::Kill | Fault::Freeze => "another led after",
+                Fault::Kill | Fault::Freeze => "another went on after",
                 Fault::Stepdown => "batches went on after",
             };
             let refused = if done.refused {

@@ -22,6 +22,15 @@ pub struct Incident {
     pub report: Report,
 }
 
+/// An instance that holds with a batch prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// Which instance.
+    pub member: usize,
+    /// How many payments come before its batch.
+    pub settled: u64,
+}
+
 /// Three instances, and what they have said so far.
 pub struct Crew {
     children: Vec<Option<Child>>,
@@ -32,7 +41,7 @@ pub struct Crew {
     /// What the ledger's checkpoint was when it was last looked at.
     settled: u64,
     /// Who holds, by where it was told to.
-    holding: BTreeMap<u64, usize>,
+    holding: BTreeMap<u64, Holder>,
     /// Where somebody has held already: who comes there later is told to go on at once.
     used: BTreeSet<u64>,
     /// Refusals of stale writes.
@@ -122,13 +131,13 @@ impl Crew {
         }
     }
 
-    /// Waits until an instance holds where it was told to, and answers which.
-    pub async fn wait_for_hold(&mut self, at: u64) -> Outcome<usize> {
+    /// Waits until an instance holds where it was told to.
+    pub async fn wait_for_hold(&mut self, at: u64) -> Outcome<Holder> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(member) = self.holding.remove(&at) {
+            if let Some(holder) = self.holding.remove(&at) {
                 self.used.insert(at);
-                return Ok(member);
+                return Ok(holder);
             }
             self.step(&format!("an instance that holds at payment {at}"), deadline)
                 .await?;
@@ -196,15 +205,24 @@ impl Crew {
             }
             return Ok(None);
         };
-        self.tell(&format!("{}: {line}", NAMES[member]));
         let Some(report) = Report::parse(&line) else {
+            self.tell(&format!("{}: {line}", NAMES[member]));
             return Ok(None);
         };
+        if let Report::Holds { at, .. } = &report
+            && self.used.contains(at)
+        {
+            self.child(member)?.go()?;
+            return Ok(None);
+        }
+        self.tell(&format!("{}: {line}", NAMES[member]));
         match &report {
             Report::Leads { .. } => self.terms += 1,
             Report::Refused(refusal) => self.refused.push(format!("{}: {refusal}", NAMES[member])),
-            Report::Holds { at, .. } if self.used.contains(at) => self.child(member)?.go()?,
-            Report::Holds { at, .. } => drop(self.holding.insert(*at, member)),
+            Report::Holds { at, settled } => {
+                let settled = *settled;
+                self.holding.insert(*at, Holder { member, settled });
+            }
             Report::StandsBy
             | Report::GoesOn { .. }
             | Report::Lost(_)

@@ -1,6 +1,6 @@
 //! What a drill does to its instances, each time to the one that leads and in the midst of its work.
 
-use super::crew::Crew;
+use super::crew::{Crew, Holder};
 use super::site::Site;
 use crate::Outcome;
 use crate::arguments::Fault;
@@ -19,7 +19,7 @@ pub struct Done {
     pub victim: String,
     /// How many payments were settled then, at least.
     pub settled: u64,
-    /// Until another led; after a step-down of the primary, until the next batch was seen.
+    /// Until another had claimed the fence and went on; after a step-down of the primary, until the next batch was seen.
     pub recovery: Duration,
     /// Whether a stale write was refused.
     pub refused: bool,
@@ -49,7 +49,10 @@ pub async fn inject(
     if fault == Fault::None {
         return Ok(None);
     }
-    let leader = crew.wait_for_hold(at).await?;
+    let Holder {
+        member: leader,
+        settled: at,
+    } = crew.wait_for_hold(at).await?;
     let done = match fault {
         Fault::Kill => kill(leader, at, crew, dice).await?,
         Fault::Freeze => freeze(leader, at, crew).await?,
@@ -74,12 +77,12 @@ async fn kill(leader: usize, at: u64, crew: &mut Crew, dice: &mut Dice) -> Outco
         .into());
     }
     crew.tell(&format!("drill: killed the leader {}", Crew::name(leader)));
-    let led_at = next_leader(leader, crew).await?;
+    let succeeded_at = successor(leader, crew).await?;
     Ok(Done {
         fault: Fault::Kill,
         victim: Crew::name(leader).to_owned(),
         settled: at,
-        recovery: led_at.saturating_duration_since(killed_at),
+        recovery: succeeded_at.saturating_duration_since(killed_at),
         refused: false,
     })
 }
@@ -89,7 +92,7 @@ async fn freeze(leader: usize, at: u64, crew: &mut Crew) -> Outcome<Done> {
     crew.child(leader)?.freeze()?;
     let frozen_at = Instant::now();
     crew.tell(&format!("drill: froze the leader {}", Crew::name(leader)));
-    let led_at = next_leader(leader, crew).await?;
+    let succeeded_at = successor(leader, crew).await?;
     crew.wait_for_more_than(at).await?;
     crew.tell(&format!(
         "drill: thaws {}, which still believes that it leads",
@@ -111,7 +114,7 @@ async fn freeze(leader: usize, at: u64, crew: &mut Crew) -> Outcome<Done> {
         fault: Fault::Freeze,
         victim: Crew::name(leader).to_owned(),
         settled: at,
-        recovery: led_at.saturating_duration_since(frozen_at),
+        recovery: succeeded_at.saturating_duration_since(frozen_at),
         refused,
     })
 }
@@ -136,10 +139,11 @@ async fn step_down(leader: usize, at: u64, crew: &mut Crew, site: &mut Site) -> 
     })
 }
 
-async fn next_leader(former: usize, crew: &mut Crew) -> Outcome<Instant> {
+/// Waits until another instance leads, has claimed the fence and goes on with the work.
+async fn successor(former: usize, crew: &mut Crew) -> Outcome<Instant> {
     crew.wait_for("another leader", |incident| {
-        let leads = incident.member != former && matches!(incident.report, Report::Leads { .. });
-        leads.then_some(incident.at)
+        let goes_on = incident.member != former && matches!(incident.report, Report::GoesOn { .. });
+        goes_on.then_some(incident.at)
     })
     .await
 }

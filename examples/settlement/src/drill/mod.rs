@@ -69,6 +69,9 @@ fn faults_of(options: &DrillOptions) -> Outcome<Vec<Fault>> {
         }
     }
     faults.retain(|fault| *fault != Fault::None);
+    if faults.contains(&Fault::Stepdown) && options.ledger == LedgerKind::Sqlite {
+        return Err(site::NO_PRIMARY.into());
+    }
     if faults.iter().filter(|fault| **fault == Fault::Kill).count() > KILLS_MAX {
         return Err(format!("at most {KILLS_MAX} kills: of three instances one has to be left").into());
     }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 /// All of it is gone when this is dropped.
 pub struct Site {
     folder: TempDir,
-    #[cfg(any())]
+    #[cfg(feature = "mongodb")]
     servers: Option<tenure_testkit::ReplicaSet>,
 }
 
@@ -16,19 +16,20 @@ impl Site {
     /// Prepares what the ledger needs.
     pub async fn prepare(ledger: LedgerKind) -> Outcome<Self> {
         let folder = tempfile::Builder::new().prefix("settlement-").tempdir()?;
-        #[cfg(any())]
+        #[cfg(feature = "mongodb")]
         let servers = match ledger {
             LedgerKind::Sqlite => None,
             LedgerKind::Mongodb => {
                 Some(tenure_testkit::ReplicaSet::start(tenure_testkit::Size::Three).await?)
             }
         };
+        #[cfg(not(feature = "mongodb"))]
         if ledger == LedgerKind::Mongodb {
             return Err(crate::ledger::WITHOUT_MONGODB.into());
         }
         Ok(Self {
             folder,
-            #[cfg(any())]
+            #[cfg(feature = "mongodb")]
             servers,
         })
     }
@@ -50,18 +51,19 @@ impl Site {
             .unwrap_or_else(|| self.folder.path().join("ledger.db").display().to_string())
     }
 
-    #[cfg(any())]
+    #[cfg(feature = "mongodb")]
     fn database(&self) -> Option<String> {
         let uri = self.servers.as_ref()?.uri();
         Some(uri.replacen("/?", "/settlement?", 1))
     }
 
+    #[cfg(not(feature = "mongodb"))]
     fn database(&self) -> Option<String> {
         None
     }
 
     /// Has the primary of the replica set step down, and answers which server that was.
-    #[cfg(any())]
+    #[cfg(feature = "mongodb")]
     pub async fn step_down(&mut self) -> Outcome<String> {
         let servers = self.servers.as_mut().ok_or(NO_PRIMARY)?;
         let before = servers.step_down().await?;
@@ -75,9 +77,11 @@ impl Site {
     }
 
     /// There is no replica set.
+    #[cfg(not(feature = "mongodb"))]
     pub async fn step_down(&mut self) -> Outcome<String> {
         Err(NO_PRIMARY.into())
     }
 }
 
-const NO_PRIMARY: &str = "the fault stepdown needs --ledger mongodb: SQLite has no primary";
+/// Why SQLite has no such fault.
+pub const NO_PRIMARY: &str = "the fault stepdown needs --ledger mongodb: SQLite has no primary";

@@ -1,5 +1,7 @@
 //! What the payments are settled into: rows, balances, a checkpoint and a fence, all in one database.
 
+#[cfg(feature = "mongodb")]
+mod mongodb;
 mod sqlite;
 
 use crate::Outcome;
@@ -116,8 +118,9 @@ pub async fn open(place: &str, fencing: Fencing) -> Outcome<Box<dyn Ledger>> {
     if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
         return Ok(Box::new(sqlite::SqliteLedger::open(place, fencing)?));
     }
-    #[cfg(any())]
+    #[cfg(feature = "mongodb")]
     return Ok(Box::new(mongodb::MongoLedger::open(place, fencing).await?));
+    #[cfg(not(feature = "mongodb"))]
     Err(WITHOUT_MONGODB.into())
 }
 
@@ -129,5 +132,6 @@ pub fn resource() -> &'static ResourceName {
 }
 
 /// What to do about a binary that lacks MongoDB.
+#[cfg(not(feature = "mongodb"))]
 pub const WITHOUT_MONGODB: &str = "this binary was built without MongoDB; run \
     `cargo run --release -p tenure-settlement --features mongodb -- …`";

@@ -29,6 +29,26 @@ pub fn in_role_after(set_up: &str, role: &str, file: &Path) -> Command {
     command
 }
 
+/// As [`in_role`], in a time namespace whose `CLOCK_BOOTTIME` is ahead by this many seconds.
+pub fn in_role_ahead(seconds: u64, role: &str, file: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command
+        .args([
+            "--user",
+            "--map-root-user",
+            "--time",
+            "--fork",
+            "--kill-child",
+            "--boottime",
+        ])
+        .arg(seconds.to_string())
+        .arg(std::env::current_exe().unwrap())
+        .args(arguments())
+        .env(ROLE, role)
+        .env(FILE, file);
+    command
+}
+
 /// What a person must do where the kernel refuses [`in_role_after`].
 pub const NAMESPACES_NEEDED: &str = "this test needs unprivileged user namespaces: \
      apt-get install util-linux; sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";

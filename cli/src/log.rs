@@ -15,14 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// A level that does not exist.
 pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
     let targets = match (&global.log, global.quiet, global.verbose) {
-        (Some(levels), _, _) => levels.parse::<Targets>().map_err(|error| {
-            Failure::new(
-                Code::Usage,
-                format!(
-                    "--log {levels:?}: {error}; write a level such as info, or tenure=debug,mongodb=warn"
-                ),
-            )
-        })?,
+        (Some(text), _, _) => parse(text)?,
         (None, true, _) => levels(LevelFilter::ERROR, LevelFilter::OFF),
         (None, false, 0) => levels(LevelFilter::WARN, LevelFilter::OFF),
         (None, false, 1) => levels(LevelFilter::WARN, LevelFilter::INFO),
@@ -34,6 +27,24 @@ pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
         .with_ansi(false);
     tracing_subscriber::registry().with(targets).with(lines).init();
     Ok(())
+}
+
+/// Reads `info`, or `tenure=debug,mongodb=warn`.
+fn parse(text: &str) -> Result<Targets, Failure> {
+    let wrong = |why: &str| {
+        Failure::new(
+            Code::Usage,
+            format!("--log {text:?}: {why}; write a level such as info, or tenure=debug,mongodb=warn"),
+        )
+    };
+    // A word alone would be read as a module, and a misspelt level would silence all else.
+    let alone = text.split(',').map(str::trim).filter(|part| !part.contains('='));
+    for level in alone {
+        level
+            .parse::<LevelFilter>()
+            .map_err(|_| wrong(&format!("{level:?} is no level")))?;
+    }
+    text.parse::<Targets>().map_err(|error| wrong(&error.to_string()))
 }
 
 /// A level for the election (target `tenure`), and one for all else.

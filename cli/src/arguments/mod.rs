@@ -183,3 +183,36 @@ Examples:
   tenure completions bash > /etc/bash_completion.d/tenure
   tenure completions zsh > ~/.zfunc/_tenure
   tenure completions fish > ~/.config/fish/completions/tenure.fish";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_agree_with_each_other() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_is_an_environment_variable_whose_value_is_not_shown() {
+        let mut command = Cli::command();
+        command.build();
+        let commands = command
+            .get_subcommands()
+            .filter(|command| command.get_name() != "help");
+        for command in commands {
+            for option in command.get_opts().filter(|option| option.get_id() != "help") {
+                let shown = format!("tenure {} --{}", command.get_name(), option.get_id());
+                let variable = option
+                    .get_env()
+                    .unwrap_or_else(|| panic!("{shown} has no variable"));
+                assert!(variable.to_string_lossy().starts_with("TENURE_"), "{shown}");
+                assert!(
+                    option.is_hide_env_values_set(),
+                    "{shown}: help shows what may be a secret"
+                );
+            }
+        }
+    }
+}

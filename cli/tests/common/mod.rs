@@ -1,0 +1,164 @@
+//! What the tests of the command share: the real binary, over a store of the test's own.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+use tenure_testkit::{Process, ScratchDir, eventually};
+
+/// For what happens within milliseconds on an idle machine, and within seconds on a loaded one.
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// A scratch folder with an SQLite store in it.
+pub struct Sandbox {
+    /// The folder.
+    pub dir: ScratchDir,
+    /// The store's URL.
+    pub store: String,
+}
+
+/// How a command that was waited for ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Sandbox {
+    pub fn new(label: &str) -> Self {
+        let dir = ScratchDir::new(label);
+        let store = format!("sqlite:{}", dir.join("leases.db").display());
+        Self { dir, store }
+    }
+
+    /// One whose leases are at `store`.
+    pub fn at(label: &str, store: &str) -> Self {
+        Self {
+            store: store.to_owned(),
+            ..Self::new(label)
+        }
+    }
+
+    /// `tenure` with these arguments, an environment without any of its variables, and this store.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = bare(arguments);
+        command
+            .env("TENURE_STORE", &self.store)
+            .env("XDG_STATE_HOME", self.dir.path())
+            .current_dir(self.dir.path());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn tenure(&self, arguments: &[&str]) -> Ended {
+        ended(self.command(arguments))
+    }
+
+    /// Starts it.
+    pub fn start(&self, arguments: &[&str]) -> Process {
+        Process::spawn(self.command(arguments)).unwrap()
+    }
+
+    /// Starts `tenure run <options> <name> -- sh -c <script>`.
+    pub fn run(&self, options: &[&str], name: &str, script: &str) -> Process {
+        let arguments = [&["run"], options, &[name, "--", "sh", "-c", script]].concat();
+        self.start(&arguments)
+    }
+
+    /// The lease as `tenure status` has it.
+    pub fn lease(&self, name: &str) -> Value {
+        let ended = self.tenure(&["status", name, "--output", "json"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        json(&ended.stdout)["leases"][0].clone()
+    }
+
+    /// Waits until somebody holds it.
+    pub fn until_held(&self, name: &str) {
+        eventually(SOON, "the lease is held", || self.lease(name)["state"] == "held");
+    }
+
+    /// A path in the folder, for scripts.
+    pub fn path(&self, file: &str) -> String {
+        self.dir.join(file).display().to_string()
+    }
+
+    /// What was written to a file in the folder; nothing if it is not there.
+    pub fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.dir.join(file)).unwrap_or_default()
+    }
+
+    /// Waits until a file in the folder holds a whole line, and answers it.
+    pub fn line(&self, file: &str) -> String {
+        eventually(SOON, file, || {
+            self.read(file)
+                .split_once('\n')
+                .map(|(line, _)| line.to_owned())
+                .filter(|line| !line.is_empty())
+        })
+    }
+
+    /// Waits until a file in the folder holds a process number.
+    pub fn pid(&self, file: &str) -> u32 {
+        self.line(file).trim().parse().unwrap()
+    }
+
+    /// Writes an executable script.
+    pub fn script(&self, file: &str, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.dir.join(file);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+}
+
+/// `tenure` with these arguments and none of its variables in the environment.
+pub fn bare(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("TENURE_") {
+            command.env_remove(variable);
+        }
+    }
+    command.args(arguments);
+    command
+}
+
+/// Runs a command to its end.
+pub fn ended(mut command: Command) -> Ended {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.stdin(std::process::Stdio::null()).output().unwrap();
+    Ended {
+        code: status.code().expect("tenure is not ended by a signal"),
+        stdout: String::from_utf8(stdout).unwrap(),
+        stderr: String::from_utf8(stderr).unwrap(),
+    }
+}
+
+/// Reads JSON.
+#[track_caller]
+pub fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The exit code of a process.
+#[track_caller]
+pub fn exit_code(process: &Process) -> i32 {
+    let status = process.wait_for_exit(SOON).unwrap();
+    status
+        .code()
+        .unwrap_or_else(|| panic!("ended by a signal: {status}"))
+}
+
+/// Sends a signal to one process.
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}

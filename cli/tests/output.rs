@@ -1,0 +1,243 @@
+//! What is printed, for people and for programs.
+
+mod common;
+
+use common::{SOON, Sandbox, bare, ended, exit_code, json};
+
+#[test]
+fn status_shows_every_lease_in_a_table() {
+    let sandbox = Sandbox::new("status");
+    assert_eq!(sandbox.tenure(&["status"]).stdout, "no leases\n");
+    let _holder = sandbox.run(
+        &["--candidate", "host-7", "--note", "rack 3"],
+        "b/held",
+        "sleep 300",
+    );
+    sandbox.until_held("b/held");
+    assert_eq!(sandbox.tenure(&["run", "a/done", "--", "true"]).code, 0);
+    let table = sandbox.tenure(&["status"]).stdout;
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[0].starts_with("NAME"), "{table}");
+    assert!(
+        rows[1].starts_with("a/done") && rows[1].contains("vacant"),
+        "{table}"
+    );
+    assert!(
+        rows[2].starts_with("b/held") && rows[2].contains(" held "),
+        "{table}"
+    );
+    assert!(
+        rows[2].contains("host-7#") && rows[2].contains("rack 3"),
+        "{table}"
+    );
+    let some = sandbox.tenure(&["status", "--prefix", "a/"]).stdout;
+    assert!(some.contains("a/done") && !some.contains("b/held"), "{some}");
+    let never = sandbox.tenure(&["status", "never"]);
+    assert!(
+        never.code == 0 && never.stdout.contains("never taken"),
+        "{never:?}"
+    );
+}
+
+#[test]
+fn status_in_json_has_every_number() {
+    let sandbox = Sandbox::new("status-json");
+    let _holder = sandbox.run(&["--ttl", "20s", "--candidate", "host-7"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let lease = sandbox.lease("job");
+    assert_eq!(lease["holder"], "host-7");
+    assert_eq!(lease["incarnation"].as_str().unwrap().len(), 32);
+    assert_eq!(
+        (lease["terms"].as_u64(), lease["ttl_ms"].as_u64()),
+        (Some(1), Some(20_000))
+    );
+    assert!((1..=20_000).contains(&lease["remaining_ms"].as_u64().unwrap()));
+    assert!(
+        lease["token"].as_u64().unwrap() > 1_000_000_000_000,
+        "tokens start at the clock"
+    );
+    assert_eq!(lease["asked_to_step_down"], false);
+}
+
+#[test]
+fn a_note_cannot_steer_the_terminal() {
+    let sandbox = Sandbox::new("note");
+    let note = "a\u{1b}[2Jb";
+    assert_eq!(
+        sandbox.tenure(&["run", "--note", note, "job", "--", "true"]).code,
+        0
+    );
+    let table = sandbox.tenure(&["status"]).stdout;
+    assert!(!table.contains('\u{1b}') && table.contains("[2Jb"), "{table}");
+    assert_eq!(sandbox.lease("job")["note"], note);
+}
+
+#[test]
+fn watch_prints_a_line_for_each_change() {
+    let sandbox = Sandbox::new("watch");
+    assert_eq!(sandbox.tenure(&["run", "other", "--", "true"]).code, 0);
+    let watch = sandbox.start(&["watch", "job"]);
+    watch.wait_for_line("job: never taken", SOON).unwrap();
+    let holder = sandbox.run(&["--ttl", "10m"], "job", "sleep 300");
+    watch.wait_for_line("job: held by", SOON).unwrap();
+    holder.terminate();
+    watch.wait_for_line("job: vacant", SOON).unwrap();
+    assert!(watch.lines().iter().all(|line| !line.text.contains("other")));
+    let all = sandbox.start(&["watch", "--output", "json"]);
+    let line = all.wait_for_line("\"name\":\"other\"", SOON).unwrap();
+    assert_eq!(json(&line.text)["state"], "vacant");
+}
+
+#[test]
+fn watch_sees_a_lease_expire() {
+    let sandbox = Sandbox::new("expire");
+    let watch = sandbox.start(&["watch"]);
+    let holder = sandbox.run(&["--ttl", "1s"], "job", "sleep 300");
+    watch.wait_for_line("job: held by", SOON).unwrap();
+    holder.kill_tree();
+    watch.wait_for_line("job: expired", SOON).unwrap();
+}
+
+#[test]
+fn explain_says_what_a_timing_promises_or_all_that_is_wrong() {
+    let text = ended(bare(&["explain", "--preset", "batch"])).stdout;
+    assert!(
+        text.contains("A lease lasts 30s and is renewed every 10s"),
+        "{text}"
+    );
+    let timing = json(&ended(bare(&["explain", "--preset", "controller", "--output", "json"])).stdout);
+    assert_eq!(
+        (&timing["ttl_ms"], &timing["renew_every_ms"]),
+        (&15_000.into(), &2_000.into())
+    );
+    let advised = json(&ended(bare(&["explain", "--round-trip", "100ms", "--output", "json"])).stdout);
+    assert_eq!(advised["ttl_ms"], 3_000);
+    let wrong = ended(bare(&[
+        "explain", "--ttl", "2d", "--renew", "3d", "--grace", "3d",
+    ]));
+    assert_eq!(wrong.code, 78);
+    assert!(
+        wrong.stderr.lines().count() >= 3,
+        "not every violation: {wrong:?}"
+    );
+    let wrong = ended(bare(&[
+        "explain", "--ttl", "2d", "--renew", "3d", "--output", "json",
+    ]));
+    assert!(
+        json(&wrong.stdout)["violations"].as_array().unwrap().len() >= 2,
+        "{wrong:?}"
+    );
+}
+
+#[test]
+fn doctor_finds_a_good_store_good_and_advises_a_ttl() {
+    let sandbox = Sandbox::new("doctor");
+    let text = sandbox.tenure(&["doctor"]);
+    assert_eq!(text.code, 0, "{text:?}");
+    for part in ["durability", "round trips: p50", "30s suits this store"] {
+        assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
+    }
+    let report = json(&sandbox.tenure(&["doctor", "--output", "json"]).stdout);
+    assert_ne!(report["verdict"], "bad");
+    assert!(report["advised"]["ttl_ms"].as_u64().unwrap() >= 1000);
+    let hasty = sandbox.tenure(&["doctor", "--ttl", "100ms"]);
+    assert!(hasty.stdout.contains("below the advised"), "{hasty:?}");
+}
+
+#[test]
+fn doctor_ends_with_1_where_leases_are_not_safe() {
+    let sandbox = Sandbox::new("doctor-bad");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    let connection = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    connection
+        .execute_batch("PRAGMA ignore_check_constraints = on; UPDATE lease SET token = -5")
+        .unwrap();
+    drop(connection);
+    let ended = sandbox.tenure(&["doctor"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stdout.contains("repair: "), "{ended:?}");
+}
+
+#[test]
+fn errors_are_json_where_json_was_asked_for() {
+    let sandbox = Sandbox::new("json-errors");
+    let ended = sandbox.tenure(&["run", "--output", "json", "--ttl", "0s", "job", "--", "true"]);
+    let error = json(&ended.stderr);
+    assert_eq!((ended.code, error["code"].as_i64()), (78, Some(78)));
+    assert!(error["error"].as_str().unwrap().contains("lease \"job\""));
+    let _holder = sandbox.run(&[], "held", "sleep 300");
+    sandbox.until_held("held");
+    let standby = sandbox.start(&["run", "--output", "json", "--wait", "100ms", "held", "--", "true"]);
+    assert_eq!(exit_code(&standby), 75);
+    let lines = standby.lines();
+    assert_eq!(json(&lines[0].text)["event"], "standby");
+    assert_eq!(json(&lines[1].text)["code"], 75);
+}
+
+#[test]
+fn quiet_leaves_only_errors() {
+    let sandbox = Sandbox::new("quiet");
+    let _holder = sandbox.run(&[], "job", "sleep 300");
+    sandbox.until_held("job");
+    let ended = sandbox.tenure(&["run", "-q", "--wait", "100ms", "job", "--", "true"]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (75, 1), "{ended:?}");
+}
+
+#[test]
+fn the_log_says_more_when_asked() {
+    let sandbox = Sandbox::new("log");
+    let ended = sandbox.tenure(&["run", "-v", "job", "--", "true"]);
+    assert!(ended.stderr.contains("Leadership acquired"), "{ended:?}");
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for command in [
+        "run",
+        "status",
+        "watch",
+        "step-down",
+        "explain",
+        "doctor",
+        "completions",
+    ] {
+        let ended = ended(bare(&[command, "--help"]));
+        assert_eq!(ended.code, 0, "{command}");
+        assert!(
+            ended.stdout.contains("Examples:\n  tenure "),
+            "{command}: {}",
+            ended.stdout
+        );
+    }
+    let top = ended(bare(&["--help"])).stdout;
+    for part in [
+        "Examples:",
+        "Exit codes:",
+        "75   another candidate",
+        "79   leadership",
+    ] {
+        assert!(top.contains(part), "{part}: {top}");
+    }
+}
+
+#[test]
+fn completions_are_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = ended(bare(&["completions", shell]));
+        assert!(
+            ended.code == 0 && ended.stdout.contains("step-down"),
+            "{shell}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let sandbox = Sandbox::new("pipe");
+    let script = format!("{} completions bash | head -1", env!("CARGO_BIN_EXE_tenure"));
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).current_dir(sandbox.dir.path());
+    let ended = ended(command);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+}

@@ -105,7 +105,7 @@ impl MongoStoreBuilder {
                             mongodb::error::ErrorKind::DnsResolve { .. } => {
                                 store_error(&error, Deed::Read, "the host of the MongoDB URL", "DNS")
                             }
-                            _ => parsed.unreadable(&error.kind.to_string()),
+                            _ => StoreUrl::unreadable(),
                         })?;
                 refuse_weak(options.write_concern.as_ref())?;
                 let selection = settle(&mut options);
@@ -114,8 +114,8 @@ impl MongoStoreBuilder {
                     .clone()
                     .unwrap_or_else(|| DATABASE.to_owned());
                 let hosts = hosts(&options.hosts);
-                let client = Client::with_options(options)
-                    .map_err(|error| parsed.unreadable(&error.kind.to_string()))?;
+                let client =
+                    Client::with_options(options).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
                 let database = client.database(&database);
                 let place = settings.place(&hosts, &database);
                 let opened = settings.open(client, database, hosts, selection + REQUEST_TIME_MAX);

@@ -54,16 +54,13 @@ impl StoreUrl {
         Ok(parsed)
     }
 
-    /// What to say when the driver cannot read the URL. Its own words may quote any part of it, so they are
-    /// passed on only where there is no secret to quote.
-    pub(crate) fn unreadable(&self, driver_words: &str) -> StoreError {
-        let why = match self.driver.contains('@') {
-            true => {
-                "check host and options, and percent-encode special characters (such as @ : / ? %) in user and password"
-            }
-            false => driver_words,
-        };
-        invalid(&format!("the MongoDB URL cannot be read: {why}"))
+    /// What to say when the driver cannot read the URL. Not in its own words: they quote what they stumbled
+    /// over, and where a URL is cut off or not escaped, that is the password.
+    pub(crate) fn unreadable() -> StoreError {
+        invalid(
+            "the MongoDB URL cannot be read: write mongodb://user:password@host:port/database?options, check port and \
+             options, and percent-encode special characters (such as @ : / ? %) in user and password",
+        )
     }
 }
 

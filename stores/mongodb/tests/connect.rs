@@ -46,6 +46,11 @@ async fn silent_server_is_given_up() {
 async fn url_that_cannot_be_read_is_refused_without_showing_it() {
     let urls = [
         format!("mongodb://me:{SECRET}@"),
+        // Cut off before the host: the password stands where a port would.
+        format!("mongodb://me:{SECRET}"),
+        format!("mongodb://me:{SECRET}/db"),
+        format!("mongodb://{SECRET}:x"),
+        format!("mongodb://127.0.0.1/db?authMechanism={SECRET}"),
         format!("mongodb://me:{SECRET}/x@127.0.0.1/db"),
         format!("mongodb://me:{SECRET}@127.0.0.1:notaport/db"),
         format!("mongodb://me:{SECRET}@127.0.0.1:99999/db"),

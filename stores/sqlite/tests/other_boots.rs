@@ -32,6 +32,7 @@ async fn a_record_of_another_boot_waits_out_its_whole_ttl() {
         lease.remaining
     );
     let taken = loop {
+        assert!(began.elapsed() < common::PATIENCE, "never free");
         match store.acquire(&second.acquire("job")).await.unwrap() {
             Acquired::Held(lease) => tokio::time::sleep(lease.remaining).await,
             Acquired::Granted(grant) => break grant,

@@ -26,6 +26,10 @@ use tokio::task::JoinSet;
 /// How many events a slow subscriber may lag behind before it misses the oldest.
 pub(crate) const EVENTS_KEPT: usize = 256;
 
+/// How long a term goes on before it is watched for wishes; until then its renewals tell of them. A short
+/// job that is not contended needs no watch, and ending one costs some 20 ms where the kernel keeps it.
+const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
+
 /// Why a campaign led to nothing.
 pub(crate) enum NotWon {
     Store(StoreError),
@@ -188,7 +192,6 @@ impl Driver {
                     return;
                 }
                 self.waiting = Some(waiting);
-                self.watch_on();
                 let (note, progress_within) = (self.plan.note.clone(), self.plan.progress_within);
                 self.step(Input::Command(Command::Campaign {
                     name,
@@ -269,7 +272,10 @@ impl Driver {
 
     fn take_in(&mut self, event: &Event) {
         match event {
-            Event::Acquired { grant, .. } => self.won(grant),
+            Event::Acquired { grant, .. } => {
+                self.won(grant);
+                self.watch_on(WATCH_TERM_AFTER);
+            }
             Event::CampaignEnded { error, .. } => {
                 if let Some(waiting) = self.waiting.take() {
                     let _ = waiting.won.send(Err(NotWon::Store(error.clone())));
@@ -292,11 +298,8 @@ impl Driver {
                 }
             }
             Event::Departed { token, departure, .. } => self.answer_departures(*token, departure),
-            Event::Standby { .. }
-            | Event::AttemptFailed { .. }
-            | Event::Withdrawn { .. }
-            | Event::RenewalFailed { .. }
-            | Event::Doubted { .. } => {}
+            Event::Standby { .. } | Event::AttemptFailed { .. } => self.watch_on(Duration::ZERO),
+            Event::Withdrawn { .. } | Event::RenewalFailed { .. } | Event::Doubted { .. } => {}
         }
     }
 
@@ -327,11 +330,14 @@ impl Driver {
         }
     }
 
-    fn watch_on(&mut self) {
+    /// Watches, from `after` a while on. What happens before the watch is in place is not missed: it begins
+    /// with a hint to look again.
+    fn watch_on(&mut self, after: Duration) {
         if self.watch.is_none() {
             self.watch = Some(watcher::start(
                 &self.plan.store,
                 &self.plan.name,
+                after,
                 self.plan.timing.retry_every(),
             ));
         }

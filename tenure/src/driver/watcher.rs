@@ -11,16 +11,23 @@ const HINTS_WAITING: usize = 64;
 /// Longest pause before a broken watch is started again.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Starts watching. The channel closes where the store cannot be watched.
+/// Starts watching, `after` a while. The channel closes where the store cannot be watched.
 pub(crate) fn start(
     store: &SharedStore,
     name: &LeaseName,
+    after: Duration,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let (store, scope) = (store.clone(), Scope::Name(name.clone()));
     let name = name.clone();
     tokio::spawn(async move {
+        if !after.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(after) => {}
+                () = hints.closed() => return,
+            }
+        }
         let mut pause = pause_min;
         loop {
             match store.watch(&scope).await {

@@ -20,7 +20,7 @@ pub struct TimingOptions {
     /// From doubt to the deadline. Default: a sixth of the ttl.
     pub grace: Option<Duration>,
     /// Within what time standbys spread their attempts after an expiry. At most a quarter of the ttl.
-    /// Default: a twentieth of the ttl, at most 150 ms.
+    /// Default: a fortieth of the ttl, at most 150 ms.
     pub spread: Option<Duration>,
     /// ρ: how much any clock may be too fast or too slow, in parts per million. At most 100,000.
     ///
@@ -73,7 +73,7 @@ impl TimingOptions {
             grace: self.grace.unwrap_or(whole / 6),
             spread: self
                 .spread
-                .unwrap_or((whole / 20).min(Duration::from_millis(150))),
+                .unwrap_or((whole / 40).min(Duration::from_millis(150))),
             clock_rate_error_ppm: self.clock_rate_error_ppm,
             step_allowance: self
                 .step_allowance

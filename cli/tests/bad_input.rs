@@ -163,9 +163,6 @@ fn a_record_that_cannot_be_understood_is_never_overwritten() {
         assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
         assert_eq!(sandbox.tenure(&["run", "fine", "--", "true"]).code, 0);
         let connection = Connection::open(sandbox.dir.join("leases.db")).unwrap();
-        connection
-            .execute_batch("PRAGMA ignore_check_constraints = on")
-            .unwrap();
         let change = format!("UPDATE lease SET {column} = {value} WHERE name = 'job'");
         if connection.execute(&change, []).is_err() {
             panic!("the record could not be damaged: {change}");

@@ -149,9 +149,7 @@ fn doctor_ends_with_1_where_leases_are_not_safe() {
     let sandbox = Sandbox::new("doctor-bad");
     assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
     let connection = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
-    connection
-        .execute_batch("PRAGMA ignore_check_constraints = on; UPDATE lease SET token = -5")
-        .unwrap();
+    connection.execute_batch("UPDATE lease SET token = -5").unwrap();
     drop(connection);
     let ended = sandbox.tenure(&["doctor"]);
     assert_eq!(ended.code, 1, "{ended:?}");

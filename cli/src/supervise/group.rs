@@ -8,6 +8,11 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a killed member may stay a zombie before it counts as gone: most are this process's to reap, and
+/// are, within moments.
+const REAPED_AFTER: Duration = Duration::from_millis(200);
 
 /// A process group that this process has started.
 ///
@@ -25,8 +30,14 @@ struct State {
     leader_status: Option<ExitStatus>,
     /// Nothing is left; its number may be another's by now.
     empty: bool,
-    killed: bool,
+    killed_at: Option<Instant>,
     stopped: bool,
+}
+
+impl State {
+    fn is_long_dead(&self) -> bool {
+        self.killed_at.is_some_and(|at| at.elapsed() >= REAPED_AFTER)
+    }
 }
 
 /// How far a group has come to its end.
@@ -55,7 +66,7 @@ impl Group {
             state: Mutex::new(State {
                 leader_status: None,
                 empty: false,
-                killed: false,
+                killed_at: None,
                 stopped: false,
             }),
         }
@@ -76,7 +87,7 @@ impl Group {
         // being there or not.
         let _ = kill_process_group(self.leader, signal);
         if signal == Signal::KILL {
-            state.killed = true;
+            state.killed_at.get_or_insert_with(Instant::now);
         }
     }
 
@@ -88,7 +99,7 @@ impl Group {
 
     /// Whether SIGKILL was sent.
     pub(super) fn was_killed(&self) -> bool {
-        self.lock().killed
+        self.lock().killed_at.is_some()
     }
 
     /// Reaps what has ended, and says what is left.
@@ -103,7 +114,7 @@ impl Group {
         }
         if state.leader_status.is_some() && !state.empty {
             state.empty = test_kill_process_group(self.leader) == Err(Errno::SRCH)
-                || (state.killed && !has_living_member(self.leader));
+                || (state.is_long_dead() && !has_living_member(self.leader));
         }
         Remains {
             leader: state.leader_status,

@@ -159,7 +159,7 @@ impl std::fmt::Display for Fault {
 }
 
 /// Payments in one transaction, if not told otherwise.
-const BATCH: u64 = 2_000;
+const BATCH: u64 = 5_000;
 
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" is no duration; write it like 3s or 1500ms");

@@ -4,7 +4,7 @@ mod common;
 
 use common::{assert_settled_exactly_once, drill, tokens};
 
-const SHORT: [&str; 6] = ["--ledger", "mongodb", "--payments", "20000", "--ttl", "3s"];
+const SHORT: [&str; 6] = ["--ledger", "mongodb", "--payments", "40000", "--ttl", "3s"];
 
 /// One set for all faults: starting three servers takes longer than the run.
 #[test]
@@ -16,7 +16,7 @@ fn kill_freeze_and_step_down_leave_every_payment_settled_once() {
         ]
         .concat(),
     );
-    assert_settled_exactly_once(&summary, 20_000);
+    assert_settled_exactly_once(&summary, 40_000);
     let faults = summary["faults"].as_array().expect("a list of faults");
     let names: Vec<_> = faults
         .iter()
@@ -36,7 +36,7 @@ fn kill_freeze_and_step_down_leave_every_payment_settled_once() {
 #[test]
 fn successor_of_a_killed_leader_does_not_wait_for_its_open_transaction() {
     let summary = drill(&[&SHORT[..], &["--batch", "5000", "--faults", "kill"]].concat());
-    assert_settled_exactly_once(&summary, 20_000);
+    assert_settled_exactly_once(&summary, 40_000);
     let recovery = summary["faults"][0]["recovery_ms"]
         .as_u64()
         .expect("milliseconds");

@@ -33,8 +33,17 @@ fn frozen_leader_wakes_up_and_its_stale_write_is_refused() {
     let refusal = summary["refused"][0].as_str().expect("a refusal");
     let (old, new) = (tokens(&summary)[0], tokens(&summary)[1]);
     assert!(old < new, "{summary:#}");
-    let expected = format!("refused: token {old} is stale for \"ledger\", which term {new} has claimed");
-    assert!(refusal.contains(&expected), "{refusal}");
+    let (refused, mark) = refusal
+        .split_once(" is stale for \"ledger\", which term ")
+        .expect("the fence's words");
+    assert!(refused.ends_with(&format!("refused: token {old}")), "{refusal}");
+    let mark: u64 = mark
+        .split(' ')
+        .next()
+        .and_then(|mark| mark.parse().ok())
+        .expect("a token");
+    // A third term may have claimed by then, and found nothing left to do.
+    assert!(mark >= new, "{refusal}");
 }
 
 /// The proof that a drill can fail: the same freeze, without the fence.
@@ -54,7 +63,7 @@ fn without_the_fence_the_same_freeze_settles_payments_twice_and_the_check_says_s
     assert!(
         findings["doubled"]
             .as_u64()
-            .is_some_and(|doubled| doubled >= 2_000),
+            .is_some_and(|doubled| doubled >= 5_000),
         "{summary:#}"
     );
     assert!(

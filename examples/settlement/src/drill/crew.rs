@@ -4,8 +4,9 @@ use super::child::{Child, Said};
 use crate::Outcome;
 use crate::ledger::Ledger;
 use crate::report::Report;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -61,13 +62,7 @@ impl Crew {
         let children = (0..NAMES.len())
             .map(|member| Child::spawn(member, &arguments(NAMES[member]), &sender).map(Some))
             .collect::<Outcome<_>>()?;
-        let bar = ProgressBar::new(payments).with_style(
-            ProgressStyle::with_template(
-                "{elapsed_precise} [{bar:40}] {human_pos} of {human_len} ({per_sec}, {eta} left)",
-            )
-            .expect("the template is well formed")
-            .progress_chars("=> "),
-        );
+        let bar = ProgressBar::new(payments).with_style(bar_style());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
@@ -91,6 +86,20 @@ impl Crew {
 
     /// What the checkpoint was when it was last looked at.
     pub fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// How many payments there are.
+    pub fn payments(&self) -> u64 {
+        self.bar.length().unwrap_or(0)
+    }
+
+    /// Looks at the checkpoint. A ledger that just fails over does not answer; the next look will tell.
+    pub async fn look(&mut self) -> u64 {
+        if let Ok(Ok(settled)) = tokio::time::timeout(LOOK_MAX, self.ledger.progress()).await {
+            self.settled = settled;
+            self.bar.set_position(settled);
+        }
         self.settled
     }
 
@@ -183,11 +192,7 @@ impl Crew {
                 None => Err("every instance has ended".into()),
             },
             _ = self.ticks.tick() => {
-                // A ledger that just fails over does not answer; the next look will tell.
-                if let Ok(Ok(settled)) = tokio::time::timeout(LOOK_MAX, self.ledger.progress()).await {
-                    self.settled = settled;
-                    self.bar.set_position(settled);
-                }
+                self.look().await;
                 Ok(None)
             }
         }
@@ -231,6 +236,19 @@ impl Crew {
         }
         Ok(Some(Incident { member, at, report }))
     }
+}
+
+fn bar_style() -> ProgressStyle {
+    let rate = |state: &ProgressState, out: &mut dyn Write| {
+        // A terminal that cannot be written to is no reason to end a drill.
+        let _ = write!(out, "{:.0}/s", state.per_sec());
+    };
+    ProgressStyle::with_template(
+        "{elapsed_precise} [{bar:40}] {human_pos} of {human_len} ({rate}, {eta} left)",
+    )
+    .expect("the template is well formed")
+    .with_key("rate", rate)
+    .progress_chars("=> ")
 }
 
 const NAMES: [&str; 3] = ["A", "B", "C"];

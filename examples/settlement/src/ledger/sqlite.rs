@@ -19,15 +19,14 @@ pub struct SqliteLedger {
 impl SqliteLedger {
     /// Opens the file, and makes it where it is missing.
     pub fn open(path: &str, fencing: Fencing) -> Result<Self, LedgerError> {
-        let connection =
+        let mut connection =
             Connection::open(path).map_err(|error| LedgerError::Trouble(format!("{path}: {error}")))?;
         connection.busy_timeout(BUSY_MAX)?;
         // Readers do not wait for the writer, nor the writer for them.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // What is committed survives a power cut.
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.execute_batch(TABLES)?;
-        SqliteFence::install(&connection)?;
+        make_tables(&mut connection)?;
         let fence = SqliteFence::new(path)?;
         Ok(Self {
             connection,
@@ -162,37 +161,56 @@ impl Ledger for SqliteLedger {
     }
 }
 
+/// Makes the tables where they are missing, and the fence's with them. Where they are there it only reads: a
+/// standby that starts must not wait until the leader pauses between two transactions.
+fn make_tables(connection: &mut Connection) -> Result<(), LedgerError> {
+    let layout =
+        |connection: &Connection| connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0));
+    if layout(connection)? == LAYOUT {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if layout(&transaction)? != LAYOUT {
+        transaction.execute_batch(TABLES)?;
+        SqliteFence::install(&transaction)?;
+        transaction.pragma_update(None, "user_version", LAYOUT)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
 impl From<rusqlite::Error> for LedgerError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Trouble(format!("the ledger: {error}"))
     }
 }
 
+/// The version of the tables below, in the file's header.
+const LAYOUT: i32 = 1;
+
 const TABLES: &str = "
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS settled (
+CREATE TABLE settled (
     payment  INTEGER NOT NULL, -- not unique: a payment that is settled twice must be seen
     debtor   INTEGER NOT NULL,
     creditor INTEGER NOT NULL,
     cents    INTEGER NOT NULL,
     token    INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS account (
+CREATE TABLE account (
     id    INTEGER NOT NULL PRIMARY KEY,
     cents INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS batch (
+CREATE TABLE batch (
     start    INTEGER NOT NULL,
     payments INTEGER NOT NULL,
     token    INTEGER NOT NULL,
     instance TEXT    NOT NULL
 ) STRICT;
-CREATE TABLE IF NOT EXISTS checkpoint (
+CREATE TABLE checkpoint (
     job     TEXT    NOT NULL PRIMARY KEY,
     settled INTEGER NOT NULL
 ) STRICT;
-INSERT INTO checkpoint (job, settled) VALUES ('nightly', 0) ON CONFLICT DO NOTHING;
-COMMIT;
+INSERT INTO checkpoint (job, settled) VALUES ('nightly', 0);
 ";
 
 const CHECKPOINT: &str = "SELECT settled FROM checkpoint WHERE job = 'nightly'";

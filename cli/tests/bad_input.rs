@@ -1,5 +1,10 @@
 //! Each mistake ends in one clear line and a code of its own; nothing is lost, and nobody leads by accident.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
 mod common;
 
 use common::{Ended, Sandbox, bare, ended, exit_code};

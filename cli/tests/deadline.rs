@@ -1,5 +1,10 @@
 //! Whatever happens to the supervisor or to the store: the command is gone before another may lead.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
 mod common;
 
 use common::{SOON, Sandbox, exit_code, signal};

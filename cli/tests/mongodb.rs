@@ -1,6 +1,10 @@
 //! The same command over a real replica set, and over a network that swallows everything.
 
 #![cfg(feature = "mongodb")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
 
 mod common;
 

@@ -1,5 +1,10 @@
 //! What is printed, for people and for programs.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
 mod common;
 
 use common::{SOON, Sandbox, bare, ended, exit_code, json};

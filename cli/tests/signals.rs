@@ -1,5 +1,10 @@
 //! Signals reach the command, and its whole group is gone before the lease is.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
 mod common;
 
 use common::{SOON, Sandbox, exit_code, signal};

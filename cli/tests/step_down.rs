@@ -1,5 +1,10 @@
 //! Handing over on purpose.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
 mod common;
 
 use common::{SOON, Sandbox, exit_code, json};

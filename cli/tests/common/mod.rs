@@ -1,6 +1,10 @@
 //! What the tests of the command share: the real binary, over a store of the test's own.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
 
 use serde_json::Value;
 use std::fs;

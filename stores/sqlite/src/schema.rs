@@ -56,7 +56,20 @@ pub(crate) enum Identity {
 }
 
 /// Reads whose file it is, and changes nothing.
+///
+/// In one snapshot: somebody else may be making the tables, and a number from before beside one from after
+/// looks like another program's file.
 pub(crate) fn identity(connection: &Connection) -> Result<Identity, Trouble> {
+    if !connection.is_autocommit() {
+        return identity_of_snapshot(connection);
+    }
+    let snapshot = connection.unchecked_transaction()?;
+    let identity = identity_of_snapshot(&snapshot)?;
+    snapshot.finish()?;
+    Ok(identity)
+}
+
+fn identity_of_snapshot(connection: &Connection) -> Result<Identity, Trouble> {
     let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i32>(0));
     let application_id = number("PRAGMA application_id")?;
     let version = number("PRAGMA user_version")?;

@@ -16,7 +16,6 @@ pub use faults::Done;
 use site::Site;
 use std::process::ExitCode;
 use std::time::Instant;
-use tenure::Registry;
 
 /// Runs a drill, prints its summary, and answers whether everything held.
 pub async fn run(options: &DrillOptions) -> Outcome<ExitCode> {
@@ -30,9 +29,6 @@ pub async fn run(options: &DrillOptions) -> Outcome<ExitCode> {
         .map(|number| options.payments * number / (faults.len() as u64 + 1))
         .collect();
     let began_at = Instant::now();
-    // The leases' file is made here, before three instances would make it at the same moment: tenure-sqlite
-    // may then take another's half-made file for a foreign one (schema::identity reads it in three statements).
-    drop(Registry::connect(&site.store()).await?);
     let ledger = ledger::open(&site.ledger(), Fencing::On).await?;
     let mut crew = Crew::start(options.payments, ledger, |name| {
         arguments(options, &site, name, &points)

@@ -267,3 +267,31 @@ fn a_password_is_never_printed() {
         }
     }
 }
+
+/// On a file system of its own, in a mount namespace that ends with the test.
+#[test]
+fn a_full_disk() {
+    let sandbox = Sandbox::new("full");
+    let (folder, ran) = (sandbox.path("small"), sandbox.path("ran"));
+    fs::create_dir(&folder).unwrap();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    // One lease fits; then the rest is filled, down to the last byte.
+    let script = format!(
+        "mount -t tmpfs -o size=512k tmpfs '{folder}' && \
+         {tenure} run job -- true && \
+         {{ cat /dev/zero > '{folder}/filler' 2>/dev/null; true; }} && \
+         exec {tenure} run --no-wait -- touch '{ran}'"
+    );
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .env("TENURE_NAME", "job")
+        .env("TENURE_STORE", format!("sqlite:{folder}/leases.db"));
+    let ended = ended(command);
+    assert!(!ran_at(&ran), "it led by accident: {ended:?}");
+    one_line(&ended, 74, &["lease \"job\"", "full"]);
+}
+
+fn ran_at(path: &str) -> bool {
+    std::path::Path::new(path).exists()
+}

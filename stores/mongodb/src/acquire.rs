@@ -1,6 +1,6 @@
 use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error};
-use crate::pipeline::{attempt_number, expired, expiry, fits, held, literal, purge_at, ttl_ms, unreleased};
-use crate::record::{Record, decode, projection, readable};
+use crate::pipeline::{attempt_number, expired, expiry, held, literal, purge_at, ttl_ms, unreleased};
+use crate::record::{Record, decode, fits, projection, readable};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
@@ -80,25 +80,26 @@ fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<
     // attempt may begin another. A released one may not: that would be a late duplicate.
     let take_mine =
         bson!({ "$or": [earlier_attempt, { "$and": [this_attempt.clone(), expired_unreleased] }] });
-    let usable = bson!({ "$and": [fits(), { "$lt": ["$generation", i64::MAX] }] });
+    let has_successor = bson!({ "$lt": ["$generation", i64::MAX] });
     let take = bson!({ "$or": [
         fresh(),
-        { "$and": [usable, { "$cond": [mine.clone(), take_mine, free] }] },
+        { "$and": [has_successor, { "$cond": [mine.clone(), take_mine, free] }] },
     ] });
-    let again = bson!({ "$and": [mine, this_attempt, held(), fits()] });
+    let again = bson!({ "$and": [mine, this_attempt, held()] });
     let extended = doc! {
         "expiresAt": expiry(request.ttl),
         "ttlMs": ttl_ms(request.ttl),
         "lastRenewedAt": "$$NOW",
         "purgeAt": purge_at(purge_after, request.ttl),
     };
-    vec![doc! { "$replaceWith": { "$switch": {
+    let decision = bson!({ "$switch": {
         "branches": [
             { "case": take, "then": { "$mergeObjects": ["$$ROOT", new_term(request, purge_after)] } },
             { "case": again, "then": { "$mergeObjects": ["$$ROOT", extended] } },
         ],
         "default": "$$ROOT",
-    } } }]
+    } });
+    vec![doc! { "$replaceWith": { "$cond": [{ "$or": [fresh(), fits()] }, decision, "$$ROOT"] } }]
 }
 
 /// The upsert found nothing: the document has its `_id` alone.

@@ -1,6 +1,6 @@
 //! Expressions that the pipelines share. They judge time by `$$NOW` alone, the server's clock of the command.
 
-use crate::record::{NOTE_BYTES_MAX, OWNER_BYTES_MAX};
+use crate::record::fits;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::time::Duration;
 use tenure_core::{Attempt, FencingToken, Incarnation, Ttl};
@@ -46,16 +46,6 @@ pub(crate) fn is_term(incarnation: Incarnation, token: FencingToken, attempt: At
         { "$eq": ["$incarnation", incarnation.to_string()] },
         { "$eq": ["$generation", token.signed()] },
         { "$eq": ["$attempt", attempt_number(attempt)] },
-    ] })
-}
-
-/// What the schema in the filter cannot say: lengths in bytes. Without it, a record whose texts are too long
-/// to be read would be changed, and then not understood.
-pub(crate) fn fits() -> Bson {
-    bson!({ "$and": [
-        { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
-        { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
-        { "$lte": [{ "$strLenBytes": { "$ifNull": ["$previous.owner", ""] } }, OWNER_BYTES_MAX] },
     ] })
 }
 

@@ -1,10 +1,10 @@
 use crate::fault::{Deed, reported};
-use crate::pipeline::{attempt_number, change_if, expiry, held, is_term, purge_at, ttl_ms};
+use crate::pipeline::{change_if, expiry, held, is_term, purge_at, ttl_ms};
 use crate::record::{Record, decode, projection, readable};
 use crate::site::{Site, subject, write_concern};
 use mongodb::ClientSession;
 use mongodb::bson::oid::ObjectId;
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Bson, Document, bson, doc};
 use std::collections::BTreeMap;
 use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError};
 
@@ -27,10 +27,11 @@ impl Site {
     }
 
     async fn renew_one(&self, request: &Renew) -> Result<Renewed, StoreError> {
-        let term = is_term(request.incarnation, request.token, request.attempt);
-        let condition = mongodb::bson::bson!({ "$and": [term, held()] });
         let changes = self.extension(request);
-        match self.change(&request.name, change_if(condition, changes)).await? {
+        match self
+            .change(&request.name, change_if(is_held_term(request), changes))
+            .await?
+        {
             // Of the same command, so by the same clock: held and ours means that it was extended.
             Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
             Some(record) => Ok(Renewed::Lost(Some(Box::new(record.lease)))),
@@ -122,12 +123,9 @@ impl Site {
     fn statement(&self, request: &Renew, batch: ObjectId) -> Document {
         let mut filter = readable();
         filter.insert("_id", request.name.as_str());
-        filter.insert("incarnation", request.incarnation.to_string());
-        filter.insert("generation", request.token.signed());
-        filter.insert("attempt", attempt_number(request.attempt));
         let mut changes = self.extension(request);
         changes.insert("renewal", batch);
-        doc! { "q": filter, "u": change_if(held(), changes) }
+        doc! { "q": filter, "u": change_if(is_held_term(request), changes) }
     }
 
     async fn read_several(
@@ -193,6 +191,11 @@ impl Site {
             "purgeAt": purge_at(self.purge_after, request.ttl),
         }
     }
+}
+
+/// The record is of the very term, and somebody, so its holder, holds it now.
+fn is_held_term(request: &Renew) -> Bson {
+    bson!({ "$and": [is_term(request.incarnation, request.token, request.attempt), held()] })
 }
 
 fn is_mine(request: &Renew, record: &Record) -> bool {

@@ -111,6 +111,59 @@ fn foreign(good: &Document) -> Vec<(&'static str, Document)> {
     ] {
         all.push(without(field));
     }
+    all.extend(foreign_within(good));
+    all
+}
+
+/// The same, where what is wrong lies deeper: in an array, or in a part of the record.
+fn foreign_within(good: &Document) -> Vec<(&'static str, Document)> {
+    let with = |field: &'static str, value: Bson| {
+        let mut document = good.clone();
+        document.insert(field, value);
+        (field, document)
+    };
+    let mut all = Vec::new();
+    // An array that holds one right value: a filter by type alone would take it for right.
+    for field in [
+        "owner",
+        "incarnation",
+        "generation",
+        "attempt",
+        "terms",
+        "ttlMs",
+        "createdAt",
+        "acquiredAt",
+        "lastRenewedAt",
+        "expiresAt",
+        "released",
+        "stepDownAsked",
+        "note",
+        "previous",
+        "renewal",
+    ] {
+        let value = good.get(field).cloned().unwrap_or(Bson::Null);
+        all.push(with(field, Bson::Array(vec![value])));
+    }
+    let (at, wrong_at) = (
+        DateTime::from_millis(1),
+        Bson::Array(vec![Bson::DateTime(DateTime::from_millis(1))]),
+    );
+    for mark in ["released", "stepDownAsked"] {
+        all.push(with(mark, doc! { "generation": 0_i64, "at": at }.into()));
+        all.push(with(mark, doc! { "generation": 5, "at": at }.into()));
+        all.push(with(mark, doc! { "generation": [5_i64], "at": at }.into()));
+        all.push(with(
+            mark,
+            doc! { "generation": 5_i64, "at": wrong_at.clone() }.into(),
+        ));
+    }
+    let term = |owner: &str, generation: i64, end: &str| {
+        Bson::from(doc! { "owner": owner, "generation": generation, "end": end, "at": at })
+    };
+    all.push(with("previous", term("a", 5, "forgotten")));
+    all.push(with("previous", term("a", -5, "expired")));
+    all.push(with("previous", term(" a", 5, "expired")));
+    all.push(with("previous", term(&"\u{e9}".repeat(127), 5, "expired")));
     all
 }
 
@@ -212,5 +265,51 @@ async fn keys_that_are_no_names_are_listed_last_and_hide_nothing() {
     assert!(
         matches!(listed.last(), Some(Listed::Unreadable { .. })),
         "{listed:?}"
+    );
+}
+
+/// What the examination counts is what the statements do not touch.
+#[tokio::test]
+async fn examination_counts_every_foreign_record_and_no_good_one() {
+    let scratch = scratch().await;
+    let (store, leases) = (scratch.store().await, scratch.leases().await);
+    let holder = request("job", "holder", seconds(60));
+    let grant = take(&store, &holder).await;
+    let good = raw(&leases, "job").await.expect("the record");
+    let all = foreign(&good);
+    let strange = [doc! { "_id": 7 }, doc! { "_id": " outer " }];
+    let named = all.iter().enumerate().map(|(number, (_, document))| {
+        let mut document = document.clone();
+        document.insert("_id", format!("foreign/{number}"));
+        document
+    });
+    let inserted: Vec<_> = named.chain(strange).collect();
+    leases.insert_many(&inserted).await.expect("inserted");
+    // Good ones in every state: released, taken again, asked, renewed in a batch.
+    let released = store
+        .release(&[giving_back(&holder, grant.token)])
+        .await
+        .remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    take(&store, &request("released", "a", seconds(60))).await;
+    let again = request("job", "b", seconds(60));
+    let grant = take(&store, &again).await;
+    let renewals = [renewal(&again, grant.token), renewal(&again, grant.token)];
+    assert!(store.renew(&renewals).await.iter().all(Result::is_ok));
+    let ask = Ask {
+        name: name("job"),
+        token: grant.token,
+    };
+    store.ask(&ask).await.expect("asked");
+    let findings = store.examine().await.expect("an examination");
+    let records = findings
+        .iter()
+        .find(|finding| finding.subject == "records")
+        .expect("a finding");
+    let counted = format!("{} records", inserted.len());
+    assert!(
+        records.detail.starts_with(&counted),
+        "{} is not {counted}",
+        records.detail
     );
 }

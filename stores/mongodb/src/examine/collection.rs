@@ -1,7 +1,7 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
 use crate::indexes::ttl_indexes;
-use crate::record::{nameable, readable};
+use crate::record::understood;
 use crate::site::{Site, Topology};
 use mongodb::bson::{Document, doc};
 use tenure_core::{Finding, Scope};
@@ -112,11 +112,9 @@ impl Site {
     }
 
     async fn records(&self) -> Finding {
-        let mut understood = readable();
-        understood.extend(nameable());
         let count = self
             .leases
-            .count_documents(doc! { "$nor": [understood] })
+            .count_documents(doc! { "$nor": [understood()] })
             .limit(UNREADABLE_COUNTED_MAX)
             .max_time(self.time_max);
         match self

@@ -11,10 +11,10 @@
 //! without a second look at a record that may have moved on.
 
 mod decode;
-mod schema;
+mod shape;
 
 pub(crate) use decode::{Record, decode, shown_key};
-pub(crate) use schema::{NOTE_BYTES_MAX, OWNER_BYTES_MAX, name_pattern, nameable, readable};
+pub(crate) use shape::{fits, name_pattern, nameable, readable, understood};
 
 use mongodb::bson::{Document, doc};
 

@@ -1,0 +1,116 @@
+//! What a record must be like for a statement to reach it; the same rules as `decode`'s, in the server's words.
+//!
+//! Two halves, for speed: types and ranges of the plain fields stand in the filter, whatever lies deeper in
+//! the pipelines. (A `$jsonSchema` says it all at once, and costs twice as much on every request.)
+
+use mongodb::bson::{Bson, Document, bson, doc};
+
+/// Longest name of a lease, in bytes; the same limit as `LeaseName`'s.
+const NAME_BYTES_MAX: i32 = 255;
+
+/// Longest candidate id, in bytes; the same limit as `CandidateId`'s.
+const OWNER_BYTES_MAX: i32 = 253;
+
+/// Longest note, in bytes; the same limit as `Note`'s.
+const NOTE_BYTES_MAX: i32 = 1024;
+
+/// What `LeaseName::new` and `CandidateId::new` accept, but for the length: no control character, no white
+/// space outside, no empty, `.` or `..` part between slashes.
+pub(crate) fn name_pattern() -> &'static str {
+    r"(?s)\A(?!\p{Z})(?!.*\p{Z}\z)(?!(?:.*/)?\.{0,2}(?:/|\z))[^\p{Cc}]+\z"
+}
+
+/// The condition in every writing statement's filter: only records that this crate can read are touched.
+///
+/// A record that does not match is not found, so no update, however wrong, can reach it; an upsert on it
+/// fails with a duplicate key. [`fits`] is the other half.
+pub(crate) fn readable() -> Document {
+    // A type in a filter also matches an array with an element of that type.
+    let of = |types: Bson| doc! { "$type": types, "$not": { "$type": "array" } };
+    let with = |types: &str, more: Document| {
+        let mut condition = of(types.into());
+        condition.extend(more);
+        condition
+    };
+    let number = || with("long", doc! { "$gte": 1_i64 });
+    let mark = || of(bson!(["object", "null"]));
+    doc! {
+        "owner": with("string", doc! { "$regex": name_pattern() }),
+        "incarnation": with("string", doc! { "$regex": r"\A[0-9a-f]{32}\z" }),
+        "generation": number(),
+        "attempt": number(),
+        "terms": number(),
+        "ttlMs": with("long", doc! { "$gte": 100_i64, "$lte": 86_400_000_i64 }),
+        "createdAt": of("date".into()),
+        "acquiredAt": of("date".into()),
+        "lastRenewedAt": of(bson!(["date", "null"])),
+        "expiresAt": of("date".into()),
+        "released": mark(),
+        "stepDownAsked": mark(),
+        "note": of("string".into()),
+        "previous": mark(),
+    }
+}
+
+/// The half of the rules that stands in every pipeline: what lies within `released`, `stepDownAsked` and
+/// `previous`, and lengths in bytes. Only for records that are [`readable`] so far.
+pub(crate) fn fits() -> Bson {
+    let types =
+        |fields: &[&str]| -> Vec<Bson> { fields.iter().map(|field| bson!({ "$type": *field })).collect() };
+    let marked = |mark: [&str; 3]| bson!({ "$in": [types(&mark), [["null", "missing", "missing"], ["object", "long", "date"]]] });
+    let previous = [
+        "$previous",
+        "$previous.owner",
+        "$previous.generation",
+        "$previous.end",
+        "$previous.at",
+    ];
+    bson!({ "$and": [
+        marked(["$released", "$released.generation", "$released.at"]),
+        marked(["$stepDownAsked", "$stepDownAsked.generation", "$stepDownAsked.at"]),
+        { "$in": [types(&previous), [
+            ["null", "missing", "missing", "missing", "missing"],
+            ["object", "string", "long", "string", "date"],
+        ]] },
+        { "$in": [{ "$type": "$renewal" }, ["objectId", "null", "missing"]] },
+        // The least of several numbers passes over those that are missing.
+        { "$gte": [{ "$min": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, 1_i64] },
+        { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, ["released", "expired"]] },
+        { "$regexMatch": { "input": { "$ifNull": ["$previous.owner", "nobody"] }, "regex": name_pattern() } },
+        { "$lte": [{ "$strLenBytes": { "$ifNull": ["$previous.owner", ""] } }, OWNER_BYTES_MAX] },
+        { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
+        { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
+    ] })
+}
+
+/// Both halves and the name in one filter, for counting; it may not stand in an upsert.
+pub(crate) fn understood() -> Document {
+    let texts = bson!({ "$eq": [
+        [{ "$type": "$_id" }, { "$type": "$owner" }, { "$type": "$note" }],
+        ["string", "string", "string"],
+    ] });
+    let previous = bson!({ "$in": [{ "$type": "$previous.owner" }, ["string", "missing"]] });
+    let short = bson!({ "$lte": [{ "$strLenBytes": "$_id" }, NAME_BYTES_MAX] });
+    let mut filter = readable();
+    filter.insert("_id", doc! { "$type": "string", "$regex": name_pattern() });
+    // The server may look at this before it looks at the types in the filter, and lengths of what is no text
+    // are an error.
+    let safe = bson!({ "$and": [texts, previous] });
+    filter.insert(
+        "$expr",
+        doc! { "$cond": [safe, { "$and": [short, fits()] }, false] },
+    );
+    filter
+}
+
+/// Keys that are lease names, judged as `LeaseName::new` does.
+pub(crate) fn nameable() -> Document {
+    doc! {
+        "_id": { "$type": "string", "$regex": name_pattern() },
+        "$expr": { "$cond": [
+            { "$eq": [{ "$type": "$_id" }, "string"] },
+            { "$lte": [{ "$strLenBytes": "$_id" }, NAME_BYTES_MAX] },
+            false,
+        ] },
+    }
+}

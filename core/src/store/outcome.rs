@@ -35,7 +35,8 @@ pub struct Grant {
     pub terms: u64,
     /// Whether the same attempt had been granted this token before.
     pub again: bool,
-    /// The term before; `None` for the first one, and where the store no longer knows.
+    /// The term before; `None` for the first one, and where the store no longer knows. For a term that is
+    /// granted again, either.
     pub predecessor: Option<Predecessor>,
 }
 

@@ -46,7 +46,7 @@ impl Bare {
             .execute_batch(
                 "CREATE TABLE lease (name TEXT PRIMARY KEY, owner TEXT, incarnation TEXT, token INTEGER, \
                  attempt INTEGER, terms INTEGER, ttl INTEGER, boot TEXT, acquired INTEGER, renewed INTEGER, \
-                 expires INTEGER, released INTEGER, note TEXT, version INTEGER, created_at TEXT) STRICT",
+                 expires INTEGER, released INTEGER, note TEXT, version INTEGER, created_at TEXT) STRICT, WITHOUT ROWID",
             )
             .unwrap();
         Self {

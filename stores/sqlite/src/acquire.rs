@@ -15,21 +15,24 @@ use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor};
 /// holder's renewals.
 pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired, Trouble> {
     let connections = database.connections()?;
-    let mut seen = look::at(&connections.durable, &database.clock, &request.name)?;
-    if is_unnoted(&seen) {
-        seen = note(database, &connections.relaxed, request)?;
-    }
-    match verdict(&seen, request) {
-        Decision::Superseded => return Ok(Acquired::Superseded),
-        Decision::Held => return held(seen),
-        Decision::Grant(_) | Decision::Again => {}
+    // What this handle gave back last is most likely still free: then the look under the lock is enough.
+    if !database.forget_vacated(&request.name) {
+        let mut seen = look::at(&connections.durable, &database.clock, &request.name)?;
+        if is_unnoted(&seen) {
+            seen = note(database, &connections.relaxed, request)?;
+        }
+        match verdict(&seen, request) {
+            Decision::Superseded => return Ok(Acquired::Superseded),
+            Decision::Held => return held(seen),
+            Decision::Grant(_) | Decision::Again => {}
+        }
     }
     let acquired = transaction::write(&connections.durable, |connection| {
         take(database, connection, request)
     })?;
     drop(connections);
     if matches!(&acquired, Acquired::Granted(grant) if !grant.again) {
-        database.wake.touch();
+        database.wake.knock();
     }
     Ok(acquired)
 }

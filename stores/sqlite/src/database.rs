@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure_core::{Fault, StoreError};
+use tenure_core::{Fault, LeaseName, StoreError};
 
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;
@@ -55,6 +55,8 @@ pub(crate) struct Database {
     /// Made at opening, so that the store can say how its watches will work; the first watch takes it.
     notifier: Mutex<Option<OwnedFd>>,
     notifies: bool,
+    /// The lease that this handle gave back last.
+    vacated: Mutex<Option<LeaseName>>,
 }
 
 impl Database {
@@ -77,6 +79,7 @@ impl Database {
             connections: Mutex::new(connections),
             notifies: notifier.is_some(),
             notifier: Mutex::new(notifier),
+            vacated: Mutex::new(None),
         })
     }
 
@@ -92,6 +95,17 @@ impl Database {
             *connections = connect_both_once(&self.path, &self.shown)?;
         }
         Ok(connections)
+    }
+
+    /// Notes that this handle has just given back `name`.
+    pub(crate) fn note_vacated(&self, name: &LeaseName) {
+        *self.vacated.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.clone());
+    }
+
+    /// Whether `name` is what this handle gave back last; once.
+    pub(crate) fn forget_vacated(&self, name: &LeaseName) -> bool {
+        let mut vacated = self.vacated.lock().unwrap_or_else(PoisonError::into_inner);
+        vacated.take_if(|last| last == name).is_some()
     }
 
     /// One more connection, for a watch that polls.

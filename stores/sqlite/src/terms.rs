@@ -88,7 +88,10 @@ pub(crate) fn release(
     })?;
     drop(connections);
     if anything_vacated {
-        database.wake.touch();
+        if let [only] = requests {
+            database.note_vacated(&only.name);
+        }
+        database.wake.knock();
     }
     Ok(outcomes)
 }
@@ -146,7 +149,7 @@ pub(crate) fn ask(database: &Database, request: &Ask) -> Result<Asked, Trouble> 
     })?;
     drop(connections);
     if news {
-        database.wake.touch();
+        database.wake.knock();
     }
     Ok(asked)
 }

@@ -1,15 +1,10 @@
-//! The file beside the database whose touch wakes the candidates that wait.
+//! The file beside the database whose being opened and closed wakes the candidates that wait.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
-const NOW: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: UTIME_NOW,
-};
-
-/// `<database>-wake`. It holds nothing; only its being touched means something.
+/// `<database>-wake`. It holds nothing; only that somebody reads it means something.
 ///
 /// The database itself cannot serve: its log changes with every renewal, and a renewal must wake nobody.
 pub(crate) struct WakeFile {
@@ -33,16 +28,17 @@ impl WakeFile {
         &self.path
     }
 
-    /// Wakes whoever watches. By path, so that a deleted file comes back.
+    /// Wakes whoever watches: opens the file to read, and closes it. By path, so that a deleted file comes
+    /// back.
+    ///
+    /// A new time stamp would wake them, too, but dirty the file's inode, and the next sync of a token would
+    /// have to write it to the disk.
     ///
     /// A failure is swallowed on purpose: the change is committed, the watch is a hint, and waiting
     /// candidates also wake by the clock.
-    pub(crate) fn touch(&self) {
-        let times = Timestamps {
-            last_access: NOW,
-            last_modification: NOW,
-        };
-        if rustix::fs::utimensat(CWD, &self.path, &times, AtFlags::empty()) == Err(Errno::NOENT) {
+    pub(crate) fn knock(&self) {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if rustix::fs::open(&self.path, flags, Mode::empty()).map(drop) == Err(Errno::NOENT) {
             let _swallowed = self.create();
         }
     }

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a watch with file notification looks too: a writer may be killed between its commit and the
-/// touch, and whoever edits the table by hand touches nothing.
+/// knock, and whoever edits the table by hand does not knock.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes read from inotify at once: some hundred events, and what is left is read next.
@@ -29,7 +29,7 @@ const NOTIFICATIONS_BYTES: usize = 4096;
 
 /// What wakes a watch.
 struct Signal {
-    /// The kernel, when the wake file is touched; `None` where it cannot be asked.
+    /// The kernel, when the wake file was read; `None` where it cannot be asked.
     notifier: Option<AsyncFd<OwnedFd>>,
     /// A connection of its own, since none counts its own commits. In a mutex for `Sync`.
     connection: Mutex<Connection>,
@@ -123,7 +123,8 @@ fn notifier(database: &Database) -> Result<AsyncFd<OwnedFd>, Errno> {
 fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
     let path = database.wake.path();
     database.wake.create()?;
-    let flags = WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    // Not every opening: who starts to watch opens it to write, and that is no news.
+    let flags = WatchFlags::CLOSE_NOWRITE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     inotify::add_watch(notifier, path, flags).map(drop)
 }
 

@@ -129,9 +129,9 @@ async fn a_deleted_wake_file_is_made_anew() {
     assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
 }
 
-/// A writer that is killed between its commit and the touch, or that never touches.
+/// A writer that is killed between its commit and the knock, or that never knocks.
 #[tokio::test]
-async fn a_change_without_a_touch_is_still_told() {
+async fn a_change_without_a_knock_is_still_told() {
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
     let first = grant(&store, &Asker::new("first"), "job").await;

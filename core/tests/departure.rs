@@ -179,3 +179,78 @@ fn without_progress_renewals_stop_and_progress_resumes_them() {
         })
     ));
 }
+
+#[test]
+fn an_answer_about_an_earlier_term_does_not_touch_the_next_one() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let release = only(harness.work_ended(5));
+    harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    let acquire = harness.campaign_once();
+    harness.answer(acquire.id, Reply::Acquired(Ok(grant(6))));
+    let until = harness.until();
+    let theirs = lease_of(me(), 6, seconds(30.0));
+    harness.answer(
+        renewal.id,
+        Reply::Renewed(vec![Ok(Renewed::Lost(Some(Box::new(theirs))))]),
+    );
+    assert_eq!(harness.until(), until);
+}
+
+#[test]
+fn a_release_that_only_a_person_can_mend_is_not_repeated() {
+    let mut harness = Harness::leading();
+    let release = only(harness.work_ended(5));
+    harness.answer(release.id, Reply::Released(vec![Err(forbidden())]));
+    assert!(harness.engine.is_idle());
+    assert!(matches!(
+        harness.events.last(),
+        Some(Event::Departed {
+            departure: Departure::Unconfirmed(Some(_)),
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_campaign_that_waits_for_a_release_can_be_withdrawn() {
+    let mut harness = Harness::leading();
+    let release = only(harness.work_ended(5));
+    harness.campaign();
+    harness.command(Command::Withdraw { name: job() });
+    assert!(
+        harness
+            .answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]))
+            .is_empty()
+    );
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn progress_counts_from_when_it_was_made_and_not_from_when_it_was_told() {
+    let mut harness = Harness::new();
+    let request = only(harness.command(Command::Campaign {
+        name: job(),
+        note: Note::default(),
+        progress_within: Some(seconds(15.0)),
+    }));
+    let won_at = harness.now;
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    harness.pass(seconds(9.0));
+    // Told at 19 s, made at 1 s: at 20 s, when the next renewal is due, that is too long ago.
+    let at = won_at.after(seconds(1.0));
+    harness.command(Command::Progress {
+        name: job(),
+        token: token(5),
+        at,
+    });
+    assert!(harness.run_to_wake().is_empty(), "the renewal is not sent");
+    assert!(
+        harness
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Stuck { .. }))
+    );
+}

@@ -167,3 +167,29 @@ fn the_advice_keeps_to_the_rules_of_thumb() {
         assert!(timing.request_timeout() >= round_trip * 3);
     }
 }
+
+#[test]
+fn a_ttl_outside_the_range_of_the_store_is_refused_with_both() {
+    let ttl = |seconds| Ttl::from_secs(seconds).unwrap();
+    let store = StoreTraits {
+        kind: "etcd",
+        location: "here".to_owned(),
+        timekeeper: Timekeeper::Session,
+        durability: Durability::Safe,
+        watch: WatchSource::Push,
+        token_source: TokenSource::Revision,
+        batch_max: std::num::NonZeroUsize::MIN,
+        ttl_min: ttl(5),
+        ttl_max: ttl(600),
+    };
+    for seconds in [4, 601] {
+        let error = Timing::of(ttl(seconds)).fits(&store).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("ttl {seconds}s is outside 5s to 600s, the range of the etcd store")
+        );
+    }
+    for seconds in [5, 600] {
+        Timing::of(ttl(seconds)).fits(&store).unwrap();
+    }
+}

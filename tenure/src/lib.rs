@@ -45,3 +45,8 @@ pub use tenure_core::{
 pub use tenure_mongodb as mongodb;
 #[cfg(feature = "sqlite")]
 pub use tenure_sqlite as sqlite;
+
+/// The README's program is compiled, so that it cannot rot.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -10,6 +10,10 @@ use tenure_testkit::{Process, ReplicaSet, ScratchDir, Size};
 /// How long anything here may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How old what was read of a lease may be: it counts from the store's look at its clock, and ours from the
+/// answer.
+const READ_MAX: Duration = Duration::from_millis(50);
+
 pub async fn measure(kills: u32, exits: u32, kind: Kind) {
     let folder = ScratchDir::new("bench-failover");
     let set = match kind {
@@ -55,7 +59,13 @@ async fn after_kills(url: &str, store: &SharedStore, kills: u32) {
         leader.kill_tree();
         leader.kill_leader();
         standby.wait_for_line("started", PATIENCE).unwrap();
-        late.add(read_at.elapsed().saturating_sub(lease.remaining));
+        let waited = read_at.elapsed();
+        assert!(
+            waited + READ_MAX >= lease.remaining,
+            "a job started {waited:?} after its predecessor was killed, whose lease had {:?} left",
+            lease.remaining
+        );
+        late.add(waited.saturating_sub(lease.remaining));
         leader = standby;
     }
     println!(
@@ -97,7 +107,9 @@ async fn after_exits(url: &str, store: &SharedStore, exits: u32) {
             let text = process.wait_for_line(what, PATIENCE).unwrap().text;
             text.trim_start_matches(what).trim().parse::<u64>().unwrap()
         };
-        let gap = stamp(&standby, "started-").saturating_sub(stamp(&leader, "ended-"));
+        let gap = stamp(&standby, "started-")
+            .checked_sub(stamp(&leader, "ended-"))
+            .expect("a job started before the one before it had ended");
         gaps.add(Duration::from_nanos(gap));
     }
     let trip = milliseconds(trips.percentile(50.0));

@@ -36,8 +36,8 @@ pub async fn measure(seconds: u64) {
     let (mut renewals, mut worst_slack, mut doubts) = (0_u64, Duration::MAX, 0_u64);
     let end = tokio::time::Instant::now() + Duration::from_secs(seconds);
     let mut ended = 0_u64;
-    while let Ok(Ok(event)) = tokio::time::timeout_at(end, events.recv()).await {
-        match event {
+    while let Ok(event) = tokio::time::timeout_at(end, events.recv()).await {
+        match event.expect("every event is seen, or the soak would have ended early") {
             Event::Renewed { slack, .. } => {
                 renewals += 1;
                 worst_slack = worst_slack.min(slack);

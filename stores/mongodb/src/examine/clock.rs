@@ -20,11 +20,17 @@ impl Site {
     /// measure by which they are compared.
     pub(super) async fn examine_clock(&self, hello: &Document) -> Vec<Finding> {
         let Topology::ReplicaSet { .. } = self.topology else {
-            let ahead = ahead_ms(hello, now_ms());
-            return vec![good(
-                "clock",
-                format!("the server's is {ahead} ms ahead of ours (which decides nothing)"),
-            )];
+            return vec![match ahead_ms(hello, now_ms()) {
+                Some(ahead) => good(
+                    "clock",
+                    format!("the server's is {ahead} ms ahead of ours (which decides nothing)"),
+                ),
+                None => warning(
+                    "clock",
+                    "the server does not tell its time".to_owned(),
+                    "look at its clock by hand; it judges every expiry",
+                ),
+            }];
         };
         let hosts = hello
             .get_array("hosts")
@@ -84,14 +90,14 @@ impl Site {
             .ok()?
             .ok()?;
         // The member looked at its clock somewhere between; the middle is the best guess.
-        Some(ahead_ms(&hello, i64::midpoint(sent, now_ms())))
+        ahead_ms(&hello, i64::midpoint(sent, now_ms()))
     }
 }
 
-fn ahead_ms(hello: &Document, ours: i64) -> i64 {
-    hello
-        .get_datetime("localTime")
-        .map_or(0, |time| time.timestamp_millis() - ours)
+/// `None` where the answer holds no time: that is no sign of a clock that is right.
+fn ahead_ms(hello: &Document, ours: i64) -> Option<i64> {
+    let theirs = hello.get_datetime("localTime").ok()?;
+    Some(theirs.timestamp_millis() - ours)
 }
 
 /// This machine's wall clock, in milliseconds since 1970; only ever shown.

@@ -39,6 +39,17 @@ async fn bank() -> Bank {
 }
 
 impl Bank {
+    /// A session whose transaction the fence has admitted, under token 5.
+    async fn entered(&self) -> ClientSession {
+        self.fence.claim(&resource(), token(5)).await.expect("a claim");
+        let mut session = self.session().await;
+        self.fence
+            .enter(&mut session, &resource(), token(5))
+            .await
+            .expect("admitted");
+        session
+    }
+
     async fn session(&self) -> ClientSession {
         let mut session = self.client.start_session().await.expect("a session");
         session.start_transaction().await.expect("a transaction");
@@ -209,12 +220,7 @@ async fn claim_defeats_an_older_transaction_whose_snapshot_is_before_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claim_waits_for_a_transaction_that_has_entered_and_sees_its_write() {
     let bank = bank().await;
-    bank.fence.claim(&resource(), token(5)).await.expect("a claim");
-    let mut session = bank.session().await;
-    bank.fence
-        .enter(&mut session, &resource(), token(5))
-        .await
-        .expect("admitted");
+    let mut session = bank.entered().await;
     bank.book(&mut session).await.expect("booked");
     let fence = bank.fence.clone();
     let mut claim = tokio::spawn(async move { fence.claim(&resource(), token(9)).await });
@@ -236,12 +242,7 @@ async fn claim_waits_for_a_transaction_that_has_entered_and_sees_its_write() {
 #[tokio::test]
 async fn claim_that_waits_too_long_says_why() {
     let bank = bank().await;
-    bank.fence.claim(&resource(), token(5)).await.expect("a claim");
-    let mut session = bank.session().await;
-    bank.fence
-        .enter(&mut session, &resource(), token(5))
-        .await
-        .expect("admitted");
+    let mut session = bank.entered().await;
     let late = bank.fence.claim(&resource(), token(9)).await;
     let Err(FenceError::Store(error)) = late else {
         panic!("the claim overtook an open transaction: {late:?}");

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Longest name of a lease or a resource, in bytes of UTF-8. MongoDB, etcd and Kubernetes all take more or
 /// map more; a limit that every store keeps means that a name can move between stores.
@@ -99,7 +100,7 @@ macro_rules! checked_text {
     ($(#[$doc:meta])* $type:ident, $what:literal, $bytes_max:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $type(Box<str>);
+        pub struct $type(Arc<str>);
 
         impl $type {
             /// Checks `text`.

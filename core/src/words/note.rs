@@ -1,11 +1,12 @@
 use std::fmt;
+use std::sync::Arc;
 
 /// Free text that a holder leaves in its record for the people who look: host, process id, version.
 ///
 /// At most 1,024 bytes of UTF-8. Never parsed, never decides anything, and no place for secrets: everyone
 /// who may read the store reads it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Note(Box<str>);
+pub struct Note(Arc<str>);
 
 /// Longest note, in bytes.
 const NOTE_BYTES_MAX: usize = 1024;

@@ -1,0 +1,1 @@
+//! Every reachable state of the real engine, breadth first.

@@ -1,0 +1,1 @@
+//! Planted bugs, each of which the simulator or the model must catch.

@@ -1,0 +1,1 @@
+//! The real engine over model stores in virtual time.

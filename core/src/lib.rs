@@ -9,6 +9,7 @@
 mod authority;
 mod engine;
 mod fence;
+mod observed;
 mod store;
 mod timing;
 mod words;
@@ -20,6 +21,10 @@ pub use engine::{
 };
 
 pub use fence::{Claimed, Fence, FenceError};
+pub use observed::{
+    CONFLICTS_MAX, Decide, Decision, Entry, Need, Reading, Response, Revision, Round, Seen, Sightings, Version,
+    Written,
+};
 pub use store::{
     Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Durability, End, Fault, Finding, Grant, Lease,
     LeasePage, LeaseStore, Listed, Occupancy, Page, Predecessor, Release, Released, Renew, Renewed, Scope,

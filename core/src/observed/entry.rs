@@ -1,0 +1,104 @@
+use crate::{Attempt, Candidate, FencingToken, Incarnation, Note, Ttl};
+use std::fmt;
+use std::sync::Arc;
+
+/// Which version of a record this is, as the store shows it: a revision of NATS, a `resourceVersion` of
+/// Kubernetes, an `ETag`.
+///
+/// Opaque: two are equal or they are not, and nothing else is ever asked. The store promises that **every write
+/// makes a revision that the record never had before**. A hash of the content will do: no two writes of one
+/// record have the same content ([`Entry::renewals`]).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Revision(Arc<str>);
+
+impl Revision {
+    /// The revision that the store shows as this text.
+    #[must_use]
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, to be given back to the store.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<u64> for Revision {
+    /// For stores that number their revisions.
+    fn from(number: u64) -> Self {
+        Self::new(number.to_string())
+    }
+}
+
+impl fmt::Debug for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Revision({})", self.0)
+    }
+}
+
+/// What a record holds in a store that only compares and swaps. It has no time in it: nothing that a clock of
+/// some client said could decide anything.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// Who holds the lease, or held it last.
+    pub holder: Candidate,
+    /// The token of the current term, or of the last one.
+    pub token: FencingToken,
+    /// The attempt by which the term was taken.
+    pub attempt: Attempt,
+    /// How many terms there have been, this one included. For people.
+    pub terms: u64,
+    /// The ttl of the last acquisition or renewal: how long everybody else waits.
+    pub ttl: Ttl,
+    /// How many times the term was extended.
+    ///
+    /// It makes every write of the holder differ from the one before, so that a revision that is a hash of the
+    /// content changes too, and others see that the holder lives.
+    pub renewals: u64,
+    /// Whether the last holder gave it back.
+    pub released: bool,
+    /// Whether somebody asked the holder to step down.
+    pub asked_to_step_down: bool,
+    /// What the holder noted for people.
+    pub note: Note,
+}
+
+/// A record as one answer of the store showed it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Version {
+    /// Which version of the record: what a swap is conditional on.
+    pub revision: Revision,
+    /// What it holds.
+    pub entry: Entry,
+}
+
+/// The holder's last sign of life: it changes with every term and every renewal, and with nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Heartbeat {
+    pub(super) incarnation: Incarnation,
+    pub(super) token: FencingToken,
+    pub(super) attempt: Attempt,
+    pub(super) renewals: u64,
+}
+
+impl Entry {
+    pub(super) fn heartbeat(&self) -> Heartbeat {
+        Heartbeat {
+            incarnation: self.holder.incarnation,
+            token: self.token,
+            attempt: self.attempt,
+            renewals: self.renewals,
+        }
+    }
+
+    /// The same term, extended by `ttl` from when it is written.
+    pub(super) fn extended(&self, ttl: Ttl) -> Self {
+        Self {
+            ttl,
+            renewals: self.renewals.saturating_add(1),
+            ..self.clone()
+        }
+    }
+}

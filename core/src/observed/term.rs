@@ -1,0 +1,100 @@
+//! What is asked about a term: to extend it, to give it back, to ask its holder, to read it.
+
+use super::entry::Entry;
+use super::round::{Decide, Decision, Seen};
+use crate::{
+    Ask, Asked, Attempt, FencingToken, Incarnation, Lease, LeaseName, Occupancy, Release, Released, Renew,
+    Renewed, Wish,
+};
+
+impl Decide for Renew {
+    type Answered = Renewed;
+
+    fn lease_name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    /// That nobody else has written since is what makes it safe, and needs no clock. A term that this observer
+    /// itself has seen expire is not revived all the same: the contract says so, and its holder believes no more.
+    fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Renewed> {
+        let Some(Seen { entry, lease }) = seen else {
+            return Decision::Answer(Renewed::Lost(None));
+        };
+        if !is_term(entry, self.incarnation, self.token, self.attempt) || lease.occupancy() != Occupancy::Held
+        {
+            return Decision::Answer(Renewed::Lost(Some(Box::new(lease.clone()))));
+        }
+        let wish = match entry.asked_to_step_down {
+            true => Wish::StepDown,
+            false => Wish::Nothing,
+        };
+        let extended = Renewed::Extended { ttl: self.ttl, wish };
+        Decision::Write(entry.extended(self.ttl), extended)
+    }
+}
+
+impl Decide for Release {
+    type Answered = Released;
+
+    fn lease_name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Released> {
+        let Some(Seen { entry, lease }) = seen else {
+            return Decision::Answer(Released::NotYours(None));
+        };
+        if !is_term(entry, self.incarnation, self.token, self.attempt) {
+            return Decision::Answer(Released::NotYours(Some(Box::new(lease.clone()))));
+        }
+        if entry.released {
+            return Decision::Answer(Released::Vacated);
+        }
+        let vacant = Entry {
+            released: true,
+            ..entry.clone()
+        };
+        Decision::Write(vacant, Released::Vacated)
+    }
+}
+
+impl Decide for Ask {
+    type Answered = Asked;
+
+    fn lease_name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Asked> {
+        let Some(Seen { entry, lease }) = seen else {
+            return Decision::Answer(Asked::NotHeld);
+        };
+        if entry.token != self.token || lease.occupancy() != Occupancy::Held {
+            return Decision::Answer(Asked::NotHeld);
+        }
+        if entry.asked_to_step_down {
+            return Decision::Answer(Asked::Noted);
+        }
+        let asked = Entry {
+            asked_to_step_down: true,
+            ..entry.clone()
+        };
+        Decision::Write(asked, Asked::Noted)
+    }
+}
+
+impl Decide for LeaseName {
+    type Answered = Option<Lease>;
+
+    fn lease_name(&self) -> &LeaseName {
+        self
+    }
+
+    fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Option<Lease>> {
+        Decision::Answer(seen.map(|seen| seen.lease.clone()))
+    }
+}
+
+fn is_term(entry: &Entry, incarnation: Incarnation, token: FencingToken, attempt: Attempt) -> bool {
+    (entry.holder.incarnation, entry.token, entry.attempt) == (incarnation, token, attempt)
+}

@@ -1,0 +1,153 @@
+//! When a lease may be claimed in a store without a clock: never early, by the record's ttl, from the answer on.
+
+mod observed;
+
+use observed::{Observer, Shelf, name, release, renewal, request};
+use std::time::Duration;
+use tenure_core::{Acquire, Acquired, Ask, End, Moment, Renewed, Round, Ttl};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_record_never_seen_before_waits_out_its_whole_ttl_and_the_rate_error() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let old = ada.take(&mut shelf, &request(1));
+    // Long dead already, but this observer cannot know.
+    bob.wait(3_600_000);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+    bob.wait(1_099);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, MS);
+    bob.wait(1);
+    let new = bob.take(&mut shelf, &request(2));
+    assert!(new.token > old.token);
+    assert_eq!(new.predecessor.unwrap().end, End::Expired);
+}
+
+#[test]
+fn the_records_ttl_counts_and_not_the_askers() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    let hasty = Acquire {
+        ttl: Ttl::from_millis(100).unwrap(),
+        ..request(2)
+    };
+    let patient = Acquire {
+        ttl: Ttl::from_secs(60).unwrap(),
+        ..request(2)
+    };
+    assert_eq!(bob.be_refused(&mut shelf, &hasty).remaining, 1_100 * MS);
+    bob.wait(200);
+    assert_eq!(bob.be_refused(&mut shelf, &patient).remaining, 900 * MS);
+    bob.wait(900);
+    bob.take(&mut shelf, &patient);
+}
+
+#[test]
+fn a_version_counts_from_its_answer_and_not_from_when_it_was_asked_for() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let round = Round::acquire(request(2));
+    let mut slow = round.clone();
+    // Asked for at 1 s; the record is written and read at 3 s; the answer arrives at 4 s.
+    ada.take(&mut shelf, &request(1));
+    let response = shelf.serve(round.next()).unwrap();
+    bob.wait(3_000);
+    slow.take_in(bob.now, response, &mut bob.sightings);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn a_renewal_begins_the_observation_again() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    ada.wait(600);
+    let extended = ada.renew(&mut shelf, &request(1), grant.token);
+    assert!(matches!(extended, Renewed::Extended { .. }));
+    bob.wait(1_100);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn a_new_term_begins_the_observation_again() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    ada.run(&mut shelf, Round::release(release(&request(1), grant.token)))
+        .unwrap();
+    ada.take(&mut shelf, &request(3));
+    bob.wait(1_100);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn a_wish_is_no_sign_of_life() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(500);
+    let ask = Ask {
+        name: name(),
+        token: grant.token,
+    };
+    Observer::new().run(&mut shelf, Round::ask(ask)).unwrap();
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 600 * MS);
+    bob.wait(600);
+    bob.take(&mut shelf, &request(2));
+}
+
+#[test]
+fn a_claim_fails_if_the_holder_renewed_after_the_reading() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(1_100);
+    let mut claim = Round::acquire(request(2));
+    bob.step(&mut shelf, &mut claim);
+    ada.renew(&mut shelf, &request(1), grant.token);
+    let answer = bob.run(&mut shelf, claim).unwrap();
+    let Acquired::Held(lease) = answer else {
+        panic!("claimed over a renewal: {answer:?}")
+    };
+    assert_eq!((lease.token, lease.remaining), (grant.token, 1_100 * MS));
+}
+
+#[test]
+fn after_a_suspension_a_version_that_is_still_there_may_be_claimed_at_once() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(3_600_000);
+    bob.take(&mut shelf, &request(2));
+}
+
+#[test]
+fn after_a_suspension_a_version_that_changed_is_observed_from_the_beginning() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    ada.renew(&mut shelf, &request(1), grant.token);
+    bob.wait(3_600_000);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn a_clock_that_steps_back_only_makes_the_wait_longer() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.now = Moment::ZERO;
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn a_term_that_its_holder_has_seen_expire_is_not_revived() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    ada.wait(1_100);
+    let answer = ada
+        .run(&mut shelf, Round::renew(renewal(&request(1), grant.token)))
+        .unwrap();
+    assert!(matches!(answer, Renewed::Lost(Some(_))), "{answer:?}");
+    let new = ada.take(&mut shelf, &request(1));
+    assert!(new.token > grant.token && !new.again);
+}

@@ -7,6 +7,20 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId(pub(super) u64);
 
+impl RequestId {
+    /// The request with this number, for a trace that is read back: an engine numbers its own.
+    #[must_use]
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The plain number, counted from 0.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// What happens to an engine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Input {

@@ -127,6 +127,18 @@ impl Timing {
         self.spread
     }
 
+    /// ρ: how much any clock may be too fast or too slow, in parts per million.
+    #[must_use]
+    pub fn clock_rate_error_ppm(&self) -> u32 {
+        self.clock_rate_error_ppm
+    }
+
+    /// How far the store's clock may step in one ttl without harm.
+    #[must_use]
+    pub fn step_allowance(&self) -> Duration {
+        self.step_allowance
+    }
+
     /// How long a holder may trust a lease, counted from before its request was **sent**:
     /// `granted · (1 − 2ρ) − step allowance`.
     ///

@@ -22,7 +22,8 @@ pub use engine::{
 
 pub use fence::{Claimed, Fence, FenceError};
 pub use observed::{
-    CONFLICTS_MAX, Decide, Decision, Entry, Need, Reading, Response, Revision, Round, Seen, Sightings, Version,
+    CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, ListedRecord, Need, ObservedStore,
+    Reading, RecordEvent, RecordPage, RecordWatch, Response, Revision, Round, Seen, Sightings, Version,
     Written,
 };
 pub use store::{

@@ -19,8 +19,14 @@ mod acquire;
 mod entry;
 mod round;
 mod sightings;
+mod store;
+mod swap;
 mod term;
+mod together;
+mod watch;
 
 pub use entry::{Entry, Revision, Version};
 pub use round::{CONFLICTS_MAX, Decide, Decision, Need, Reading, Response, Round, Seen, Written};
 pub use sightings::Sightings;
+pub use store::ObservedStore;
+pub use swap::{Clock, CompareAndSwap, ListedRecord, RecordEvent, RecordPage, RecordWatch};

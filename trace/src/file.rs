@@ -1,6 +1,9 @@
 //! Traces as files.
 
-use crate::{Reader, Replayed, TraceError, TraceFault, replay};
+use crate::{
+    Checked, MergeError, Merged, Narration, Reader, Replayed, TraceError, TraceFault, check, merge, narrate,
+    replay,
+};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -36,4 +39,30 @@ pub fn open(path: impl AsRef<Path>) -> Result<Reader<File>, TraceError> {
 /// As [`open`] and [`replay`].
 pub fn replay_file(path: impl AsRef<Path>) -> Result<Replayed, TraceError> {
     replay(&mut open(path)?)
+}
+
+/// [`check`] of a file.
+///
+/// # Errors
+/// As [`open`] and [`check`].
+pub fn check_file(path: impl AsRef<Path>) -> Result<Checked, TraceError> {
+    check(&mut open(path)?)
+}
+
+/// [`merge`] of files.
+///
+/// # Errors
+/// As [`open`] and [`merge`].
+pub fn merge_files(paths: &[impl AsRef<Path>]) -> Result<Merged, MergeError> {
+    let opened = |(trace, path)| open(path).map_err(|error| MergeError::Trace { trace, error });
+    let readers: Vec<_> = paths.iter().enumerate().map(opened).collect::<Result<_, _>>()?;
+    merge(readers)
+}
+
+/// [`narrate`] of a file.
+///
+/// # Errors
+/// As [`open`].
+pub fn narrate_file(path: impl AsRef<Path>) -> Result<Narration<File>, TraceError> {
+    Ok(narrate(open(path)?))
 }

@@ -2,22 +2,30 @@
 //!
 //! An [`Engine`](tenure_core::Engine) is a function of its construction and of the pairs of moment and input
 //! it is stepped with. So its trace is complete, and [`replay`] runs it again: the same engine, the same
-//! inputs, and every request, event and wake compared.
+//! inputs, and every request, event and wake compared. [`check`] holds a trace against what is promised without
+//! using the engine, [`merge`] the traces of several processes against each other, and [`narrate`] tells a
+//! person what happened.
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod error;
 mod file;
 mod form;
 mod header;
+mod merge;
+mod narrate;
 mod reader;
 mod replay;
 mod step;
 mod writer;
 
+pub use check::{Breach, Checked, Rule, TermSpan, check};
 pub use error::{TraceError, TraceFault};
-pub use file::{create, open, replay_file};
+pub use file::{check_file, create, merge_files, narrate_file, open, replay_file};
 pub use header::{FORMAT, Header};
+pub use merge::{MergeError, Merged, merge};
+pub use narrate::{Narration, narrate};
 pub use reader::Reader;
 pub use replay::{Difference, Part, Replayed, Verdict, replay};
 pub use step::Step;

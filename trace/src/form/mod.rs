@@ -5,6 +5,8 @@
 
 mod engine;
 mod fields;
+#[cfg(test)]
+mod round_trip;
 mod store;
 mod words;
 
@@ -85,6 +87,11 @@ macro_rules! choice {
     ($type:ident {
         $($word:literal => $variant:ident $(($inner:ident))? $({ $($field:ident),+ $(,)? })?),+ $(,)?
     }) => {
+        #[cfg(test)]
+        impl $crate::form::round_trip::Words for $type {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+        }
+
         impl $crate::form::Form for $type {
             fn write(&self, out: &mut String) {
                 match self {

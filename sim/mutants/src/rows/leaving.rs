@@ -1,0 +1,58 @@
+//! Giving a lease back.
+
+use crate::{Checker, Edit, Row};
+
+const DEPARTURE: &str = "core/src/engine/departure.rs";
+const ENGINE: &str = "core/src/engine/mod.rs";
+const HEART: &str = "core/src/engine/heart.rs";
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "release sent before the work has ended",
+        catalogue: &[66, 67],
+        guarantee: "G10",
+        why: "the next leader begins while the old work still runs (cilium PR#42920: duplicate addresses)",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            ENGINE,
+            "self.begin_to_end(now, &name, token)",
+            "self.work_ended(now, &name, token, actions)",
+        )],
+    },
+    Row {
+        name: "end of the work is not told",
+        catalogue: &[65],
+        guarantee: "G12",
+        why: "a term that was given back never ends for those who listen",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            DEPARTURE,
+            "self.end(name, Cause::GivenBack, actions);",
+            "",
+        )],
+    },
+    Row {
+        name: "release is sent once only",
+        catalogue: &[16],
+        guarantee: "G17",
+        why: "one lost message, and everybody waits for the expiry of a lease that nobody wants",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            DEPARTURE,
+            "now.after(retry_every) < leaving.give_up_at && !error.fault.is_misconfiguration()",
+            "false",
+        )],
+    },
+    Row {
+        name: "release is never sent",
+        catalogue: &[27],
+        guarantee: "G17",
+        why: "every hand-over takes as long as a crash (etcd#17470: the lease outlives its user)",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            HEART,
+            "leaving.request.is_none() && leaving.next_at <= now",
+            "leaving.request.is_none() && leaving.give_up_at <= now",
+        )],
+    },
+];

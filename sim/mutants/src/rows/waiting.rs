@@ -1,0 +1,69 @@
+//! How a standby waits.
+
+use crate::{Checker, Edit, Row};
+
+const CAMPAIGN: &str = "core/src/engine/campaign.rs";
+const HINT: &str = "core/src/engine/hint.rs";
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "standby sleeps its own ttl",
+        catalogue: &[39, 47],
+        guarantee: "G17",
+        why: "what remains is in the record: after a crash the lease stands empty for up to a ttl (kubernetes#47671)",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            CAMPAIGN,
+            "now.after(remaining + spread)",
+            "now.after(self.timing.ttl.duration() + spread)",
+        )],
+    },
+    Row {
+        name: "standby believes any remaining time",
+        catalogue: &[8],
+        guarantee: "G17",
+        why: "a store whose clock was set back says that an hour remains of a ttl of seconds",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            CAMPAIGN,
+            "lease.remaining.min(lease.ttl.duration())",
+            "lease.remaining",
+        )],
+    },
+    Row {
+        name: "standby polls blindly",
+        catalogue: &[71],
+        guarantee: "G18",
+        why: "a thousand standbys ask a thousand times as often as they need (consul#9469)",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            CAMPAIGN,
+            "now.after(remaining + spread)",
+            "now.after(remaining.min(self.timing.retry_every) + spread)",
+        )],
+    },
+    Row {
+        name: "hint during a request is forgotten",
+        catalogue: &[53],
+        guarantee: "G17",
+        why: "the answer was made before the release that the hint tells of: the standby sleeps through it (sovereign-sdk PR#2905)",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            HINT,
+            "campaign.hint = Some(hint);",
+            "drop(hint);",
+        )],
+    },
+    Row {
+        name: "release does not wake a standby",
+        catalogue: &[51, 53],
+        guarantee: "G17",
+        why: "the watch tells, and nobody looks",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            HINT,
+            "campaign.next_at = campaign.next_at.min(at);",
+            "drop(at);",
+        )],
+    },
+];

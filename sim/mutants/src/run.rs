@@ -1,0 +1,164 @@
+use crate::{Checked, Checker, Error, Row, build, check, copy, rows};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What to try, and for how long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The root of the workspace.
+    pub workspace: PathBuf,
+    /// The planted bugs. Default: all of [`rows`].
+    pub rows: &'static [Row],
+    /// Only rows whose name contains this text.
+    pub only: Option<String>,
+    /// Longest time for one checker on one row. Default: 60 s.
+    pub limit: Duration,
+}
+
+impl Default for Options {
+    /// Every row of the workspace that this program was built in, 60 s each.
+    fn default() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        Self {
+            workspace: root.canonicalize().unwrap_or(root),
+            rows: rows(),
+            only: None,
+            limit: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// The copy is being built, with this many bugs planted.
+    Building {
+        /// All rows, whatever was asked for: there is one copy.
+        planted: usize,
+    },
+    /// The copy is being checked with no bug switched on.
+    CheckingWithoutBugs(Checker),
+    /// A row is being tried.
+    Trying {
+        /// The row.
+        row: &'static Row,
+        /// By whom.
+        by: Checker,
+        /// How many rows are done, of how many.
+        done: [usize; 2],
+    },
+    /// A row is done.
+    Done(&'a Verdict),
+}
+
+/// What became of a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// The row.
+    pub row: &'static Row,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a planted bug.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// A checker found a violation.
+    Caught {
+        /// Which.
+        by: Checker,
+        /// How long it took, from the start of its process.
+        seconds: Duration,
+        /// The invariant that was violated.
+        invariant: String,
+        /// What it said about it.
+        detail: String,
+    },
+    /// Neither checker noticed: an equivalent bug, or a blind spot.
+    Survived,
+    /// Neither noticed, and one of them ended in another way than by looking: no verdict.
+    Failed {
+        /// Which.
+        by: Checker,
+        /// How.
+        why: String,
+    },
+}
+
+/// Plants every bug in one copy, builds it once, and lets the checkers look for each asked-for bug.
+///
+/// # Errors
+/// See [`Error`]; all that are found before the build, at once. A bug that is not caught is no error here but a
+/// [`Verdict`].
+pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Vec<Verdict>, Vec<Error>> {
+    let only = options.only.as_deref().unwrap_or_default();
+    let asked: Vec<(usize, &'static Row)> = (1..)
+        .zip(options.rows)
+        .filter(|(_, row)| row.name.contains(only))
+        .collect();
+    if asked.is_empty() {
+        return Err(vec![Error::UnknownRow(only.to_owned())]);
+    }
+    progress(Progress::Building {
+        planted: options.rows.len(),
+    });
+    let copy = copy(&options.workspace, options.rows)?;
+    let program = build(&copy).map_err(|error| vec![error])?;
+    let try_once = |checker, number| check(&program, &copy.root, checker, number, options.limit);
+    clean_without_bugs(&try_once, progress).map_err(|error| vec![error])?;
+    let mut verdicts = Vec::with_capacity(asked.len());
+    for (number, row) in &asked {
+        let done = [verdicts.len(), asked.len()];
+        let outcome = judge(*number, row, &try_once, &mut |by| {
+            progress(Progress::Trying { row, by, done });
+        });
+        let verdict = Verdict {
+            row,
+            outcome: outcome.map_err(|error| vec![error])?,
+        };
+        progress(Progress::Done(&verdict));
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
+type Try<'a> = &'a dyn Fn(Checker, usize) -> Result<(Checked, Duration), Error>;
+
+/// A checker that cries without a bug would catch every one.
+fn clean_without_bugs(try_once: Try<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
+    for checker in [Checker::Model, Checker::Simulator] {
+        progress(Progress::CheckingWithoutBugs(checker));
+        let said = match try_once(checker, 0)?.0 {
+            Checked::Clean | Checked::TimeUp => continue,
+            Checked::Violation { invariant, detail } => format!("{checker}: {invariant}: {detail}"),
+            Checked::Failed { why } => format!("{checker}: {why}"),
+        };
+        return Err(Error::NotCleanWithoutBugs { said });
+    }
+    Ok(())
+}
+
+fn judge(
+    number: usize,
+    row: &Row,
+    try_once: Try<'_>,
+    trying: &mut dyn FnMut(Checker),
+) -> Result<Outcome, Error> {
+    let mut outcome = Outcome::Survived;
+    for by in row.first.and_the_other() {
+        trying(by);
+        match try_once(by, number)? {
+            (Checked::Violation { invariant, detail }, seconds) => {
+                return Ok(Outcome::Caught {
+                    by,
+                    seconds,
+                    invariant,
+                    detail,
+                });
+            }
+            (Checked::Failed { why }, _) => outcome = Outcome::Failed { by, why },
+            (Checked::Clean | Checked::TimeUp, _) => {}
+        }
+    }
+    Ok(outcome)
+}

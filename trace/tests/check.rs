@@ -1,0 +1,327 @@
+//! The check finds each breach by itself: no engine tells it what should have happened.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{header, name, reader, steps, take_over, written};
+use std::time::Duration;
+use tenure_core::{
+    Acquired, Cause, Command, Event, FencingToken, Input, Moment, Operation, Release, Reply, Request,
+    RequestId,
+};
+use tenure_trace::{Breach, MergeError, Rule, Step, Writer, check, merge};
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// The steps of the candidate that takes over, gives back, and leads again.
+fn sound() -> Vec<Step> {
+    let steps = steps(&take_over().second);
+    assert_eq!(check(&mut reader(&written(&steps))).unwrap().breach, None);
+    steps
+}
+
+#[track_caller]
+fn broken(steps: &[Step], rule: Rule, index: usize) -> Breach {
+    let breach = check(&mut reader(&written(steps)))
+        .unwrap()
+        .breach
+        .expect("something is broken");
+    assert_eq!((breach.rule, breach.line), (rule, index as u64 + 2), "{breach}");
+    breach
+}
+
+/// The first step with such an event.
+fn position(steps: &[Step], is: impl Fn(&Event) -> bool) -> usize {
+    steps
+        .iter()
+        .position(|step| step.actions.events.iter().any(&is))
+        .unwrap()
+}
+
+fn acquired(event: &Event) -> bool {
+    matches!(event, Event::Acquired { .. })
+}
+
+fn renewed(event: &Event) -> bool {
+    matches!(event, Event::Renewed { .. })
+}
+
+fn ended(event: &Event) -> bool {
+    matches!(event, Event::Ended { .. })
+}
+
+fn until(step: &mut Step) -> &mut Moment {
+    match &mut step.actions.events[0] {
+        Event::Acquired { until, .. } | Event::Renewed { until, .. } => until,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_belief_past_the_grant_is_found() {
+    for is in [acquired, renewed] {
+        let mut steps = sound();
+        let index = position(&steps, is);
+        let later = until(&mut steps[index]).after(NANOSECOND);
+        *until(&mut steps[index]) = later;
+        broken(&steps, Rule::BelievesWithinGrant, index);
+    }
+}
+
+#[test]
+fn a_belief_at_the_deadline_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, renewed);
+    let deadline = steps[index]
+        .actions
+        .wake
+        .unwrap()
+        .at
+        .after(Duration::from_secs(3));
+    // Nothing happens for longer than the term lasts, and then a tick that ends nothing.
+    steps.truncate(index + 2);
+    steps[index + 1].at = deadline;
+    steps[index + 1].input = Input::Tick;
+    steps[index + 1].actions.events.clear();
+    broken(&steps, Rule::BelievesWithinGrant, index + 1);
+}
+
+#[test]
+fn a_term_without_a_grant_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, acquired);
+    steps[index].input = Input::Tick;
+    broken(&steps, Rule::BeginsByGrant, index);
+    let mut steps = sound();
+    // The grant is another's.
+    let Input::Answer {
+        reply: Reply::Acquired(Ok(Acquired::Granted(grant))),
+        ..
+    } = &mut steps[index].input
+    else {
+        panic!("the first term begins with an answer")
+    };
+    grant.terms += 1;
+    broken(&steps, Rule::BeginsByGrant, index);
+}
+
+#[test]
+fn a_grant_to_a_request_that_was_given_up_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, acquired);
+    let mut tick = steps[index].clone();
+    tick.input = Input::Tick;
+    tick.actions.events.clear();
+    tick.actions.requests.clear();
+    tick.at = steps[index - 1].actions.requests[0].give_up_at;
+    for step in &mut steps[index..] {
+        step.at = step.at.max(tick.at);
+    }
+    tick.actions.wake = None;
+    steps.insert(index, tick);
+    broken(&steps, Rule::BeginsByGrant, index + 1);
+}
+
+#[test]
+fn a_term_that_ends_twice_or_is_renewed_after_its_end_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, ended);
+    let event = steps[index].actions.events[0].clone();
+    steps[index].actions.events.push(event.clone());
+    broken(&steps, Rule::EndsOnce, index);
+    let mut steps = sound();
+    let index = position(&steps, renewed);
+    steps[index].actions.events.insert(0, event);
+    steps[index].actions.events.swap(0, 1);
+    // Given back, though no work has ended.
+    broken(&steps, Rule::ReleasesAfterWork, index);
+    steps[index].actions.events.swap(0, 1);
+    let Event::Ended { cause, .. } = &mut steps[index].actions.events[0] else {
+        panic!("it was put there")
+    };
+    *cause = Cause::Vanished;
+    broken(&steps, Rule::EndsOnce, index);
+}
+
+fn release(id: u64, at: Moment, token: FencingToken) -> Request {
+    let candidate = header(1).candidate;
+    Request {
+        id: RequestId::from_number(id),
+        give_up_at: at.after(NANOSECOND),
+        operation: Operation::Release(vec![Release {
+            name: name(),
+            incarnation: candidate.incarnation,
+            token,
+            attempt: tenure_core::Attempt::FIRST,
+        }]),
+    }
+}
+
+#[test]
+fn a_release_of_a_running_or_lost_term_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, renewed);
+    let Event::Renewed { token, .. } = steps[index].actions.events[0] else {
+        panic!("it is one")
+    };
+    let request = release(1 << 32, steps[index].at, token);
+    steps[index].actions.requests.push(request);
+    broken(&steps, Rule::ReleasesAfterWork, index);
+    // Lost in this very step: its work may still be running.
+    let cause = Cause::Vanished;
+    let name = name();
+    steps[index]
+        .actions
+        .events
+        .push(Event::Ended { name, token, cause });
+    broken(&steps, Rule::ReleasesAfterWork, index);
+}
+
+#[test]
+fn a_request_that_outlasts_its_term_is_found() {
+    let mut steps = sound();
+    let renewal = |step: &Step| {
+        let mut requests = step.actions.requests.iter();
+        requests.any(|request| matches!(request.operation, Operation::Renew(_)))
+    };
+    let index = steps.iter().position(renewal).unwrap();
+    let at = steps[index].at;
+    steps[index].actions.requests[0].give_up_at = at.after(header(1).timing.request_timeout() + NANOSECOND);
+    broken(&steps, Rule::RequestsWithinTerm, index);
+    // Within the time-out, but the term ends sooner.
+    let mut steps = sound();
+    let begun = position(&steps, acquired);
+    let deadline = *until(&mut steps[begun]);
+    steps.truncate(begun + 1);
+    let mut late = sound()[index].clone();
+    late.at = deadline.before(NANOSECOND);
+    late.actions.requests[0].give_up_at = deadline.after(NANOSECOND);
+    steps.push(late);
+    broken(&steps, Rule::RequestsWithinTerm, begun + 1);
+}
+
+#[test]
+fn a_token_that_does_not_rise_is_found() {
+    let mut steps = sound();
+    let first = FencingToken::new(1).unwrap();
+    let is_later =
+        |event: &Event| matches!(event, Event::Acquired { grant, .. } if grant.token.number() == 3);
+    let index = position(&steps, is_later);
+    let Input::Answer {
+        reply: Reply::Acquired(Ok(Acquired::Granted(given))),
+        ..
+    } = &mut steps[index].input
+    else {
+        panic!("a term begins with an answer")
+    };
+    given.token = first;
+    let Event::Acquired { grant, .. } = &mut steps[index].actions.events[0] else {
+        panic!("it is one")
+    };
+    grant.token = first;
+    broken(&steps, Rule::TokensRise, index);
+}
+
+#[test]
+fn an_engine_that_sleeps_past_a_deadline_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, acquired);
+    let deadline = *until(&mut steps[index]);
+    steps[index].actions.wake.as_mut().unwrap().at = deadline.after(NANOSECOND);
+    broken(&steps, Rule::WakesInTime, index);
+    steps[index].actions.wake = None;
+    broken(&steps, Rule::WakesInTime, index);
+}
+
+#[test]
+fn work_that_ended_in_another_term_gives_nothing_back() {
+    let mut steps = sound();
+    let index = position(&steps, ended);
+    let token = FencingToken::new(77).unwrap();
+    steps[index].input = Input::Command(Command::WorkEnded { name: name(), token });
+    broken(&steps, Rule::ReleasesAfterWork, index);
+}
+
+/// The same trace by another candidate, so much earlier.
+fn moved(trace: &[u8], candidate: u8, earlier: Duration) -> Vec<u8> {
+    let mut read = reader(trace);
+    let mut header = read.header().clone();
+    header.candidate = common::header(candidate).candidate;
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    for step in &mut read {
+        let mut step = step.unwrap();
+        step.at = step.at.before(earlier);
+        for request in &mut step.actions.requests {
+            request.give_up_at = request.give_up_at.before(earlier);
+        }
+        for event in &mut step.actions.events {
+            if let Event::Acquired { until, .. } | Event::Renewed { until, .. } = event {
+                *until = until.before(earlier);
+            }
+        }
+        if let Some(wake) = &mut step.actions.wake {
+            wake.at = wake.at.before(earlier);
+        }
+        writer.step(step.at, &step.input, &step.actions).unwrap();
+    }
+    writer.into_inner()
+}
+
+#[test]
+fn two_believers_are_found() {
+    let traces = take_over();
+    let merged = |earlier| {
+        let second = moved(&traces.second, 2, earlier);
+        merge([reader(&traces.first), reader(&second)]).unwrap()
+    };
+    assert_eq!(merged(Duration::ZERO).breach, None);
+    let last = check(&mut reader(&traces.first)).unwrap().terms[0].clone();
+    let next = check(&mut reader(&traces.second)).unwrap().terms[0].clone();
+    let gap = next.from.since(last.until);
+    assert_eq!(merged(gap).breach, None, "the end of a belief is not part of it");
+    let (trace, breach) = merged(gap + NANOSECOND)
+        .breach
+        .expect("both believe for a nanosecond");
+    assert_eq!((trace, breach.rule), (1, Rule::OneBeliever), "{breach}");
+    assert!(
+        breach.what.contains("candidate-1#") && breach.what.contains("candidate-2#"),
+        "{breach}"
+    );
+}
+
+#[test]
+fn a_token_that_does_not_rise_from_process_to_process_is_found() {
+    let trace = take_over().first;
+    let again = moved(&trace, 3, Duration::ZERO);
+    let earlier = moved(&trace, 4, Duration::from_secs(100));
+    let merged = merge([reader(&again), reader(&earlier)]).unwrap();
+    assert_eq!(merged.breach.unwrap().1.rule, Rule::TokensRise);
+}
+
+#[test]
+fn traces_that_cannot_be_compared_are_refused() {
+    let traces = take_over();
+    let twice = merge([reader(&traces.first), reader(&traces.first)]);
+    assert!(
+        matches!(twice, Err(MergeError::Twice { trace: 1, .. })),
+        "{twice:?}"
+    );
+    for (from, to) in [("\"a-boot\"", "\"another\""), ("\"a-boot\"", "null")] {
+        let elsewhere = String::from_utf8(traces.second.clone())
+            .unwrap()
+            .replacen(from, to, 1);
+        let outcome = merge([reader(&traces.first), reader(elsewhere.as_bytes())]);
+        assert_eq!(outcome, Err(MergeError::AnotherBoot { trace: 1 }));
+    }
+    let mut damaged = traces.second.clone();
+    damaged.extend(b"rubbish\n");
+    let outcome = merge([reader(&traces.first), reader(&damaged)]);
+    assert!(
+        matches!(outcome, Err(MergeError::Trace { trace: 1, .. })),
+        "{outcome:?}"
+    );
+}

@@ -25,7 +25,10 @@ mod clock;
 mod driver;
 mod election;
 mod identity;
+#[cfg(feature = "trace")]
+mod recording;
 mod registry;
+mod sync;
 mod term;
 
 pub use clock::now as clock_now;
@@ -45,6 +48,8 @@ pub use tenure_core::{
 pub use tenure_mongodb as mongodb;
 #[cfg(feature = "sqlite")]
 pub use tenure_sqlite as sqlite;
+#[cfg(feature = "trace")]
+pub use tenure_trace as trace;
 
 /// The README's program is compiled, so that it cannot rot.
 #[cfg(all(doctest, feature = "sqlite"))]

@@ -1,9 +1,8 @@
 //! What the threads of a process share about one term.
 
 use crate::clock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, watch};
 use tenure_core::{Authority, Belief, Cause, FencingToken, Moment};
-use tokio::sync::watch;
 
 /// How far a term has come.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,16 +12,15 @@ pub(crate) use watcher::start as watch_lease;
 use crate::Leadership;
 use crate::clock::{self, BootTimer};
 use crate::registry::SharedStore;
+use crate::sync::{JoinSet, blocking, broadcast, mpsc, oneshot, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Candidate, Command, Departure, Engine, Event, FencingToken, Grant, Input, LeaseName, Moment,
-    Note, StoreError, Timing, WatchEvent,
+    Actions, Authority, Candidate, Command, Departure, Engine, Event, FencingToken, Grant, Input, LeaseName,
+    Moment, Note, StoreError, Timing, WatchEvent,
 };
-use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio::task::JoinSet;
 
 /// How many events a slow subscriber may lag behind before it misses the oldest.
 pub(crate) const EVENTS_KEPT: usize = 256;
@@ -60,7 +59,7 @@ pub(crate) enum Message {
     Progress,
     /// Leave: end everything, answer when nothing is held any more.
     Close {
-        closed: std::sync::mpsc::Sender<()>,
+        closed: blocking::Sender<()>,
     },
 }
 
@@ -72,6 +71,15 @@ pub(crate) struct Plan {
     pub(crate) timing: Timing,
     pub(crate) note: Note,
     pub(crate) progress_within: Option<Duration>,
+    /// What the engine's jitter is drawn from.
+    pub(crate) seed: u64,
+    pub(crate) recorder: Option<Box<dyn Recorder>>,
+}
+
+/// Keeps every step of an engine.
+pub(crate) trait Recorder: Send {
+    /// Takes a step down, without waiting for anything. Dropping a recorder finishes what it has taken.
+    fn record(&mut self, at: Moment, input: &Input, actions: &Actions);
 }
 
 /// Starts the thread.
@@ -80,16 +88,8 @@ pub(crate) fn start(
     events: broadcast::Sender<Event>,
 ) -> io::Result<mpsc::UnboundedSender<Message>> {
     let (sender, messages) = mpsc::unbounded_channel();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    std::thread::Builder::new()
-        .name(format!("tenure {}", plan.name))
-        .spawn(move || {
-            runtime.block_on(async move { Driver::new(plan, events).run(messages).await });
-            // A store's request that hangs must not keep the process.
-            runtime.shutdown_background();
-        })?;
+    let thread = format!("tenure {}", plan.name);
+    run_on_a_thread(thread, move || Driver::new(plan, events).run(messages))?;
     Ok(sender)
 }
 
@@ -103,7 +103,7 @@ struct Driver {
     waiting: Option<Waiting>,
     term: Option<Arc<SharedTerm>>,
     departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
-    closing: Option<std::sync::mpsc::Sender<()>>,
+    closing: Option<blocking::Sender<()>>,
     /// Every handle is gone: no message will come.
     abandoned: bool,
     events: broadcast::Sender<Event>,
@@ -120,12 +120,11 @@ enum Happening {
 
 impl Driver {
     fn new(plan: Plan, events: broadcast::Sender<Event>) -> Self {
-        let seed = u64::try_from(crate::identity::random_bits() & u128::from(u64::MAX)).expect("64 bits");
         let engine = Engine::new(
             plan.candidate.clone(),
             plan.timing,
             plan.store.traits().batch_max,
-            seed,
+            plan.seed,
         );
         let announcer = announce::Announcer::new(&plan.candidate);
         Self {
@@ -159,6 +158,8 @@ impl Driver {
                 Happening::Tick => self.step(Input::Tick),
             }
             if self.engine.is_idle() && (self.closing.is_some() || self.abandoned) {
+                // Before the answer: the process may end with it.
+                self.plan.recorder = None;
                 if let Some(closed) = self.closing.take() {
                     let _ = closed.send(());
                 }
@@ -170,7 +171,7 @@ impl Driver {
     async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
         let wake = self.wake;
         let timer = &self.timer;
-        tokio::select! {
+        select! {
             biased;
             Some(reply) = self.requests.join_next(), if !self.requests.is_empty() => match reply {
                 Ok(Some(input)) => Happening::Reply(input),
@@ -252,7 +253,12 @@ impl Driver {
     }
 
     fn apply(&mut self, input: Input) {
-        let actions = self.engine.step(clock::now(), input);
+        let now = clock::now();
+        let recorded = self.plan.recorder.as_ref().map(|_| input.clone());
+        let actions = self.engine.step(now, input);
+        if let (Some(recorder), Some(input)) = (&mut self.plan.recorder, recorded) {
+            recorder.record(now, &input, &actions);
+        }
         self.wake = actions.wake.map(|wake| wake.at);
         for event in actions.events {
             self.announcer.announce(&event);

@@ -2,8 +2,8 @@
 
 use crate::clock;
 use crate::registry::SharedStore;
+use crate::sync::{JoinSet, timeout};
 use tenure_core::{Input, Operation, Reply, Request};
-use tokio::task::JoinSet;
 
 /// Sends one request. The task yields the answer, or nothing when the engine has given the request up.
 pub(super) fn send(requests: &mut JoinSet<Option<Input>>, store: &SharedStore, request: Request) {
@@ -16,7 +16,7 @@ pub(super) fn send(requests: &mut JoinSet<Option<Input>>, store: &SharedStore, r
         } = request;
         // The driver's own deadline goes round every call: drivers of stores wait far too long by themselves.
         let left = give_up_at.since(clock::now());
-        let reply = tokio::time::timeout(left, ask(&store, &operation)).await.ok()?;
+        let reply = timeout(left, ask(&store, &operation)).await.ok()?;
         Some(Input::Answer { request: id, reply })
     });
 }

@@ -1,9 +1,9 @@
 //! Keeps a watch on one lease: starts it again when it breaks, and says so.
 
 use crate::registry::SharedStore;
+use crate::sync::{mpsc, select, sleep, spawn};
 use std::time::Duration;
 use tenure_core::{Fault, LeaseName, Scope, WatchEvent};
-use tokio::sync::mpsc;
 
 /// Hints that may wait for the engine; a hint more makes it wait, nothing is lost.
 const HINTS_WAITING: usize = 64;
@@ -21,10 +21,10 @@ pub(crate) fn start(
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let (store, scope) = (store.clone(), Scope::Name(name.clone()));
     let name = name.clone();
-    tokio::spawn(async move {
+    spawn(async move {
         if !after.is_zero() {
-            tokio::select! {
-                () = tokio::time::sleep(after) => {}
+            select! {
+                () = sleep(after) => {}
                 () = hints.closed() => return,
             }
         }
@@ -46,8 +46,8 @@ pub(crate) fn start(
                 Err(error) if error.fault == Fault::Unsupported => return,
                 Err(error) => tracing::debug!(lease = %name, %error, "Watch failed"),
             }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+            select! {
+                () = sleep(pause) => {}
                 () = hints.closed() => return,
             }
             pause = (pause * 2).min(PAUSE_MAX);

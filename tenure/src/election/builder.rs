@@ -1,12 +1,12 @@
 use super::{About, Election};
-use crate::driver::{self, EVENTS_KEPT, Plan};
+use crate::driver::{self, EVENTS_KEPT, Plan, Recorder};
 use crate::identity;
 use crate::registry::SharedStore;
+use crate::sync::broadcast;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 use tenure_core::{CandidateId, LeaseName, NameError, Note, NoteTooLong, Timing, TimingError};
-use tokio::sync::broadcast;
 
 /// What an [`Election`] is to be.
 #[must_use = "a builder does nothing until build() is called"]
@@ -17,7 +17,11 @@ pub struct ElectionBuilder {
     timing: Timing,
     note: Result<Note, NoteTooLong>,
     progress_within: Option<Duration>,
+    pub(crate) recorder: Option<OpenRecorder>,
 }
+
+/// Opens a recorder for what is planned.
+pub(crate) type OpenRecorder = Box<dyn FnOnce(&Plan) -> io::Result<Box<dyn Recorder>> + Send>;
 
 /// Why an election was not built. Nothing was started.
 #[derive(Debug)]
@@ -54,6 +58,7 @@ impl ElectionBuilder {
             timing: Timing::batch(),
             note: Ok(Note::default()),
             progress_within: None,
+            recorder: None,
         }
     }
 
@@ -96,14 +101,18 @@ impl ElectionBuilder {
         let (store, timing) = (self.store, self.timing);
         timing.fits(&store.traits()).map_err(BuildError::Timing)?;
         let events = broadcast::Sender::new(EVENTS_KEPT);
-        let plan = Plan {
+        let mut plan = Plan {
             name: name.clone(),
             store: store.clone(),
             candidate: candidate.clone(),
             timing,
             note,
             progress_within: self.progress_within,
+            seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
+            recorder: None,
         };
+        let recorder = self.recorder.map(|open| open(&plan)).transpose();
+        plan.recorder = recorder.map_err(BuildError::Thread)?;
         let messages = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
         Ok(Election {
             plan: About {

@@ -1,5 +1,6 @@
 use crate::clock::{self, BootTimer};
 use crate::driver::Message;
+use crate::sync::{mpsc, oneshot, select, timeout, watch};
 use crate::term::{Phase, SharedTerm};
 use std::fmt;
 use std::future::Future;
@@ -9,7 +10,6 @@ use tenure_core::{
     Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, Grant, LeaseName, Moment,
     Predecessor, ResourceName,
 };
-use tokio::sync::{mpsc, oneshot, watch};
 
 /// One term: exists from winning until it is dropped.
 ///
@@ -156,7 +156,7 @@ impl Leadership {
     /// all that is missing.
     async fn cause_in_time(&self, mut phase: watch::Receiver<Phase>) -> Loss {
         let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_)));
-        let cause = match tokio::time::timeout(COURTESY, over).await {
+        let cause = match timeout(COURTESY, over).await {
             Ok(Ok(phase)) => match &*phase {
                 Phase::Over(cause) => cause.clone(),
                 Phase::Running | Phase::Ending | Phase::Stuck => Cause::Deadline(None),
@@ -191,7 +191,7 @@ impl Leadership {
     /// Returns when the term is over or is to be ended on somebody's wish.
     pub async fn interrupted(&self) {
         let mut phase = self.term.phase();
-        tokio::select! {
+        select! {
             _ = self.lost() => {}
             _ = phase.wait_for(|phase| *phase == Phase::Ending) => {}
         }
@@ -210,7 +210,7 @@ impl Leadership {
     /// # Errors
     /// [`Loss`]: `work` was dropped unfinished.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
-        tokio::select! {
+        select! {
             biased;
             loss = self.lost() => Err(loss),
             outcome = work => Ok(outcome),
@@ -281,7 +281,7 @@ impl fmt::Debug for Leadership {
 const COURTESY: Duration = Duration::from_millis(20);
 
 async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
-    tokio::select! {
+    select! {
         changed = phase.changed() => {
             if changed.is_err() {
                 // The driver is gone, and with it every renewal: only the deadline is left to wait for.

@@ -10,12 +10,12 @@ pub use observer::{Observation, Observer};
 
 use crate::driver::{Message, NotWon, Waiting};
 use crate::registry::SharedStore;
+use crate::sync::{blocking, broadcast, mpsc, oneshot, select, sleep, spawn_blocking};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Candidate, Event, LeaseName, StoreError, Timing};
-use tokio::sync::{broadcast, mpsc, oneshot};
 
 /// A candidacy for one lease: campaigns on demand, on a thread of its own.
 ///
@@ -126,7 +126,7 @@ impl Election {
         loop {
             let leadership = Arc::new(self.campaign().await?);
             let running = work(leadership.clone());
-            let outcome = tokio::select! {
+            let outcome = select! {
                 biased;
                 () = leadership.interrupted() => None,
                 outcome = running => Some(outcome),
@@ -139,7 +139,7 @@ impl Election {
                 return Ok(outcome);
             }
             if asked {
-                tokio::time::sleep(self.plan.timing.renew_every()).await;
+                sleep(self.plan.timing.renew_every()).await;
             }
         }
     }
@@ -179,18 +179,18 @@ impl Election {
     ///
     /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl.
     pub async fn close(self) {
-        let (closed, gone) = std::sync::mpsc::channel();
+        let (closed, gone) = blocking::channel();
         let limit = self.plan.timing.ttl().duration();
         if self.messages.send(Message::Close { closed }).is_ok() {
             // A thread of the blocking pool: the runtime goes on meanwhile.
-            let _ = tokio::task::spawn_blocking(move || gone.recv_timeout(limit)).await;
+            let _ = spawn_blocking(move || gone.recv_timeout(limit)).await;
         }
     }
 }
 
 impl Drop for Election {
     fn drop(&mut self) {
-        let (closed, gone) = std::sync::mpsc::channel();
+        let (closed, gone) = blocking::channel();
         if self.messages.send(Message::Close { closed }).is_ok() {
             let _ = gone.recv_timeout(self.plan.timing.request_timeout().min(PATIENCE_AT_DROP));
         }

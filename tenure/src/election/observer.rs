@@ -1,5 +1,6 @@
 use crate::driver::watch_lease;
 use crate::registry::SharedStore;
+use crate::sync::{mpsc, select, sleep, timeout};
 use futures_core::Stream;
 use std::fmt;
 use std::future::Future;
@@ -7,7 +8,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tenure_core::{FencingToken, Lease, LeaseName, Occupancy, StoreError, Timing, WatchEvent};
-use tokio::sync::mpsc;
 
 /// What was seen of a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,14 +101,14 @@ impl State {
         let hints = self.hints.get_or_insert_with(|| {
             watch_lease(&self.store, &self.name, Duration::ZERO, self.timing.retry_every())
         });
-        tokio::select! {
+        select! {
             Some(_) = hints.recv() => {}
-            () = tokio::time::sleep(self.pause) => {}
+            () = sleep(self.pause) => {}
         }
     }
 
     async fn look(&mut self) -> Observation {
-        let answer = tokio::time::timeout(self.timing.request_timeout(), self.store.get(&self.name)).await;
+        let answer = timeout(self.timing.request_timeout(), self.store.get(&self.name)).await;
         self.pause = self.timing.ttl().duration();
         match answer {
             Ok(Ok(lease)) => {

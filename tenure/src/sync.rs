@@ -1,0 +1,36 @@
+//! Everything by which the parts of this crate run at the same time, share, and wait.
+//!
+//! The shell takes it from here and from nowhere else: the crate in `tenure/verify` compiles the same files over
+//! a `sync` and a `clock` of its own, and tries more orders of what happens than a machine ever shows.
+
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::mpsc as blocking;
+pub(crate) use tokio::select;
+pub(crate) use tokio::sync::{broadcast, mpsc, oneshot, watch};
+pub(crate) use tokio::task::{JoinSet, spawn, spawn_blocking};
+pub(crate) use tokio::time::{sleep, timeout};
+
+use std::future::Future;
+use std::io;
+
+/// Runs what `begin` makes, on a thread and a tokio runtime of their own; what it has spawned ends with it.
+///
+/// # Errors
+/// No runtime or no thread could be had. Nothing was started.
+pub(crate) fn run_on_a_thread<Running>(
+    name: String,
+    begin: impl FnOnce() -> Running + Send + 'static,
+) -> io::Result<()>
+where
+    Running: Future<Output = ()>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new().name(name).spawn(move || {
+        runtime.block_on(async move { begin().await });
+        // A request to a store that hangs must not keep the process.
+        runtime.shutdown_background();
+    })?;
+    Ok(())
+}

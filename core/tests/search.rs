@@ -1,0 +1,131 @@
+//! What a withdrawn campaign may have left is looked for until it is certain, or has surely expired.
+
+mod harness;
+use harness::*;
+use std::time::Duration;
+use tenure_core::*;
+
+/// 30 s, 80 ms for clocks, 3 s for the request: by then a lease taken now has surely expired.
+const SURELY_EXPIRED: Duration = Duration::from_millis(30_000 + 80 + 3_000);
+
+/// A campaign of which nobody knows whether its request was applied, withdrawn; with the look that it sends.
+fn searching() -> (Harness, Attempt, Request) {
+    let mut harness = Harness::new();
+    let attempt = attempt_of(&harness.campaign_once());
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    (harness, attempt, look)
+}
+
+fn fail(harness: &mut Harness, look: &Request, error: StoreError) -> Vec<Request> {
+    harness.answer(look.id, Reply::Looked(Err(error)))
+}
+
+#[test]
+fn a_look_that_fails_is_repeated_after_the_retry_interval() {
+    let (mut harness, attempt, look) = searching();
+    assert_eq!(fail(&mut harness, &look, unreachable()), vec![]);
+    assert!(!harness.engine.is_idle());
+    let failed_at = harness.now;
+    let again = harness.run_to_request();
+    assert!(matches!(again.operation, Operation::Look(_)));
+    assert_eq!(harness.now, failed_at.after(timing().retry_every()));
+    let left = Lease {
+        attempt,
+        ..lease_of(me(), 5, seconds(29.0))
+    };
+    let found = Reply::Looked(Ok(Some(left)));
+    assert!(is_release(&only(harness.answer(again.id, found))));
+}
+
+#[test]
+fn a_look_without_any_answer_is_repeated_too() {
+    let (mut harness, _, look) = searching();
+    harness.now = look.give_up_at;
+    assert_eq!(harness.input(Input::Tick), vec![]);
+    assert!(matches!(harness.run_to_request().operation, Operation::Look(_)));
+}
+
+#[test]
+fn the_search_ends_when_what_was_left_has_surely_expired() {
+    let last_chance = SURELY_EXPIRED - timing().retry_every();
+    for (passed, goes_on) in [
+        (last_chance - Duration::from_nanos(1), true),
+        (last_chance, false),
+    ] {
+        let (mut harness, _, look) = searching();
+        harness.pass(passed);
+        fail(&mut harness, &look, unreachable());
+        assert_eq!(!harness.engine.is_idle(), goes_on, "after {passed:?}");
+        let withdrawn = matches!(harness.events.last(), Some(Event::Withdrawn { .. }));
+        assert_eq!(withdrawn, !goes_on);
+    }
+}
+
+#[test]
+fn a_search_that_only_a_person_can_mend_ends_at_once() {
+    let (mut harness, _, look) = searching();
+    fail(&mut harness, &look, forbidden());
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn a_lease_of_this_process_by_another_attempt_is_left_alone() {
+    let (mut harness, attempt, look) = searching();
+    let later = Lease {
+        attempt: attempt.next(),
+        ..lease_of(me(), 5, seconds(29.0))
+    };
+    assert_eq!(harness.answer(look.id, Reply::Looked(Ok(Some(later)))), vec![]);
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn what_was_left_and_has_expired_or_was_released_needs_no_release() {
+    for (remaining, released) in [(0.0, false), (0.0, true)] {
+        let (mut harness, attempt, look) = searching();
+        let over = Lease {
+            attempt,
+            released,
+            ..lease_of(me(), 5, seconds(remaining))
+        };
+        assert_eq!(harness.answer(look.id, Reply::Looked(Ok(Some(over)))), vec![]);
+        assert!(harness.engine.is_idle());
+    }
+}
+
+#[test]
+fn doubt_about_one_try_is_not_forgotten_for_a_later_one_that_surely_failed() {
+    let mut harness = Harness::new();
+    let first = harness.campaign_once();
+    harness.answer(first.id, Reply::Acquired(Err(unreachable())));
+    let second = harness.run_to_request();
+    let busy = StoreError::not_applied(Fault::Busy, "lease \"job\": the store is busy");
+    harness.answer(second.id, Reply::Acquired(Err(busy)));
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    assert!(matches!(look.operation, Operation::Look(_)));
+}
+
+#[test]
+fn tries_that_surely_failed_leave_nothing_to_look_for() {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    let busy = StoreError::not_applied(Fault::Busy, "lease \"job\": the store is busy");
+    harness.answer(request.id, Reply::Acquired(Err(busy)));
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn a_release_is_repeated_exactly_as_long_as_the_lease_may_live() {
+    let last_chance = SURELY_EXPIRED - timing().retry_every();
+    for (passed, goes_on) in [
+        (last_chance - Duration::from_nanos(1), true),
+        (last_chance, false),
+    ] {
+        let mut harness = Harness::leading();
+        let release = only(harness.work_ended(5));
+        harness.pass(passed);
+        harness.answer(release.id, Reply::Released(vec![Err(unreachable())]));
+        assert_eq!(!harness.engine.is_idle(), goes_on, "after {passed:?}");
+    }
+}

@@ -1,0 +1,232 @@
+//! What a user is told, when, and how often.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+use harness::*;
+use std::time::Duration;
+use tenure_core::*;
+
+fn count(harness: &Harness, wanted: fn(&Event) -> bool) -> usize {
+    harness.events.iter().filter(|event| wanted(event)).count()
+}
+
+fn is_reassured(event: &Event) -> bool {
+    matches!(event, Event::Reassured { .. })
+}
+
+/// A leader of `job` with a progress gate of 15 s.
+fn gated() -> Harness {
+    let mut harness = Harness::new();
+    let request = only(harness.command(Command::Campaign {
+        name: job(),
+        note: Note::default(),
+        progress_within: Some(seconds(15.0)),
+    }));
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    harness
+}
+
+fn progress(harness: &mut Harness, at: Moment) -> Vec<Request> {
+    harness.command(Command::Progress {
+        name: job(),
+        token: token(5),
+        at,
+    })
+}
+
+/// Lets renewals fail until the term is doubtful; hands back the renewal that is sent then.
+fn doubtful() -> (Harness, Request) {
+    let mut harness = Harness::leading();
+    let mut request = harness.run_to_request();
+    while !matches!(harness.authority(), Authority::Doubtful { .. }) {
+        harness.answer(request.id, Reply::Renewed(vec![Err(unreachable())]));
+        request = harness.run_to_request();
+    }
+    (harness, request)
+}
+
+fn extended_by(milliseconds: u64) -> Reply {
+    Reply::Renewed(vec![Ok(Renewed::Extended {
+        ttl: Ttl::from_millis(milliseconds).unwrap(),
+        wish: Wish::Nothing,
+    })])
+}
+
+#[test]
+fn doubt_is_told_a_grace_before_the_end_and_not_before() {
+    let mut harness = Harness::leading();
+    let doubt_from = harness.until().before(timing().grace());
+    harness.now = doubt_from.before(Duration::from_nanos(1));
+    harness.input(Input::Tick);
+    assert_eq!(count(&harness, |event| matches!(event, Event::Doubted { .. })), 0);
+    harness.now = doubt_from;
+    harness.input(Input::Tick);
+    assert_eq!(
+        harness
+            .events
+            .iter()
+            .rfind(|event| matches!(event, Event::Doubted { .. })),
+        Some(&Event::Doubted {
+            name: job(),
+            token: token(5),
+            remaining: timing().grace(),
+        })
+    );
+}
+
+#[test]
+fn a_renewal_without_doubt_before_it_reassures_nobody() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    assert_eq!(count(&harness, is_reassured), 0);
+}
+
+#[test]
+fn a_renewal_of_a_term_that_is_being_ended_reassures_nobody() {
+    let mut harness = Harness::leading();
+    harness.command(Command::StepDown {
+        name: job(),
+        token: token(5),
+    });
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    assert_eq!(count(&harness, is_reassured), 0);
+    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+}
+
+#[test]
+fn a_renewal_that_brings_less_than_the_grace_reassures_nobody() {
+    // 1 s brings nothing; 6 s bring 5.944 s, of which the grace of 5 s is left after 944 ms.
+    for (granted_ms, waited_ms, reassured) in [(1_000, 0, 0), (6_000, 944, 0), (6_000, 943, 1)] {
+        let (mut harness, renewal) = doubtful();
+        harness.pass(Duration::from_millis(waited_ms));
+        harness.answer(renewal.id, extended_by(granted_ms));
+        assert_eq!(
+            count(&harness, is_reassured),
+            reassured,
+            "{granted_ms} ms after {waited_ms} ms"
+        );
+        let doubtful = matches!(harness.authority(), Authority::Doubtful { .. });
+        assert_eq!(doubtful, reassured == 0);
+    }
+}
+
+#[test]
+fn progress_of_work_that_is_not_stuck_changes_no_renewal() {
+    let mut harness = gated();
+    let due = harness.wake;
+    harness.pass(seconds(3.0));
+    let at = harness.now;
+    assert_eq!(progress(&mut harness, at), vec![]);
+    assert_eq!(harness.wake, due);
+}
+
+#[test]
+fn progress_as_old_as_the_gate_allows_does_not_resume_renewals() {
+    let mut harness = gated();
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    while count(&harness, |event| matches!(event, Event::Stuck { .. })) == 0 {
+        assert!(harness.run_to_wake().is_empty());
+    }
+    let just_too_old = harness.now.before(seconds(15.0));
+    assert_eq!(progress(&mut harness, just_too_old), vec![]);
+    let just_in_time = just_too_old.after(Duration::from_nanos(1));
+    assert!(is_renew(&only(progress(&mut harness, just_in_time))));
+}
+
+#[test]
+fn a_term_with_a_gate_that_was_open_ended_for_want_of_answers() {
+    let mut harness = gated();
+    while harness.leads() {
+        let at = harness.now;
+        let mut requests = progress(&mut harness, at);
+        requests.extend(harness.run_to_wake());
+        for request in requests {
+            harness.answer(request.id, Reply::Renewed(vec![Err(unreachable())]));
+        }
+    }
+    let causes: Vec<_> = harness
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Ended { cause, .. } => Some(cause.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(causes, vec![Cause::Deadline(Some(unreachable()))]);
+}
+
+#[test]
+fn a_loss_names_a_successor_for_another_holder_or_another_term() {
+    for record in [
+        lease_of(other(), 5, seconds(20.0)),
+        lease_of(me(), 6, seconds(20.0)),
+    ] {
+        let mut harness = Harness::leading();
+        let renewal = harness.run_to_request();
+        let lost = Renewed::Lost(Some(Box::new(record.clone())));
+        harness.answer(renewal.id, Reply::Renewed(vec![Ok(lost)]));
+        let succeeded = Cause::Succeeded {
+            token: record.token,
+            by: Some(record.holder),
+        };
+        assert!(
+            matches!(harness.events.last(), Some(Event::Ended { cause, .. }) if *cause == succeeded),
+            "{:?}",
+            harness.events
+        );
+    }
+}
+
+#[test]
+fn a_standby_is_told_of_each_term_of_others_once_and_of_a_twin() {
+    let mut harness = Harness::new();
+    let mut request = harness.campaign_once();
+    let namesake = Candidate {
+        id: me().id,
+        ..other()
+    };
+    for lease in [
+        lease_of(other(), 6, seconds(20.0)),
+        lease_of(other(), 6, seconds(30.0)),
+        lease_of(namesake, 8, seconds(30.0)),
+    ] {
+        harness.answer(request.id, Reply::Acquired(Ok(Acquired::Held(lease))));
+        request = harness.run_to_request();
+    }
+    let told: Vec<_> = harness
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Standby { lease, twin } => Some((lease.token.number(), *twin)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, vec![(6, false), (8, true)]);
+}
+
+#[test]
+fn renewals_that_are_due_much_later_are_not_taken_along() {
+    let mut harness = Harness::new();
+    for text in ["a", "b"] {
+        let command = Command::Campaign {
+            name: name(text),
+            note: Note::default(),
+            progress_within: None,
+        };
+        let request = only(harness.command(command));
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+        harness.pass(seconds(2.0));
+    }
+    let Operation::Renew(renewals) = harness.run_to_request().operation else {
+        panic!("a renewal is due")
+    };
+    let names: Vec<_> = renewals.iter().map(|renewal| renewal.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["a"],
+        "the other is due 2 s later, more than an eighth of the interval"
+    );
+}

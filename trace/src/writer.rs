@@ -39,12 +39,20 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// As [`write_line`](Self::write_line).
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
+        Self::with_line(out, &header_line(header))
+    }
+
+    /// Begins a trace with a line that [`header_line`] has made.
+    ///
+    /// # Errors
+    /// As [`write_line`](Self::write_line).
+    pub fn with_line(out: W, header: &str) -> io::Result<Self> {
         let mut writer = Self {
             out,
             written: 0,
             broken: false,
         };
-        writer.write_line(&header_line(header))?;
+        writer.write_line(header)?;
         Ok(writer)
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::{
     Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Lease, LeaseName, Note, Scope,
-    StoreTraits, Ttl, Watch, WatchSource,
+    StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
 };
 
 /// Shortest ttl that a case lets run out: below it, a loaded machine measures itself and not the store.
@@ -120,6 +120,22 @@ impl Fixture {
         let StoreTraits { ttl_min, ttl_max, .. } = self.traits();
         let wanted = Ttl::try_from(wanted).expect("a case gives a valid ttl");
         wanted.clamp(ttl_min, ttl_max)
+    }
+
+    /// The most that can remain of a lease with this ttl: the ttl, or, where each observer times it for itself, a
+    /// tenth more: the greatest error of a clock's rate that a timing takes.
+    #[must_use]
+    pub fn remaining_max(&self, ttl: Ttl) -> Duration {
+        match self.traits().timekeeper {
+            Timekeeper::Server | Timekeeper::Session => ttl.duration(),
+            Timekeeper::Observer => ttl.duration() + ttl.duration() / 10,
+        }
+    }
+
+    /// Lets both clients look at the lease. Where each observer times it for itself, ages count from its look.
+    pub async fn both_look(&self, name: &LeaseName) {
+        let _first = self.first.lease(name).await;
+        let _second = self.second.lease(name).await;
     }
 
     /// Takes the lease with a short ttl and waits until it has expired, by either client's reading.

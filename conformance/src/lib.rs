@@ -27,6 +27,7 @@ mod suite;
 
 pub mod cases;
 pub mod model;
+pub mod observed;
 
 pub use client::Client;
 pub use contender::Contender;

@@ -61,6 +61,7 @@ macro_rules! for_each_case {
             expiry {
                 take_over_happens_after_the_ttl_and_not_before
                 take_over_happens_after_the_last_renewal_and_not_before
+                take_over_waits_for_the_last_of_several_renewals
                 expired_lease_is_granted_at_once
                 predecessor_that_expired_is_reported
                 expired_record_stays

@@ -1,13 +1,16 @@
 //! The end of a lease by time: never early, soon after, and by the record's own ttl.
 
-use crate::client::{LOOK_EVERY, PATIENCE};
+use crate::client::{Client, LOOK_EVERY, PATIENCE};
 use crate::{Contender, Fixture};
 use std::time::Duration;
-use tenure_core::{Acquired, End, Grant, Occupancy, Renewed};
+use tenure_core::{Acquired, End, Grant, Occupancy, Renewed, Timekeeper};
 use tokio::time::{Instant, sleep};
 
 /// What whole milliseconds and a clock that is being slewed may take from a ttl.
 const CLOCK_GRAIN: Duration = Duration::from_millis(5);
+
+/// The ttl of a lease that is renewed a few times and then runs out.
+const SHORT_BUT_RENEWED: Duration = Duration::from_millis(600);
 
 /// Asks until the lease is granted; answers the grant and when it had arrived.
 async fn ask_until_granted(fixture: &Fixture, contender: &Contender, patience: Duration) -> (Grant, Instant) {
@@ -62,6 +65,35 @@ pub async fn take_over_happens_after_the_last_renewal_and_not_before(fixture: &F
     assert!(
         after + CLOCK_GRAIN >= ttl.duration(),
         "a lease of {ttl} was granted to another {after:?} after its renewal"
+    );
+}
+
+/// Who had looked at the lease before it was renewed waits from the last renewal on, like everybody.
+pub async fn take_over_waits_for_the_last_of_several_renewals(fixture: &Fixture) {
+    const RENEWALS: u32 = 3;
+    let ttl = fixture.ttl_near(SHORT_BUT_RENEWED);
+    let ada = fixture.contender("ada", &fixture.name()).with_ttl(ttl);
+    let bob = fixture.contender("bob", &ada.name);
+    let mut sent = Instant::now();
+    let old = fixture.first().take(&ada).await;
+    let renewing = async {
+        for _ in 0..RENEWALS {
+            sleep(old.ttl.duration() / (RENEWALS + 1)).await;
+            let asked = Instant::now();
+            match fixture.first().renew(&ada.renew(old.token)).await {
+                Renewed::Extended { .. } => sent = asked,
+                // The machine stood still for too long; the last renewal in time is what counts.
+                Renewed::Lost(_) => break,
+            }
+        }
+    };
+    let patience = old.ttl.duration() * (RENEWALS + 1) + PATIENCE;
+    let ((_, granted), ()) = tokio::join!(ask_until_granted(fixture, &bob, patience), renewing);
+    let after = granted - sent;
+    assert!(
+        after + CLOCK_GRAIN >= old.ttl.duration(),
+        "a lease of {} was granted to another {after:?} after its last renewal",
+        old.ttl
     );
 }
 
@@ -146,9 +178,24 @@ pub async fn long_ttl_of_the_asker_does_not_lengthen_the_lease(fixture: &Fixture
 pub async fn remaining_time_falls(fixture: &Fixture) {
     let contender = fixture.contender("ada", &fixture.name());
     fixture.first().take(&contender).await;
-    let mut last = fixture.first().lease(&contender.name).await.remaining;
+    let [first, second] = [fixture.first(), fixture.second()];
+    match fixture.traits().timekeeper {
+        Timekeeper::Server | Timekeeper::Session => {
+            assert_remaining_falls(&contender, [first, second, first, second]).await;
+        }
+        // Each observer times it for itself.
+        Timekeeper::Observer => {
+            for client in [first, second] {
+                assert_remaining_falls(&contender, [client; 4]).await;
+            }
+        }
+    }
+}
+
+async fn assert_remaining_falls(contender: &Contender, clients: [&Client; 4]) {
+    let mut last = Duration::MAX / 2;
     let mut read = Instant::now();
-    for client in [fixture.second(), fixture.first(), fixture.second()] {
+    for client in clients {
         sleep(Duration::from_millis(60)).await;
         let passed = read.elapsed();
         let remaining = client.lease(&contender.name).await.remaining;

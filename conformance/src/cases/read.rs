@@ -53,6 +53,7 @@ pub async fn time_since_the_term_began_is_told(fixture: &Fixture) {
     let contender = fixture.contender("ada", &fixture.name());
     let sent = Instant::now();
     let grant = fixture.first().take(&contender).await;
+    fixture.both_look(&contender.name).await;
     let granted = Instant::now();
     sleep(Duration::from_millis(120)).await;
     fixture.first().extend(&contender.renew(grant.token)).await;
@@ -71,6 +72,7 @@ pub async fn time_since_the_last_renewal_is_told(fixture: &Fixture) {
     let contender = fixture.contender("ada", &fixture.name());
     let taken = Instant::now();
     let grant = fixture.first().take(&contender).await;
+    fixture.both_look(&contender.name).await;
     sleep(Duration::from_millis(120)).await;
     let lease = fixture.second().lease(&contender.name).await;
     assert!(

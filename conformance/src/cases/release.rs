@@ -23,6 +23,7 @@ pub async fn predecessor_that_released_is_reported(fixture: &Fixture) {
     let old = fixture.first().take(&ada).await;
     let began = tokio::time::Instant::now();
     fixture.first().vacate(&ada.release(old.token)).await;
+    fixture.both_look(&ada.name).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     let before = fixture
         .second()

@@ -6,9 +6,9 @@ use std::hash::Hash;
 
 /// Most times that one round reads again because somebody else wrote in between.
 ///
-/// Each time means that another made progress, so a round rarely needs more than one; after the last, it ends
-/// with [`Fault::Busy`], nothing written.
-pub const CONFLICTS_MAX: u32 = 8;
+/// Each time means that another made progress, so a round rarely needs more than one, and thirty-two who write at
+/// once all come through; after the last, it ends with [`Fault::Busy`], nothing written.
+pub const CONFLICTS_MAX: u32 = 32;
 
 /// What a read of one record showed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

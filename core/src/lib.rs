@@ -16,8 +16,8 @@ mod words;
 
 pub use authority::{Authority, Belief};
 pub use engine::{
-    Actions, Cause, Command, Departure, Engine, Event, Input, Operation, Reply, Request, RequestId, Wake,
-    WakeReason,
+    Actions, Cause, Command, Departure, Engine, Event, Input, Operation, Rename, Reply, Request, RequestId,
+    Wake, WakeReason,
 };
 
 pub use fence::{Claimed, Fence, FenceError};

@@ -12,6 +12,10 @@ impl Dice {
         Self(seed)
     }
 
+    pub(super) fn state(self) -> u64 {
+        self.0
+    }
+
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

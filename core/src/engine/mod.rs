@@ -7,6 +7,7 @@ mod dice;
 mod heart;
 mod hint;
 mod input;
+mod rename;
 mod search;
 mod seat;
 mod term;
@@ -14,6 +15,7 @@ mod wake;
 
 pub use actions::{Actions, Cause, Departure, Event, Operation, Request, Wake, WakeReason};
 pub use input::{Command, Input, Reply, RequestId};
+pub use rename::Rename;
 
 use crate::{Attempt, Authority, Belief, Candidate, Certainty, Fault, LeaseName, Moment, StoreError, Timing};
 use dice::Dice;

@@ -3,7 +3,9 @@
 mod beginning;
 mod belief;
 mod ending;
+mod fence;
 mod leaving;
+mod observed;
 mod rights;
 mod token;
 mod trust;
@@ -22,6 +24,8 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
         waiting::ROWS,
         token::ROWS,
         rights::ROWS,
+        observed::ROWS,
+        fence::ROWS,
     ]
     .concat()
 });

@@ -1,10 +1,11 @@
 //! When a lease may be claimed in a store without a clock: never early, by the record's ttl, from the answer on.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod observed;
 
 use observed::{Observer, Shelf, name, release, renewal, request};
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, Ask, End, Moment, Renewed, Round, Ttl};
+use tenure_core::{Acquire, Acquired, Ask, End, LeaseName, Moment, Renewed, Round, Sightings, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -150,4 +151,56 @@ fn a_term_that_its_holder_has_seen_expire_is_not_revived() {
     assert!(matches!(answer, Renewed::Lost(Some(_))), "{answer:?}");
     let new = ada.take(&mut shelf, &request(1));
     assert!(new.token > grant.token && !new.again);
+}
+
+#[test]
+fn what_was_not_looked_at_for_the_longest_is_forgotten_when_there_is_no_room() {
+    let mut shelf = Shelf::default();
+    let mut bob = Observer::new();
+    Observer::new().take(&mut shelf, &request(1));
+    let version = shelf.records[&name()].clone();
+    let lease = |number: usize| LeaseName::new(format!("lease-{number}")).unwrap();
+    for number in 0..Sightings::MAX {
+        bob.sightings.see(bob.now, &lease(number), Some(&version));
+        bob.now = bob.now.after(Duration::from_nanos(1));
+    }
+    // The oldest of all is looked at again, so that it is not among those that go.
+    bob.sightings.see(bob.now, &lease(0), Some(&version));
+    assert_eq!(bob.sightings.len(), Sightings::MAX);
+    bob.sightings.glance(bob.now, &name(), &version);
+    assert_eq!(bob.sightings.len(), Sightings::MAX, "a page crowds nobody out");
+    bob.sightings.see(bob.now, &name(), Some(&version));
+    assert_eq!(bob.sightings.len(), Sightings::MAX - Sightings::MAX / 8 + 1);
+    bob.wait(500);
+    let remaining = |number: usize| bob.sightings.lease(bob.now, &lease(number), &version).remaining;
+    assert_eq!(remaining(1), 1_100 * MS, "forgotten: it begins to wait anew");
+    assert!(remaining(0) <= 600 * MS && remaining(Sightings::MAX - 1) <= 600 * MS);
+}
+
+#[test]
+fn what_a_watch_tells_counts_from_when_it_was_told() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(300);
+    ada.renew(&mut shelf, &request(1), grant.token);
+    let version = shelf.records[&name()].clone();
+    bob.sightings.see(bob.now, &name(), Some(&version));
+    bob.wait(800);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 300 * MS);
+}
+
+#[test]
+fn an_old_version_that_a_lagging_replica_shows_is_never_claimed() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    let stale = shelf.serve(Round::acquire(request(2)).next()).unwrap();
+    ada.renew(&mut shelf, &request(1), grant.token);
+    for _ in 0..3 {
+        bob.wait(1_100);
+        let mut round = Round::acquire(request(2));
+        round.take_in(bob.now, stale.clone(), &mut bob.sightings);
+        let answer = bob.run(&mut shelf, round).unwrap();
+        assert!(matches!(answer, Acquired::Held(_)), "{answer:?}");
+    }
 }

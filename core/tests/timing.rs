@@ -84,6 +84,28 @@ fn every_violation_is_listed_at_once() {
 }
 
 #[test]
+fn an_impossible_rate_error_hides_no_other_violation() {
+    let options = TimingOptions {
+        retry_every: Some(Duration::ZERO),
+        spread: Some(milliseconds(20_000)),
+        clock_rate_error_ppm: 100_001,
+        ..TimingOptions::new(milliseconds(30_000))
+    };
+    let TimingError(violations) = options.check().unwrap_err();
+    assert!(
+        matches!(
+            violations[..],
+            [
+                Violation::ClockRateError { .. },
+                Violation::RetryInterval { .. },
+                Violation::SpreadTooWide { .. }
+            ]
+        ),
+        "{violations:?}"
+    );
+}
+
+#[test]
 fn impossible_ttls_are_refused_with_the_number_and_the_range() {
     for (ttl, shown) in [
         (Duration::ZERO, "0ns"),

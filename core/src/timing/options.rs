@@ -108,9 +108,13 @@ fn inequalities(timing: &Timing, violations: &mut Vec<Violation>) {
         violations.push(Violation::ClockRateError {
             ppm: timing.clock_rate_error_ppm,
         });
-        return;
     }
-    let trust = timing.trust(ttl);
+    // An impossible rate is measured with the nearest possible one, so that the other mistakes show too.
+    let nearest = Timing {
+        clock_rate_error_ppm: timing.clock_rate_error_ppm.min(RATE_ERROR_MAX_PPM),
+        ..*timing
+    };
+    let trust = nearest.trust(ttl);
     if renew_every < SHORTEST {
         violations.push(Violation::TooShort {
             what: "renewal interval",

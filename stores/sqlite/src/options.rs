@@ -55,7 +55,8 @@ impl SqliteOptions {
             StoreError::not_applied(
                 Fault::Invalid,
                 format!(
-                    "store URL {url:?} {why}; write sqlite:relative/path.db or sqlite:///absolute/path.db"
+                    "store URL {:?} {why}; write sqlite:relative/path.db or sqlite:///absolute/path.db",
+                    without_secrets(url)
                 ),
             )
         };
@@ -106,6 +107,31 @@ impl SqliteOptions {
         SqliteStore::open_with(self)
     }
 }
+
+/// A URL as a message may show it. No URL of ours has a password, but a person may have mistaken the store:
+/// what stands before an `@`, and the options, stay untold.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = match url.strip_prefix("sqlite:") {
+        Some(rest) => ("sqlite:", rest),
+        None => ("", url),
+    };
+    let told = match (rest.rfind('@'), rest.find('?')) {
+        (None, None) => rest.to_owned(),
+        (Some(at), None) => format!("…{}", &rest[at..]),
+        (None, Some(query)) => format!("{}?…", &rest[..query]),
+        (Some(at), Some(query)) if at < query => format!("…{}?…", &rest[at..query]),
+        // Nobody can tell which of them divides: either side may be a password with the other in it.
+        (Some(_), Some(_)) => "…".to_owned(),
+    };
+    if told.chars().nth(URL_CHARACTERS_MAX).is_some() {
+        let beginning: String = told.chars().take(URL_CHARACTERS_MAX).collect();
+        return format!("{scheme}{beginning}…");
+    }
+    format!("{scheme}{told}")
+}
+
+/// Longest part of a URL that a message shows, in characters: it may be a novel.
+const URL_CHARACTERS_MAX: usize = 200;
 
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -169,6 +195,21 @@ mod tests {
                 "{}",
                 error.message
             );
+        }
+    }
+
+    #[test]
+    fn a_refused_url_shows_no_password() {
+        for url in [
+            "sqlite://user:secret@host/x.db",
+            "sqlite:user:secret@%zz",
+            "sqlite:///x.db?key=secret",
+            "sqlite:///x.db?key=sec@ret&secret",
+            "mongodb://user:secret@host",
+            "sqlite://user:sec?ret@secret@host/x.db",
+        ] {
+            let error = SqliteOptions::from_url(url).unwrap_err();
+            assert!(!error.message.contains("sec"), "{}", error.message);
         }
     }
 }

@@ -98,16 +98,7 @@ impl MongoStoreBuilder {
         let time_max = settings.connect_time_max;
         let site = thread.run(async move {
             bounded(time_max, None, async move {
-                let mut options =
-                    ClientOptions::parse(&parsed.driver)
-                        .await
-                        .map_err(|error| match &*error.kind {
-                            mongodb::error::ErrorKind::DnsResolve { .. } => {
-                                store_error(&error, Deed::Read, "the host of the MongoDB URL", "DNS")
-                            }
-                            _ => StoreUrl::unreadable(),
-                        })?;
-                refuse_weak(options.write_concern.as_ref())?;
+                let mut options = driver_options(&parsed.driver).await?;
                 let selection = settle(&mut options);
                 let database = options
                     .default_database
@@ -151,7 +142,7 @@ impl MongoStoreBuilder {
         Ok(MongoStore::new(site, thread))
     }
 
-    fn merged(self, url: &StoreUrl) -> Result<Settings, StoreError> {
+    pub(crate) fn merged(self, url: &StoreUrl) -> Result<Settings, StoreError> {
         let collection = self.collection.or_else(|| url.collection.clone());
         Ok(Settings {
             collection: collection_name(collection.as_deref().unwrap_or(COLLECTION))?,
@@ -161,9 +152,9 @@ impl MongoStoreBuilder {
     }
 }
 
-struct Settings {
-    collection: String,
-    purge_after: Option<Duration>,
+pub(crate) struct Settings {
+    pub(crate) collection: String,
+    pub(crate) purge_after: Option<Duration>,
     connect_time_max: Duration,
 }
 
@@ -196,6 +187,31 @@ impl Settings {
         ensure_purge_index(&site).await?;
         Ok(site)
     }
+}
+
+/// Reads the driver's part of the URL; of a `mongodb+srv:` one, by asking the DNS.
+pub(crate) async fn driver_options(url: &str) -> Result<ClientOptions, StoreError> {
+    // The driver cuts a text two bytes after each % of user and password. Within a character that panics, and
+    // the panic quotes what it cut: the password.
+    let cut_within_a_character = |rest: &str| rest.len() >= 2 && !rest.is_char_boundary(2);
+    if url.split('%').skip(1).any(cut_within_a_character) {
+        return Err(StoreUrl::unreadable());
+    }
+    let options = ClientOptions::parse(url)
+        .await
+        .map_err(|error| match &*error.kind {
+            mongodb::error::ErrorKind::DnsResolve { .. } => {
+                store_error(&error, Deed::Read, "the host of the MongoDB URL", "DNS")
+            }
+            _ => StoreUrl::unreadable(),
+        })?;
+    // Both stand in every message, which is one line.
+    let shown = hosts(&options.hosts) + options.default_database.as_deref().unwrap_or_default();
+    if shown.contains(char::is_control) {
+        return Err(StoreUrl::unreadable());
+    }
+    refuse_weak(options.write_concern.as_ref())?;
+    Ok(options)
 }
 
 /// Waits so long for the connection and no longer.
@@ -252,7 +268,7 @@ fn refuse_weak(concern: Option<&WriteConcern>) -> Result<(), StoreError> {
     }
 }
 
-fn hosts(addresses: &[ServerAddress]) -> String {
+pub(crate) fn hosts(addresses: &[ServerAddress]) -> String {
     let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     shown.join(",")
 }

@@ -86,9 +86,11 @@ impl<T> Future for Running<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(context).map_err(|error| {
+            // Not in the panic's own words: they may quote anything, a password too.
+            let how = if error.is_panic() { "a panic" } else { "its end" };
             StoreError::unknown(
                 Fault::Internal,
-                format!("the MongoDB store's own thread gave the request up: {error}"),
+                format!("the MongoDB store's own thread gave the request up: {how}; ask again"),
             )
         })
     }

@@ -71,11 +71,12 @@ pub(crate) fn collection_name(name: &str) -> Result<String, StoreError> {
         || name.starts_with("system.")
         || name.starts_with('.')
         || name.ends_with('.')
-        || name.contains(['$', '\0']);
+        || name.contains('$')
+        || name.contains(char::is_control);
     if wrong {
         let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
         return Err(invalid(&format!(
-            "collection \"{shown}\" is no name for a collection: 1 to {COLLECTION_BYTES_MAX} bytes, no $, not system.*"
+            "collection \"{shown}\" is no name for a collection: 1 to {COLLECTION_BYTES_MAX} bytes, no $, no control character, not system.*"
         )));
     }
     Ok(name.to_owned())

@@ -58,6 +58,13 @@ async fn url_that_cannot_be_read_is_refused_without_showing_it() {
         format!("mongodb://me:{SECRET}@127.0.0.1/d b.c"),
         format!("mongodb://me:%{SECRET}@127.0.0.1/db"),
         format!("mongodb://me@{SECRET}@127.0.0.1/db"),
+        // Within a character: the driver panics here, and quotes it.
+        format!("mongodb://me:50%é{SECRET}@127.0.0.1/db"),
+        format!("mongodb://me:50%a€{SECRET}@127.0.0.1/db"),
+        // Host, database and collection stand in messages, which are one line.
+        format!("mongodb://me:{SECRET}@line\nbreak/db"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/line%0Abreak"),
+        format!("mongodb://me:{SECRET}@127.0.0.1/db?collection=line%0Abreak"),
         format!("postgres://me:{SECRET}@127.0.0.1/db"),
         format!("mongodb://me:{SECRET}@127.0.0.1/db?collection="),
         format!("mongodb://me:{SECRET}@127.0.0.1/db?collection=a$b"),

@@ -1,0 +1,284 @@
+//! What the driver of an engine does: it steps it, sends what it asks for, passes on what happens, and sleeps.
+
+use super::World;
+use super::happening::Happening;
+use super::process::{Ending, NEVER};
+use crate::invariants::{
+    Believed, Extension, Verdict, belief_never_extends_late, campaign_end_is_a_misconfiguration,
+    end_has_a_reason, engine_sleeps, stuck_work_ends, twin_is_told,
+};
+use crate::plan::{NAMES_MAX, nanoseconds};
+use crate::sometimes::Sometimes;
+use tenure_core::{Cause, Command, Departure, Event, Input, LeaseName, Moment};
+
+/// What the answer that is stepped with granted, for each lease.
+pub(super) type Extensions = [Option<Extension>; NAMES_MAX];
+
+impl World<'_> {
+    /// Steps a living process's engine, and does what it wants.
+    pub(super) fn step(&mut self, slot: u8, input: Input, extensions: &Extensions) {
+        let now = self.now;
+        let process = &mut self.processes[usize::from(slot)];
+        let Some(engine) = process.engine.as_mut() else {
+            return;
+        };
+        let local = process.clock.shown(now);
+        let actions = engine.step(Moment::from_nanos(local), input);
+        let (told, asked) = (actions.events.len() as u64, actions.requests.len() as u64);
+        for event in actions.events {
+            self.take_in(slot, local, event);
+        }
+        for (index, extension) in extensions.iter().enumerate().take(self.names.len()) {
+            self.take_in_belief(slot, index, local, *extension);
+        }
+        for request in actions.requests {
+            self.send(slot, local, request);
+        }
+        let wake = actions.wake.map_or(NEVER, |wake| wake.at.as_nanos());
+        self.outcome
+            .trace(told ^ asked << 8 ^ wake << 16 ^ u64::from(slot) << 4);
+        if wake != NEVER {
+            self.judge(engine_sleeps(local, wake));
+        }
+        self.processes[usize::from(slot)].wake_local = wake;
+        self.plan_wake(slot);
+    }
+
+    /// Steps with something that grants nothing.
+    pub(super) fn command(&mut self, slot: u8, command: Command) {
+        self.step(slot, Input::Command(command), &Extensions::default());
+    }
+
+    pub(super) fn plan_wake(&mut self, slot: u8) {
+        let now = self.now;
+        let process = &mut self.processes[usize::from(slot)];
+        if process.wake_local == NEVER {
+            return;
+        }
+        let at = process.clock.real_at(process.wake_local).max(now) + process.late;
+        if at < process.wake_planned {
+            process.wake_planned = at;
+            let instance = process.instance;
+            self.queue.plan(at, Happening::Wake { slot, instance });
+        }
+    }
+
+    pub(super) fn wake(&mut self, slot: u8, instance: u32) {
+        let now = self.now;
+        let process = &mut self.processes[usize::from(slot)];
+        if !process.is(instance) || process.wake_planned != now {
+            return;
+        }
+        if process.is_frozen(now) {
+            // It wakes when it goes on.
+            process.wake_planned = NEVER;
+            return;
+        }
+        process.wake_planned = NEVER;
+        if process.clock.shown(now) < process.wake_local {
+            self.plan_wake(slot);
+            return;
+        }
+        process.late = 0;
+        self.be_late(slot);
+        self.step(slot, Input::Tick, &Extensions::default());
+    }
+
+    fn take_in_belief(&mut self, slot: u8, index: usize, local: u64, extension: Option<Extension>) {
+        let process = &mut self.processes[usize::from(slot)];
+        let Some(engine) = process.engine.as_ref() else {
+            return;
+        };
+        let before = process.seats[index].believed;
+        let after = match engine.belief(&self.names[index]) {
+            None if before.token == 0 => return,
+            None => Believed::default(),
+            Some(belief) => {
+                let (token, until_local) = (belief.token.number(), belief.until.as_nanos());
+                if (token, until_local) == (before.token, before.until_local) {
+                    return;
+                }
+                let until_real = process.clock.real_at(until_local);
+                Believed {
+                    token,
+                    until_local,
+                    until_real,
+                }
+            }
+        };
+        process.seats[index].believed = after;
+        let seat = process.seats[index];
+        let renew_every = nanoseconds(process.timing.renew_every());
+        self.judge(belief_never_extends_late(before, after, extension, local));
+        if after.token != 0 {
+            self.judge(seat.once.believes(after.token));
+            if seat.gate != 0 {
+                let ttl = self.plan.ttl_longest;
+                let progress = seat.work.progress_local;
+                self.judge(stuck_work_ends(
+                    after.until_local,
+                    progress,
+                    seat.gate,
+                    renew_every,
+                    ttl,
+                ));
+            }
+            self.judge_belief(slot, index);
+        }
+    }
+
+    fn take_in(&mut self, slot: u8, local: u64, event: Event) {
+        self.narrate_event(slot, &event);
+        match event {
+            Event::Acquired { name, grant, .. } => {
+                let index = self.name_index(&name);
+                self.term_begins(slot, index, grant.token.number(), local);
+            }
+            Event::Ended { name, token, cause } => {
+                let index = self.name_index(&name);
+                self.term_ends(slot, index, token.number(), local, &cause);
+            }
+            Event::Standby { lease, twin } => {
+                let index = self.name_index(&lease.name);
+                let process = &mut self.processes[usize::from(slot)];
+                let verdict = process.seats[index].told.told(lease.token.number());
+                let engine = process.engine.as_ref().expect("it was stepped");
+                let told = twin_is_told(engine.candidate(), &lease, twin);
+                self.judge_told(index, verdict);
+                self.judge(told);
+                if twin {
+                    self.saw(Sometimes::TwinSeen);
+                }
+                self.watch_on(slot);
+            }
+            Event::AttemptFailed { .. } => self.watch_on(slot),
+            Event::CampaignEnded { name, error } => {
+                self.saw(Sometimes::CampaignEnded);
+                self.judge(campaign_end_is_a_misconfiguration(&error));
+                self.campaign_later(slot, &name);
+            }
+            Event::Withdrawn { name } => self.campaign_later(slot, &name),
+            Event::Doubted { .. } => self.saw(Sometimes::Doubted),
+            Event::Reassured { .. } => self.saw(Sometimes::Reassured),
+            Event::AskedToStepDown { name, token } => {
+                let index = self.name_index(&name);
+                self.saw(Sometimes::SteppedDownOnDemand);
+                self.end_work_soon(slot, index, token.number());
+            }
+            Event::Departed { name, departure, .. } => {
+                if matches!(departure, Departure::Unconfirmed(_)) {
+                    self.saw(Sometimes::ReleaseUnconfirmed);
+                }
+                self.campaign_later(slot, &name);
+            }
+            Event::Renewed { .. } | Event::RenewalFailed { .. } | Event::Stuck { .. } => {}
+        }
+    }
+
+    /// Where tokens are not promised to rise any more, nobody is promised to be told of rising ones.
+    fn judge_told(&mut self, index: usize, verdict: Verdict) {
+        if self.leases[index].tokens.promised() {
+            self.judge(verdict);
+        }
+    }
+
+    fn term_begins(&mut self, slot: u8, index: usize, token: u64, local: u64) {
+        self.outcome.terms += 1;
+        if !self.assumptions.all_hold() {
+            self.outcome.fence_only_terms += 1;
+        }
+        let seat = &mut self.processes[usize::from(slot)].seats[index];
+        let once = seat.once.began(token);
+        let told = seat.told.told(token);
+        seat.rotates.began();
+        seat.release.began(token);
+        self.judge(once);
+        self.judge_told(index, told);
+        self.begin_work(slot, index, token, local);
+        self.watch_on(slot);
+    }
+
+    fn term_ends(&mut self, slot: u8, index: usize, token: u64, local: u64, cause: &Cause) {
+        let process = &mut self.processes[usize::from(slot)];
+        let holder = u64::from(process.instance);
+        let seat = &mut process.seats[index];
+        let once = seat.once.ended(token);
+        let left = seat.believed.until_local.saturating_sub(local);
+        // Work whose term ended under it stops at its next look at the authority: no release follows.
+        seat.work.token = 0;
+        seat.work.serial += 1;
+        seat.work.ending = Ending::No;
+        self.judge(once);
+        let view = &self.leases[index];
+        if !view.forced.contains(&token) {
+            let clock_ms = self.store.clock_ms(self.now);
+            self.judge(end_has_a_reason(
+                cause,
+                (holder, token),
+                view.truth,
+                clock_ms,
+                left,
+            ));
+        }
+        self.saw(match cause {
+            Cause::GivenBack => Sometimes::EndedGivenBack,
+            Cause::Succeeded { .. } => Sometimes::EndedSucceeded,
+            Cause::Vanished => Sometimes::EndedVanished,
+            Cause::Deadline(_) => Sometimes::EndedDeadline,
+            Cause::NoProgress(_) => Sometimes::EndedNoProgress,
+        });
+        if !matches!(cause, Cause::GivenBack) {
+            let name = self.names[index].clone();
+            self.campaign_later(slot, &name);
+        }
+    }
+
+    /// The process wants the lease again, after a rest.
+    pub(super) fn campaign_later(&mut self, slot: u8, name: &LeaseName) {
+        let index = self.name_index(name);
+        let rest = self.plan.work.rest;
+        let process = &mut self.processes[usize::from(slot)];
+        let pause = if self.calm == super::Calm::Faults {
+            process.dice.below(rest)
+        } else {
+            process.dice.below(1_000_000)
+        };
+        let (instance, name) = (process.instance, u8::try_from(index).expect("few names"));
+        self.queue
+            .plan(self.now + pause, Happening::Campaigns { slot, instance, name });
+    }
+
+    pub(super) fn campaigns(&mut self, happening: Happening, slot: u8, instance: u32, name: u8) {
+        if self.absent(happening, slot, instance) {
+            return;
+        }
+        if self.now < self.lull_until {
+            let process = &mut self.processes[usize::from(slot)];
+            let at = self.lull_until + process.dice.below(self.plan.work.rest);
+            self.queue.plan(at, happening);
+            return;
+        }
+        let seat = &self.processes[usize::from(slot)].seats[usize::from(name)];
+        let progress_within = (seat.gate != 0).then(|| std::time::Duration::from_nanos(seat.gate));
+        let (name, note) = (self.names[usize::from(name)].clone(), self.note.clone());
+        self.command(
+            slot,
+            Command::Campaign {
+                name,
+                note,
+                progress_within,
+            },
+        );
+    }
+
+    pub(super) fn withdraws(&mut self, slot: u8, instance: u32, name: u8) {
+        let process = &self.processes[usize::from(slot)];
+        if !process.is(instance) || process.is_frozen(self.now) || self.calm != super::Calm::Faults {
+            return;
+        }
+        self.struck(crate::faults::FaultKind::Withdrawal);
+        let name = self.names[usize::from(name)].clone();
+        self.tell(|| format!("c{slot} withdraws its campaign for {name}"));
+        self.command(slot, Command::Withdraw { name });
+    }
+}

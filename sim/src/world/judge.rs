@@ -1,0 +1,153 @@
+//! What the store did, judged: record before, record after, and what it answered.
+
+use super::World;
+use crate::faults::FaultKind;
+use crate::invariants::{
+    OneTermPerAttempt, Truth, no_change_without_cause, release_touches_only_its_term, renewal_is_inert,
+};
+use crate::plan::NAMES_MAX;
+use crate::sometimes::Sometimes;
+use tenure_core::{Acquire, Acquired, Grant, Operation, Release, Renew, Renewed, Reply, StoreError};
+
+impl World<'_> {
+    pub(super) fn judge_applied(
+        &mut self,
+        operation: &Operation,
+        reply: &Reply,
+        before: &[Option<Truth>; NAMES_MAX],
+        holder: u64,
+    ) {
+        let clock_ms = self.store.clock_ms(self.now);
+        match (operation, reply) {
+            (Operation::Acquire(acquire), Reply::Acquired(result)) => {
+                let index = self.name_index(&acquire.name);
+                self.judge_acquire(index, acquire, result, before[index], holder, clock_ms);
+            }
+            (Operation::Renew(renewals), Reply::Renewed(results)) => {
+                for (renew, result) in renewals.iter().zip(results) {
+                    let index = self.name_index(&renew.name);
+                    self.judge_renewal(index, renew, result, before[index], holder, clock_ms);
+                }
+            }
+            (Operation::Release(releases), Reply::Released(_)) => {
+                for release in releases {
+                    let index = self.name_index(&release.name);
+                    self.judge_release(index, release, before[index], holder);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn judge_acquire(
+        &mut self,
+        index: usize,
+        acquire: &Acquire,
+        result: &Result<Acquired, StoreError>,
+        before: Option<Truth>,
+        holder: u64,
+        clock_ms: u64,
+    ) {
+        match result {
+            Ok(Acquired::Granted(grant)) => {
+                let attempt = acquire.attempt.number();
+                self.judge_grant(index, grant, before, (holder, attempt), clock_ms);
+            }
+            Ok(Acquired::Superseded) => self.saw(Sometimes::Superseded),
+            Ok(Acquired::Held(_)) | Err(_) => {}
+        }
+        if matches!(result, Ok(Acquired::Granted(_))) {
+            self.record_changed(index);
+        }
+        let after = self.leases[index].truth;
+        self.judge(no_change_without_cause(before, after, clock_ms));
+        self.outcome
+            .trace(after.map_or(0, |after| after.token ^ after.expires_ms << 1));
+    }
+
+    fn judge_grant(
+        &mut self,
+        index: usize,
+        grant: &Grant,
+        before: Option<Truth>,
+        (holder, attempt): (u64, u64),
+        clock_ms: u64,
+    ) {
+        let token = grant.token.number();
+        let view = &mut self.leases[index];
+        let exclusive = view
+            .exclusivity
+            .granted(holder, token, attempt, clock_ms, grant.ttl.as_millis());
+        let rises = if grant.again {
+            Ok(())
+        } else {
+            view.tokens.granted(token, clock_ms)
+        };
+        let promised = view.tokens.promised();
+        let owned = if promised {
+            view.attempts.granted(token, holder, attempt)
+        } else {
+            Ok(())
+        };
+        self.judge(exclusive);
+        self.judge(rises);
+        self.judge(owned);
+        self.judge(OneTermPerAttempt::granted(
+            before, holder, attempt, token, clock_ms,
+        ));
+        if grant.again {
+            self.saw(Sometimes::GrantedAgain);
+        } else if let Some(before) = before {
+            if before.holder == holder && before.is_held(clock_ms) {
+                self.saw(Sometimes::OwnEarlierAttempt);
+            } else if before.holder != holder {
+                self.saw(if before.released {
+                    Sometimes::HandOver
+                } else {
+                    Sometimes::TakeOver
+                });
+            }
+        }
+        if self.plan.store.granted_percent != 100 {
+            self.struck(FaultKind::OtherTtl);
+        }
+    }
+
+    fn judge_renewal(
+        &mut self,
+        index: usize,
+        renew: &Renew,
+        result: &Result<Renewed, StoreError>,
+        before: Option<Truth>,
+        holder: u64,
+        clock_ms: u64,
+    ) {
+        let term = (holder, renew.token.number(), renew.attempt.number());
+        if let Ok(Renewed::Extended { ttl, .. }) = result {
+            self.leases[index]
+                .exclusivity
+                .extended(term.1, clock_ms, ttl.as_millis());
+        }
+        self.record_changed(index);
+        let after = self.leases[index].truth;
+        self.judge(renewal_is_inert(before, after, term, clock_ms));
+        self.outcome.trace(after.map_or(1, |after| after.expires_ms));
+    }
+
+    fn judge_release(&mut self, index: usize, release: &Release, before: Option<Truth>, holder: u64) {
+        let term = (holder, release.token.number(), release.attempt.number());
+        self.record_changed(index);
+        let after = self.leases[index].truth;
+        if before != after {
+            self.leases[index].exclusivity.vacated(term.1);
+            let worked = self.processes.iter().any(|process| {
+                u64::from(process.instance) == holder && process.seats[index].once.has_begun(term.1)
+            });
+            if !worked {
+                self.saw(Sometimes::OrphanReleased);
+            }
+        }
+        self.judge(release_touches_only_its_term(before, after, term));
+        self.outcome.trace(after.map_or(2, |after| after.token));
+    }
+}

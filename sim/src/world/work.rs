@@ -1,0 +1,320 @@
+//! What a leader does: it claims the fence, reads, computes, asks whether it still leads, and writes.
+//!
+//! It asks `authority` before each step and never remembers the answer. A process that stands still between that
+//! and its write is what the fence is for.
+
+use super::happening::Happening;
+use super::process::{Ending, NEVER, Stage, UnderWay, Work};
+use super::{Calm, World};
+use crate::faults::FaultKind;
+use crate::plan::{Flaw, nanoseconds};
+use crate::register::{Access, Accessed, Verb};
+use crate::sometimes::Sometimes;
+use tenure_core::{Authority, Command, FencingToken, Moment};
+
+impl World<'_> {
+    pub(super) fn begin_work(&mut self, slot: u8, index: usize, token: u64, local: u64) {
+        let (now, plan) = (self.now, self.plan);
+        let stage = if plan.store.flaw == Some(Flaw::ReadBeforeClaim) {
+            Stage::Read
+        } else {
+            Stage::Claim
+        };
+        let process = &mut self.processes[usize::from(slot)];
+        let length = process.dice.between(plan.work.term / 4, plan.work.term * 7 / 4);
+        let ends_at = if self.calm == Calm::Faults {
+            now + length
+        } else {
+            NEVER
+        };
+        let serial = process.seats[index].work.serial + 1;
+        process.seats[index].work = Work {
+            serial,
+            token,
+            stage,
+            under_way: UnderWay::Nothing,
+            ends_at,
+            ending: Ending::No,
+            stuck_until: 0,
+            flawed_read: 0,
+            progress_local: local,
+        };
+        let name = u8::try_from(index).expect("few names");
+        self.queue.plan(now, Happening::Works { slot, name, serial });
+    }
+
+    /// The work of this term is to end as soon as it can.
+    pub(super) fn end_work_soon(&mut self, slot: u8, index: usize, token: u64) {
+        let work = &mut self.processes[usize::from(slot)].seats[index].work;
+        if work.token == token && work.ending == Ending::No {
+            work.ends_at = self.now;
+            let (name, serial) = (u8::try_from(index).expect("few names"), work.serial);
+            self.queue
+                .plan(self.now + 1_000, Happening::Works { slot, name, serial });
+        }
+    }
+
+    /// The next step of the work.
+    pub(super) fn works(&mut self, happening: Happening, slot: u8, name: u8, serial: u32) {
+        let index = usize::from(name);
+        let now = self.now;
+        let process = &mut self.processes[usize::from(slot)];
+        let instance = process.instance;
+        if process.seats[index].work.serial != serial || self.absent(happening, slot, instance) {
+            return;
+        }
+        let process = &mut self.processes[usize::from(slot)];
+        let work = &mut process.seats[index].work;
+        if work.token == 0 || work.ending == Ending::Begun {
+            return;
+        }
+        if now < work.stuck_until {
+            self.queue.plan(work.stuck_until, happening);
+            return;
+        }
+        if now >= work.ends_at {
+            self.end_work(slot, name, serial);
+            return;
+        }
+        let local = process.clock.shown(now);
+        if process.seats[index].gate != 0 {
+            self.progress(slot, index, local);
+        }
+        let process = &mut self.processes[usize::from(slot)];
+        let Some(engine) = process.engine.as_ref() else {
+            return;
+        };
+        let work = &mut process.seats[index].work;
+        if work.serial != serial {
+            return;
+        }
+        match engine.authority(&self.names[index], Moment::from_nanos(local)) {
+            Authority::Held { token, .. } if token.number() == work.token => {
+                self.begin_step(slot, name, serial)
+            }
+            Authority::Held { .. } | Authority::Doubtful { .. } => self.think(slot, name, serial),
+            // The term is over; its end is told when the engine is stepped next.
+            Authority::None => {}
+        }
+    }
+
+    fn progress(&mut self, slot: u8, index: usize, local: u64) {
+        let work = &mut self.processes[usize::from(slot)].seats[index].work;
+        work.progress_local = local;
+        let token = FencingToken::new(work.token).expect("a term's token");
+        let (name, at) = (self.names[index].clone(), Moment::from_nanos(local));
+        self.command(slot, Command::Progress { name, token, at });
+    }
+
+    fn think(&mut self, slot: u8, name: u8, serial: u32) {
+        let think = self.plan.work.think;
+        let process = &mut self.processes[usize::from(slot)];
+        let ends_at = process.seats[usize::from(name)].work.ends_at;
+        let mut at = self.now + process.dice.between(think / 2, think * 3 / 2).max(1_000_000);
+        at = at.min(ends_at.max(self.now + 1_000_000));
+        self.queue.plan(at, Happening::Works { slot, name, serial });
+    }
+
+    fn begin_step(&mut self, slot: u8, name: u8, serial: u32) {
+        let latency = self.plan.latency;
+        let compute = self.plan.work.compute;
+        let process = &mut self.processes[usize::from(slot)];
+        let instance = process.instance;
+        let work = &mut process.seats[usize::from(name)].work;
+        let verb = match work.stage {
+            Stage::Claim => Verb::Claim,
+            Stage::Read => Verb::Read,
+            Stage::Write { saw } => Verb::Write { from: saw },
+        };
+        work.under_way = UnderWay::Access;
+        let access = Access {
+            slot,
+            instance,
+            name,
+            serial,
+            token: work.token,
+            verb,
+        };
+        if matches!(verb, Verb::Write { .. }) {
+            // Between the check and the write there is always some time, and anything may happen in it.
+            let mut at = self.now + 1 + process.dice.below(compute);
+            let late = std::mem::take(&mut process.arms.late_write);
+            if late > 0 {
+                at += self.plan.ttl_longest * (200 + 2 * u64::from(late)) / 1000;
+                self.last_late_write = self.last_late_write.max(at);
+                self.struck(FaultKind::LateWrite);
+            }
+            self.queue.plan(at, Happening::WriteLeaves { slot, access });
+        } else {
+            let at = self.now + process.dice.between(latency.least, latency.most);
+            self.queue.plan(at, Happening::Accesses { access });
+        }
+    }
+
+    /// A write leaves: nobody looks at the authority again.
+    pub(super) fn write_leaves(&mut self, happening: Happening, slot: u8, access: Access) {
+        let now = self.now;
+        let latency = self.plan.latency;
+        let process = &mut self.processes[usize::from(slot)];
+        if !process.is(access.instance) {
+            return;
+        }
+        if process.is_frozen(now) {
+            process.deferred.push(happening);
+            return;
+        }
+        let at = now + process.dice.between(latency.least, latency.most);
+        self.queue.plan(at, Happening::Accesses { access });
+    }
+
+    pub(super) fn accesses(&mut self, access: Access) {
+        let index = usize::from(access.name);
+        let rule = self.fence_rule();
+        let view = &mut self.leases[index];
+        let accessed = view.register.access(access, rule);
+        let promised = view.tokens.promised();
+        let mark = view.register.mark();
+        let mut next = None;
+        match (accessed, access.verb) {
+            (Accessed::Claimed, _) => {
+                let verdict = view.fence.admitted(access.token);
+                self.judge_fence(promised, verdict);
+                let flawed = self.plan.store.flaw == Some(Flaw::ReadBeforeClaim);
+                next = Some(if flawed { None } else { Some(Stage::Read) });
+            }
+            (Accessed::Saw(saw), _) => {
+                let flawed = self.plan.store.flaw == Some(Flaw::ReadBeforeClaim);
+                next = Some(Some(if flawed {
+                    Stage::Claim
+                } else {
+                    Stage::Write { saw }
+                }));
+                if flawed {
+                    self.remember_read(access, saw);
+                }
+            }
+            (Accessed::Written(number), Verb::Write { from }) => {
+                let current = view.truth.map_or(0, |truth| truth.token);
+                let fence = view.fence.admitted(access.token);
+                let update = view.updates.accepted(number, from, access.token);
+                self.judge_fence(promised, fence);
+                self.judge_fence(promised, update);
+                self.saw(Sometimes::WriteAdmitted);
+                if current != access.token {
+                    self.saw(Sometimes::LateWriteAdmitted);
+                }
+                next = Some(Some(Stage::Read));
+            }
+            (Accessed::Refused, verb) if access.token < mark => {
+                self.saw(if verb == Verb::Claim {
+                    Sometimes::StaleClaimRefused
+                } else {
+                    Sometimes::StaleWriteRefused
+                });
+            }
+            (Accessed::Refused | Accessed::Written(_), _) => {}
+        }
+        self.tell(|| {
+            format!(
+                "c{} {:?} with token {}: {accessed:?}, the mark is {mark}",
+                access.slot, access.verb, access.token
+            )
+        });
+        self.outcome.trace(mark ^ access.token << 1);
+        self.work_goes_on(access, next);
+    }
+
+    fn judge_fence(&mut self, promised: bool, verdict: crate::invariants::Verdict) {
+        if promised {
+            self.judge(verdict);
+        }
+    }
+
+    /// For the flaw of reading before claiming: what was read then is what is written from.
+    fn remember_read(&mut self, access: Access, saw: u64) {
+        let work = &mut self.processes[usize::from(access.slot)].seats[usize::from(access.name)].work;
+        if work.serial == access.serial {
+            work.stuck_until = 0;
+            work.flawed_read = saw;
+        }
+    }
+
+    fn work_goes_on(&mut self, access: Access, next: Option<Option<Stage>>) {
+        let Access {
+            slot, name, serial, ..
+        } = access;
+        let latency = self.plan.latency;
+        let process = &mut self.processes[usize::from(slot)];
+        let work = &mut process.seats[usize::from(name)].work;
+        if work.serial != serial {
+            return;
+        }
+        work.under_way = UnderWay::Nothing;
+        let written = matches!(access.verb, Verb::Write { .. });
+        match next {
+            Some(Some(stage)) => work.stage = stage,
+            Some(None) => {
+                work.stage = Stage::Write {
+                    saw: work.flawed_read,
+                }
+            }
+            // Refused: the term is over, though the process may not know yet. The work waits for that.
+            None => {}
+        }
+        if written || next.is_none() {
+            self.think(slot, name, serial);
+        } else {
+            let at = self.now + process.dice.between(latency.least, latency.most);
+            self.queue.plan(at, Happening::Works { slot, name, serial });
+        }
+    }
+
+    /// Begins to end the work: the rest of it takes some part of the grace.
+    fn end_work(&mut self, slot: u8, name: u8, serial: u32) {
+        let process = &mut self.processes[usize::from(slot)];
+        let work = &mut process.seats[usize::from(name)].work;
+        work.ending = Ending::Begun;
+        let token = FencingToken::new(work.token).expect("a term's token");
+        let announced = process.dice.per_mille(500);
+        let grace = nanoseconds(process.timing.grace());
+        let rest = if announced {
+            process.dice.below(grace.max(2) / 2)
+        } else {
+            0
+        };
+        self.queue
+            .plan(self.now + rest + 1, Happening::WorkEnds { slot, name, serial });
+        if announced {
+            let name = self.names[usize::from(name)].clone();
+            self.command(slot, Command::StepDown { name, token });
+        }
+    }
+
+    pub(super) fn work_ends(&mut self, happening: Happening, slot: u8, name: u8, serial: u32) {
+        let index = usize::from(name);
+        let process = &mut self.processes[usize::from(slot)];
+        let instance = process.instance;
+        if process.seats[index].work.serial != serial || self.absent(happening, slot, instance) {
+            return;
+        }
+        let seat = &mut self.processes[usize::from(slot)].seats[index];
+        if seat.work.token == 0 {
+            return;
+        }
+        let early = self.plan.store.flaw == Some(Flaw::ReleaseBeforeWorkEnded);
+        if seat.work.under_way == UnderWay::Access && !early {
+            // What is under way must have come back before the work has ended.
+            self.queue.plan(self.now + self.plan.ttl_longest / 40, happening);
+            return;
+        }
+        let token = seat.work.token;
+        if !early {
+            seat.release.ended(token);
+        }
+        let (name, token) = (
+            self.names[index].clone(),
+            FencingToken::new(token).expect("a term's token"),
+        );
+        self.command(slot, Command::WorkEnded { name, token });
+    }
+}

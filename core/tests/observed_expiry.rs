@@ -5,7 +5,7 @@ mod observed;
 
 use observed::{Observer, Shelf, name, release, renewal, request};
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, Ask, End, LeaseName, Moment, Renewed, Round, Sightings, Ttl};
+use tenure_core::{Acquire, Acquired, Ask, Asked, End, LeaseName, Moment, Renewed, Round, Sightings, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -203,4 +203,64 @@ fn an_old_version_that_a_lagging_replica_shows_is_never_claimed() {
         let answer = bob.run(&mut shelf, round).unwrap();
         assert!(matches!(answer, Acquired::Held(_)), "{answer:?}");
     }
+}
+
+#[test]
+fn a_record_that_was_removed_and_made_again_is_observed_from_the_beginning() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(600);
+    // The same attempt again: the new record says the very same, under another revision.
+    shelf.records.clear();
+    ada.take(&mut shelf, &request(1));
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn a_removal_that_was_seen_ends_the_observation_even_if_the_revision_comes_again() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(600);
+    bob.sightings.see(bob.now, &name(), None);
+    assert_eq!(bob.be_refused(&mut shelf, &request(2)).remaining, 1_100 * MS);
+}
+
+#[test]
+fn nothing_is_known_of_a_version_that_was_not_seen() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    ada.renew(&mut shelf, &request(1), grant.token);
+    bob.wait(600);
+    let lease = bob.sightings.lease(bob.now, &name(), &shelf.records[&name()]);
+    assert_eq!((lease.remaining, lease.renewed_ago), (1_100 * MS, Duration::ZERO));
+}
+
+#[test]
+fn ages_count_from_the_first_sight_of_the_term_and_of_the_renewal() {
+    let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(400);
+    ada.renew(&mut shelf, &request(1), grant.token);
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(1_300);
+    let lease = bob.lease(&mut shelf);
+    assert_eq!((lease.held_for, lease.renewed_ago), (1_700 * MS, 1_300 * MS));
+    let before = bob.take(&mut shelf, &request(2)).predecessor.unwrap();
+    assert_eq!((before.end, before.vacant_for), (End::Expired, 300 * MS));
+}
+
+#[test]
+fn the_holder_of_a_lease_that_was_seen_to_expire_is_not_asked() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    ada.wait(1_100);
+    let ask = Ask {
+        name: name(),
+        token: grant.token,
+    };
+    assert_eq!(ada.run(&mut shelf, Round::ask(ask)), Ok(Asked::NotHeld));
 }

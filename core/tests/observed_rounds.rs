@@ -314,3 +314,46 @@ fn every_write_of_a_record_differs_from_every_other() {
         );
     }
 }
+
+#[test]
+fn only_the_very_term_is_renewed_and_released() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    let mine = by_attempt(&request(1), 5);
+    let grant = ada.take(&mut shelf, &mine);
+    let higher = FencingToken::new(grant.token.number() + 1).unwrap();
+    let before = shelf.records.clone();
+    for (other, token) in [
+        (by_attempt(&mine, 4), grant.token),
+        (by_attempt(&mine, 6), grant.token),
+        (by_attempt(&request(2), 5), grant.token),
+        (mine, higher),
+    ] {
+        let renewed = ada.run(&mut shelf, Round::renew(renewal(&other, token)));
+        assert!(matches!(renewed, Ok(Renewed::Lost(Some(_)))), "{renewed:?}");
+        let released = ada.run(&mut shelf, Round::release(release(&other, token)));
+        assert!(
+            matches!(released, Ok(Released::NotYours(Some(_)))),
+            "{released:?}"
+        );
+    }
+    assert_eq!(shelf.records, before);
+}
+
+#[test]
+fn a_repeated_wish_or_release_writes_nothing() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    let grant = ada.take(&mut shelf, &request(1));
+    let ask = Ask {
+        name: name(),
+        token: grant.token,
+    };
+    ada.run(&mut shelf, Round::ask(ask.clone())).unwrap();
+    let before = shelf.records.clone();
+    ada.run(&mut shelf, Round::ask(ask)).unwrap();
+    assert_eq!(shelf.records, before);
+    let over = release(&request(1), grant.token);
+    ada.run(&mut shelf, Round::release(over.clone())).unwrap();
+    let before = shelf.records.clone();
+    ada.run(&mut shelf, Round::release(over)).unwrap();
+    assert_eq!(shelf.records, before);
+}

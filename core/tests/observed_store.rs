@@ -343,3 +343,15 @@ fn a_renewal_that_a_watch_has_seen_counts_from_then_and_not_from_the_next_look()
     bench.0.wait(700);
     assert_eq!(remaining(&store), 400 * MS);
 }
+
+#[test]
+fn a_watch_that_begins_in_the_middle_of_a_term_is_silent_about_its_renewals() {
+    let (bench, store) = bench();
+    let mut ada = Observer::new();
+    let token = ada.take(&mut bench.0.shelf.lock().unwrap(), &request(1)).token;
+    let mut watch = run(store.watch(&Scope::Name(name()))).unwrap();
+    told_of(&bench, |shelf| {
+        ada.renew(shelf, &request(1), token);
+    });
+    assert!(run(watch.next()).is_err(), "a renewal is not told");
+}

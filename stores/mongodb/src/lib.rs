@@ -22,6 +22,9 @@ mod thread;
 mod url;
 mod watch;
 
+#[doc(hidden)]
+pub mod fuzzing;
+
 pub use builder::MongoStoreBuilder;
 pub use fence::{EnterError, MongoFence};
 pub use store::MongoStore;

@@ -28,6 +28,9 @@ mod trouble;
 mod wake;
 mod watch;
 
+#[doc(hidden)]
+pub mod fuzzing;
+
 pub use fence::SqliteFence;
 pub use options::{FileSystemTrust, MissingDirectory, SqliteOptions};
 pub use store::SqliteStore;

@@ -1,0 +1,232 @@
+//! Which events are allowed when, and what they change.
+
+use super::seat::{Campaign, Due, Ending, Leaving, Seat, Term, Wanted};
+use super::{Checker, Violation, broken};
+use tenure_core::{Cause, Departure, Event, FencingToken, LeaseName};
+
+impl Checker {
+    pub(super) fn take_event(&mut self, event: &Event) -> Result<(), Violation> {
+        match event {
+            Event::Standby { lease, .. } => {
+                // Told as it was said, even where the store spoke of another lease than was asked about.
+                match self
+                    .due
+                    .iter()
+                    .position(|(_, due)| matches!(due, Due::Standby { lease: said } if said == lease))
+                {
+                    Some(at) => drop(self.due.remove(at)),
+                    None => return broken("a standby is told of what the store said", &lease.name, event),
+                }
+                Ok(())
+            }
+            Event::AttemptFailed { name, .. } => match self.seats.get(name) {
+                Some(Seat::Campaign(_)) => Ok(()),
+                Some(Seat::Idle | Seat::Term(_) | Seat::Departure(_) | Seat::Search(_)) | None => {
+                    broken("an attempt fails only in a campaign", name, event)
+                }
+            },
+            Event::CampaignEnded { name, .. } => self.campaign_ended(name, true, event),
+            Event::Withdrawn { name } => self.campaign_ended(name, false, event),
+            Event::Acquired { .. } => self.began(event),
+            Event::Renewed {
+                name, token, until, ..
+            } => {
+                let told = self.settle(name, |due| matches!(due, Due::Renew)).is_some();
+                let term = self.term(name, *token, event)?;
+                if !told || *until != term.until {
+                    return broken("G3 only an answer to an open request extends", name, event);
+                }
+                Ok(())
+            }
+            Event::RenewalFailed { name, token, .. } | Event::Doubted { name, token, .. } => {
+                self.term(name, *token, event).map(drop)
+            }
+            Event::AskedToStepDown { name, token } => {
+                self.term(name, *token, event)?;
+                match (
+                    self.settle(name, |due| matches!(due, Due::Ask)),
+                    self.seats.get_mut(name),
+                ) {
+                    (Some(_), Some(Seat::Term(term))) => term.ending = true,
+                    _ => return broken("a wish is told once", name, event),
+                }
+                Ok(())
+            }
+            Event::Reassured { name, token } => {
+                if self.term(name, *token, event)?.ending {
+                    return broken("G10 a term that is being ended is not reassured", name, event);
+                }
+                Ok(())
+            }
+            Event::Stuck { name, token, .. } => {
+                if self.term(name, *token, event)?.wanted.progress_within.is_none() {
+                    return broken("G22 only a term with a progress gate is stuck", name, event);
+                }
+                Ok(())
+            }
+            Event::Ended { name, token, cause } => self.ended(name, *token, cause, event),
+            Event::Departed {
+                name,
+                token,
+                departure,
+            } => self.departed(name, *token, departure, event),
+        }
+    }
+
+    fn began(&mut self, event: &Event) -> Result<(), Violation> {
+        let Event::Acquired {
+            name, grant, until, ..
+        } = event
+        else {
+            return Ok(());
+        };
+        let rule = "G12 a term begins once, by an answer to an open request";
+        let due = self.settle(name, |due| matches!(due, Due::Begin { .. }));
+        let (
+            Some(Due::Begin {
+                grant: granted,
+                until: trusted,
+                attempt,
+            }),
+            Some(Seat::Campaign(campaign)),
+        ) = (due, self.seats.get(name))
+        else {
+            return broken(rule, name, event);
+        };
+        if granted != *grant || trusted != *until {
+            return broken("G2 belief counts from before sending", name, (event, trusted));
+        }
+        let term = Term {
+            wanted: campaign.wanted,
+            token: grant.token,
+            attempt,
+            until: trusted,
+            open: None,
+            ending: false,
+        };
+        self.seats.insert(name.clone(), Seat::Term(term));
+        Ok(())
+    }
+
+    fn ended(
+        &mut self,
+        name: &LeaseName,
+        token: FencingToken,
+        cause: &Cause,
+        event: &Event,
+    ) -> Result<(), Violation> {
+        let term = self.term(name, token, event)?;
+        let (attempt, gated) = (term.attempt, term.wanted.progress_within.is_some());
+        let Some(Due::End(why)) = self.settle(name, |due| matches!(due, Due::End(_))) else {
+            return broken("G8 a term ends for a reason", name, event);
+        };
+        let fits = match (why, cause) {
+            (Ending::Overdue, Cause::Deadline(_)) | (Ending::GivenBack, Cause::GivenBack) => true,
+            (Ending::Overdue, Cause::NoProgress(_)) => gated,
+            (Ending::Succeeded | Ending::Lost, Cause::Succeeded { .. }) | (Ending::Lost, Cause::Vanished) => {
+                true
+            }
+            (Ending::Overdue | Ending::GivenBack | Ending::Succeeded | Ending::Lost, _) => false,
+        };
+        if !fits {
+            return broken("G8 a term ends for the reason that is told", name, (why, event));
+        }
+        let seat = match why {
+            Ending::GivenBack => Seat::Departure(Leaving {
+                token,
+                attempt,
+                open: None,
+                then: None,
+            }),
+            Ending::Overdue | Ending::Succeeded | Ending::Lost => Seat::Idle,
+        };
+        self.seats.insert(name.clone(), seat);
+        Ok(())
+    }
+
+    fn departed(
+        &mut self,
+        name: &LeaseName,
+        token: FencingToken,
+        departure: &Departure,
+        event: &Event,
+    ) -> Result<(), Violation> {
+        let rule = "a token is given back once, and the store's answer is told";
+        let due = self.settle(name, |due| matches!(due, Due::Depart { .. }));
+        let (Some(Due::Depart { answered }), Some(Seat::Departure(leaving))) = (due, self.seats.get(name))
+        else {
+            return broken(rule, name, event);
+        };
+        if leaving.token != token || answered != matches!(departure, Departure::Answered(_)) {
+            return broken(rule, name, event);
+        }
+        let next = after(leaving.then);
+        self.seats.insert(name.clone(), next);
+        Ok(())
+    }
+
+    fn campaign_ended(
+        &mut self,
+        name: &LeaseName,
+        misconfigured: bool,
+        event: &Event,
+    ) -> Result<(), Violation> {
+        let rule = "G13 a campaign's end is told once, when nothing is left of it";
+        let due = self.settle(name, |due| matches!(due, Due::Settle { .. } | Due::GiveUp { .. }));
+        let (why, orphan) = match due {
+            Some(Due::Settle {
+                misconfigured,
+                orphan,
+            }) => (misconfigured, orphan),
+            Some(Due::GiveUp { misconfigured }) => (misconfigured, None),
+            Some(
+                Due::Begin { .. }
+                | Due::Renew
+                | Due::Ask
+                | Due::End(_)
+                | Due::Depart { .. }
+                | Due::Standby { .. },
+            )
+            | None => {
+                return broken(rule, name, event);
+            }
+        };
+        if why != misconfigured {
+            return broken(rule, name, event);
+        }
+        let next = match (self.seats.get(name), orphan) {
+            (Some(Seat::Search(search)), Some(token)) => Seat::Departure(Leaving {
+                token,
+                attempt: search.attempt,
+                open: None,
+                then: search.then,
+            }),
+            (Some(Seat::Search(search)), None) => after(search.then),
+            (Some(Seat::Campaign(_)), None) => Seat::Idle,
+            _ => return broken(rule, name, event),
+        };
+        self.seats.insert(name.clone(), next);
+        Ok(())
+    }
+
+    fn term(&self, name: &LeaseName, token: FencingToken, event: &Event) -> Result<&Term, Violation> {
+        match self.seats.get(name) {
+            Some(Seat::Term(term)) if term.token == token => Ok(term),
+            seat => broken(
+                "G12 what is told of a term is told within it",
+                name,
+                (event, seat),
+            ),
+        }
+    }
+
+    /// Takes out what was due, if it was.
+    fn settle(&mut self, name: &LeaseName, is: impl Fn(&Due) -> bool) -> Option<Due> {
+        let at = self.due.iter().position(|(of, due)| of == name && is(due))?;
+        Some(self.due.remove(at).1)
+    }
+}
+
+fn after(then: Option<Wanted>) -> Seat {
+    then.map_or(Seat::Idle, |wanted| Seat::Campaign(Campaign::new(wanted)))
+}

@@ -1,0 +1,299 @@
+//! What an input and the passing of time change, and which events they make due.
+
+use super::seat::{Campaign, Due, Ending, Search, Seat, Wanted};
+use super::{Checker, Open, Violation, broken};
+use tenure_core::{
+    Acquired, Cause, Certainty, Change, Command, Event, Input, Lease, LeaseName, Moment, Occupancy,
+    Operation, Released, Renewed, Reply, RequestId, StoreError, WatchEvent, Wish,
+};
+
+impl Checker {
+    /// Deadlines come before anything else: takes the events that tell of them; answers how many there are.
+    pub(super) fn take_overdue_terms(&mut self, events: &[Event]) -> Result<usize, Violation> {
+        let now = self.now;
+        let overdue = self.seats.iter().filter_map(|(name, seat)| match seat {
+            Seat::Term(term) if term.until <= now => Some((name.clone(), Due::End(Ending::Overdue))),
+            Seat::Idle | Seat::Campaign(_) | Seat::Term(_) | Seat::Departure(_) | Seat::Search(_) => None,
+        });
+        self.due = overdue.collect();
+        let told = events
+            .iter()
+            .take_while(|event| {
+                matches!(
+                    event,
+                    Event::Ended {
+                        cause: Cause::Deadline(_) | Cause::NoProgress(_),
+                        ..
+                    }
+                )
+            })
+            .count();
+        for event in &events[..told] {
+            self.take_event(event)?;
+        }
+        match self.due.first() {
+            Some((name, due)) => broken("G12 a term ends at its deadline, first of all", name, due),
+            None => Ok(told),
+        }
+    }
+
+    pub(super) fn take_input(&mut self, input: &Input) {
+        match input {
+            Input::Tick | Input::Watch(WatchEvent::Gap) => {}
+            Input::Answer { request, reply } => {
+                // One that was given up, or answered before, changes nothing.
+                if let Some(open) = self.open.remove(request) {
+                    self.take_answer(*request, &open, Some(reply));
+                }
+            }
+            Input::Watch(WatchEvent::Changed { name, change, token }) => {
+                if let (Some(Seat::Term(term)), Some(token)) = (self.seats.get_mut(name), token) {
+                    match change {
+                        Change::Taken if *token > term.token => {
+                            self.due.push((name.clone(), Due::End(Ending::Succeeded)));
+                        }
+                        Change::Asked if *token == term.token && !term.ending => {
+                            self.due.push((name.clone(), Due::Ask));
+                        }
+                        Change::Taken | Change::Asked | Change::Vacated => {}
+                    }
+                }
+            }
+            Input::Command(command) => self.take_command(command),
+        }
+    }
+
+    fn take_command(&mut self, command: &Command) {
+        match command {
+            Command::Campaign {
+                name,
+                progress_within,
+                ..
+            } => {
+                let wanted = Wanted {
+                    progress_within: *progress_within,
+                };
+                match self.seats.entry(name.clone()).or_default() {
+                    seat @ Seat::Idle => *seat = Seat::Campaign(Campaign::new(wanted)),
+                    Seat::Departure(leaving) => leaving.then = Some(wanted),
+                    Seat::Search(search) => search.then = Some(wanted),
+                    Seat::Campaign(_) | Seat::Term(_) => {}
+                }
+            }
+            Command::Withdraw { name } => match self.seats.get_mut(name) {
+                Some(Seat::Campaign(_)) => self.withdraw(name, false),
+                Some(Seat::Departure(leaving)) => leaving.then = None,
+                Some(Seat::Search(search)) => search.then = None,
+                Some(Seat::Idle | Seat::Term(_)) | None => {}
+            },
+            Command::StepDown { name, token } => {
+                if let Some(Seat::Term(term)) = self.seats.get_mut(name)
+                    && term.token == *token
+                {
+                    term.ending = true;
+                }
+            }
+            Command::WorkEnded { name, token } => {
+                if let Some(Seat::Term(term)) = self.seats.get(name)
+                    && term.token == *token
+                {
+                    self.due.push((name.clone(), Due::End(Ending::GivenBack)));
+                }
+            }
+            Command::Progress { .. } => {}
+        }
+    }
+
+    /// G13: a campaign may only end in silence if none of its requests can have been applied unnoticed.
+    fn withdraw(&mut self, name: &LeaseName, misconfigured: bool) {
+        let Some(Seat::Campaign(campaign)) = self.seats.get(name) else {
+            return;
+        };
+        let under_way = campaign.open;
+        match campaign
+            .attempt
+            .filter(|_| campaign.unresolved || under_way.is_some())
+        {
+            Some(attempt) => {
+                let search = Search {
+                    attempt,
+                    misconfigured,
+                    open: None,
+                    then: None,
+                };
+                self.seats.insert(name.clone(), Seat::Search(search));
+            }
+            None => self.due.push((
+                name.clone(),
+                Due::Settle {
+                    misconfigured,
+                    orphan: None,
+                },
+            )),
+        }
+        if let Some(request) = under_way {
+            self.open.remove(&request);
+        }
+    }
+
+    /// Requests that nobody answered in time: nothing is known of them.
+    pub(super) fn take_timeouts(&mut self) {
+        let late: Vec<RequestId> = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.give_up_at <= self.now)
+            .map(|(id, _)| *id)
+            .collect();
+        for request in late {
+            if let Some(open) = self.open.remove(&request) {
+                self.take_answer(request, &open, None);
+            }
+        }
+    }
+
+    /// Takes in a reply; `None` for a request that was given up. A reply of another kind is as good as none.
+    fn take_answer(&mut self, request: RequestId, open: &Open, reply: Option<&Reply>) {
+        for (index, name) in open.names().iter().enumerate() {
+            match (&open.operation, reply) {
+                (Operation::Acquire(_), Some(Reply::Acquired(result))) => {
+                    self.acquired(request, name, open.sent_at, Some(result));
+                }
+                (Operation::Acquire(_), _) => self.acquired(request, name, open.sent_at, None),
+                (Operation::Renew(_), Some(Reply::Renewed(results))) => {
+                    self.renewed(request, name, open.sent_at, results.get(index));
+                }
+                (Operation::Renew(_), _) => self.renewed(request, name, open.sent_at, None),
+                (Operation::Release(_), Some(Reply::Released(results))) => {
+                    self.released(request, name, results.get(index));
+                }
+                (Operation::Release(_), _) => self.released(request, name, None),
+                (Operation::Look(_), Some(Reply::Looked(result))) => self.looked(request, name, Some(result)),
+                (Operation::Look(_), _) => self.looked(request, name, None),
+            }
+        }
+    }
+
+    fn acquired(
+        &mut self,
+        request: RequestId,
+        name: &LeaseName,
+        sent_at: Moment,
+        result: Option<&Result<Acquired, StoreError>>,
+    ) {
+        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if campaign.open != Some(request) {
+            return;
+        }
+        campaign.open = None;
+        match result {
+            Some(Ok(Acquired::Granted(grant))) => {
+                let until = sent_at.after(self.timing.trust(grant.ttl));
+                match campaign.attempt {
+                    Some(attempt) if self.now < until => {
+                        self.due.push((
+                            name.clone(),
+                            Due::Begin {
+                                grant: grant.clone(),
+                                until,
+                                attempt,
+                            },
+                        ));
+                    }
+                    Some(_) | None => campaign.unresolved = true,
+                }
+            }
+            Some(Ok(Acquired::Held(lease))) => {
+                campaign.unresolved = false;
+                self.due
+                    .push((name.clone(), Due::Standby { lease: lease.clone() }));
+            }
+            Some(Ok(Acquired::Superseded)) => {
+                campaign.unresolved = false;
+                campaign.attempt = None;
+            }
+            Some(Err(error)) => {
+                campaign.unresolved |= error.certainty == Certainty::Unknown;
+                if error.fault.is_misconfiguration() {
+                    self.withdraw(name, true);
+                }
+            }
+            None => campaign.unresolved = true,
+        }
+    }
+
+    fn renewed(
+        &mut self,
+        request: RequestId,
+        name: &LeaseName,
+        sent_at: Moment,
+        result: Option<&Result<Renewed, StoreError>>,
+    ) {
+        let Some(Seat::Term(term)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if term.open != Some(request) {
+            return;
+        }
+        term.open = None;
+        match result {
+            Some(Ok(Renewed::Extended { ttl, wish })) => {
+                term.until = term.until.max(sent_at.after(self.timing.trust(*ttl)));
+                self.due.push((name.clone(), Due::Renew));
+                if *wish == Wish::StepDown && !term.ending {
+                    self.due.push((name.clone(), Due::Ask));
+                }
+            }
+            Some(Ok(Renewed::Lost(_))) => self.due.push((name.clone(), Due::End(Ending::Lost))),
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    fn released(
+        &mut self,
+        request: RequestId,
+        name: &LeaseName,
+        result: Option<&Result<Released, StoreError>>,
+    ) {
+        let Some(Seat::Departure(leaving)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if leaving.open == Some(request) {
+            leaving.open = None;
+            let answered = matches!(result, Some(Ok(_)));
+            self.due.push((name.clone(), Due::Depart { answered }));
+        }
+    }
+
+    fn looked(
+        &mut self,
+        request: RequestId,
+        name: &LeaseName,
+        result: Option<&Result<Option<Lease>, StoreError>>,
+    ) {
+        let Some(Seat::Search(search)) = self.seats.get_mut(name) else {
+            return;
+        };
+        if search.open != Some(request) {
+            return;
+        }
+        search.open = None;
+        let (attempt, misconfigured) = (search.attempt, search.misconfigured);
+        let due = match result {
+            Some(Ok(lease)) => {
+                let ours = lease.as_ref().filter(|lease| {
+                    lease.holder.incarnation == self.candidate.incarnation
+                        && lease.attempt == attempt
+                        && lease.occupancy() == Occupancy::Held
+                });
+                Due::Settle {
+                    misconfigured,
+                    orphan: ours.map(|lease| lease.token),
+                }
+            }
+            Some(Err(_)) | None => Due::GiveUp { misconfigured },
+        };
+        self.due.push((name.clone(), due));
+    }
+}

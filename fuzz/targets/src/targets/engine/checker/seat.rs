@@ -1,0 +1,118 @@
+use std::time::Duration;
+use tenure_core::{Attempt, FencingToken, Grant, Lease, Moment, RequestId};
+
+/// What the checker knows of one lease name, from outside.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Seat {
+    #[default]
+    Idle,
+    Campaign(Campaign),
+    Term(Term),
+    Departure(Leaving),
+    Search(Search),
+}
+
+/// What a campaign was commanded with; kept by a seat that is being left, for the one after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) progress_within: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Campaign {
+    pub(super) wanted: Wanted,
+    /// `None`: the next request must bring a new one.
+    pub(super) attempt: Option<Attempt>,
+    pub(super) open: Option<RequestId>,
+    /// A request of this attempt may have been applied.
+    pub(super) unresolved: bool,
+}
+
+impl Campaign {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            attempt: None,
+            open: None,
+            unresolved: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Term {
+    pub(super) wanted: Wanted,
+    pub(super) token: FencingToken,
+    pub(super) attempt: Attempt,
+    pub(super) until: Moment,
+    pub(super) open: Option<RequestId>,
+    /// It was asked to end, so no new work may begin.
+    pub(super) ending: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Leaving {
+    pub(super) token: FencingToken,
+    pub(super) attempt: Attempt,
+    pub(super) open: Option<RequestId>,
+    pub(super) then: Option<Wanted>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    pub(super) attempt: Attempt,
+    pub(super) misconfigured: bool,
+    pub(super) open: Option<RequestId>,
+    pub(super) then: Option<Wanted>,
+}
+
+/// An event that this step's input makes due, or at least allows.
+#[derive(Clone, Debug)]
+pub(super) enum Due {
+    Begin {
+        grant: Grant,
+        until: Moment,
+        attempt: Attempt,
+    },
+    Renew,
+    /// The term is asked to step down.
+    Ask,
+    End(Ending),
+    /// Whether the store answered.
+    Depart {
+        answered: bool,
+    },
+    /// A campaign's end is told; the term that its attempt left, if it was found.
+    Settle {
+        misconfigured: bool,
+        orphan: Option<FencingToken>,
+    },
+    /// A search may be given up, if what it looks for has surely expired.
+    GiveUp {
+        misconfigured: bool,
+    },
+    Standby {
+        lease: Lease,
+    },
+}
+
+/// Why a term must end in this step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    Overdue,
+    GivenBack,
+    Succeeded,
+    Lost,
+}
+
+impl Due {
+    /// Whether the step is wrong without it.
+    pub(super) fn is_required(&self) -> bool {
+        match self {
+            Self::Begin { .. } | Self::Renew | Self::Ask | Self::End(_) => true,
+            Self::Depart { answered } => *answered,
+            Self::Settle { .. } => true,
+            Self::GiveUp { .. } | Self::Standby { .. } => false,
+        }
+    }
+}

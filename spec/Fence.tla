@@ -1,11 +1,11 @@
 ------------------------------- MODULE Fence -------------------------------
-(* The data that terms write, and the fence before it. There is no clock, no  *)
-(* lease and no belief here: any term that has begun may act at any moment,   *)
-(* for ever. That is a frozen process, a late packet, a leader that nobody    *)
-(* told. All that is taken from Lease.tla is OneTokenOneAttempt: a token has  *)
-(* one term.                                                                  *)
+(* The data that terms write, and the fence before it: core/src/fence.rs, and *)
+(* what each store makes of it. There is no clock, no lease and no belief     *)
+(* here: any term that has begun may act at any moment, for ever. That is a   *)
+(* frozen process, a late packet, a leader that nobody told. All that is      *)
+(* taken from Lease.tla is OneTokenOneAttempt: a token has one term.          *)
 (*                                                                            *)
-(* G6 and G7 are the lines of GUARANTEES.md.                                  *)
+(* G6 and G7 are lines of GUARANTEES.md.                                      *)
 EXTENDS Integers
 
 CONSTANTS

@@ -11,8 +11,8 @@ CONSTANTS
     Process,       \* incarnations: a restart is another process (G14)
     MaxAlive,      \* how many of them run at once
     TTL,           \* in ticks of the store's clock
-    D,             \* a process's clock is within D ticks of the store's: that is
-                   \* rate error * ttl + half the step allowance of core/src/timing
+    D,             \* a process's clock is within D ticks of the store's; 2D is
+                   \* 2 * rate error * ttl + step allowance of core/src/timing
     MaxToken,      \* bound: how many terms are granted
     MaxAttempt,    \* bound: how many campaigns a process begins
     MaxForced,     \* bound: how many terms an operator ends by force
@@ -35,21 +35,18 @@ VARIABLES
     offset         \* of its clock against the store's
 
 vars == <<rec, last, forced, net, phase, attempt, token, left, age, answer, offset>>
+store == <<rec, last, forced>>
 mine == <<phase, attempt, token, left, age, answer, offset>>
 
 -----------------------------------------------------------------------------
-(* Timing: core/src/timing. *)
-
-\* What a holder takes off, for its clock may have been D ahead when it sent and
-\* D behind when it looks.
+\* What a holder takes off (core/src/timing), for its clock may have been D ahead
+\* when it sent and D behind when it looks.
 Margin == IF Broken = "margin_of_D_for_2D" THEN D ELSE 2 * D
 Trust  == TTL - Margin
 
 ASSUME Trust > 0 /\ D >= 0
 
 -----------------------------------------------------------------------------
-(* Words. *)
-
 Lower(a, b)  == IF a < b THEN a ELSE b
 Higher(a, b) == IF a > b THEN a ELSE b
 
@@ -84,9 +81,7 @@ Init ==
     /\ offset  = [p \in Process |-> 0]
 
 -----------------------------------------------------------------------------
-(* The processes. In which phase each action is possible stands in Next. *)
-
-store == <<rec, last, forced>>
+(* The processes. In which phase each action is possible stands in Next.       *)
 
 Start(p) ==
     /\ Cardinality({q \in Process : Alive(q)}) < MaxAlive
@@ -331,12 +326,10 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What holds in every state. The names in brackets are those of the issue's  *)
-(* invariants.                                                                *)
+(* What holds in every state. I1 .. I10: README.md.                           *)
 
 Messages ==
-    [kind : {"acquire", "renew", "release"}, from : Process,
-     attempt : 1..MaxAttempt, token : 0..MaxToken]
+    [kind : {"acquire", "renew", "release"}, from : Process, attempt : 1..MaxAttempt, token : 0..MaxToken]
 
 TypeOK ==
     /\ rec \in [holder : Process \union {Nobody}, attempt : 0..MaxAttempt,
@@ -366,7 +359,6 @@ ReleaseFinal ==
     \A m \in net : m.kind = "release" =>
         ~(Believes(m.from) /\ token[m.from] = m.token)
 
------------------------------------------------------------------------------
 (* What holds in every step. *)
 
 Granted == rec'.holder # Nobody /\ <<rec'.holder, rec'.attempt, rec'.token>>
@@ -402,6 +394,5 @@ BeliefEndsOnce ==
     [][\A p \in Process : phase[p] = "term" /\ ~Believes(p) =>
         ~(Believes(p)' /\ token'[p] = token[p])]_vars
 
------------------------------------------------------------------------------
 Symmetry == Permutations(Process)
 =============================================================================

@@ -55,4 +55,17 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure", election)
         .with_target("tenure_mongodb", others)
         .with_target("tenure_sqlite", others)
+        .with_target("tenure_trace", others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_trace_is_told_where_the_election_is_silent() {
+        let by_default = levels(LevelFilter::WARN, LevelFilter::OFF);
+        assert!(by_default.would_enable("tenure_trace", &LevelFilter::WARN.into_level().unwrap()));
+        assert!(!by_default.would_enable("tenure", &LevelFilter::ERROR.into_level().unwrap()));
+    }
 }

@@ -169,7 +169,7 @@ Exit codes:
    74   the store's disk is full
    75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
    77   wrong credentials, or missing privileges
-   78   wrong configuration: a name, a timing, a ttl outside the store's range, a store URL
+   78   wrong configuration: a name, a timing, a ttl outside the store's range, a store URL, a trace file
    79   leadership ended while the command ran, and the command was ended
   126   the command cannot be executed
   127   the command was not found

@@ -4,6 +4,7 @@ use crate::exit::{Code, Failure};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Wait for the lease, then run a command while holding it.
@@ -98,6 +99,13 @@ pub(crate) struct RunArguments {
     )]
     pub(crate) share_credentials: bool,
 
+    /// Record every step of the election in a new file, which `tenure-sim replay` replays
+    ///
+    /// The file is created for you alone; one that exists is refused. It holds names, ids and notes, never the
+    /// store's URL or a password. If it cannot be written, recording stops with a warning, and nothing else.
+    #[arg(long, env = "TENURE_TRACE", hide_env_values = true, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
     /// The command and its arguments; no shell is involved
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -188,4 +196,6 @@ Examples:
   tenure run --keep --ttl 15s consumer -- ./consume --from orders
         One consumer at a time, for ever; after a loss it waits for its next turn.
   tenure run --wait 10m --ttl 5s migrate -- ./migrate
-        Gives up with code 75 after ten minutes.";
+        Gives up with code 75 after ten minutes.
+  tenure run --trace trace-$$.jsonl consumer -- ./consume
+        Keeps what the election saw and did, to find out later why.";

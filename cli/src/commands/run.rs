@@ -8,8 +8,11 @@ use crate::supervise::{Ending, Job, Meaning, Notice, Signals, Surroundings, Why,
 use clap::ArgMatches;
 use rustix::process::Signal;
 use serde_json::json;
+use std::fs::File;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -54,6 +57,9 @@ pub(crate) async fn run(
     let mut builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
+    if let Some(path) = &arguments.trace {
+        builder = builder.trace(created(path)?);
+    }
     if let Some(candidate) = &arguments.candidate {
         builder = builder.candidate(candidate);
     }
@@ -100,6 +106,25 @@ pub(crate) async fn run(
     // What it may hold unknown to it expires by itself if the store does not answer.
     let _ = tokio::time::timeout(patience, election.close()).await;
     outcome
+}
+
+/// The file of a new trace.
+///
+/// # Errors
+/// It is there already, or cannot be made. Nothing was started.
+fn created(path: &Path) -> Result<File, Failure> {
+    tenure::trace::create(path).map_err(|error| {
+        let way_out = if error.kind() == ErrorKind::AlreadyExists {
+            "a trace is never overwritten; name a new file, such as one with $$ in its name"
+        } else {
+            "name a file in a folder that you may write to"
+        };
+        let shown = clean(&path.to_string_lossy());
+        Failure::new(
+            Code::Configuration,
+            format!("--trace \"{shown}\": {error}; {way_out}"),
+        )
+    })
 }
 
 /// What a turn came to.

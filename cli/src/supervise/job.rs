@@ -60,6 +60,8 @@ impl Job {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
+            // A file of this process's own, which one that it starts could only be refused.
+            .env_remove("TENURE_TRACE")
             .envs(self.environment.iter().map(|(variable, value)| (variable, value)))
             .env("TENURE_NAME", &self.lease)
             .env("TENURE_TOKEN", token.to_string())

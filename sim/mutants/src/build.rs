@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 /// The package and the program that checks.
 const CHECKING_PROGRAM: &str = "tenure-sim";
 
+/// The package whose tests show that planting changes nothing by itself.
+const TESTED_CRATE: &str = "tenure-core";
+
 /// Most lines of the compiler's messages that are passed on.
 const MESSAGE_LINES_MAX: usize = 60;
 
@@ -17,30 +20,37 @@ const MESSAGE_LINES_MAX: usize = 60;
 /// [`Error::DoesNotCompile`] with the compiler's messages; [`Error::System`] if there is no cargo.
 pub fn build(copy: &Copy) -> Result<PathBuf, Error> {
     let arguments = ["build", "--release", "--offline", "--package", CHECKING_PROGRAM];
-    cargo(copy, &arguments, None)?;
+    cargo(copy, &arguments)?.map_err(Error::DoesNotCompile)?;
     let program = format!("{CHECKING_PROGRAM}{}", std::env::consts::EXE_SUFFIX);
     Ok(copy.target.join("release").join(program))
 }
 
-/// Runs cargo in the copy, with this bug switched on.
-pub(crate) fn cargo(copy: &Copy, arguments: &[&str], switched_on: Option<usize>) -> Result<(), Error> {
+/// Runs the core's own tests in the copy, with no bug switched on.
+///
+/// # Errors
+/// [`Error::TestsFailWithoutBugs`] with what they said; [`Error::System`] if there is no cargo.
+pub fn test(copy: &Copy) -> Result<(), Error> {
+    cargo(copy, &["test", "--offline", "--package", TESTED_CRATE])?.map_err(Error::TestsFailWithoutBugs)
+}
+
+/// Runs cargo in the copy, with no bug switched on; what it said if it failed.
+fn cargo(copy: &Copy, arguments: &[&str]) -> Result<Result<(), String>, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let mut command = Command::new(&cargo);
-    command
+    let output = Command::new(&cargo)
         .args(arguments)
         .arg("--target-dir")
         .arg(&copy.target)
         .current_dir(&copy.root)
-        .env(crate::SWITCH, switched_on.unwrap_or(0).to_string())
-        .stdin(Stdio::null());
-    let output = command
+        .env(crate::SWITCH, "0")
+        .stdin(Stdio::null())
         .output()
         .map_err(|error| Error::system(Path::new(&cargo), &error))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(Ok(()));
     }
-    let messages = String::from_utf8_lossy(&output.stderr);
-    Err(Error::DoesNotCompile(from_the_first_error(&messages)))
+    let mut messages = String::from_utf8_lossy(&output.stdout).into_owned();
+    messages.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok(Err(from_the_first_error(&messages)))
 }
 
 /// The copy is not linted: its warnings are many, and mean nothing.
@@ -48,7 +58,7 @@ fn from_the_first_error(messages: &str) -> String {
     let lines: Vec<&str> = messages.lines().collect();
     let first = lines
         .iter()
-        .position(|line| line.starts_with("error"))
+        .position(|line| line.starts_with("error") || *line == "failures:")
         .unwrap_or(0);
     let last = lines.len().min(first + MESSAGE_LINES_MAX);
     lines[first..last].join("\n")

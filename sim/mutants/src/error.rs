@@ -54,6 +54,8 @@ pub enum Error {
     },
     /// The copy does not compile; the last lines of the compiler's messages.
     DoesNotCompile(String),
+    /// The core's own tests fail in the copy though no bug is switched on; what they said.
+    TestsFailWithoutBugs(String),
     /// A checker did not find the copy clean though no bug was switched on: no verdict would mean anything.
     NotCleanWithoutBugs {
         /// What the checker said.
@@ -108,6 +110,12 @@ impl fmt::Display for Error {
             Self::System { path, why } => write!(f, "{}: {why}", path.display()),
             Self::DoesNotCompile(messages) => {
                 write!(f, "the copy with the planted bugs does not compile:\n{messages}")
+            }
+            Self::TestsFailWithoutBugs(said) => {
+                write!(
+                    f,
+                    "without any planted bug the core's tests fail in the copy:\n{said}"
+                )
             }
             Self::NotCleanWithoutBugs { said } => write!(
                 f,

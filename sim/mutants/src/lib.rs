@@ -24,13 +24,13 @@ mod run;
 mod switch;
 mod table;
 
-pub use build::build;
+pub use build::{build, test};
 pub use checker::{Checked, VIOLATION_EXIT_CODE, check};
 pub use copy::{Copy, copy};
 pub use error::Error;
 pub use rewrite::{check_rows, rewrite};
 pub use row::{Checker, Edit, Row, Shape};
 pub use rows::rows;
-pub use run::{Options, Outcome, Progress, Verdict, run};
+pub use run::{Form, Options, Outcome, Progress, Verdict, run};
 pub use switch::SWITCH;
 pub use table::{TABLE, table, write_table};

@@ -1,4 +1,4 @@
-use crate::{Checked, Checker, Error, Row, build, check, copy, rows};
+use crate::{Checked, Checker, Error, Row, build, check, copy, rows, test};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,17 @@ pub struct Options {
     pub only: Option<String>,
     /// Longest time for one checker on one row. Default: 60 s.
     pub limit: Duration,
+    /// What the copy must pass before any row is tried. Default: the usual.
+    pub form: Form,
+}
+
+/// What a copy with no bug switched on must pass.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Form {
+    /// Both checkers.
+    Usual,
+    /// The core's own tests, too: planting has changed nothing else.
+    Long,
 }
 
 impl Default for Options {
@@ -24,6 +35,7 @@ impl Default for Options {
             rows: rows(),
             only: None,
             limit: Duration::from_secs(60),
+            form: Form::Usual,
         }
     }
 }
@@ -36,6 +48,8 @@ pub enum Progress<'a> {
         /// All rows, whatever was asked for: there is one copy.
         planted: usize,
     },
+    /// The core's own tests are run in the copy, with no bug switched on.
+    TestingWithoutBugs,
     /// The copy is being checked with no bug switched on.
     CheckingWithoutBugs(Checker),
     /// A row is being tried.
@@ -104,6 +118,10 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<
     });
     let copy = copy(&options.workspace, options.rows)?;
     let program = build(&copy).map_err(|error| vec![error])?;
+    if options.form == Form::Long {
+        progress(Progress::TestingWithoutBugs);
+        test(&copy).map_err(|error| vec![error])?;
+    }
     let try_once = |checker, number| check(&program, &copy.root, checker, number, options.limit);
     clean_without_bugs(&try_once, progress).map_err(|error| vec![error])?;
     let mut verdicts = Vec::with_capacity(asked.len());

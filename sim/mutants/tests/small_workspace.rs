@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use tenure_mutants::{Checker, Edit, Error, Options, Outcome, Row, run, table};
+use tenure_mutants::{Checker, Edit, Error, Form, Options, Outcome, Row, run, table};
 
 const FILE: &str = "floor/src/lib.rs";
 
@@ -13,10 +13,10 @@ resolver = "3"
 members = ["floor", "sim", "unrelated"]
 
 [workspace.dependencies]
-floor = { path = "floor" }
+floor = { path = "floor", package = "tenure-core" }
 "#;
 
-const FLOOR_MANIFEST: &str = "[package]\nname = \"floor\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+const FLOOR_MANIFEST: &str = "[package]\nname = \"tenure-core\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
 const FLOOR: &str = "//! Sums.\n\n/// The sum.\npub fn sum(a: u32, b: u32) -> u32 {\n    a + b // with a remark\n}\n\n/// Waits.\npub fn rest() {\n    drop(());\n}\n";
 
 const SIM_MANIFEST: &str = "[package]\nname = \"tenure-sim\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\nfloor.workspace = true\n";
@@ -61,7 +61,8 @@ impl Workspace {
             workspace: self.0.clone(),
             rows,
             only: None,
-            limit: Duration::from_secs(10),
+            limit: Duration::from_secs(60),
+            form: Form::Usual,
         }
     }
 }
@@ -236,5 +237,26 @@ fn an_unknown_row_is_named() {
     assert_eq!(
         run(&options, &mut |_| ()).unwrap_err(),
         [Error::UnknownRow("no such bug".to_owned())]
+    );
+}
+
+#[test]
+fn in_the_long_form_the_floors_own_tests_must_pass_without_bugs() {
+    const TEST: &str = "#[test] fn sums() { assert_eq!(tenure_core::sum(2, 2), 4); }";
+    let workspace = Workspace::new("in_the_long_form");
+    let tests = workspace.0.join("floor/tests");
+    fs::create_dir_all(&tests).unwrap();
+    fs::write(tests.join("sums.rs"), TEST).unwrap();
+    let options = Options {
+        form: Form::Long,
+        only: Some("both".to_owned()),
+        ..workspace.options(ROWS)
+    };
+    run(&options, &mut |_| ()).unwrap();
+    fs::write(tests.join("sums.rs"), TEST.replace('4', "5")).unwrap();
+    let errors = run(&options, &mut |_| ()).unwrap_err();
+    assert!(
+        matches!(&errors[..], [Error::TestsFailWithoutBugs(said)] if said.contains("left: 4")),
+        "{errors:?}"
     );
 }

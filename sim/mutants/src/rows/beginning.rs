@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[19],
         guarantee: "G13",
         why: "after a release the store must take the old attempt for a late duplicate, for ever",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::statement(ENGINE, "self.next_attempt = attempt.next();", "")],
     },
     Row {
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[18, 69],
         guarantee: "G12",
         why: "a term that was over is granted again with its token: two terms, one number",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[
             Edit::statement(ENGINE, "self.next_attempt = attempt.next();", ""),
             Edit::statement(
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[16],
         guarantee: "G13",
         why: "a lost reply costs a second term (quartz-mongodb PR#185: the lock was saved and counted as failed)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::statement(
             CAMPAIGN,
             "let retry_in = self.back_off(failures);
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[21],
         guarantee: "G11",
         why: "an attempt that the record has overtaken can never win: the campaign asks for ever",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::statement(
             CAMPAIGN,
             "campaign.attempt = attempt;",
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[16, 21],
         guarantee: "G13",
         why: "what the lost request took is held by nobody who knows (GreptimeDB#7670)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
             "campaign.unresolved || campaign.request.is_some()",
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[16],
         guarantee: "G13",
         why: "a request that timed out may have been applied as well",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
             "campaign.unresolved || campaign.request.is_some()",
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[16],
         guarantee: "G13",
         why: "one lost reply leaves the lease with nobody until it expires",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             SEARCH,
             "now.after(retry_every) < search.give_up_at && !error.fault.is_misconfiguration()",
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[16],
         guarantee: "G13",
         why: "the lease that a withdrawn campaign has left is seen, and left",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             SEARCH,
             "(ours && lease.occupancy() == Occupancy::Held).then_some(lease.token)",

@@ -6,6 +6,7 @@ const AUTHORITY: &str = "core/src/authority.rs";
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
 const ENGINE: &str = "core/src/engine/mod.rs";
 const TERM: &str = "core/src/engine/term.rs";
+const WAKE: &str = "core/src/engine/wake.rs";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -21,7 +22,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[1, 25],
         guarantee: "G3",
         why: "a term that was over begins again, though the work was told to end",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[
             Edit::statement(ENGINE, "self.end_overdue_terms(now, &mut actions);", ""),
             Edit::statement(
@@ -37,11 +38,14 @@ pub(super) const ROWS: &[Row] = &[
         guarantee: "G12",
         why: "nobody tells the work that its term is over (OnStoppedLeading not called, kubernetes#23731)",
         first: Checker::Simulator,
-        edits: &[Edit::expression(
-            TERM,
-            "matches!(seat, Seat::Term(term) if term.until <= now)",
-            "matches!(seat, Seat::Term(term) if term.until.after(self.timing.grace) <= now)",
-        )],
+        edits: &[
+            Edit::expression(
+                TERM,
+                "matches!(seat, Seat::Term(term) if term.until <= now)",
+                "matches!(seat, Seat::Term(term) if term.until.after(self.timing.ttl.duration()) <= now)",
+            ),
+            Edit::expression(WAKE, "term.until", "term.until.after(self.timing.ttl.duration())"),
+        ],
     },
     Row {
         name: "late grant is believed",
@@ -74,12 +78,14 @@ pub(super) const ROWS: &[Row] = &[
         name: "stopped twice",
         catalogue: &[73],
         guarantee: "G12",
-        why: "the end of one term is told again at every step (ray PR#63773: stop called twice)",
+        why: "the end of one term is told twice, and the work is stopped twice (ray PR#63773)",
         first: Checker::Simulator,
         edits: &[Edit::statement(
             TERM,
             "self.seats.remove(name);",
-            "if let Some(Seat::Term(term)) = self.seats.get_mut(name) { term.request = None; }",
+            "let told = actions.events.last().cloned();
+             actions.events.extend(told);
+             self.seats.remove(name);",
         )],
     },
     Row {
@@ -87,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[26],
         guarantee: "G11",
         why: "the store has said that the term is over, and the process leads on (etcd#6922: the session's end never came through)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::statement(
             TERM,
             "self.end(name, cause, actions);",

@@ -4,7 +4,6 @@ use crate::{Checker, Edit, Row};
 
 const DEPARTURE: &str = "core/src/engine/departure.rs";
 const ENGINE: &str = "core/src/engine/mod.rs";
-const HEART: &str = "core/src/engine/heart.rs";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -44,15 +43,16 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
-        name: "release is never sent",
+        name: "release is sent when it no longer matters",
         catalogue: &[27],
         guarantee: "G17",
         why: "every hand-over takes as long as a crash (etcd#17470: the lease outlives its user)",
         first: Checker::Simulator,
-        edits: &[Edit::expression(
-            HEART,
-            "leaving.request.is_none() && leaving.next_at <= now",
-            "leaving.request.is_none() && leaving.give_up_at <= now",
+        edits: &[Edit::statement(
+            DEPARTURE,
+            "self.seats.insert(name.clone(), Seat::Departure(leaving));",
+            "let leaving = Leaving { next_at: give_up_at, ..leaving };
+             self.seats.insert(name.clone(), Seat::Departure(leaving));",
         )],
     },
 ];

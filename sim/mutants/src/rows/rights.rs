@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[22],
         guarantee: "G8",
         why: "a release that comes late frees the next holder's lease (redis-py#415, ShedLock#74)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             RELEASABLE,
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[19, 22],
         guarantee: "G8",
         why: "a late duplicate of an old release ends the later term of the same process",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             RELEASABLE,
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[20],
         guarantee: "G9",
         why: "a late renewal gives the lease to a process that has stopped believing: nobody leads for a ttl",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             RENEWABLE,
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[20],
         guarantee: "G9",
         why: "a renewal that was overtaken by the release makes a lease that nobody knows of",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[
             Edit::expression(
                 RULES,
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[21],
         guarantee: "G13",
         why: "a duplicate of the request that took the released term takes another, and no process knows",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(RULES, LATE, "record.attempt > request.attempt")],
     },
     Row {
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[21, 25],
         guarantee: "G8",
         why: "a duplicate from the past ends the term that its own process holds now",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             COMPARED,
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[16, 17],
         guarantee: "G13",
         why: "a repeated request whose first answer is still on its way ends the term that the answer grants",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             "Ok(self.extend_again(request, record, now_ms))",
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[18],
         guarantee: "G2",
         why: "the deadline counts from the repetition, the lease from the first request",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::statement(
             RULES,
             "self.write(&request.name, record); Acquired::Granted(grant)",
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[31],
         guarantee: "G1",
         why: "the condition of the write is lost (mlflow PR#25199: a dialect that drops FOR UPDATE)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             MINE,
@@ -166,7 +166,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[5, 37],
         guarantee: "G2",
         why: "the store takes a tenth of the ttl off that its holder still counts on (etcd#15247)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RECORDS,
             HELD,
@@ -193,7 +193,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[44],
         guarantee: "G4",
         why: "the record is deleted at its expiry and its counter with it (distributed-lock#5, mongoid-locker PR#92)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             LAST_TOKEN,
@@ -205,7 +205,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[19, 46],
         guarantee: "G4",
         why: "the token rises at an expiry only: what an earlier holder sent late is taken for the next one's",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             LAST_TOKEN,
@@ -220,7 +220,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[46],
         guarantee: "G9",
         why: "the holder's own work is refused by the fence with the number that it was given",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             RULES,
             "record.asked",

@@ -10,7 +10,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[46],
         guarantee: "G4",
         why: "the specification says that it rises and no code does it (quill-router PR#584)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             TOKEN,
             "Self::new(counted.max(store_clock_ms)).ok()",
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[44, 46],
         guarantee: "G4",
         why: "the record of a term is a new one, with a new counter (symfony PR#27648)",
-        first: Checker::Model,
+        first: Checker::Simulator,
         edits: &[Edit::expression(
             TOKEN,
             "Self::new(counted.max(store_clock_ms)).ok()",

@@ -1,0 +1,191 @@
+//! Every candidate's situation, every move, once. The engine runs once per distinct situation and input; the
+//! search itself only handles numbers.
+
+use crate::configuration::Configuration;
+use crate::hash::FoldState;
+use crate::invariant::Invariant;
+use crate::label::Label;
+use crate::local::{Given, Local, Move, Summary, given, moves};
+use crate::message::Ask;
+use crate::milestone::Milestones;
+use crate::names::Ranks;
+use crate::record::{Applied, Record, Rules, Whose};
+use crate::world::{LOCALS_MAX, LocalId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A [`Move`] with the number of where it leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) label: Label,
+    pub(crate) to: LocalId,
+    pub(crate) reached: Milestones,
+    pub(crate) broken: Option<Invariant>,
+}
+
+/// New names for a local.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Renaming {
+    pub(crate) local: LocalId,
+    pub(crate) tokens: Ranks,
+    pub(crate) present: Ranks,
+    pub(crate) former: Ranks,
+}
+
+/// A request at the store.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) ask: Ask,
+    pub(crate) record: Option<Record>,
+    pub(crate) whose: Whose,
+}
+
+/// Something that has not been worked out yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Miss {
+    Moves(LocalId),
+    Given(LocalId, Given),
+    Renaming(Renaming),
+    Aged(LocalId, u8),
+    Arrival(Arrival),
+}
+
+/// What has been worked out so far.
+pub(crate) struct Catalogue {
+    pub(crate) configuration: Configuration,
+    rules: Rules,
+    numbers: HashMap<Arc<Local>, LocalId, FoldState>,
+    locals: Vec<Arc<Local>>,
+    summaries: Vec<Summary>,
+    moves: Vec<Option<Box<[Step]>>>,
+    given: HashMap<(LocalId, Given), Box<[Step]>, FoldState>,
+    renamed: HashMap<Renaming, LocalId, FoldState>,
+    aged: HashMap<(LocalId, u8), LocalId, FoldState>,
+    arrivals: HashMap<Arrival, Applied, FoldState>,
+    /// How often an engine was stepped.
+    pub(crate) steps: u64,
+}
+
+impl Catalogue {
+    pub(crate) fn new(configuration: Configuration, rules: Rules) -> Self {
+        Self {
+            configuration,
+            rules,
+            numbers: HashMap::default(),
+            locals: Vec::new(),
+            summaries: Vec::new(),
+            moves: Vec::new(),
+            given: HashMap::default(),
+            renamed: HashMap::default(),
+            aged: HashMap::default(),
+            arrivals: HashMap::default(),
+            steps: 0,
+        }
+    }
+
+    pub(crate) fn number(&mut self, local: Local) -> LocalId {
+        if let Some(number) = self.numbers.get(&local) {
+            return *number;
+        }
+        let place = self.locals.len();
+        assert!(
+            place < LOCALS_MAX,
+            "more than {LOCALS_MAX} situations of one candidate"
+        );
+        let number = LocalId::try_from(place).expect("fewer than 2^26");
+        self.summaries.push(Summary::of(&local));
+        self.moves.push(None);
+        let local = Arc::new(local);
+        self.locals.push(Arc::clone(&local));
+        self.numbers.insert(local, number);
+        number
+    }
+
+    pub(crate) fn locals(&self) -> usize {
+        self.locals.len()
+    }
+
+    pub(crate) fn local(&self, local: LocalId) -> &Local {
+        &self.locals[index(local)]
+    }
+
+    pub(crate) fn summary(&self, local: LocalId) -> &Summary {
+        &self.summaries[index(local)]
+    }
+
+    pub(crate) fn moves(&self, local: LocalId) -> Result<&[Step], Miss> {
+        self.moves[index(local)].as_deref().ok_or(Miss::Moves(local))
+    }
+
+    pub(crate) fn given(&self, local: LocalId, what: Given) -> Result<&[Step], Miss> {
+        let known = self.given.get(&(local, what));
+        known.map(|steps| &**steps).ok_or(Miss::Given(local, what))
+    }
+
+    pub(crate) fn renamed(&self, renaming: Renaming) -> Result<LocalId, Miss> {
+        let known = self.renamed.get(&renaming);
+        known.copied().ok_or(Miss::Renaming(renaming))
+    }
+
+    pub(crate) fn aged(&self, local: LocalId, record_token: u8) -> Result<LocalId, Miss> {
+        let known = self.aged.get(&(local, record_token));
+        known.copied().ok_or(Miss::Aged(local, record_token))
+    }
+
+    pub(crate) fn arrived(&self, arrival: Arrival) -> Result<Applied, Miss> {
+        let known = self.arrivals.get(&arrival);
+        known.copied().ok_or(Miss::Arrival(arrival))
+    }
+
+    /// Works out what was missing.
+    pub(crate) fn fill(&mut self, miss: Miss) {
+        match miss {
+            Miss::Moves(local) => {
+                let found = moves(&self.configuration, self.local(local));
+                let steps = self.numbered(found);
+                self.moves[index(local)] = Some(steps);
+            }
+            Miss::Given(local, what) => {
+                let found = given(&self.configuration, self.local(local), what);
+                let steps = self.numbered(found);
+                self.given.insert((local, what), steps);
+            }
+            Miss::Renaming(renaming) => {
+                let Renaming {
+                    local,
+                    tokens,
+                    present,
+                    former,
+                } = renaming;
+                let renamed = self.local(local).renamed(tokens, present, former);
+                let number = self.number(renamed);
+                self.renamed.insert(renaming, number);
+            }
+            Miss::Aged(local, record_token) => {
+                let aged = self.local(local).aged(record_token);
+                let number = self.number(aged);
+                self.aged.insert((local, record_token), number);
+            }
+            Miss::Arrival(arrival) => {
+                let Arrival { ask, record, whose } = arrival;
+                self.arrivals
+                    .insert(arrival, self.rules.apply(ask, record, whose));
+            }
+        }
+    }
+
+    fn numbered(&mut self, found: Vec<Move>) -> Box<[Step]> {
+        self.steps += u64::try_from(found.len()).unwrap_or(0);
+        let number = |a_move: Move| Step {
+            label: a_move.label,
+            to: self.number(a_move.local),
+            reached: a_move.reached,
+            broken: a_move.broken,
+        };
+        found.into_iter().map(number).collect()
+    }
+}
+
+fn index(local: LocalId) -> usize {
+    usize::try_from(local).expect("a number of 26 bits")
+}

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod deadline;
 mod driver;
 mod election;
 mod identity;

@@ -1,81 +1,84 @@
 //! What the threads of a process share about one term.
 
 use crate::clock;
-use crate::sync::{AtomicU64, Ordering, watch};
+use crate::deadline::{Deadline, Extension};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, watch};
 use tenure_core::{Authority, Belief, Cause, FencingToken, Moment};
 
-/// How far a term has come.
+/// How far a term has come. It only goes on, never back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// It goes on.
     Running,
     /// It is being ended: by its own process, or because somebody asked for it.
     Ending,
-    /// Renewals have stopped, for want of progress.
-    Stuck,
     /// It is over.
     Over(Cause),
 }
 
+impl Phase {
+    fn may_become(&self, next: &Self) -> bool {
+        match self {
+            Self::Running => *next != Self::Running,
+            Self::Ending => matches!(next, Self::Over(_)),
+            Self::Over(_) => false,
+        }
+    }
+}
+
 /// One term, as every thread sees it: readable without the driver, so that a driver that is held up (by a
 /// disk, by a debugger) cannot keep anybody believing.
-///
-/// The numbers are read one by one. Any mixture of an older and a newer state is on the safe side or equal
-/// to a reading an instant earlier: `until` and `doubt_from` only rise with renewals, and only fall to end.
 #[derive(Debug)]
 pub(crate) struct SharedTerm {
-    token: FencingToken,
-    /// Nanoseconds; 0 once the term is over.
-    until: AtomicU64,
-    doubt_from: AtomicU64,
+    deadline: Deadline,
     /// When the work last reported progress; 0 for never.
     progress_at: AtomicU64,
+    /// Whether the driver has stopped renewals and waits to be told of progress.
+    progress_awaited: AtomicBool,
     phase: watch::Sender<Phase>,
 }
 
 impl SharedTerm {
     pub(crate) fn new(belief: Belief) -> Self {
         Self {
-            token: belief.token,
-            until: AtomicU64::new(belief.until.as_nanos()),
-            doubt_from: AtomicU64::new(belief.doubt_from.as_nanos()),
+            deadline: Deadline::new(belief),
             progress_at: AtomicU64::new(0),
+            progress_awaited: AtomicBool::new(false),
             phase: watch::Sender::new(Phase::Running),
         }
     }
 
     pub(crate) fn token(&self) -> FencingToken {
-        self.token
+        self.deadline.token()
     }
 
     pub(crate) fn belief(&self) -> Belief {
-        Belief {
-            token: self.token,
-            doubt_from: Moment::from_nanos(self.doubt_from.load(Ordering::SeqCst)),
-            until: Moment::from_nanos(self.until.load(Ordering::SeqCst)),
-        }
+        self.deadline.belief()
+    }
+
+    pub(crate) fn until(&self) -> Moment {
+        self.deadline.until()
     }
 
     pub(crate) fn authority(&self) -> Authority {
-        self.belief().at(clock::now())
+        self.deadline.authority(clock::now)
     }
 
     /// Takes over what the engine believes after a step.
-    pub(crate) fn update(&self, belief: &Belief) {
-        self.doubt_from
-            .store(belief.doubt_from.as_nanos(), Ordering::SeqCst);
-        // A handle that has ended the term already must not be overruled by a driver that does not know yet.
-        let until = belief.until.as_nanos();
-        let _ = self
-            .until
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |current| {
-                (current != 0).then_some(until)
-            });
+    #[must_use]
+    pub(crate) fn extend(&self, belief: &Belief) -> Extension {
+        self.deadline.extend(belief)
     }
 
     /// Ends belief at once, before anything else is done about it.
     pub(crate) fn end_belief(&self) {
-        self.until.store(0, Ordering::SeqCst);
+        self.deadline.end();
+    }
+
+    /// Authority is doubtful from now on.
+    pub(crate) fn begin_to_end(&self) {
+        self.deadline.begin_to_end(clock::now());
+        self.enter(Phase::Ending);
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
@@ -83,7 +86,7 @@ impl SharedTerm {
             self.end_belief();
         }
         self.phase.send_if_modified(|current| {
-            let changes = *current != phase && !matches!(current, Phase::Over(_));
+            let changes = current.may_become(&phase);
             if changes {
                 *current = phase;
             }
@@ -91,23 +94,21 @@ impl SharedTerm {
         });
     }
 
-    /// Renewals go on again after they had stopped for want of progress.
-    pub(crate) fn resume(&self) {
-        self.phase.send_if_modified(|phase| {
-            let stuck = *phase == Phase::Stuck;
-            if stuck {
-                *phase = Phase::Running;
-            }
-            stuck
-        });
-    }
-
     pub(crate) fn phase(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
     }
 
-    pub(crate) fn progress(&self) {
+    /// Notes progress. Whether the driver must be told, because it waits for it; once each time that it does.
+    #[must_use]
+    pub(crate) fn progress(&self) -> bool {
+        // First the progress, then the look whether it is awaited, and the driver the other way round: one of
+        // the two sees the other.
         self.progress_at.store(clock::now().as_nanos(), Ordering::SeqCst);
+        self.progress_awaited.load(Ordering::SeqCst) && self.progress_awaited.swap(false, Ordering::SeqCst)
+    }
+
+    pub(crate) fn await_progress(&self, awaited: bool) {
+        self.progress_awaited.store(awaited, Ordering::SeqCst);
     }
 
     pub(crate) fn last_progress(&self) -> Moment {

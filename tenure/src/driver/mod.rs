@@ -4,22 +4,25 @@
 //! runtime cannot starve them.
 
 mod announce;
+mod message;
+mod plan;
 mod requests;
 mod watcher;
 
+pub(crate) use message::{Message, NotWon, Waiting};
+pub(crate) use plan::{Plan, Recorder};
 pub(crate) use watcher::start as watch_lease;
 
 use crate::Leadership;
 use crate::clock::{self, BootTimer};
-use crate::registry::SharedStore;
+use crate::deadline::Extension;
 use crate::sync::{JoinSet, blocking, broadcast, mpsc, oneshot, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Actions, Authority, Candidate, Command, Departure, Engine, Event, FencingToken, Grant, Input, LeaseName,
-    Moment, Note, StoreError, Timing, WatchEvent,
+    Actions, Authority, Command, Departure, Engine, Event, FencingToken, Grant, Input, Moment, WatchEvent,
 };
 
 /// How many events a slow subscriber may lag behind before it misses the oldest.
@@ -28,59 +31,6 @@ pub(crate) const EVENTS_KEPT: usize = 256;
 /// How long a term goes on before it is watched for wishes; until then its renewals tell of them. A short
 /// job that is not contended needs no watch, and ending one costs some 20 ms where the kernel keeps it.
 const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
-
-/// Why a campaign led to nothing.
-pub(crate) enum NotWon {
-    Store(StoreError),
-    /// This election campaigns or leads already.
-    Busy,
-}
-
-/// Who campaigns.
-pub(crate) struct Waiting {
-    pub(crate) won: oneshot::Sender<Result<Leadership, NotWon>>,
-    /// For the leadership to speak to the driver.
-    pub(crate) messages: mpsc::UnboundedSender<Message>,
-}
-
-/// What handles say to the driver. The queue is not bounded by a number, but by the handles: each sends at
-/// most one message for each of its few methods and waits for the answer, or is gone.
-pub(crate) enum Message {
-    Campaign(Waiting),
-    Withdraw,
-    StepDown {
-        token: FencingToken,
-    },
-    WorkEnded {
-        token: FencingToken,
-        departed: Option<oneshot::Sender<Departure>>,
-    },
-    /// The progress of a stuck term is to be looked at.
-    Progress,
-    /// Leave: end everything, answer when nothing is held any more.
-    Close {
-        closed: blocking::Sender<()>,
-    },
-}
-
-/// What a driver is started with.
-pub(crate) struct Plan {
-    pub(crate) name: LeaseName,
-    pub(crate) store: SharedStore,
-    pub(crate) candidate: Candidate,
-    pub(crate) timing: Timing,
-    pub(crate) note: Note,
-    pub(crate) progress_within: Option<Duration>,
-    /// What the engine's jitter is drawn from.
-    pub(crate) seed: u64,
-    pub(crate) recorder: Option<Box<dyn Recorder>>,
-}
-
-/// Keeps every step of an engine.
-pub(crate) trait Recorder: Send {
-    /// Takes a step down, without waiting for anything. Dropping a recorder finishes what it has taken.
-    fn record(&mut self, at: Moment, input: &Input, actions: &Actions);
-}
 
 /// Starts the thread.
 pub(crate) fn start(
@@ -103,7 +53,12 @@ struct Driver {
     waiting: Option<Waiting>,
     term: Option<Arc<SharedTerm>>,
     departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
-    closing: Option<blocking::Sender<()>>,
+    closing: bool,
+    closed: Option<blocking::Sender<()>>,
+    /// Whether renewals have stopped for want of progress.
+    stuck: bool,
+    /// Whether the term began after whoever campaigned for it was gone.
+    unseen: bool,
     /// Every handle is gone: no message will come.
     abandoned: bool,
     events: broadcast::Sender<Event>,
@@ -137,7 +92,10 @@ impl Driver {
             waiting: None,
             term: None,
             departing: Vec::new(),
-            closing: None,
+            closing: false,
+            closed: None,
+            stuck: false,
+            unseen: false,
             abandoned: false,
             events,
             announcer,
@@ -157,10 +115,10 @@ impl Driver {
                 Happening::Watch(event) => self.step(Input::Watch(event)),
                 Happening::Tick => self.step(Input::Tick),
             }
-            if self.engine.is_idle() && (self.closing.is_some() || self.abandoned) {
+            if self.engine.is_idle() && (self.closing || self.abandoned) {
                 // Before the answer: the process may end with it.
                 self.plan.recorder = None;
-                if let Some(closed) = self.closing.take() {
+                if let Some(closed) = self.closed.take() {
                     let _ = closed.send(());
                 }
                 return;
@@ -188,6 +146,8 @@ impl Driver {
         let name = self.plan.name.clone();
         match message {
             Message::Campaign(waiting) => {
+                // A deadline that has passed comes first: whoever was told of the loss may campaign again.
+                self.step(Input::Tick);
                 if self.waiting.is_some() || self.term.is_some() {
                     let _ = waiting.won.send(Err(NotWon::Busy));
                     return;
@@ -201,6 +161,15 @@ impl Driver {
                 }));
             }
             Message::Withdraw => {
+                // The campaign that is withdrawn may be another than the one that waits, which came after it or
+                // kept it out.
+                if self
+                    .waiting
+                    .as_ref()
+                    .is_some_and(|waiting| !waiting.won.is_closed())
+                {
+                    return;
+                }
                 self.waiting = None;
                 self.step(Input::Command(Command::Withdraw { name }));
             }
@@ -216,9 +185,14 @@ impl Driver {
                 }
                 self.step(Input::Command(Command::WorkEnded { name, token }));
             }
-            Message::Progress => self.step(Input::Tick),
+            Message::Progress => {
+                // Until a renewal shows that it was enough, further progress is awaited.
+                self.await_progress(self.stuck);
+                self.step(Input::Tick);
+            }
             Message::Close { closed } => {
-                self.closing = Some(closed);
+                self.closing = true;
+                self.closed = closed;
                 self.leave();
             }
         }
@@ -242,6 +216,11 @@ impl Driver {
 
     fn step(&mut self, input: Input) {
         // What progress the work has reported since the last step comes first: it may keep the term.
+        self.take_in_progress();
+        self.apply(input);
+    }
+
+    fn take_in_progress(&mut self) {
         if let Some(term) = &self.term {
             let (token, at) = (term.token(), term.last_progress());
             if at > Moment::ZERO {
@@ -249,15 +228,20 @@ impl Driver {
                 self.apply(Input::Command(Command::Progress { name, token, at }));
             }
         }
-        self.apply(input);
+    }
+
+    fn await_progress(&self, awaited: bool) {
+        if let Some(term) = &self.term {
+            term.await_progress(awaited);
+        }
     }
 
     fn apply(&mut self, input: Input) {
-        let now = clock::now();
+        let stuck_before = self.stuck;
         let recorded = self.plan.recorder.as_ref().map(|_| input.clone());
-        let actions = self.engine.step(now, input);
+        let (at, actions) = self.advance(input);
         if let (Some(recorder), Some(input)) = (&mut self.plan.recorder, recorded) {
-            recorder.record(now, &input, &actions);
+            recorder.record(at, &input, &actions);
         }
         self.wake = actions.wake.map(|wake| wake.at);
         for event in actions.events {
@@ -266,13 +250,50 @@ impl Driver {
             // Nobody needs to listen.
             let _ = self.events.send(event);
         }
-        if let (Some(term), Some(belief)) = (&self.term, self.engine.belief(&self.plan.name))
-            && belief.token == term.token()
-        {
-            term.update(&belief);
-        }
         for request in actions.requests {
             requests::send(&mut self.requests, &self.plan.store, request);
+        }
+        self.follow(stuck_before);
+    }
+
+    /// Does what the events of a step call for, when they have all been told.
+    fn follow(&mut self, stuck_before: bool) {
+        if self.stuck && !stuck_before {
+            // Progress may have been reported just before it was known to be awaited.
+            self.take_in_progress();
+        }
+        if let (true, Some(term)) = (std::mem::take(&mut self.unseen), &self.term) {
+            // Not by a message of its handle: the next campaign may be in the queue before that.
+            let (name, token) = (self.plan.name.clone(), term.token());
+            self.step(Input::Command(Command::WorkEnded { name, token }));
+        }
+    }
+
+    /// Steps the engine, and publishes what it believes from then on.
+    ///
+    /// Somebody may see the deadline pass while an answer that came in time is taken in: then it came too late
+    /// after all. The step is taken back, and made again at the time it is by then, which ends the term.
+    fn advance(&mut self, input: Input) -> (Moment, Actions) {
+        let undo = matches!(input, Input::Answer { .. }).then(|| (self.engine.clone(), input.clone()));
+        let now = clock::now();
+        let actions = self.engine.step(now, input);
+        match (self.publish(), undo) {
+            (Extension::TooLate, Some((engine, input))) => {
+                self.engine = engine;
+                let now = clock::now();
+                let actions = self.engine.step(now, input);
+                // Refused again: its handle has ended the term, and its message is on its way.
+                let (Extension::Published | Extension::TooLate) = self.publish();
+                (now, actions)
+            }
+            (Extension::Published | Extension::TooLate, _) => (now, actions),
+        }
+    }
+
+    fn publish(&self) -> Extension {
+        match (&self.term, self.engine.belief(&self.plan.name)) {
+            (Some(term), Some(belief)) if belief.token == term.token() => term.extend(&belief),
+            (Some(_) | None, _) => Extension::Published,
         }
     }
 
@@ -288,16 +309,18 @@ impl Driver {
                 }
             }
             Event::AskedToStepDown { token, .. } => self.enter(*token, &Phase::Ending),
-            Event::Stuck { token, .. } => self.enter(*token, &Phase::Stuck),
-            Event::Renewed { token, .. } => {
-                if let Some(term) = self.term.as_ref().filter(|term| term.token() == *token) {
-                    term.resume();
-                }
+            Event::Stuck { .. } => {
+                self.stuck = true;
+                self.await_progress(true);
             }
-            Event::Reassured { token, .. } => self.enter(*token, &Phase::Running),
+            Event::Renewed { .. } => {
+                self.stuck = false;
+                self.await_progress(false);
+            }
             Event::Ended { token, cause, .. } => {
                 self.enter(*token, &Phase::Over(cause.clone()));
                 self.term = None;
+                self.stuck = false;
                 // A term that ended by itself departs no more: whoever waits for that learns it now.
                 if !matches!(cause, tenure_core::Cause::GivenBack) {
                     self.answer_departures(*token, &Departure::Unconfirmed(None));
@@ -305,7 +328,10 @@ impl Driver {
             }
             Event::Departed { token, departure, .. } => self.answer_departures(*token, departure),
             Event::Standby { .. } | Event::AttemptFailed { .. } => self.watch_on(Duration::ZERO),
-            Event::Withdrawn { .. } | Event::RenewalFailed { .. } | Event::Doubted { .. } => {}
+            Event::Withdrawn { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Doubted { .. }
+            | Event::Reassured { .. } => {}
         }
     }
 
@@ -316,14 +342,14 @@ impl Driver {
         let term = Arc::new(SharedTerm::new(belief));
         self.term = Some(term.clone());
         if let Some(Waiting { won, messages }) = self.waiting.take() {
-            // Whoever campaigned may be gone, now or before it looks: then the leadership is dropped unseen,
-            // and gives the lease back as it always does.
+            // Whoever campaigned may be gone before it looks: then the leadership is dropped unseen, and gives the
+            // lease back as it always does.
             let leadership = Leadership::new(self.plan.name.clone(), term, grant.clone(), messages);
-            let _ = won.send(Ok(leadership));
-        } else {
-            let (name, token) = (self.plan.name.clone(), grant.token);
-            self.step(Input::Command(Command::WorkEnded { name, token }));
+            if won.send(Ok(leadership)).is_ok() {
+                return;
+            }
         }
+        self.unseen = true;
     }
 
     fn answer_departures(&mut self, token: FencingToken, departure: &Departure) {

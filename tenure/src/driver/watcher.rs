@@ -19,41 +19,50 @@ pub(crate) fn start(
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
-    let (store, scope) = (store.clone(), Scope::Name(name.clone()));
-    let name = name.clone();
+    let (store, name) = (store.clone(), name.clone());
     spawn(async move {
-        if !after.is_zero() {
-            select! {
-                () = sleep(after) => {}
-                () = hints.closed() => return,
-            }
-        }
-        let mut pause = pause_min;
-        loop {
-            match store.watch(&scope).await {
-                Ok(mut watch) => {
-                    // What happened before the watch was in place may have been missed.
-                    if hints.send(WatchEvent::Gap).await.is_err() {
-                        return;
-                    }
-                    while let Ok(event) = watch.next().await {
-                        pause = pause_min;
-                        if hints.send(event).await.is_err() {
-                            return;
-                        }
-                    }
-                }
-                Err(error) if error.fault == Fault::Unsupported => return,
-                Err(error) => tracing::debug!(lease = %name, %error, "Watch failed"),
-            }
-            select! {
-                () = sleep(pause) => {}
-                () = hints.closed() => return,
-            }
-            pause = (pause * 2).min(PAUSE_MAX);
+        select! {
+            biased;
+            // Whoever listened is gone: so is the watch, whatever it waits for, and be it for the next event of
+            // a lease to which nothing happens any more.
+            () = hints.closed() => {}
+            () = keep_watching(&store, &name, after, pause_min, &hints) => {}
         }
     });
     receiver
+}
+
+/// Ends where the store cannot be watched, or nobody listens.
+async fn keep_watching(
+    store: &SharedStore,
+    name: &LeaseName,
+    after: Duration,
+    pause_min: Duration,
+    hints: &mpsc::Sender<WatchEvent>,
+) {
+    let scope = Scope::Name(name.clone());
+    sleep(after).await;
+    let mut pause = pause_min;
+    loop {
+        match store.watch(&scope).await {
+            Ok(mut watch) => {
+                // What happened before the watch was in place may have been missed.
+                if hints.send(WatchEvent::Gap).await.is_err() {
+                    return;
+                }
+                while let Ok(event) = watch.next().await {
+                    pause = pause_min;
+                    if hints.send(event).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) if error.fault == Fault::Unsupported => return,
+            Err(error) => tracing::debug!(lease = %name, %error, "Watch failed"),
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
 }
 
 /// The next hint; never, where there is no watch.

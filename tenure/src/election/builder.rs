@@ -123,6 +123,7 @@ impl ElectionBuilder {
             },
             messages,
             events,
+            closed: false,
         })
     }
 }

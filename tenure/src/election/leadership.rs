@@ -126,7 +126,7 @@ impl Leadership {
     /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now).
     #[must_use]
     pub fn until(&self) -> Moment {
-        self.term.belief().until
+        self.term.until()
     }
 
     /// Returns when the term is over, and why: at once when another holder was seen, at the deadline if the
@@ -159,7 +159,7 @@ impl Leadership {
         let cause = match timeout(COURTESY, over).await {
             Ok(Ok(phase)) => match &*phase {
                 Phase::Over(cause) => cause.clone(),
-                Phase::Running | Phase::Ending | Phase::Stuck => Cause::Deadline(None),
+                Phase::Running | Phase::Ending => Cause::Deadline(None),
             },
             Ok(Err(_)) | Err(_) => Cause::Deadline(None),
         };
@@ -176,12 +176,12 @@ impl Leadership {
         let timer = BootTimer::new();
         loop {
             let (ending, over) = match &*phase.borrow_and_update() {
-                Phase::Running | Phase::Stuck => (false, false),
+                Phase::Running => (false, false),
                 Phase::Ending => (true, false),
                 Phase::Over(_) => (false, true),
             };
             let belief = self.term.belief();
-            if ending || over || !matches!(belief.at(clock::now()), Authority::Held { .. }) {
+            if ending || over || !matches!(self.authority(), Authority::Held { .. }) {
                 return;
             }
             changed_or(&mut phase, timer.wait_until(belief.doubt_from)).await;
@@ -192,9 +192,15 @@ impl Leadership {
     pub async fn interrupted(&self) {
         let mut phase = self.term.phase();
         select! {
+            biased;
             _ = self.lost() => {}
             _ = phase.wait_for(|phase| *phase == Phase::Ending) => {}
         }
+    }
+
+    /// For whoever waits for its end and must not hold it.
+    pub(super) fn phase(&self) -> watch::Receiver<Phase> {
+        self.term.phase()
     }
 
     /// Whether the term is being ended: on somebody's wish, or by [`begin_to_step_down`](Self::begin_to_step_down).
@@ -227,14 +233,14 @@ impl Leadership {
 
     /// Tells the progress gate that the work is not stuck. Cheap: may be called in a loop.
     pub fn progress(&self) {
-        self.term.progress();
-        if *self.term.phase().borrow() == Phase::Stuck {
+        if self.term.progress() {
             let _ = self.messages.send(Message::Progress);
         }
     }
 
     /// Marks the term as ending: authority is doubtful from now, renewals go on until this is dropped.
     pub fn begin_to_step_down(&self) {
+        self.term.begin_to_end();
         let _ = self.messages.send(Message::StepDown { token: self.token() });
     }
 
@@ -282,6 +288,7 @@ const COURTESY: Duration = Duration::from_millis(20);
 
 async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
     select! {
+        biased;
         changed = phase.changed() => {
             if changed.is_err() {
                 // The driver is gone, and with it every renewal: only the deadline is left to wait for.

@@ -10,7 +10,8 @@ pub use observer::{Observation, Observer};
 
 use crate::driver::{Message, NotWon, Waiting};
 use crate::registry::SharedStore;
-use crate::sync::{blocking, broadcast, mpsc, oneshot, select, sleep, spawn_blocking};
+use crate::sync::{blocking, broadcast, mpsc, oneshot, select, sleep, timeout};
+use crate::term::Phase;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Election {
     plan: About,
     messages: mpsc::UnboundedSender<Message>,
     events: broadcast::Sender<Event>,
+    /// Whether it was told to leave already: then dropping it waits for nothing.
+    closed: bool,
 }
 
 /// What a candidacy is about.
@@ -125,6 +128,7 @@ impl Election {
     {
         loop {
             let leadership = Arc::new(self.campaign().await?);
+            let mut phase = leadership.phase();
             let running = work(leadership.clone());
             let outcome = select! {
                 biased;
@@ -132,12 +136,15 @@ impl Election {
                 outcome = running => Some(outcome),
             };
             let asked = leadership.is_ending();
-            if let Ok(leadership) = Arc::try_unwrap(leadership) {
+            if let Some(leadership) = Arc::into_inner(leadership) {
                 let _ = leadership.step_down().await;
             }
             if let Some(outcome) = outcome {
                 return Ok(outcome);
             }
+            // Somebody may still hold a clone: the term lasts until the last of them is gone, and only then may
+            // this election campaign again.
+            let _ = phase.wait_for(|phase| matches!(phase, Phase::Over(_))).await;
             if asked {
                 sleep(self.plan.timing.renew_every()).await;
             }
@@ -177,21 +184,29 @@ impl Election {
 
     /// Withdraws, and waits until nothing is held any more.
     ///
-    /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl.
-    pub async fn close(self) {
-        let (closed, gone) = blocking::channel();
+    /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl. Dropping the
+    /// future stops the wait, nothing else.
+    pub async fn close(mut self) {
+        self.closed = true;
         let limit = self.plan.timing.ttl().duration();
-        if self.messages.send(Message::Close { closed }).is_ok() {
-            // A thread of the blocking pool: the runtime goes on meanwhile.
-            let _ = spawn_blocking(move || gone.recv_timeout(limit)).await;
+        if self.messages.send(Message::Close { closed: None }).is_ok() {
+            // The driver's end of the queue goes when the driver goes.
+            let _ = timeout(limit, self.messages.closed()).await;
         }
     }
 }
 
 impl Drop for Election {
     fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
         let (closed, gone) = blocking::channel();
-        if self.messages.send(Message::Close { closed }).is_ok() {
+        if self
+            .messages
+            .send(Message::Close { closed: Some(closed) })
+            .is_ok()
+        {
             let _ = gone.recv_timeout(self.plan.timing.request_timeout().min(PATIENCE_AT_DROP));
         }
     }

@@ -102,6 +102,7 @@ impl State {
             watch_lease(&self.store, &self.name, Duration::ZERO, self.timing.retry_every())
         });
         select! {
+            biased;
             Some(_) = hints.recv() => {}
             () = sleep(self.pause) => {}
         }

@@ -43,13 +43,11 @@ impl Default for Options {
 /// What is being done.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// The copy is being built, with this many bugs planted.
+    /// The copy is being built, with this many bugs planted; in the long form it is tested, too.
     Building {
         /// All rows, whatever was asked for: there is one copy.
         planted: usize,
     },
-    /// The core's own tests are run in the copy, with no bug switched on.
-    TestingWithoutBugs,
     /// The copy is being checked with no bug switched on.
     CheckingWithoutBugs(Checker),
     /// A row is being tried.
@@ -119,7 +117,6 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<
     let copy = copy(&options.workspace, options.rows)?;
     let program = build(&copy).map_err(|error| vec![error])?;
     if options.form == Form::Long {
-        progress(Progress::TestingWithoutBugs);
         test(&copy).map_err(|error| vec![error])?;
     }
     let try_once = |checker, number| check(&program, &copy.root, checker, number, options.limit);

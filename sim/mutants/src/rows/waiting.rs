@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
-            "lease.remaining.min(self.timing.surely_expired(lease.ttl))",
+            "lease.remaining.min(self.timing.lasts_at_most(lease.ttl))",
             "lease.remaining",
         )],
     },

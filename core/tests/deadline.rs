@@ -29,6 +29,23 @@ fn a_renewal_counts_from_before_it_was_sent() {
 }
 
 #[test]
+fn a_renewal_that_grants_less_ends_the_term_sooner() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let sent_at = harness.now;
+    let ttl = Ttl::from_millis(5_000).unwrap();
+    let wish = Wish::Nothing;
+    harness.answer(
+        renewal.id,
+        Reply::Renewed(vec![Ok(Renewed::Extended { ttl, wish })]),
+    );
+    assert_eq!(
+        harness.until(),
+        sent_at.after(Duration::from_millis(5_000 - 5 - 50))
+    );
+}
+
+#[test]
 fn the_granted_ttl_counts_not_the_asked_one() {
     let mut harness = Harness::new();
     let request = harness.campaign_once();
@@ -92,19 +109,6 @@ fn a_late_grant_is_not_believed_and_asked_again_with_the_same_attempt() {
     let again = only(harness.answer(first.id, Reply::Acquired(Ok(grant(5)))));
     assert!(!harness.leads());
     assert_eq!(attempt_of(&again), attempt_of(&first));
-}
-
-#[test]
-fn a_reply_may_only_extend() {
-    let mut harness = Harness::leading();
-    let until = harness.until();
-    let renewal = harness.run_to_request();
-    let shorter = Renewed::Extended {
-        ttl: Ttl::from_secs(1).unwrap(),
-        wish: Wish::Nothing,
-    };
-    harness.answer(renewal.id, Reply::Renewed(vec![Ok(shorter)]));
-    assert_eq!(harness.until(), until);
 }
 
 #[test]

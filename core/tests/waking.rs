@@ -44,6 +44,26 @@ fn a_standby_of_a_renewing_leader_asks_at_most_once_per_ttl() {
 }
 
 #[test]
+fn a_standby_that_times_the_lease_itself_looks_once_also_where_the_rate_error_is_seconds() {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    let hour = Ttl::from_secs(3600).unwrap();
+    // What an observer waits: the ttl, and the rate error of it.
+    let remaining = seconds(3600.0 * 1.0005);
+    let lease = Lease {
+        ttl: hour,
+        ..lease_of(other(), 5, remaining)
+    };
+    let told_at = harness.now;
+    harness.answer(request.id, Reply::Acquired(Ok(Acquired::Held(lease))));
+    harness.run_to_request();
+    assert!(
+        harness.now.since(told_at) >= remaining,
+        "it would have to look again"
+    );
+}
+
+#[test]
 fn a_store_clock_that_stepped_back_does_not_put_a_standby_to_sleep_for_ever() {
     let mut harness = standby(86_400.0);
     let told_at = harness.now;

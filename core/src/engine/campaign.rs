@@ -154,8 +154,8 @@ impl Engine {
     }
 
     fn held_by_another(&mut self, now: Moment, name: &LeaseName, lease: Lease, actions: &mut Actions) {
-        // A store clock that stepped back can say that more remains than the lease's whole ttl.
-        let remaining = lease.remaining.min(lease.ttl.duration());
+        // A store clock that stepped back can say that more remains than the lease could ever last.
+        let remaining = lease.remaining.min(self.timing.lasts_at_most(lease.ttl));
         // Not before half the spread: the leader renews on a grid that a look just after an expiry would
         // otherwise race with, and then cost a second look in one ttl.
         let spread = self.dice.between(self.timing.spread / 2, self.timing.spread);

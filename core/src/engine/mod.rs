@@ -32,7 +32,7 @@ use std::time::Duration;
 /// [`step`](Self::step) must not decrease.
 ///
 /// - **The holder counts from before sending:** a term ends at `sent_at + trust(granted ttl)`, where `sent_at`
-///   is the moment of the step that asked for the request. A reply may only extend; a late one is dropped.
+///   is the moment of the step that asked for the request granted last. A late reply is dropped.
 /// - At the deadline authority is gone without any reply. "Another holder seen" ends a term at once, "no
 ///   answer" at the deadline, and an error never ends an election, unless an operator must act first.
 /// - Every campaign has a new attempt, so that no token is taken up again after its release was sent.

@@ -129,8 +129,8 @@ impl Engine {
             return;
         };
         let slack = term.until.since(now);
-        // A reply may only extend.
-        term.until = term.until.max(until);
+        // Also if that is sooner than before: the store may have granted less this time.
+        term.until = until;
         term.granted = ttl;
         term.sent_at = sent_at;
         term.renew_at = sent_at.after(renewal).max(now);

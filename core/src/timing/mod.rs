@@ -154,11 +154,16 @@ impl Timing {
             .saturating_sub(self.step_allowance)
     }
 
+    /// How long a lease of `granted` can last by our clock, if nobody renews it: `granted·(1 + 2ρ) + step
+    /// allowance`.
+    pub(crate) fn lasts_at_most(&self, granted: Ttl) -> Duration {
+        granted.duration() + (granted.duration() - self.trust(granted))
+    }
+
     /// After what time, counted from the sending of a request, a lease of `granted` has surely expired in
-    /// the store, if nobody renewed it and the request took at most the request time-out: `granted·(1 + 2ρ)
-    /// + step allowance + request time-out`.
+    /// the store, if nobody renewed it and the request took at most the request time-out.
     pub(crate) fn surely_expired(&self, granted: Ttl) -> Duration {
-        granted.duration() + (granted.duration() - self.trust(granted)) + self.request_timeout
+        self.lasts_at_most(granted) + self.request_timeout
     }
 
     /// Whether a store keeps to this ttl.

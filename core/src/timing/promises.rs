@@ -13,7 +13,9 @@ pub struct Promises {
     pub outage_survived: Duration,
     /// How much any clock may be too fast or too slow, in parts per million.
     pub clock_rate_error_ppm: u32,
-    /// Longest time from a leader's crash to the next term, while the store answers.
+    /// Longest time from a leader's crash to the next term, while the store answers. Where nobody judges expiry
+    /// but observers ([`Timekeeper::Observer`](crate::Timekeeper::Observer)) it holds for a standby whose watch
+    /// shows it every renewal; one that only looks begins to count at its next look, up to a ttl later.
     pub takeover_after_crash: Duration,
     /// Longest time from the end of the work to the next term when the leader gives up its lease, without
     /// the store's three round trips (release, watch event, acquire).
@@ -54,7 +56,7 @@ impl Promises {
             outage_unnoticed: survived.saturating_sub(grace),
             outage_survived: survived,
             clock_rate_error_ppm: timing.clock_rate_error_ppm,
-            takeover_after_crash: whole + (whole - trust) + spread + request_timeout,
+            takeover_after_crash: timing.lasts_at_most(ttl) + spread + request_timeout,
             hand_over: WAKE_SPREAD,
             leader_requests_per_minute: per_minute(renew_every),
             standby_requests_per_minute: per_minute(look),

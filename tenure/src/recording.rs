@@ -15,7 +15,7 @@ use tenure_trace::{Header, Writer, header_line, step_line};
 
 /// Lines that may wait for the disk. One lease writes a few for each renewal: a disk that is so far behind
 /// hangs.
-const LINES_WAITING: usize = 1024;
+const LINES_WAITING: usize = 256;
 
 /// Longest wait at the end of an election for what still waits to be written.
 const PATIENCE_AT_END: Duration = Duration::from_secs(1);

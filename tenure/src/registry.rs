@@ -13,6 +13,9 @@ pub type SharedStore = Arc<dyn LeaseStore>;
 type Opening = Pin<Box<dyn Future<Output = Result<SharedStore, StoreError>> + Send>>;
 type Opener = Box<dyn Fn(String) -> Opening + Send + Sync>;
 
+/// Longest part of an unknown scheme that a message shows, in characters: it may be a novel.
+const SCHEME_CHARACTERS_MAX: usize = 40;
+
 /// Which URL schemes are known, and how each is opened.
 pub struct Registry {
     openers: BTreeMap<String, Opener>,
@@ -85,6 +88,7 @@ impl Registry {
             let shown: String = scheme
                 .chars()
                 .take_while(|c| c.is_ascii_alphanumeric() || "+.-".contains(*c))
+                .take(SCHEME_CHARACTERS_MAX)
                 .collect();
             let message = format!("no store for scheme \"{shown}\" is compiled in (known: {self})");
             return Err(StoreError::not_applied(Fault::Invalid, message));

@@ -1,0 +1,31 @@
+//! The races, each with what must hold in every order.
+
+mod campaigning;
+mod leaving;
+mod terms;
+mod watching;
+
+/// A race.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// One execution: everything in it is chosen by shuttle's scheduler. Panics where something does not hold.
+    pub run: fn(),
+}
+
+macro_rules! scenarios {
+    ($($room:ident: $($name:ident),+;)+) => {
+        /// Every scenario.
+        pub const ALL: &[Scenario] = &[$($(Scenario { name: stringify!($name), run: $room::$name }),+),+];
+    };
+}
+
+scenarios! {
+    terms: step_down_against_renewal, drop_against_loss, authority_is_read_elsewhere, progress_against_stuck,
+        last_clone_is_dropped_late, candidates_hand_over;
+    campaigning: cancelled_campaign_against_grant, second_campaign_against_first, campaign_after_a_loss;
+    leaving: close_against_watch, close_while_a_request_hangs, leadership_outlives_its_election,
+        drop_against_close;
+    watching: subscriber_lags, observer_is_dropped;
+}

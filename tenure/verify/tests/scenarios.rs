@@ -1,0 +1,60 @@
+//! Every scenario, in as many orders as each known mistake was found within; the command tries more.
+
+use std::path::Path;
+use tenure_shell::{ALL, Choice, explore};
+
+/// Of each kind of choice.
+const SCHEDULES: usize = 60;
+
+/// The seed that the command begins with, too.
+const SEED: u64 = 1;
+
+fn holds(name: &str) {
+    let scenario = ALL
+        .iter()
+        .find(|scenario| scenario.name == name)
+        .expect("a scenario of this name");
+    for choice in [Choice::Random, Choice::Pct(4)] {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let outcome = explore(*scenario, choice, SCHEDULES, SEED, folder);
+        assert_eq!(
+            outcome.failure, None,
+            "{name}, {choice:?}, schedule {}",
+            outcome.schedules
+        );
+    }
+}
+
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        $(#[test]
+        fn $name() {
+            holds(stringify!($name));
+        })+
+
+        #[test]
+        fn every_scenario_is_a_test() {
+            let tested = [$(stringify!($name)),+];
+            let all: Vec<&str> = ALL.iter().map(|scenario| scenario.name).collect();
+            assert_eq!(all, tested);
+        }
+    };
+}
+
+tests![
+    step_down_against_renewal,
+    drop_against_loss,
+    authority_is_read_elsewhere,
+    progress_against_stuck,
+    last_clone_is_dropped_late,
+    candidates_hand_over,
+    cancelled_campaign_against_grant,
+    second_campaign_against_first,
+    campaign_after_a_loss,
+    close_against_watch,
+    close_while_a_request_hangs,
+    leadership_outlives_its_election,
+    drop_against_close,
+    subscriber_lags,
+    observer_is_dropped,
+];

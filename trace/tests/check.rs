@@ -10,7 +10,7 @@ mod common;
 use common::{header, name, reader, steps, take_over, written};
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Cause, Command, Event, FencingToken, Input, Moment, Operation, Release, Reply, Request,
+    Acquired, Cause, Command, Event, FencingToken, Input, Moment, Note, Operation, Release, Reply, Request,
     RequestId,
 };
 use tenure_trace::{Breach, MergeError, Rule, Step, Writer, check, merge};
@@ -235,6 +235,28 @@ fn an_engine_that_sleeps_past_a_deadline_is_found() {
     broken(&steps, Rule::WakesInTime, index);
     steps[index].actions.wake = None;
     broken(&steps, Rule::WakesInTime, index);
+}
+
+#[test]
+fn nobody_wakes_for_a_request_of_a_withdrawn_campaign() {
+    let mut engine = header(1).engine();
+    let commands = [
+        Command::Campaign {
+            name: name(),
+            note: Note::default(),
+            progress_within: None,
+        },
+        Command::Withdraw { name: name() },
+    ];
+    let steps: Vec<Step> = (1..)
+        .zip(commands)
+        .map(|(milliseconds, command)| {
+            let (at, input) = (Moment::from_millis(milliseconds), Input::Command(command));
+            let actions = engine.step(at, input.clone());
+            Step { at, input, actions }
+        })
+        .collect();
+    assert_eq!(check(&mut reader(&written(&steps))).unwrap().breach, None);
 }
 
 #[test]

@@ -10,8 +10,8 @@ mod common;
 use common::{header, name, reader, steps, take_over, written};
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Cause, Command, Event, FencingToken, Input, Moment, Note, Operation, Release, Reply, Request,
-    RequestId,
+    Acquired, Cause, Command, Event, FencingToken, Input, Moment, Note, Operation, Release, Renewed, Reply,
+    Request, RequestId, Ttl, Wish,
 };
 use tenure_trace::{Breach, MergeError, Rule, Step, Writer, check, merge};
 
@@ -235,6 +235,30 @@ fn an_engine_that_sleeps_past_a_deadline_is_found() {
     broken(&steps, Rule::WakesInTime, index);
     steps[index].actions.wake = None;
     broken(&steps, Rule::WakesInTime, index);
+}
+
+#[test]
+fn a_renewal_that_grants_less_ends_belief_sooner() {
+    let mut steps = sound();
+    let index = position(&steps, renewed);
+    let (mut engine, mut lived) = (header(2).engine(), Vec::new());
+    let Input::Answer {
+        reply: Reply::Renewed(results),
+        ..
+    } = &mut steps[index].input
+    else {
+        panic!("a renewal is answered");
+    };
+    let (ttl, wish) = (Ttl::from_millis(1500).unwrap(), Wish::Nothing);
+    results[0] = Ok(Renewed::Extended { ttl, wish });
+    for Step { at, input, .. } in steps.drain(..=index) {
+        let actions = engine.step(at, input.clone());
+        lived.push(Step { at, input, actions });
+    }
+    assert_eq!(check(&mut reader(&written(&lived))).unwrap().breach, None);
+    let until = until(&mut lived[index]);
+    *until = until.after(NANOSECOND);
+    broken(&lived, Rule::BelievesWithinGrant, index);
 }
 
 #[test]

@@ -94,14 +94,14 @@ impl Seat {
         hold(at < old, Rule::EndsOnce, || {
             format!("lease \"{name}\": term {token} is renewed at {at:?}, after its deadline {old:?}")
         })?;
-        let allowed = limit.map(|limit| limit.max(old));
+        // The latest grant counts, also where it is less than the one before.
         hold(
-            allowed.is_some_and(|allowed| (old..=allowed).contains(&until)),
+            limit.is_some_and(|limit| until <= limit),
             Rule::BelievesWithinGrant,
             || {
                 format!(
                     "lease \"{name}\": term {token} was believed in until {old:?} and now until {until:?}, its \
-                     renewal allows {allowed:?}"
+                     renewal allows {limit:?}"
                 )
             },
         )?;

@@ -12,8 +12,9 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use tenure::trace::{self, Verdict};
-use tenure::{Authority, Election, clock_now};
+use tenure::{Authority, Election, Event, TimingOptions, clock_now};
 use tenure_testkit::eventually;
+use tokio::sync::broadcast::error::RecvError;
 
 fn recorded(site: &Site, candidate: &str, out: impl Write + Send + 'static) -> Election {
     Election::builder("job", site.store())
@@ -116,9 +117,34 @@ impl Write for Hanging {
 async fn a_disk_that_hangs_costs_the_trace_and_not_the_term() {
     let site = Site::new();
     let disk = Hanging::default();
-    let election = recorded(&site, "first", disk.clone());
-    lead_on(&election).await;
+    // A renewal every millisecond, so that there is soon more than may wait.
+    let often = TimingOptions {
+        renew_every: Some(Duration::from_millis(1)),
+        ..TimingOptions::new(timing().ttl().duration())
+    };
+    let election = Election::builder("job", site.store())
+        .timing(often.check().unwrap())
+        .trace(disk.clone())
+        .build()
+        .unwrap();
+    let mut events = election.events();
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    let renewed = async {
+        let mut renewals = 0;
+        // Each is two lines at least, and 256 may wait.
+        while renewals < 200 {
+            match events.recv().await {
+                Ok(Event::Renewed { .. }) => renewals += 1,
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => panic!("the election has ended"),
+            }
+        }
+    };
+    soon("renewals while the disk hangs", renewed).await;
     assert!(disk.0.0.lock().unwrap().reached, "nothing was to be written");
+    tokio::time::sleep(timing().ttl().duration()).await;
+    assert!(matches!(leadership.authority(), Authority::Held { .. }));
+    soon("the departure", leadership.step_down()).await;
     // Closing waits for it a little, not for ever.
     soon("the end", election.close()).await;
     disk.let_go();
@@ -145,4 +171,36 @@ async fn an_election_that_is_dropped_has_written_its_trace() {
     assert_eq!((checked.breach, checked.truncated), (None, None));
     assert_eq!(checked.terms.len(), 1);
     assert!(checked.terms[0].ended);
+}
+
+/// A disk that takes its time.
+#[derive(Clone, Default)]
+struct Slow(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        std::thread::sleep(Duration::from_millis(50));
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_election_that_is_closed_has_written_its_trace_to_a_slow_disk() {
+    let site = Site::new();
+    let disk = Slow::default();
+    let election = recorded(&site, "first", disk.clone());
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    soon("the departure", leadership.step_down()).await;
+    soon("the end", election.close()).await;
+    let written = disk.0.lock().unwrap().clone();
+    let checked = trace::check(&mut trace::Reader::new(written.as_slice()).unwrap()).unwrap();
+    assert_eq!((&checked.breach, checked.truncated), (&None, None));
+    assert!(checked.terms.iter().all(|term| term.ended), "{checked:?}");
+    let text = String::from_utf8(written).unwrap();
+    assert!(text.contains("\"departed\""), "{text}");
 }

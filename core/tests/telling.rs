@@ -132,6 +132,11 @@ fn progress_as_old_as_the_gate_allows_does_not_resume_renewals() {
     }
     let just_too_old = harness.now.before(seconds(15.0));
     assert_eq!(progress(&mut harness, just_too_old), vec![]);
+    assert_eq!(
+        count(&harness, |event| matches!(event, Event::Stuck { .. })),
+        1,
+        "stuck as before"
+    );
     let just_in_time = just_too_old.after(Duration::from_nanos(1));
     assert!(is_renew(&only(progress(&mut harness, just_in_time))));
 }

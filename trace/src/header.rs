@@ -83,20 +83,27 @@ impl Form for Header {
             started: fields.take("started")?,
         };
         fields.done()?;
-        let boot = header.boot.as_deref().unwrap_or_default();
+        header.is_for_people()?;
+        Ok(header)
+    }
+}
+
+impl Header {
+    /// A person reads its texts, on a terminal.
+    pub(crate) fn is_for_people(&self) -> Result<(), Wrong> {
+        let boot = self.boot.as_deref().unwrap_or_default();
         for (name, text) in [
-            ("tenure", header.tenure.as_str()),
-            ("store", &header.store),
+            ("tenure", self.tenure.as_str()),
+            ("store", &self.store),
             ("boot", boot),
-            ("started", &header.started),
+            ("started", &self.started),
         ] {
-            // A person reads it, on a terminal.
             if text.len() > TEXT_BYTES_MAX || text.chars().any(char::is_control) {
                 let what = format!("over {TEXT_BYTES_MAX} bytes, or with a control character");
                 return Err(Wrong::new(what).within(name));
             }
         }
-        Ok(header)
+        Ok(())
     }
 }
 

@@ -35,6 +35,6 @@ pub use writer::{Writer, header_line, step_line};
 /// before a longer one; a reader refuses it before it has read it all.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Longest trace, in bytes: 1 GiB, some two million steps. A writer stops before it gets longer, so that a
+/// Longest trace, in bytes: 1 GiB, some three million steps. A writer stops before it gets longer, so that a
 /// forgotten trace does not fill the disk; a reader refuses more.
 pub const TRACE_BYTES_MAX: u64 = 1 << 30;

@@ -37,8 +37,11 @@ impl<W: Write> Writer<W> {
     /// Begins a trace.
     ///
     /// # Errors
-    /// As [`write_line`](Self::write_line).
+    /// As [`write_line`](Self::write_line); [`ErrorKind::InvalidInput`] for a text that no reader takes.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
+        header
+            .is_for_people()
+            .map_err(|wrong| io::Error::new(ErrorKind::InvalidInput, wrong.told()))?;
         Self::with_line(out, &header_line(header))
     }
 

@@ -13,7 +13,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use tenure_core::{Actions, Input, Moment, Note};
-use tenure_trace::{LINE_BYTES_MAX, TraceFault, Verdict, Writer, create, open, replay_file, step_line};
+use tenure_trace::{
+    Header, LINE_BYTES_MAX, TraceFault, Verdict, Writer, create, open, replay_file, step_line,
+};
 
 /// A path that is gone when the test is over.
 struct Scratch(PathBuf);
@@ -38,6 +40,15 @@ fn a_file_is_created_for_its_owner_alone_and_never_overwritten() {
     let file = create(&scratch.0).unwrap();
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(create(&scratch.0).unwrap_err().kind(), ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn a_header_that_no_reader_takes_is_not_written() {
+    for store in ["x".repeat(101), "toy\n".to_owned()] {
+        let unfit = Header { store, ..header(1) };
+        let error = Writer::new(Vec::new(), &unfit).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
 }
 
 #[test]

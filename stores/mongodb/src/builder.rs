@@ -253,7 +253,8 @@ fn refuse_weak(concern: Option<&WriteConcern>) -> Result<(), StoreError> {
     let asked = match &concern.w {
         None | Some(Acknowledgment::Majority) => None,
         Some(Acknowledgment::Nodes(count)) => Some(format!("w={count}")),
-        Some(other) => Some(format!("w={other:?}")),
+        // The name of a tag may be a novel.
+        Some(other) => Some(format!("w={other:?}").chars().take(40).collect()),
     };
     if let Some(asked) = asked {
         return Err(invalid(&format!(

@@ -6,15 +6,17 @@ mod choices;
 mod configuration;
 #[cfg(feature = "mongodb")]
 mod mongodb_record;
+mod observed;
 mod sqlite_record;
 mod text;
+mod trace_reader;
 mod url;
 
 #[cfg(feature = "mongodb")]
 pub use mongodb_record::TARGET as MONGODB_RECORD;
 pub use {
-    configuration::TARGET as CONFIGURATION, engine::TARGET as ENGINE, sqlite_record::TARGET as SQLITE_RECORD,
-    url::TARGET as URL,
+    configuration::TARGET as CONFIGURATION, engine::TARGET as ENGINE, observed::TARGET as OBSERVED,
+    sqlite_record::TARGET as SQLITE_RECORD, trace_reader::TARGET as TRACE_READER, url::TARGET as URL,
 };
 
 use crate::Target;
@@ -22,9 +24,11 @@ use crate::Target;
 /// Every target that is compiled in.
 pub const ALL: &[Target] = &[
     ENGINE,
+    OBSERVED,
     SQLITE_RECORD,
     #[cfg(feature = "mongodb")]
     MONGODB_RECORD,
     URL,
     CONFIGURATION,
+    TRACE_READER,
 ];

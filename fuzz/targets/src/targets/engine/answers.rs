@@ -23,9 +23,12 @@ const FAULTS: [Fault; 11] = [
 ];
 
 /// A reply to `operation`: of its kind with eleven in twelve.
+///
+/// A renewal grants what was asked or what is `sufficient`: such that the term is not over by it already.
 pub(super) fn reply(
     choices: &mut Choices<'_>,
     operation: &Operation,
+    sufficient: &dyn Fn(Ttl) -> bool,
     last_token: &mut Option<FencingToken>,
     last_attempt: Option<Attempt>,
 ) -> Reply {
@@ -43,7 +46,17 @@ pub(super) fn reply(
         Operation::Renew(renewals) => {
             let count = count(choices, renewals.len());
             let name = renewals.first().map(|renew| &renew.name);
-            Reply::Renewed((0..count).map(|_| renewed(choices, name, *last_token)).collect())
+            let asked = renewals.first().map_or(Ttl::MAX, |renew| renew.ttl);
+            let other = if choices.once_in(4) { ttl(choices) } else { asked };
+            let granted = [other, asked]
+                .into_iter()
+                .find(|ttl| sufficient(*ttl))
+                .unwrap_or(Ttl::MAX);
+            Reply::Renewed(
+                (0..count)
+                    .map(|_| renewed(choices, name, granted, *last_token))
+                    .collect(),
+            )
         }
         Operation::Release(releases) => {
             let count = count(choices, releases.len());
@@ -65,7 +78,11 @@ pub(super) fn misfitting(choices: &mut Choices<'_>) -> Reply {
     let count = choices.below(4);
     match choices.byte() % 4 {
         0 => Reply::Acquired(acquired(choices, name, Ttl::MAX, &mut None, None)),
-        1 => Reply::Renewed((0..count).map(|_| renewed(choices, Some(name), None)).collect()),
+        1 => Reply::Renewed(
+            (0..count)
+                .map(|_| renewed(choices, Some(name), Ttl::MAX, None))
+                .collect(),
+        ),
         2 => Reply::Released((0..count).map(|_| released(choices, Some(name), None)).collect()),
         _ => Reply::Looked(Ok(Some(lease(choices, name, None, None)))),
     }
@@ -123,21 +140,17 @@ fn acquired(
 fn renewed(
     choices: &mut Choices<'_>,
     name: Option<&LeaseName>,
+    granted: Ttl,
     last_token: Option<FencingToken>,
 ) -> Result<Renewed, StoreError> {
     match choices.byte() % 8 {
         0..=3 => {
-            let ttl = if choices.once_in(4) {
-                ttl(choices)
-            } else {
-                Ttl::from_millis(30_000).unwrap_or(Ttl::MAX)
-            };
             let wish = if choices.once_in(6) {
                 Wish::StepDown
             } else {
                 Wish::Nothing
             };
-            Ok(Renewed::Extended { ttl, wish })
+            Ok(Renewed::Extended { ttl: granted, wish })
         }
         4 => Ok(Renewed::Lost(None)),
         5 => Ok(Renewed::Lost(

@@ -9,7 +9,9 @@ use crate::Target;
 use checker::{Checker, Sight};
 use std::num::NonZeroUsize;
 use stream::Stream;
-use tenure_core::{Candidate, CandidateId, Engine, Incarnation, Input, Moment, Timing, TimingOptions, Ttl};
+use tenure_core::{
+    Actions, Candidate, CandidateId, Engine, Incarnation, Input, Moment, Timing, TimingOptions, Ttl,
+};
 
 /// This target.
 pub const TARGET: Target = Target {
@@ -22,42 +24,77 @@ pub const TARGET: Target = Target {
 /// Most steps of one life: enough for several terms of every name, short enough for many lives a second.
 const STEPS_MAX: usize = 200;
 
+/// An engine's life as an input tells it.
+pub(super) struct Life {
+    pub(super) candidate: Candidate,
+    pub(super) timing: Timing,
+    pub(super) batch_max: NonZeroUsize,
+    pub(super) seed: u64,
+    pub(super) engine: Engine,
+    now: Moment,
+    steps: usize,
+    stream: Stream,
+}
+
+impl Life {
+    pub(super) fn new(choices: &mut Choices<'_>) -> Self {
+        let candidate = Candidate {
+            id: CandidateId::new("me").expect("a plain word is an id"),
+            incarnation: Incarnation::from_bits(1),
+        };
+        let timing = timing(choices);
+        let batch_max = NonZeroUsize::MIN.saturating_add(usize::from(choices.byte() % 4));
+        let seed = choices.byte().into();
+        let now = match choices.byte() % 4 {
+            0 => Moment::from_nanos(choices.number()),
+            _ => Moment::from_millis(1_000_000),
+        };
+        Self {
+            engine: Engine::new(candidate.clone(), timing, batch_max, seed),
+            candidate,
+            timing,
+            batch_max,
+            seed,
+            now,
+            steps: 0,
+            stream: Stream::default(),
+        }
+    }
+
+    /// What the engine is told next, and when; `None` where the input ends.
+    pub(super) fn next(&mut self, choices: &mut Choices<'_>) -> Option<(Moment, Input)> {
+        if choices.is_empty() || self.steps == STEPS_MAX {
+            return None;
+        }
+        self.steps += 1;
+        self.now = self.stream.next_moment(choices, self.now, &self.timing);
+        Some((self.now, self.stream.next_input(choices, self.now, &self.engine)))
+    }
+
+    pub(super) fn learn(&mut self, actions: &Actions) {
+        self.stream.learn(self.now, actions);
+    }
+}
+
 fn judge(input: &[u8]) {
     let mut choices = Choices::new(input);
-    let candidate = Candidate {
-        id: CandidateId::new("me").expect("a plain word is an id"),
-        incarnation: Incarnation::from_bits(1),
-    };
-    let timing = timing(&mut choices);
-    let batch_max = NonZeroUsize::MIN.saturating_add(usize::from(choices.byte() % 4));
-    let seed = choices.byte().into();
-    let mut now = match choices.byte() % 4 {
-        0 => Moment::from_nanos(choices.number()),
-        _ => Moment::from_millis(1_000_000),
-    };
-    let mut engine = Engine::new(candidate.clone(), timing, batch_max, seed);
-    let mut twin = engine.clone();
-    let mut checker = Checker::new(candidate, timing, batch_max);
-    let mut stream = Stream::default();
-    for _ in 0..STEPS_MAX {
-        if choices.is_empty() {
-            break;
-        }
-        now = stream.next_moment(&mut choices, now, &timing);
-        let input = stream.next_input(&mut choices, now, &engine);
-        let actions = step(&mut engine, &mut checker, now, input.clone());
+    let mut life = Life::new(&mut choices);
+    let mut twin = life.engine.clone();
+    let mut checker = Checker::new(life.candidate.clone(), life.timing, life.batch_max);
+    while let Some((now, input)) = life.next(&mut choices) {
+        let actions = step(&mut life.engine, &mut checker, now, input.clone());
         assert_eq!(
             actions,
             twin.step(now, input),
             "two engines that are told the same differ"
         );
-        stream.learn(&actions);
+        life.learn(&actions);
     }
-    assert!(engine == twin, "two engines that are told the same differ");
-    silence(&mut engine, &mut checker, now, &timing);
+    assert!(life.engine == twin, "two engines that are told the same differ");
+    silence(&mut life, &mut checker);
 }
 
-fn step(engine: &mut Engine, checker: &mut Checker, now: Moment, input: Input) -> tenure_core::Actions {
+fn step(engine: &mut Engine, checker: &mut Checker, now: Moment, input: Input) -> Actions {
     if let Err(violation) = checker.look(now, &|name, at| engine.authority(name, at)) {
         panic!("{violation} (before the step at {now:?} with {input:?})");
     }
@@ -76,10 +113,13 @@ fn step(engine: &mut Engine, checker: &mut Checker, now: Moment, input: Input) -
 }
 
 /// After the last input nobody answers any more: every term ends at its deadline, once.
-fn silence(engine: &mut Engine, checker: &mut Checker, now: Moment, timing: &Timing) {
+fn silence(life: &mut Life, checker: &mut Checker) {
     // The longest ttl that a store can have granted, and a little.
-    let end = now.after(timing.trust(Ttl::MAX)).after(timing.request_timeout());
-    let _ = step(engine, checker, end, Input::Tick);
+    let end = life
+        .now
+        .after(life.timing.trust(Ttl::MAX))
+        .after(life.timing.request_timeout());
+    let _ = step(&mut life.engine, checker, end, Input::Tick);
 }
 
 fn timing(choices: &mut Choices<'_>) -> Timing {

@@ -17,7 +17,7 @@ const REQUESTS_MAX: usize = 48;
 /// What was learnt from the engine so far.
 #[derive(Default)]
 pub(super) struct Stream {
-    requests: Vec<Request>,
+    requests: Vec<(Moment, Request)>,
     wake: Option<Moment>,
     last_token: Option<FencingToken>,
     last_attempt: Option<Attempt>,
@@ -31,13 +31,13 @@ pub(super) struct Words {
 }
 
 impl Stream {
-    pub(super) fn learn(&mut self, actions: &Actions) {
+    pub(super) fn learn(&mut self, now: Moment, actions: &Actions) {
         self.wake = actions.wake.map(|wake| wake.at);
         for request in &actions.requests {
             if let Operation::Acquire(acquire) = &request.operation {
                 self.last_attempt = Some(acquire.attempt);
             }
-            self.requests.push(request.clone());
+            self.requests.push((now, request.clone()));
         }
         let surplus = self.requests.len().saturating_sub(REQUESTS_MAX);
         self.requests.drain(..surplus);
@@ -54,7 +54,10 @@ impl Stream {
             9 => now.after(Duration::from_millis(choices.byte().into())),
             10 => now.after(timing.ttl().duration() * u32::from(choices.byte()) / 128),
             11 => now.after(timing.request_timeout() * u32::from(choices.byte()) / 128),
-            12 => self.requests.last().map_or(now, |request| request.give_up_at),
+            12 => self
+                .requests
+                .last()
+                .map_or(now, |(_, request)| request.give_up_at),
             13 => now.after(timing.renew_every()),
             14 => now.after(nanosecond),
             _ => now.after(duration(choices)),
@@ -65,20 +68,20 @@ impl Stream {
     pub(super) fn next_input(&mut self, choices: &mut Choices<'_>, now: Moment, engine: &Engine) -> Input {
         match choices.byte() % 16 {
             0 | 1 => Input::Tick,
-            2..=8 => self.answer(choices),
+            2..=8 => self.answer(choices, now, engine.timing()),
             9 | 10 => Input::Watch(self.watch_event(choices, engine)),
             _ => Input::Command(self.command(choices, now, engine)),
         }
     }
 
-    fn answer(&mut self, choices: &mut Choices<'_>) -> Input {
+    fn answer(&mut self, choices: &mut Choices<'_>, now: Moment, timing: &Timing) -> Input {
         let Some(newest) = self.requests.len().checked_sub(1) else {
             return Input::Answer {
                 request: *choices.pick(&words().strangers),
                 reply: misfitting(choices),
             };
         };
-        let request = match choices.byte() % 8 {
+        let (sent_at, request) = match choices.byte() % 8 {
             0..=4 => &self.requests[newest],
             5 | 6 => &self.requests[newest - choices.below(newest + 1)],
             _ => {
@@ -89,11 +92,14 @@ impl Stream {
                 };
             }
         };
+        let sufficient = |ttl| now < sent_at.after(timing.trust(ttl));
+        let (operation, last_attempt) = (&request.operation, self.last_attempt);
         let reply = reply(
             choices,
-            &request.operation,
+            operation,
+            &sufficient,
             &mut self.last_token,
-            self.last_attempt,
+            last_attempt,
         );
         Input::Answer {
             request: request.id,

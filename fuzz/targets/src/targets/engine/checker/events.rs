@@ -31,11 +31,17 @@ impl Checker {
             Event::Renewed {
                 name, token, until, ..
             } => {
-                let told = self.settle(name, |due| matches!(due, Due::Renew)).is_some();
-                let term = self.term(name, *token, event)?;
-                if !told || *until != term.until {
+                self.term(name, *token, event)?;
+                let due = self.settle(name, |due| matches!(due, Due::Renew { .. }));
+                let (Some(Due::Renew { trusted }), Some(Seat::Term(term))) = (due, self.seats.get_mut(name))
+                else {
                     return broken("G3 only an answer to an open request extends", name, event);
+                };
+                // Also if that is sooner than before: the store may have granted less this time.
+                if *until != trusted {
+                    return broken("G2 belief counts from before sending", name, (event, trusted));
                 }
+                term.until = *until;
                 Ok(())
             }
             Event::RenewalFailed { name, token, .. } | Event::Doubted { name, token, .. } => {
@@ -181,7 +187,7 @@ impl Checker {
             Some(Due::GiveUp { misconfigured }) => (misconfigured, None),
             Some(
                 Due::Begin { .. }
-                | Due::Renew
+                | Due::Renew { .. }
                 | Due::Ask
                 | Due::End(_)
                 | Due::Depart { .. }

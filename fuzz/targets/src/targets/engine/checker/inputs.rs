@@ -239,8 +239,8 @@ impl Checker {
         term.open = None;
         match result {
             Some(Ok(Renewed::Extended { ttl, wish })) => {
-                term.until = term.until.max(sent_at.after(self.timing.trust(*ttl)));
-                self.due.push((name.clone(), Due::Renew));
+                let trusted = sent_at.after(self.timing.trust(*ttl));
+                self.due.push((name.clone(), Due::Renew { trusted }));
                 if *wish == Wish::StepDown && !term.ending {
                     self.due.push((name.clone(), Due::Ask));
                 }

@@ -74,7 +74,10 @@ pub(super) enum Due {
         until: Moment,
         attempt: Attempt,
     },
-    Renew,
+    /// What the answer lets the term be trusted until.
+    Renew {
+        trusted: Moment,
+    },
     /// The term is asked to step down.
     Ask,
     End(Ending),
@@ -109,7 +112,7 @@ impl Due {
     /// Whether the step is wrong without it.
     pub(super) fn is_required(&self) -> bool {
         match self {
-            Self::Begin { .. } | Self::Renew | Self::Ask | Self::End(_) => true,
+            Self::Begin { .. } | Self::Renew { .. } | Self::Ask | Self::End(_) => true,
             Self::Depart { answered } => *answered,
             Self::Settle { .. } => true,
             Self::GiveUp { .. } | Self::Standby { .. } => false,

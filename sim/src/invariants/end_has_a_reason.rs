@@ -8,7 +8,8 @@ pub(super) const LAW: Law = Law {
     name: "end-has-a-reason",
     guarantee: "G11",
     source: "I14",
-    assumes: Assumes::Store,
+    // A clock that steps forward and back ends a lease and revives it, before its holder hears of either.
+    assumes: Assumes::RateStepStore,
 };
 
 pub(super) const CAMPAIGN_LAW: Law = Law {

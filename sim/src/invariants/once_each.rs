@@ -20,12 +20,22 @@ impl OnceEach {
     /// A term was told to have begun.
     ///
     /// # Errors
-    /// [`Breach`](super::Breach) if one is open, or this one has been before.
+    /// [`Breach`](super::Breach) if one is open.
     pub fn began(&mut self, token: u64) -> Verdict {
         let before = *self;
         (self.open, self.latest) = (token, token);
-        hold(&LAW, before.open == 0 && before.latest != token, || {
+        hold(&LAW, before.open == 0, || {
             format!("token {token} began while {before:?}")
+        })
+    }
+
+    /// Before a term begins: whether it has not been the latest before. Where no token is given twice.
+    ///
+    /// # Errors
+    /// [`Breach`](super::Breach) if it has.
+    pub fn is_new(&self, token: u64) -> Verdict {
+        hold(&LAW, self.latest != token, || {
+            format!("token {token} began a second time")
         })
     }
 

@@ -55,6 +55,15 @@ pub enum StoreKind {
     Observed,
 }
 
+/// What a store that only compares and swaps can say of time, as a floor for tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TokenFloor {
+    /// Its clock.
+    Clock,
+    /// Nothing: its records must never be removed.
+    Nothing,
+}
+
 /// A flaw planted in the model world, to prove that the invariants notice. No plan of a seed has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
@@ -111,6 +120,8 @@ pub struct Work {
 pub struct StoreHabits {
     /// Who judges expiry.
     pub kind: StoreKind,
+    /// What it says of time, where it judges nothing.
+    pub token_floor: TokenFloor,
     /// What is granted, in hundredths of what was asked.
     pub granted_percent: u64,
     /// A fail-over extends every held lease by its ttl, as sessions do.
@@ -145,8 +156,10 @@ pub struct Plan {
     pub names: u8,
     /// The timing of each candidate.
     pub timings: Vec<Timing>,
-    /// ρ: the least that any of the timings allows, in parts per million.
+    /// ρ: the least that any of the timings allows, in parts per million. Clocks keep to it.
     pub rate_error_ppm: i64,
+    /// ρ for those who observe: the most that any of the timings allows, in parts per million.
+    pub observers_rate_error_ppm: u32,
     /// How far the store's clock may step in one ttl: the least step allowance, less the millisecond by which
     /// a store that counts in milliseconds is imprecise. Nanoseconds.
     pub step_budget: u64,
@@ -222,6 +235,7 @@ impl Plan {
             seed,
             candidates,
             names,
+            observers_rate_error_ppm: timings.iter().map(ppm).max().unwrap_or(0),
             timings,
             rate_error_ppm,
             step_budget: allowance.saturating_sub(1_000_001),
@@ -279,10 +293,17 @@ fn broken(chance: &mut Chance) -> Option<Broken> {
 
 fn habits(chance: &mut Chance, broken: Option<Broken>, flaw: Option<Flaw>) -> StoreHabits {
     let granted_percent = chance.weighted(&[(100, 80), (70, 8), (45, 6), (130, 6)]);
+    let observed = chance.per_mille(220) && broken != Some(Broken::Step) && flaw.is_none();
+    let token_floor = chance.weighted(&[(TokenFloor::Clock, 2), (TokenFloor::Nothing, 1)]);
     StoreHabits {
-        kind: StoreKind::ServerClock,
-        granted_percent,
-        refreshes_at_failover: chance.per_mille(400) && broken.is_none(),
+        kind: if observed {
+            StoreKind::Observed
+        } else {
+            StoreKind::ServerClock
+        },
+        token_floor,
+        granted_percent: if observed { 100 } else { granted_percent },
+        refreshes_at_failover: chance.per_mille(500) && broken.is_none() && !observed,
         reads_lag: chance.per_mille(500),
         flaw,
     }
@@ -305,7 +326,7 @@ fn work(chance: &mut Chance, ttl: u64, timings: &[Timing]) -> Work {
     let compute_share = chance.weighted(&[(1, 3), (10, 2), (40, 1)]);
     Work {
         term,
-        think: term / chance.weighted(&[(2, 3), (4, 2), (8, 1)]),
+        think: term / chance.weighted(&[(1, 3), (2, 2), (6, 1)]),
         compute: (ttl * compute_share / 100).min(grace).max(1_000_000),
         gated_per_mille: chance.weighted(&[(0, 2), (300, 2), (1000, 1)]),
         rest: ttl * chance.weighted(&[(1, 5), (10, 3), (60, 1)]) / 100,

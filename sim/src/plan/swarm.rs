@@ -3,7 +3,7 @@
 //! A plan with everything at once would hide what needs a few faults and quiet around them. The idea: Groce,
 //! Zhang, Eide, Chen, Regehr: "Swarm Testing", 2012.
 
-use super::{Broken, Plan, StoreKind};
+use super::{Broken, Plan, StoreKind, TokenFloor};
 use crate::chance::Chance;
 use crate::faults::FaultKind;
 
@@ -43,8 +43,9 @@ fn usual(plan: &Plan, kind: FaultKind) -> u64 {
         }
     };
     match kind {
-        FaultKind::TailLoss | FaultKind::StoreWipe | FaultKind::StoreRestore => broken(Broken::Store, 420),
-        FaultKind::FrozenClock => broken(Broken::Rate, 900),
+        FaultKind::TailLoss | FaultKind::StoreWipe => broken(Broken::Store, 1_000),
+        FaultKind::StoreRestore => broken(Broken::Store, 2_200),
+        FaultKind::FrozenClock => broken(Broken::Rate, 2_200),
         FaultKind::StoreStepForward | FaultKind::StoreStepBack => by_clock(60),
         FaultKind::FailoverRefresh => by_clock(if plan.store.refreshes_at_failover { 90 } else { 0 }),
         FaultKind::StoreFailover => 45,
@@ -56,7 +57,12 @@ fn usual(plan: &Plan, kind: FaultKind) -> u64 {
             }
         }
         FaultKind::Withdrawal => 70,
-        FaultKind::DelayedDeletion => 28,
+        FaultKind::DelayedDeletion
+            if plan.store.token_floor == TokenFloor::Nothing && plan.store.kind == StoreKind::Observed =>
+        {
+            0
+        }
+        FaultKind::DelayedDeletion => 45,
         FaultKind::Twin | FaultKind::Herd => 30,
         FaultKind::SlowStore => 28,
         FaultKind::ForcedRelease => 30,

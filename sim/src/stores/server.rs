@@ -1,9 +1,9 @@
 //! A store that judges expiry by a clock of its own. The conformance suite's model decides; this adds the clock,
 //! the habits of real stores, and what befalls them.
 
+use super::{Memory, instance_of};
 use crate::invariants::Truth;
 use crate::plan::{Flaw, StoreHabits};
-use crate::world::clock::Clock;
 use std::collections::VecDeque;
 use tenure_conformance::model::{Record, Records, Slot};
 use tenure_core::{
@@ -11,15 +11,11 @@ use tenure_core::{
     WatchEvent,
 };
 
-/// Nanoseconds of a millisecond, the unit of the store's clock.
-pub(crate) const MILLISECOND: u64 = 1_000_000;
-
 /// How many earlier states are kept for a fail-over that loses the tail.
 const TAIL_MAX: usize = 4;
 
 pub(crate) struct ServerStore {
     records: Records,
-    pub(crate) clock: Clock,
     habits: StoreHabits,
     /// What reads that lag are answered from.
     past: Option<Records>,
@@ -28,18 +24,10 @@ pub(crate) struct ServerStore {
     backup: Records,
 }
 
-/// Whether a store keeps earlier states of itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Memory {
-    Keeps,
-    Forgets,
-}
-
 impl ServerStore {
-    pub(crate) fn new(clock: Clock, habits: StoreHabits, memory: Memory) -> Self {
+    pub(crate) fn new(habits: StoreHabits, memory: Memory) -> Self {
         Self {
             records: Records::default(),
-            clock,
             habits,
             past: habits.reads_lag.then(Records::default),
             tail: (memory == Memory::Keeps).then(VecDeque::new),
@@ -47,14 +35,10 @@ impl ServerStore {
         }
     }
 
-    pub(crate) fn clock_ms(&self, real: u64) -> u64 {
-        self.clock.shown(real) / MILLISECOND
-    }
-
     pub(crate) fn truth(&self, name: &LeaseName) -> Option<Truth> {
         let record = self.records.read(name).ok().flatten()?;
         Some(Truth {
-            holder: instance_of(record),
+            holder: instance_of(&record.holder),
             token: record.token.number(),
             attempt: record.attempt.number(),
             expires_ms: record.expires_ms,
@@ -63,8 +47,7 @@ impl ServerStore {
     }
 
     /// Does what was asked. `reply` is what a store says.
-    pub(crate) fn apply(&mut self, operation: &mut Operation, real: u64) -> Reply {
-        let now_ms = self.clock_ms(real);
+    pub(crate) fn apply(&mut self, operation: &mut Operation, now_ms: u64) -> Reply {
         if !matches!(operation, Operation::Look(_)) {
             self.remember();
         }
@@ -93,7 +76,7 @@ impl ServerStore {
     }
 
     /// What comes of a wish for the term that a read from the past shows. Whether there is a past to read.
-    pub(crate) fn ask_from_the_past(&mut self, name: &LeaseName, real: u64) -> bool {
+    pub(crate) fn ask_from_the_past(&mut self, name: &LeaseName, now_ms: u64) -> bool {
         let past = self.past.as_ref().and_then(|past| past.read(name).ok().flatten());
         let Some(token) = past.map(|record| record.token) else {
             return false;
@@ -102,26 +85,23 @@ impl ServerStore {
             name: name.clone(),
             token,
         };
-        let now_ms = self.clock_ms(real);
         let _ = self.records.ask(&ask, now_ms);
         true
     }
 
-    pub(crate) fn ask(&mut self, name: &LeaseName, real: u64) -> Asked {
-        let now_ms = self.clock_ms(real);
+    pub(crate) fn ask(&mut self, name: &LeaseName, now_ms: u64) -> bool {
         let Ok(Some(record)) = self.records.read(name) else {
-            return Asked::NotHeld;
+            return false;
         };
         let ask = Ask {
             name: name.clone(),
             token: record.token,
         };
-        self.records.ask(&ask, now_ms).unwrap_or(Asked::NotHeld)
+        self.records.ask(&ask, now_ms) == Ok(Asked::Noted)
     }
 
     /// What an operator's forced release does: the record's own term is released. The token of that term.
-    pub(crate) fn force_release(&mut self, name: &LeaseName, real: u64) -> Option<u64> {
-        let now_ms = self.clock_ms(real);
+    pub(crate) fn force_release(&mut self, name: &LeaseName, now_ms: u64) -> Option<u64> {
         let record = self.records.read(name).ok().flatten()?;
         if !record.is_held(now_ms) {
             return None;
@@ -139,8 +119,7 @@ impl ServerStore {
     }
 
     /// Removes the record, if nobody holds the lease. Whether it did.
-    pub(crate) fn clean_up(&mut self, name: &LeaseName, real: u64) -> bool {
-        let now_ms = self.clock_ms(real);
+    pub(crate) fn clean_up(&mut self, name: &LeaseName, now_ms: u64) -> bool {
         let unused = matches!(self.records.read(name), Ok(Some(record)) if !record.is_held(now_ms));
         if unused {
             self.records.purge(name);
@@ -153,8 +132,7 @@ impl ServerStore {
     }
 
     /// Extends every held lease by its ttl, as a store of sessions does when a new node takes over.
-    pub(crate) fn refresh(&mut self, real: u64) -> bool {
-        let now_ms = self.clock_ms(real);
+    pub(crate) fn refresh(&mut self, now_ms: u64) -> bool {
         let mut any = false;
         for slot in self.records.slots.values_mut() {
             if let Slot::Own(record) = slot
@@ -294,9 +272,4 @@ impl ServerStore {
             change(record);
         }
     }
-}
-
-/// The process that a record names: its number stands in the low half of the incarnation.
-fn instance_of(record: &Record) -> u64 {
-    u64::try_from(record.holder.incarnation.bits() & u128::from(u64::MAX)).unwrap_or(0)
 }

@@ -2,25 +2,13 @@
 
 use super::World;
 use super::happening::Happening;
-use super::network::Absence;
 use super::process::{Reach, WatchState};
 use crate::faults::FaultKind;
-use crate::plan::{Broken, Planned, nanoseconds};
+use crate::plan::{Broken, Planned, StoreKind, nanoseconds};
 use tenure_core::Command;
 
-/// What the store comes back with after a fail-over.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Return {
-    pub(super) refreshes: u32,
-    pub(super) loses: u32,
-    pub(super) wipes: u32,
-    pub(super) restores: u32,
-    pub(super) fails_over: u32,
-    pub(super) step: i64,
-}
-
 /// A size of 0 ..= 1023 as a part of `whole`, from `least` to `most` thousandths of it.
-fn part(whole: u64, size: u32, least: u64, most: u64) -> u64 {
+pub(super) fn part(whole: u64, size: u32, least: u64, most: u64) -> u64 {
     whole * (least * 1_024 + (most - least) * u64::from(size)) / 1_024_000
 }
 
@@ -77,7 +65,10 @@ impl World<'_> {
             FaultKind::Herd => self.herd(index),
             FaultKind::ForcedRelease => self.force_release(index),
             FaultKind::AskedToStepDown => self.ask_to_step_down(index),
-            FaultKind::StaleRead => self.act_on_the_past(index),
+            FaultKind::StaleRead => {
+                arms.stale_read += 1;
+                self.act_on_the_past(index);
+            }
             FaultKind::StuckWork => self.stick(index, size),
             FaultKind::DelayedDeletion => self.lull(index, size),
             // These are not planned: they follow from others.
@@ -159,6 +150,9 @@ impl World<'_> {
             _ => edge,
         };
         if whom == usize::from(self.plan.candidates) {
+            if self.plan.store.kind == StoreKind::Observed {
+                return;
+            }
             self.store
                 .clock
                 .set_rate(self.now, rate.min(self.plan.rate_error_ppm));
@@ -171,115 +165,6 @@ impl World<'_> {
             self.drift(slot, rate);
         }
         self.struck(FaultKind::RateDrift);
-    }
-
-    fn befall_clock(&mut self, kind: FaultKind, size: u32, sign: i64) {
-        let by = self.step_size(size);
-        if by > 0 {
-            self.step_store_clock(by.cast_signed() * sign);
-            self.struck(kind);
-        }
-    }
-
-    /// How far the store's clock may step now: within its allowance, once in a ttl, unless that is what is broken.
-    fn step_size(&mut self, size: u32) -> u64 {
-        let most = if self.plan.broken == Some(Broken::Step) {
-            self.plan.ttl_longest
-        } else if self.now < self.last_step + self.plan.ttl_longest * 5 / 4 {
-            0
-        } else {
-            self.plan.step_budget
-        };
-        let by = part(most, size, 0, 1_000);
-        // An edge is worth more than anything between.
-        if size.is_multiple_of(3) { most } else { by }
-    }
-
-    fn step_store_clock(&mut self, by: i64) {
-        self.last_step = self.now;
-        self.store.clock.step(self.now, by);
-        for view in &mut self.leases {
-            if self.plan.broken == Some(Broken::Step) {
-                view.exclusivity.forget();
-            }
-        }
-        self.tell(|| format!("the store's clock steps by {by} ns"));
-        self.store_clock_changed();
-    }
-
-    fn fail_over(&mut self, kind: FaultKind, target: u32, size: u32) {
-        let down = 20_000_000 + part(self.plan.ttl_longest, size, 0, 700);
-        if self.plan.broken == Some(Broken::Store) && !self.network.is_down(self.now) && target % 4 < 2 {
-            self.store.back_up();
-        }
-        let by = self.step_size(size).cast_signed();
-        let coming = &mut self.coming;
-        match kind {
-            FaultKind::FailoverRefresh => coming.refreshes += 1,
-            FaultKind::TailLoss => coming.loses += 1 + target % 3,
-            FaultKind::StoreWipe => coming.wipes += 1,
-            FaultKind::StoreRestore => coming.restores += 1,
-            _ => coming.fails_over += 1,
-        }
-        if coming.step == 0 {
-            coming.step = if target.is_multiple_of(2) { by } else { -by };
-        }
-        self.network.absence = if target % 8 < 4 {
-            Absence::Silent
-        } else {
-            Absence::Refusing
-        };
-        let until = self.network.down_until.max(self.now + down);
-        self.network.down_until = until;
-        self.queue.plan(until, Happening::StoreReturns);
-        for slot in 0..self.processes.len() {
-            self.break_watch(u8::try_from(slot).expect("few processes"));
-        }
-        self.tell(|| {
-            format!(
-                "the store is away until {:?}",
-                std::time::Duration::from_nanos(until)
-            )
-        });
-    }
-
-    pub(super) fn store_returns(&mut self) {
-        if self.network.is_down(self.now) {
-            return;
-        }
-        let coming = std::mem::take(&mut self.coming);
-        // Between the announcement and now another step may have been taken: the allowance is for both.
-        if coming.step != 0 && self.step_size(0) >= coming.step.unsigned_abs() {
-            self.step_store_clock(coming.step);
-        }
-        for _ in 0..coming.fails_over {
-            self.struck(FaultKind::StoreFailover);
-        }
-        let mut came = Vec::new();
-        if coming.refreshes > 0 && self.store.refresh(self.now) {
-            came.push(FaultKind::FailoverRefresh);
-        }
-        if coming.loses > 0 && self.store.lose_tail(coming.loses) {
-            came.push(FaultKind::TailLoss);
-        }
-        if coming.restores > 0 && self.store.restore() {
-            came.push(FaultKind::StoreRestore);
-        }
-        if coming.wipes > 0 && self.store.wipe() {
-            came.push(FaultKind::StoreWipe);
-        }
-        for kind in came {
-            self.struck(kind);
-            self.tell(|| format!("the store is back: {}", kind.name()));
-            for view in &mut self.leases {
-                if kind != FaultKind::FailoverRefresh {
-                    view.tokens.forgot();
-                }
-            }
-        }
-        for index in 0..self.names.len() {
-            self.record_changed(index);
-        }
     }
 
     /// Kills the leader; when its lease expires, everybody looks at once.
@@ -374,7 +259,7 @@ impl World<'_> {
             return;
         }
         let lease_name = self.names[index].clone();
-        if self.store.clean_up(&lease_name, self.now) {
+        if self.store.clean_up(index, self.now) {
             self.struck(FaultKind::DelayedDeletion);
             self.tell(|| format!("the record of {lease_name} is cleaned up"));
             self.leases[index].tokens.forgot();

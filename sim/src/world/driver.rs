@@ -7,7 +7,7 @@ use crate::invariants::{
     Believed, Extension, Verdict, belief_never_extends_late, campaign_end_is_a_misconfiguration,
     end_has_a_reason, engine_sleeps, stuck_work_ends, twin_is_told,
 };
-use crate::plan::{NAMES_MAX, nanoseconds};
+use crate::plan::{NAMES_MAX, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
 use tenure_core::{Cause, Command, Departure, Event, Input, LeaseName, Moment};
 
@@ -175,9 +175,14 @@ impl World<'_> {
         }
     }
 
+    /// Whether what decides may be read from the past: then nobody can be told the latest.
+    fn reads_may_lag(&self) -> bool {
+        self.plan.store.kind == StoreKind::Observed && self.plan.store.reads_lag
+    }
+
     /// Where tokens are not promised to rise any more, nobody is promised to be told of rising ones.
     fn judge_told(&mut self, index: usize, verdict: Verdict) {
-        if self.leases[index].tokens.promised() {
+        if self.leases[index].tokens.promised() && !self.reads_may_lag() {
             self.judge(verdict);
         }
     }
@@ -188,10 +193,14 @@ impl World<'_> {
             self.outcome.fence_only_terms += 1;
         }
         let seat = &mut self.processes[usize::from(slot)].seats[index];
+        let new = seat.once.is_new(token);
         let once = seat.once.began(token);
         let told = seat.told.told(token);
         seat.rotates.began();
         seat.release.began(token);
+        if self.leases[index].tokens.promised() {
+            self.judge(new);
+        }
         self.judge(once);
         self.judge_told(index, told);
         self.begin_work(slot, index, token, local);
@@ -210,7 +219,7 @@ impl World<'_> {
         seat.work.ending = Ending::No;
         self.judge(once);
         let view = &self.leases[index];
-        if !view.forced.contains(&token) {
+        if !view.forced.contains(&token) && !self.reads_may_lag() {
             let clock_ms = self.store.clock_ms(self.now);
             self.judge(end_has_a_reason(
                 cause,

@@ -5,11 +5,24 @@ use crate::faults::FaultKind;
 use crate::invariants::{
     OneTermPerAttempt, Truth, no_change_without_cause, release_touches_only_its_term, renewal_is_inert,
 };
-use crate::plan::NAMES_MAX;
+use crate::plan::{NAMES_MAX, StoreKind};
 use crate::sometimes::Sometimes;
 use tenure_core::{Acquire, Acquired, Grant, Operation, Release, Renew, Renewed, Reply, StoreError};
 
 impl World<'_> {
+    /// Where nobody judges expiry but each process by its own clock, only clocks that are right keep leases apart.
+    pub(super) fn keeps_leases_apart(&self) -> bool {
+        self.plan.store.kind == StoreKind::ServerClock || self.assumptions.rate
+    }
+
+    /// What the store's clock says to a renewal: where it judges nothing, a lease that nobody has taken is extended.
+    pub(super) fn renewal_clock_ms(&self) -> u64 {
+        match self.plan.store.kind {
+            StoreKind::ServerClock => self.store.clock_ms(self.now),
+            StoreKind::Observed => 0,
+        }
+    }
+
     pub(super) fn judge_applied(
         &mut self,
         operation: &Operation,
@@ -59,13 +72,20 @@ impl World<'_> {
         if matches!(result, Ok(Acquired::Granted(_))) {
             self.record_changed(index);
         }
+        self.judge_taken(index, before, clock_ms);
+    }
+
+    /// After a request to take the lease: whether what changed had a cause.
+    pub(super) fn judge_taken(&mut self, index: usize, before: Option<Truth>, clock_ms: u64) {
         let after = self.leases[index].truth;
-        self.judge(no_change_without_cause(before, after, clock_ms));
+        if self.keeps_leases_apart() {
+            self.judge(no_change_without_cause(before, after, clock_ms));
+        }
         self.outcome
             .trace(after.map_or(0, |after| after.token ^ after.expires_ms << 1));
     }
 
-    fn judge_grant(
+    pub(super) fn judge_grant(
         &mut self,
         index: usize,
         grant: &Grant,
@@ -74,6 +94,8 @@ impl World<'_> {
         clock_ms: u64,
     ) {
         let token = grant.token.number();
+        let floor = self.store.token_floor(self.now);
+        let apart = self.keeps_leases_apart();
         let view = &mut self.leases[index];
         let exclusive = view
             .exclusivity
@@ -81,7 +103,7 @@ impl World<'_> {
         let rises = if grant.again {
             Ok(())
         } else {
-            view.tokens.granted(token, clock_ms)
+            view.tokens.granted(token, floor)
         };
         let promised = view.tokens.promised();
         let owned = if promised {
@@ -89,12 +111,14 @@ impl World<'_> {
         } else {
             Ok(())
         };
-        self.judge(exclusive);
-        self.judge(rises);
-        self.judge(owned);
         self.judge(OneTermPerAttempt::granted(
             before, holder, attempt, token, clock_ms,
         ));
+        if apart {
+            self.judge(exclusive);
+        }
+        self.judge(rises);
+        self.judge(owned);
         if grant.again {
             self.saw(Sometimes::GrantedAgain);
         } else if let Some(before) = before {
@@ -113,7 +137,7 @@ impl World<'_> {
         }
     }
 
-    fn judge_renewal(
+    pub(super) fn judge_renewal(
         &mut self,
         index: usize,
         renew: &Renew,
@@ -130,11 +154,18 @@ impl World<'_> {
         }
         self.record_changed(index);
         let after = self.leases[index].truth;
+        let clock_ms = self.renewal_clock_ms();
         self.judge(renewal_is_inert(before, after, term, clock_ms));
         self.outcome.trace(after.map_or(1, |after| after.expires_ms));
     }
 
-    fn judge_release(&mut self, index: usize, release: &Release, before: Option<Truth>, holder: u64) {
+    pub(super) fn judge_release(
+        &mut self,
+        index: usize,
+        release: &Release,
+        before: Option<Truth>,
+        holder: u64,
+    ) {
         let term = (holder, release.token.number(), release.attempt.number());
         self.record_changed(index);
         let after = self.leases[index].truth;

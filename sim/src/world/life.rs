@@ -7,7 +7,7 @@ use super::process::{NEVER, Reach, WatchState};
 use crate::chance::mix;
 use crate::faults::FaultKind;
 use std::num::NonZeroUsize;
-use tenure_core::{Candidate, Engine, Incarnation, Input};
+use tenure_core::{Candidate, Engine, Incarnation, Input, Sightings};
 
 impl World<'_> {
     /// Starts the process of a slot, with the id that the slot has now.
@@ -25,6 +25,7 @@ impl World<'_> {
         let batch = NonZeroUsize::new(if process.dice.per_mille(800) { 1_000 } else { 2 }).expect("not zero");
         let engine = Engine::new(candidate, process.timing, batch, process.dice.roll());
         process.engine = Some(engine);
+        process.sightings = Sightings::new(self.plan.observers_rate_error_ppm);
         process.instance = instance;
         for seat in &mut process.seats {
             seat.gate = if process.dice.per_mille(gated) { gate } else { 0 };

@@ -3,6 +3,7 @@
 //! One thread, one queue; what happens is a function of the plan. Real time is counted in nanoseconds; only the
 //! world knows it, and every process and the store have clocks of their own.
 
+mod arrival;
 mod befall;
 mod calm;
 pub(crate) mod clock;
@@ -12,8 +13,10 @@ mod judge;
 mod life;
 mod network;
 mod operator;
+mod outage;
 mod process;
 mod queue;
+mod talk;
 mod truth;
 mod watch;
 mod work;
@@ -28,12 +31,13 @@ use crate::outcome::{Outcome, Violation};
 use crate::plan::{Assumptions, NAMES_MAX, Plan, purpose};
 use crate::register::{FenceRule, Register};
 use crate::sometimes::{Sights, Sometimes};
-use crate::stores::{Memory, ServerStore};
+use crate::stores::{Memory, Store};
 use clock::Clock;
 use happening::Happening;
 use network::Network;
 use process::{NEVER, Process};
 use queue::Queue;
+use talk::Talks;
 use tenure_core::{CandidateId, LeaseName, Note};
 
 /// Processes beside the candidates that may run as twins.
@@ -54,7 +58,8 @@ pub(crate) struct World<'plan> {
     processes: Vec<Process>,
     starts: u32,
     network: Network,
-    store: ServerStore,
+    store: Store,
+    talks: Talks,
     leases: [LeaseView; NAMES_MAX],
     chance: Chance,
     calm: Calm,
@@ -64,8 +69,11 @@ pub(crate) struct World<'plan> {
     last_step: u64,
     /// When the last write that was held up leaves: a fault like any other, until then.
     last_late_write: u64,
+    /// How many short outages there have been, and how long the last one was.
+    outages: u32,
+    last_outage: u64,
     /// What the store comes back with.
-    coming: befall::Return,
+    coming: outage::Return,
     outcome: Outcome,
     narrator: Option<Narrator<'plan>>,
 }
@@ -106,9 +114,11 @@ impl<'plan> World<'plan> {
         narrator: Option<Narrator<'plan>>,
     ) -> Self {
         let mut chance = Chance::of(plan.seed, purpose::WORLD);
-        let names = (0..plan.names).map(|number| {
-            LeaseName::new(["job", "ledger", "sweep"][usize::from(number)]).expect("a valid name")
-        });
+        let names: Vec<LeaseName> = (0..plan.names)
+            .map(|number| {
+                LeaseName::new(["job", "ledger", "sweep"][usize::from(number)]).expect("a valid name")
+            })
+            .collect();
         let store_clock = Clock::new(
             1_700_000_000_000_000_000 + chance.below(1_000_000_000_000),
             chance.weighted(&[(0, 2), (1, 1), (-1, 1)]) * plan.rate_error_ppm,
@@ -118,17 +128,19 @@ impl<'plan> World<'plan> {
         } else {
             Memory::Keeps
         };
+        let store = Store::new(store_clock, plan.store, &names, memory);
         let mut world = Self {
             plan,
             keep,
             now: 0,
             queue: Queue::default(),
-            names: names.collect(),
+            names,
             note: Note::default(),
             processes: Vec::with_capacity(usize::from(plan.candidates) + TWINS),
             starts: 0,
             network: Network::default(),
-            store: ServerStore::new(store_clock, plan.store, memory),
+            store,
+            talks: Talks::default(),
             leases: [LeaseView::new(); NAMES_MAX],
             chance,
             calm: Calm::Faults,
@@ -136,7 +148,9 @@ impl<'plan> World<'plan> {
             lull_until: 0,
             last_step: 0,
             last_late_write: 0,
-            coming: befall::Return::default(),
+            outages: 0,
+            last_outage: 0,
+            coming: outage::Return::default(),
             outcome: Outcome::new(plan.seed),
             narrator,
         };

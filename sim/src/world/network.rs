@@ -1,34 +1,45 @@
 //! Messages between processes and the store: what is lost, late, doubled, overtaken, or refused.
 
 use super::World;
-use super::driver::Extensions;
 use super::happening::Happening;
 use super::process::Reach;
+use super::talk::RoundMessage;
 use crate::faults::FaultKind;
-use crate::invariants::{Extension, Truth, no_request_outlasts};
-use crate::plan::{NAMES_MAX, nanoseconds};
-use crate::sometimes::Sometimes;
-use tenure_core::{Acquired, Fault, Input, Operation, Renewed, Reply, Request, RequestId, StoreError};
+use crate::invariants::no_request_outlasts;
+use crate::plan::{StoreKind, nanoseconds};
+use tenure_core::{Operation, Reply, Request, RequestId};
 
-/// A request on its way to the store, and its reply on the way back.
+/// Something on its way to the store, and its reply on the way back.
+#[derive(Clone)]
 pub(super) struct Message {
-    slot: u8,
-    instance: u32,
-    connection: u32,
-    epoch: u32,
-    request: RequestId,
-    operation: Operation,
-    sent_local: u64,
-    fate: Fate,
-    copy: Copied,
+    pub(super) slot: u8,
+    pub(super) instance: u32,
+    pub(super) connection: u32,
+    pub(super) epoch: u32,
+    pub(super) fate: Fate,
+    pub(super) copy: Copied,
     /// What is added to the way back.
-    reply_delay: u64,
-    reply: Option<Reply>,
+    pub(super) reply_delay: u64,
+    pub(super) load: Load,
+}
+
+/// What a message carries.
+#[derive(Clone)]
+pub(super) enum Load {
+    /// A request of the contract, to a store that decides by itself.
+    Contract {
+        request: RequestId,
+        operation: Operation,
+        sent_local: u64,
+        reply: Option<Reply>,
+    },
+    /// One read or write of a round, to a store that only compares and swaps.
+    Round(RoundMessage),
 }
 
 /// What becomes of a request that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+pub(super) enum Fate {
     /// It is applied and answered.
     Applied,
     /// It is applied, and the answer is lost.
@@ -43,7 +54,7 @@ enum Fate {
 
 /// Whether a message is the one that was sent, or a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Copied {
+pub(super) enum Copied {
     Original,
     AtOnce,
     Late,
@@ -62,7 +73,7 @@ pub(super) enum Absence {
 /// The network, and whether the store is behind it.
 #[derive(Default)]
 pub(super) struct Network {
-    messages: Vec<Option<Message>>,
+    pub(super) messages: Vec<Option<Box<Message>>>,
     free: Vec<u32>,
     pub(super) down_until: u64,
     pub(super) absence: Absence,
@@ -76,7 +87,7 @@ impl Network {
         now < self.down_until
     }
 
-    fn keep(&mut self, message: Message) -> u32 {
+    pub(super) fn keep(&mut self, message: Box<Message>) -> u32 {
         if let Some(place) = self.free.pop() {
             self.messages[place as usize] = Some(message);
             return place;
@@ -85,7 +96,7 @@ impl Network {
         u32::try_from(self.messages.len() - 1).expect("few messages are under way")
     }
 
-    fn take(&mut self, place: u32) -> Option<Message> {
+    pub(super) fn take(&mut self, place: u32) -> Option<Box<Message>> {
         let message = self.messages.get_mut(place as usize)?.take()?;
         self.free.push(place);
         Some(message)
@@ -96,26 +107,36 @@ impl World<'_> {
     /// Sends a request, at the moment of the step that asked for it.
     pub(super) fn send(&mut self, slot: u8, local: u64, request: Request) {
         self.watch_over(slot, &request);
-        let Request {
-            id,
-            give_up_at: _,
-            operation,
-        } = request;
-        let process = &mut self.processes[usize::from(slot)];
-        process.sent += 1;
-        let mut message = Message {
+        self.processes[usize::from(slot)].sent += 1;
+        if self.plan.store.kind == StoreKind::Observed {
+            self.begin_talk(slot, local, request);
+            return;
+        }
+        let Request { id, operation, .. } = request;
+        self.dispatch(
+            slot,
+            Load::Contract {
+                request: id,
+                operation,
+                sent_local: local,
+                reply: None,
+            },
+        );
+    }
+
+    /// Sends something to the store, through whatever befalls it on its way.
+    pub(super) fn dispatch(&mut self, slot: u8, load: Load) {
+        let process = &self.processes[usize::from(slot)];
+        let mut message = Box::new(Message {
             slot,
             instance: process.instance,
             connection: process.connection,
             epoch: self.network.epoch,
-            request: id,
-            operation,
-            sent_local: local,
             fate: Fate::Applied,
             copy: Copied::Original,
             reply_delay: 0,
-            reply: None,
-        };
+            load,
+        });
         if self.is_lost_on_the_way(slot) {
             return;
         }
@@ -225,147 +246,17 @@ impl World<'_> {
     }
 
     fn send_copy(&mut self, message: &Message, copy: Copied, at: u64) {
-        let copied = Message {
-            operation: message.operation.clone(),
-            reply: None,
+        let copied = Box::new(Message {
             copy,
-            ..*message
-        };
+            ..message.clone()
+        });
         let place = self.network.keep(copied);
         self.queue.plan(at, Happening::Arrives { message: place });
     }
 
-    /// A request arrives at the store.
-    pub(super) fn arrive(&mut self, place: u32) {
-        let Some(mut message) = self.network.take(place) else {
-            return;
-        };
-        if message.epoch != self.network.epoch {
-            return;
-        }
-        if self.network.is_down(self.now) {
-            match self.network.absence {
-                Absence::Silent => return,
-                Absence::Refusing => message.fate = Fate::Unreachable,
-            }
-        }
-        if message.copy == Copied::Late {
-            self.struck(FaultKind::LateDuplicate);
-        }
-        let reply = match message.fate {
-            Fate::Applied | Fate::ReplyLost => self.apply(&mut message),
-            Fate::Busy => {
-                self.struck(FaultKind::Busy);
-                refused(&message.operation, &StoreError::not_applied(Fault::Busy, "busy"))
-            }
-            Fate::Misconfigured => {
-                self.struck(FaultKind::Misconfiguration);
-                refused(
-                    &message.operation,
-                    &StoreError::not_applied(Fault::Forbidden, "no privilege"),
-                )
-            }
-            Fate::Unreachable => {
-                self.struck(FaultKind::Unreachable);
-                refused(
-                    &message.operation,
-                    &StoreError::unknown(Fault::Unreachable, "unreachable"),
-                )
-            }
-        };
-        let slot = message.slot;
-        self.tell(|| {
-            format!(
-                "the store answers c{slot}: {}",
-                crate::world::operator::short(&reply)
-            )
-        });
-        let cut = self.processes[usize::from(slot)].cut_from == Reach::Cut;
-        if message.fate == Fate::ReplyLost || cut {
-            if message.fate == Fate::ReplyLost {
-                self.struck(FaultKind::ReplyLost);
-            }
-            self.saw(Sometimes::UnknownOutcome);
-            return;
-        }
-        let at = self.now + message.reply_delay;
-        message.reply = Some(reply);
-        let place = self.network.keep(message);
-        self.queue.plan(at, Happening::Replies { message: place });
-    }
-
-    fn apply(&mut self, message: &mut Message) -> Reply {
-        let mut before: [Option<Truth>; NAMES_MAX] = [None; NAMES_MAX];
-        for (index, view) in self.leases.iter().enumerate().take(self.names.len()) {
-            before[index] = view.truth;
-        }
-        let reply = self.store.apply(&mut message.operation, self.now);
-        if !matches!(message.operation, Operation::Look(_)) {
-            self.judge_applied(&message.operation, &reply, &before, u64::from(message.instance));
-            if message.copy == Copied::Late
-                && self
-                    .leases
-                    .iter()
-                    .zip(before)
-                    .any(|(view, before)| view.truth != before)
-            {
-                self.saw(Sometimes::LateDuplicateApplied);
-            }
-            self.tell_watches();
-        }
-        reply
-    }
-
-    /// A reply arrives at its process.
-    pub(super) fn reply(&mut self, place: u32) {
-        let Some(message) = self.network.messages.get(place as usize).and_then(Option::as_ref) else {
-            return;
-        };
-        let (slot, instance, connection) = (message.slot, message.instance, message.connection);
-        let lost =
-            message.epoch != self.network.epoch || connection != self.processes[usize::from(slot)].connection;
-        if !lost && self.absent(Happening::Replies { message: place }, slot, instance) {
-            if !self.processes[usize::from(slot)].is(instance) {
-                self.network.take(place);
-            }
-            return;
-        }
-        let Some(message) = self.network.take(place) else {
-            return;
-        };
-        let (Some(reply), false) = (message.reply, lost) else {
-            return;
-        };
-        let extensions = self.extensions(&message.operation, &reply, message.sent_local);
-        let request = message.request;
-        self.step(slot, Input::Answer { request, reply }, &extensions);
-    }
-
-    /// What a reply grants, for each lease: for those who judge how long it may be believed in.
-    fn extensions(&self, operation: &Operation, reply: &Reply, sent_local: u64) -> Extensions {
-        let mut extensions = Extensions::default();
-        let granted = |ttl: tenure_core::Ttl| {
-            let ttl = nanoseconds(ttl.duration());
-            Some(Extension { sent_local, ttl })
-        };
-        match (operation, reply) {
-            (Operation::Acquire(acquire), Reply::Acquired(Ok(Acquired::Granted(grant)))) => {
-                extensions[self.name_index(&acquire.name)] = granted(grant.ttl);
-            }
-            (Operation::Renew(renewals), Reply::Renewed(results)) => {
-                for (renew, result) in renewals.iter().zip(results) {
-                    if let Ok(Renewed::Extended { ttl, .. }) = result {
-                        extensions[self.name_index(&renew.name)] = granted(*ttl);
-                    }
-                }
-            }
-            _ => {}
-        }
-        extensions
-    }
-
     /// Everything that is under way is lost, as if every connection were new.
     pub(super) fn lose_everything(&mut self) {
+        self.drop_talks();
         self.network.epoch += 1;
         self.network.down_until = 0;
         self.network.slow_until = 0;
@@ -377,16 +268,4 @@ fn take_one(count: &mut u8, fate: Fate) -> Option<Fate> {
         *count -= 1;
         fate
     })
-}
-
-/// The same error for everything that was asked.
-fn refused(operation: &Operation, error: &StoreError) -> Reply {
-    match operation {
-        Operation::Acquire(_) => Reply::Acquired(Err(error.clone())),
-        Operation::Renew(renewals) => Reply::Renewed(renewals.iter().map(|_| Err(error.clone())).collect()),
-        Operation::Release(releases) => {
-            Reply::Released(releases.iter().map(|_| Err(error.clone())).collect())
-        }
-        Operation::Look(_) => Reply::Looked(Err(error.clone())),
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::faults::FaultKind;
-use tenure_core::{Acquired, Asked, Event, Released, Renewed, Reply};
+use tenure_core::{Acquired, Event, Released, Renewed, Reply};
 
 impl World<'_> {
     /// An operator asks the holder to step down.
@@ -11,7 +11,7 @@ impl World<'_> {
             return;
         }
         let name = self.names[index].clone();
-        if self.store.ask(&name, self.now) == Asked::Noted {
+        if self.store.ask(index, self.now) {
             self.struck(FaultKind::AskedToStepDown);
             self.tell(|| format!("an operator asks the holder of {name} to step down"));
             self.tell_watches();
@@ -24,7 +24,7 @@ impl World<'_> {
             return;
         }
         let name = self.names[index].clone();
-        if let Some(token) = self.store.force_release(&name, self.now) {
+        if let Some(token) = self.store.force_release(index, self.now) {
             self.struck(FaultKind::ForcedRelease);
             self.tell(|| format!("an operator releases token {token} of {name} by force"));
             if self.assumptions.all_hold()
@@ -45,9 +45,8 @@ impl World<'_> {
 
     /// An operator who reads a record of the past acts on it: nothing may come of that.
     pub(super) fn act_on_the_past(&mut self, index: usize) {
-        let name = self.names[index].clone();
         let before = self.leases[index].truth;
-        if self.network.is_down(self.now) || !self.store.ask_from_the_past(&name, self.now) {
+        if self.network.is_down(self.now) || !self.store.ask_from_the_past(index, self.now) {
             return;
         }
         self.struck(FaultKind::StaleRead);

@@ -5,7 +5,7 @@ use super::happening::Happening;
 use crate::chance::Chance;
 use crate::invariants::{AttemptRotates, Believed, ObserversNeverGoBack, OnceEach, ReleaseComesLast};
 use crate::plan::NAMES_MAX;
-use tenure_core::{CandidateId, Engine, Timing};
+use tenure_core::{CandidateId, Engine, Sightings, Timing};
 
 /// No moment: later than every run.
 pub(crate) const NEVER: u64 = u64::MAX / 4;
@@ -44,6 +44,8 @@ pub(crate) struct Process {
     pub(crate) seats: [SeatView; NAMES_MAX],
     /// Requests that it has sent.
     pub(crate) sent: u64,
+    /// What it has seen of a store that judges nothing.
+    pub(crate) sightings: Sightings,
 }
 
 /// Whether messages pass in one direction.
@@ -78,6 +80,7 @@ pub(crate) struct Arms {
     pub(crate) watch_delay: u16,
     pub(crate) late_wake: u16,
     pub(crate) late_write: u16,
+    pub(crate) stale_read: u8,
 }
 
 /// What a process knows of one lease, with the laws that watch over it.
@@ -161,6 +164,7 @@ impl Process {
             arms: Arms::default(),
             seats: [SeatView::default(); NAMES_MAX],
             sent: 0,
+            sightings: Sightings::new(0),
         }
     }
 

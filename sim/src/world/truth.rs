@@ -11,7 +11,7 @@ use crate::stores::MILLISECOND;
 impl World<'_> {
     /// The record of a lease may have changed.
     pub(super) fn record_changed(&mut self, index: usize) {
-        let truth = self.store.truth(&self.names[index]);
+        let truth = self.store.truth(index);
         self.leases[index].truth = truth;
         self.reckon_expiry(index);
         for slot in 0..self.processes.len() {

@@ -135,10 +135,20 @@ impl World<'_> {
             token: work.token,
             verb,
         };
-        if matches!(verb, Verb::Write { .. }) {
+        // What is held up is every fourth time the next claim, else the next write.
+        let hits = match verb {
+            Verb::Claim => process.arms.late_write % 4 == 3,
+            Verb::Read => false,
+            Verb::Write { .. } => process.arms.late_write % 4 != 3,
+        };
+        let late = if hits {
+            std::mem::take(&mut process.arms.late_write)
+        } else {
+            0
+        };
+        if matches!(verb, Verb::Write { .. }) || late > 0 {
             // Between the check and the write there is always some time, and anything may happen in it.
             let mut at = self.now + 1 + process.dice.below(compute);
-            let late = std::mem::take(&mut process.arms.late_write);
             if late > 0 {
                 at += self.plan.ttl_longest * (200 + 2 * u64::from(late)) / 1000;
                 self.last_late_write = self.last_late_write.max(at);

@@ -21,13 +21,13 @@ pub(crate) fn canonical(catalogue: &Catalogue, mut world: World) -> Result<(Worl
     let record_token = world.record.map_or(0, |record| record.token);
     forget(catalogue, &mut world);
     for local in &mut world.locals[..candidates] {
-        if catalogue.summary(*local).ageing.0 & !(1_u32 << record_token) != 0 {
+        if catalogue.brief(*local).ageing.0 & !(1_u32 << record_token) != 0 {
             *local = catalogue.aged(*local, record_token)?;
         }
     }
     let mut tokens = Ranks::default();
     for local in &world.locals[..candidates] {
-        tokens.0 |= catalogue.summary(*local).tokens.0;
+        tokens.0 |= catalogue.brief(*local).tokens.0;
     }
     let (forced, lowest) = (world.forced, tokens.0.trailing_zeros());
     if forced != 0 && tokens.0 & (1 << forced) == 0 {
@@ -42,8 +42,8 @@ pub(crate) fn canonical(catalogue: &Catalogue, mut world: World) -> Result<(Worl
     let tokens_fit = tokens.has_no_gap();
     for place in 0..candidates {
         let local = world.locals[place];
-        let summary = catalogue.summary(local);
-        let (mut present, mut former) = (summary.present, summary.former);
+        let brief = catalogue.brief(local);
+        let (mut present, mut former) = (brief.present, brief.former);
         if let (Some(record), Holder::Place(holder, by)) = (world.record, world.holder)
             && usize::from(holder) == place
         {
@@ -85,10 +85,10 @@ pub(crate) fn canonical(catalogue: &Catalogue, mut world: World) -> Result<(Worl
 /// Forgets a holder that nobody can tell from any other stranger.
 fn forget(catalogue: &Catalogue, world: &mut World) {
     if let Holder::Place(place, by) = world.holder {
-        let summary = catalogue.summary(world.locals[usize::from(place)]);
+        let brief = catalogue.brief(world.locals[usize::from(place)]);
         let may_act = match by {
-            Sender::Present => summary.present_may_act,
-            Sender::Former => summary.former_may_act,
+            Sender::Present => brief.present_may_act,
+            Sender::Former => brief.former_may_act,
         };
         if !may_act {
             world.holder = Holder::Gone;

@@ -5,7 +5,7 @@ use crate::configuration::Configuration;
 use crate::hash::FoldState;
 use crate::invariant::Invariant;
 use crate::label::Label;
-use crate::local::{Given, Local, Move, Summary, given, moves};
+use crate::local::{Brief, Given, Local, Move, Summary, given, moves};
 use crate::message::Ask;
 use crate::milestone::Milestones;
 use crate::names::Ranks;
@@ -56,6 +56,7 @@ pub(crate) struct Catalogue {
     rules: Rules,
     numbers: HashMap<Arc<Local>, LocalId, FoldState>,
     locals: Vec<Arc<Local>>,
+    briefs: Vec<Brief>,
     summaries: Vec<Summary>,
     moves: Vec<Option<Box<[Step]>>>,
     given: HashMap<(LocalId, Given), Box<[Step]>, FoldState>,
@@ -73,6 +74,7 @@ impl Catalogue {
             rules,
             numbers: HashMap::default(),
             locals: Vec::new(),
+            briefs: Vec::new(),
             summaries: Vec::new(),
             moves: Vec::new(),
             given: HashMap::default(),
@@ -93,7 +95,9 @@ impl Catalogue {
             "more than {LOCALS_MAX} situations of one candidate"
         );
         let number = LocalId::try_from(place).expect("fewer than 2^26");
-        self.summaries.push(Summary::of(&local));
+        let summary = Summary::of(&local);
+        self.briefs.push(summary.brief);
+        self.summaries.push(summary);
         self.moves.push(None);
         let local = Arc::new(local);
         self.locals.push(Arc::clone(&local));
@@ -107,6 +111,10 @@ impl Catalogue {
 
     pub(crate) fn local(&self, local: LocalId) -> &Local {
         &self.locals[index(local)]
+    }
+
+    pub(crate) fn brief(&self, local: LocalId) -> &Brief {
+        &self.briefs[index(local)]
     }
 
     pub(crate) fn summary(&self, local: LocalId) -> &Summary {

@@ -1,3 +1,4 @@
+use crate::milestone::Milestone;
 use std::fmt;
 use std::time::Duration;
 use tenure_core::{Timing, TimingOptions, Ttl};
@@ -100,6 +101,33 @@ impl Configuration {
             overdue_max: 0,
             features: vec![Feature::Duplicates, Feature::Withdrawals],
         }
+    }
+
+    /// What must be reached when everything was explored.
+    #[must_use]
+    pub fn milestones(&self) -> Vec<Milestone> {
+        let possible = |milestone: &Milestone| match milestone {
+            Milestone::TakenOver | Milestone::TakenAfterRelease => self.candidates > 1,
+            // Who believes is right, so that only an operator can give a believer a successor.
+            Milestone::ToldOfSuccessor => self.candidates > 1 && self.has(Feature::ForcedReleases),
+            Milestone::Renewed
+            | Milestone::Departed
+            | Milestone::EndedAtDeadline
+            | Milestone::RequestGivenUp
+            | Milestone::UnknownOutcome
+            | Milestone::GrantedAgain => true,
+            Milestone::Superseded | Milestone::LateRequestApplied | Milestone::LateRequestRefused => {
+                self.late_max > 0
+            }
+            Milestone::OrphanReleased => self.has(Feature::Withdrawals),
+            Milestone::HandedOverOnDemand => self.has(Feature::Requests),
+            Milestone::Crashed => self.has(Feature::Crashes),
+            Milestone::FenceRaised | Milestone::StaleRefused => {
+                self.has(Feature::Fence) && self.candidates > 1
+            }
+            Milestone::ForcedRelease => self.has(Feature::ForcedReleases),
+        };
+        Milestone::ALL.into_iter().filter(possible).collect()
     }
 
     /// Whether this can happen.

@@ -120,7 +120,7 @@ impl Expansion<'_> {
         let locals = &self.world.locals[..self.catalogue.configuration.candidates];
         locals
             .iter()
-            .map(|local| self.catalogue.summary(*local).late)
+            .map(|local| usize::from(self.catalogue.brief(*local).late))
             .sum()
     }
 
@@ -133,9 +133,11 @@ impl Expansion<'_> {
 
     fn own(&mut self, place: u8) -> Result<(), Miss> {
         let local = self.world.locals[usize::from(place)];
-        let elsewhere = self.late() - self.catalogue.summary(local).late;
+        let elsewhere = self.late() - usize::from(self.catalogue.brief(local).late);
         for step in self.catalogue.moves(local)? {
-            if elsewhere + self.catalogue.summary(step.to).late > self.catalogue.configuration.late_max {
+            if elsewhere + usize::from(self.catalogue.brief(step.to).late)
+                > self.catalogue.configuration.late_max
+            {
                 continue;
             }
             let mut world = self.with(place, step);
@@ -240,7 +242,7 @@ impl Expansion<'_> {
     /// earlier terms say less than those about the present one, and a gap covers what they set off.
     fn hints(&mut self, place: u8) -> Result<(), Miss> {
         let local = self.world.locals[usize::from(place)];
-        if matches!(self.catalogue.summary(local).state, State::Crashed) {
+        if matches!(self.catalogue.brief(local).state, State::Crashed) {
             return Ok(());
         }
         let mut told = vec![(Given::Gap, Happening::Gap(place))];
@@ -336,7 +338,7 @@ impl Expansion<'_> {
         let mut world = *self.world;
         let mut anybody = false;
         for local in &mut world.locals[..usize::from(candidates)] {
-            match self.catalogue.summary(*local).state {
+            match self.catalogue.brief(*local).state {
                 State::Crashed => {}
                 State::Running(Clock::Level) => return Ok(()),
                 State::Running(Clock::Ahead) => {

@@ -13,7 +13,7 @@ pub(crate) fn beliefs(catalogue: &Catalogue, world: &World) -> Option<Invariant>
     let mut believers = 0;
     let mut broken = None;
     for (place, local) in (0_u8..).zip(&world.locals[..catalogue.configuration.candidates]) {
-        let token = catalogue.summary(*local).believes;
+        let token = catalogue.brief(*local).believes;
         if token == 0 || token == world.forced {
             continue;
         }
@@ -35,7 +35,7 @@ pub(crate) fn beliefs(catalogue: &Catalogue, world: &World) -> Option<Invariant>
 /// Whether anybody believes in anything.
 pub(crate) fn anybody_believes(catalogue: &Catalogue, world: &World) -> bool {
     let locals = &world.locals[..catalogue.configuration.candidates];
-    locals.iter().any(|local| catalogue.summary(*local).believes != 0)
+    locals.iter().any(|local| catalogue.brief(*local).believes != 0)
 }
 
 /// Whether the store did right by a request.

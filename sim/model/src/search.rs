@@ -1,25 +1,17 @@
-use crate::canonical::canonical;
-use crate::catalogue::Catalogue;
-use crate::configuration::{CANDIDATES_MAX, Configuration};
-use crate::expand::{Successor, expand};
+use crate::configuration::Configuration;
 use crate::invariant::Invariant;
-use crate::local::Local;
 use crate::milestone::Milestones;
-use crate::record::{Flaw, Rules};
+use crate::model::Model;
+use crate::sweep::{Swept, sweep};
 use crate::trace::Trace;
-use crate::visited::{Entered, Visited};
-use crate::world::{Holder, World};
+use crate::visited::{PARTS, StateId, Visited};
+use std::fmt;
 use std::time::Instant;
-
-/// Everything that can happen within the bounds of a configuration.
-pub struct Model {
-    pub(crate) catalogue: Catalogue,
-}
 
 /// When to stop before everything was explored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// After so many distinct states. Default: 2^32 − 2, the most that can be numbered.
+    /// After so many distinct states, or a little more. Default: 2^32 − 2, the most that can be numbered.
     pub distinct_max: u64,
     /// After so many moves from the beginning. Default: no limit.
     pub depth_max: u32,
@@ -64,7 +56,7 @@ pub struct Report {
     pub seconds: f64,
     /// Distinct situations of one candidate.
     pub situations: u64,
-    /// How many different steps of an engine these moves are made of.
+    /// How many different moves of one candidate these moves are made of: so often the engine was stepped.
     pub steps: u64,
     /// The shortest way to a state that must not be.
     pub violation: Option<Trace>,
@@ -72,131 +64,80 @@ pub struct Report {
     pub reached: Milestones,
 }
 
-/// How often progress is reported: after so many expanded states.
-const REPORT_EVERY: usize = 1 << 16;
+/// How many states are expanded between two reports of progress, and before the new ones are entered.
+const BATCH: usize = 1 << 16;
 
 impl Model {
-    /// A model of candidates over a store that keeps the contract.
-    #[must_use]
-    pub fn new(configuration: Configuration) -> Self {
-        Self::over(configuration, Rules::default())
+    /// Explores breadth first, so that a violation is told by a shortest way to it. Uses two threads; what is
+    /// reported, times apart, is the same in every run.
+    pub fn search(&mut self, limits: Limits, progress: impl FnMut(Progress)) -> Report {
+        self.explore(limits, progress).0
     }
 
-    /// The same over a store with a planted mistake, to prove that the model notices it.
-    #[must_use]
-    pub fn with_flaw(configuration: Configuration, flaw: Flaw) -> Self {
-        Self::over(configuration, Rules { flaw: Some(flaw) })
-    }
-
-    fn over(configuration: Configuration, rules: Rules) -> Self {
-        assert!(
-            (1..=CANDIDATES_MAX).contains(&configuration.candidates),
-            "{} candidates are outside 1 to {CANDIDATES_MAX}",
-            configuration.candidates
-        );
-        Self {
-            catalogue: Catalogue::new(configuration, rules),
-        }
-    }
-
-    /// All candidates just started, none wants anything yet, no record.
-    pub(crate) fn beginning(&mut self) -> World {
-        let idle = self.catalogue.number(Local::started(Vec::new()));
-        World {
-            locals: std::array::from_fn(|place| {
-                if place < self.catalogue.configuration.candidates {
-                    idle
-                } else {
-                    0
-                }
-            }),
-            record: None,
-            holder: Holder::Gone,
-            mark: 0,
-            forced: 0,
-        }
-    }
-
-    /// The next worlds, each with its representative. Works out what is not known yet.
-    pub(crate) fn next(&mut self, world: &World, found: &mut Vec<Successor>, canonicals: &mut Vec<World>) {
-        loop {
-            found.clear();
-            canonicals.clear();
-            let result = expand(&self.catalogue, world, found).and_then(|()| {
-                for successor in found.iter() {
-                    canonicals.push(canonical(&self.catalogue, successor.world)?.0);
-                }
-                Ok(())
-            });
-            match result {
-                Ok(()) => return,
-                Err(miss) => self.catalogue.fill(miss),
-            }
-        }
-    }
-
-    /// Explores breadth first, so that a violation is reported by a shortest way to it.
-    pub fn search(&mut self, limits: Limits, mut progress: impl FnMut(Progress)) -> Report {
+    /// The search, and the states that it found.
+    pub(crate) fn explore(
+        &mut self,
+        limits: Limits,
+        mut progress: impl FnMut(Progress),
+    ) -> (Report, Visited) {
         let begun = Instant::now();
         let mut visited = Visited::new();
-        let beginning = self.beginning();
-        visited.enter(beginning.pack(), None);
-        let (mut transitions, mut depth, mut reached) = (0_u64, 0_u32, Milestones::default());
-        let (mut found, mut canonicals) = (Vec::new(), Vec::new());
-        let mut violation: Option<(usize, Successor)> = None;
-        let mut expanded = 0;
-        let mut exhausted = true;
-        let mut level_end = visited.len();
-        while expanded < visited.len() {
-            if expanded == level_end {
-                depth += 1;
-                level_end = visited.len();
-            }
-            if depth >= limits.depth_max || visited.count() >= limits.distinct_max {
-                exhausted = false;
+        visited.begin(self.beginning().pack());
+        let mut all = Swept::default();
+        let (mut depth, mut expanded, mut cut) = (0_u32, 0_u64, false);
+        let mut begin = [0; PARTS];
+        'levels: loop {
+            let end = [0, 1].map(|part| visited.parts[part].len());
+            if begin == end {
                 break;
             }
-            let world = World::unpack(visited.state(expanded));
-            self.next(&world, &mut found, &mut canonicals);
-            for (successor, world) in found.iter().zip(&canonicals) {
-                transitions += 1;
-                reached.join(successor.reached);
-                if successor.broken.is_some() {
-                    violation = Some((expanded, *successor));
-                    break;
-                }
-                if visited.enter(world.pack(), Some(expanded)) == Entered::Full {
-                    exhausted = false;
-                }
-            }
-            expanded += 1;
-            if violation.is_some() {
-                exhausted = false;
+            if depth >= limits.depth_max {
+                cut = true;
                 break;
             }
-            if expanded % REPORT_EVERY == 0 {
-                progress(Progress {
-                    distinct: visited.count(),
-                    transitions,
-                    depth,
-                    waiting: u64::try_from(visited.len() - expanded).unwrap_or(u64::MAX),
-                    seconds: begun.elapsed().as_secs_f64(),
-                });
+            for part in 0..PARTS {
+                for first in (begin[part]..end[part]).step_by(BATCH) {
+                    if visited.count() >= limits.distinct_max {
+                        cut = true;
+                        break 'levels;
+                    }
+                    let last = end[part].min(first + BATCH);
+                    let states: Vec<StateId> = (first..last).map(|place| StateId::new(part, place)).collect();
+                    sweep(&mut self.catalogue, &mut visited, &states, &mut all);
+                    if all.violation.is_some() {
+                        break 'levels;
+                    }
+                    expanded += u64::try_from(states.len()).unwrap_or(0);
+                    progress(Progress {
+                        distinct: visited.count(),
+                        transitions: all.transitions,
+                        depth,
+                        waiting: visited.count() - expanded,
+                        seconds: begun.elapsed().as_secs_f64(),
+                    });
+                }
             }
+            begin = end;
+            depth += 1;
         }
+        let exhausted = !cut && all.violation.is_none() && !visited.is_full();
         let seconds = begun.elapsed().as_secs_f64();
-        let violation = violation.map(|(last, successor)| self.trace(&visited, last, &successor));
-        Report {
+        let violation = all
+            .violation
+            .map(|(last, successor)| self.trace(&visited, last, &successor));
+        let report = Report {
             distinct: visited.count(),
-            transitions,
-            depth,
+            transitions: all.transitions,
+            // The last level is the one that led to no new one.
+            depth: if exhausted { depth.saturating_sub(1) } else { depth },
             exhausted,
             seconds,
             situations: u64::try_from(self.catalogue.locals()).unwrap_or(u64::MAX),
             steps: self.catalogue.steps,
             violation,
-            reached,
-        }
+            reached: all.reached,
+        };
+        (report, visited)
     }
 }
 
@@ -205,5 +146,26 @@ impl Report {
     #[must_use]
     pub fn broken(&self) -> Option<Invariant> {
         self.violation.as_ref().map(|trace| trace.broken)
+    }
+
+    /// What the configuration should have reached and did not.
+    #[must_use]
+    pub fn missing(&self, configuration: &Configuration) -> Vec<crate::Milestone> {
+        self.reached.missing(&configuration.milestones())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = match (&self.violation, self.exhausted) {
+            (Some(_), _) => "violated",
+            (None, true) => "exhausted without a violation",
+            (None, false) => "cut off without a violation",
+        };
+        write!(
+            f,
+            "{} distinct states, {} moves between them, {} deep, {end}; {} situations of a candidate; {:.1} s",
+            self.distinct, self.transitions, self.depth, self.situations, self.seconds
+        )
     }
 }

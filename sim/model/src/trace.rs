@@ -3,8 +3,8 @@ use crate::expand::{Admitted, Arrived, Happening, Successor};
 use crate::invariant::Invariant;
 use crate::label::Label;
 use crate::local::Sender;
-use crate::search::Model;
-use crate::visited::Visited;
+use crate::model::Model;
+use crate::visited::{StateId, Visited};
 use crate::world::{Holder, World};
 use std::fmt;
 use tenure_core::Change;
@@ -41,7 +41,7 @@ struct Teller {
 
 impl Model {
     /// Tells the way to the last state that was right, and the step that broke the promise.
-    pub(crate) fn trace(&mut self, visited: &Visited, last: usize, broken: &Successor) -> Trace {
+    pub(crate) fn trace(&mut self, visited: &Visited, last: StateId, broken: &Successor) -> Trace {
         let mut way = vec![last];
         while let Some(parent) = visited.parent(way[way.len() - 1]) {
             way.push(parent);
@@ -81,7 +81,7 @@ impl Teller {
         let record = self.record(&successor.world);
         let believers: Vec<&str> = (0_u8..)
             .zip(&successor.world.locals[..model.catalogue.configuration.candidates])
-            .filter(|(_, local)| model.catalogue.summary(**local).believes != 0)
+            .filter(|(_, local)| model.catalogue.brief(**local).believes != 0)
             .map(|(place, _)| self.name(place))
             .collect();
         let believers = match believers[..] {

@@ -6,7 +6,7 @@ mod process;
 mod summary;
 
 pub(crate) use moves::{Copy, Given, Move, given, moves};
-pub(crate) use summary::{State, Summary};
+pub(crate) use summary::{Brief, State, Summary};
 
 use crate::configuration::{ASKED_TICKS, TICK, timing};
 use crate::message::{Answer, Ask};

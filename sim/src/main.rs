@@ -1,3 +1,9 @@
 //! The one door to every proof of Tenure.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod commands;
+
+fn main() -> std::process::ExitCode {
+    commands::run()
+}

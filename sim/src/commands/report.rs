@@ -1,0 +1,189 @@
+//! `tenure-sim report`: the scoreboard.
+
+use super::figure::{Figure, Verdict};
+use super::machine::Circumstances;
+use super::{CLEAN, FAILED, VIOLATION, model, mutants, part, replay, simulate};
+use std::fmt::Write as _;
+use std::path::Path;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The long form, hours instead of minutes
+    #[arg(long)]
+    long: bool,
+    /// Only these parts
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Write the scoreboard into VERIFICATION.md, in place of the last one of this form
+    #[arg(long)]
+    write: bool,
+    /// In the long form: how many states of three candidates to explore
+    #[arg(long, value_name = "NUMBER", default_value_t = u64::from(u32::MAX - 1))]
+    states: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Sim,
+    Model,
+    Mutants,
+    Determinism,
+    Fuzz,
+    Shell,
+    Spec,
+}
+
+const PARTS: [Part; 7] = [
+    Part::Sim,
+    Part::Model,
+    Part::Mutants,
+    Part::Determinism,
+    Part::Fuzz,
+    Part::Shell,
+    Part::Spec,
+];
+
+/// What all of this does not show. A report that leaves it out would promise too much.
+const NOT_PROVEN: &str = "\
+Not proven by any of this:
+- that clocks keep to the bounds: beyond the rate error and the step allowance only the fence is promised;
+- that a store keeps what it has acknowledged: the stores are models here; the real ones are held to the same
+  contract by the conformance suite, on real servers, for minutes and not for years;
+- more than nine candidates (simulator) or three (model), and more late messages at a time than the model keeps;
+- the drivers, the operating system, the network stack: they are tested with real faults, not proven;
+- effects outside a fence: an e-mail or a payment can happen twice around a change of leader.";
+
+pub(super) fn run(arguments: &Arguments) -> u8 {
+    let circumstances = Circumstances::here();
+    let mut figures = Vec::new();
+    for part in PARTS {
+        if arguments.only.is_empty() || arguments.only.contains(&part) {
+            figures.extend(measure(part, arguments));
+        }
+    }
+    let scoreboard = scoreboard(&circumstances, &figures, arguments.long);
+    print!("\n{scoreboard}");
+    println!("\n{NOT_PROVEN}");
+    if arguments.write
+        && let Err(why) = write(&scoreboard, arguments.long)
+    {
+        eprintln!("VERIFICATION.md was left as it is: {why}");
+        return FAILED;
+    }
+    if figures.iter().all(|figure| figure.verdict == Verdict::Kept) {
+        CLEAN
+    } else {
+        VIOLATION
+    }
+}
+
+fn measure(part: Part, arguments: &Arguments) -> Vec<Figure> {
+    let long = arguments.long;
+    match part {
+        Part::Sim => simulate::figures(if long { 100_000_000 } else { 10_000_000 }),
+        Part::Model => model::figures(long.then_some(arguments.states)),
+        Part::Mutants => mutants::figures(long && arguments.write),
+        Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }),
+        Part::Fuzz => {
+            let executions = if long { "100000000" } else { "1000000" };
+            let run = [
+                "run",
+                "--locked",
+                "--release",
+                "-p",
+                "tenure-fuzz",
+                "--",
+                "--executions",
+                executions,
+            ];
+            vec![outside(
+                "fuzz executions without a finding",
+                executions,
+                "fuzz: ",
+                "cargo",
+                &run,
+            )]
+        }
+        Part::Shell => {
+            let each = if long { "1000000" } else { "2000" };
+            let run = [
+                "run",
+                "--locked",
+                "--release",
+                "-p",
+                "tenure-shell",
+                "--",
+                "--iterations",
+                each,
+            ];
+            let what = "schedules of the driver's threads (shuttle; loom for the deadline)";
+            vec![outside(what, "0 failures", "shell: ", "cargo", &run)]
+        }
+        Part::Spec => {
+            let run: &[&str] = if long { &["--long"] } else { &[] };
+            let target = "0 violations, every broken variant refuted";
+            vec![outside(
+                "the specification in TLA+",
+                target,
+                "spec: ",
+                "spec/check",
+                run,
+            )]
+        }
+    }
+}
+
+/// A proof that is a program of its own.
+fn outside(what: &str, target: &str, name: &str, program: &str, arguments: &[&str]) -> Figure {
+    let summary = part::run(name, program, arguments);
+    Figure {
+        what: what.to_owned(),
+        target: target.to_owned(),
+        measured: summary.line,
+        seconds: summary.seconds,
+        verdict: Verdict::of(summary.succeeded),
+    }
+}
+
+fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool) -> String {
+    let Circumstances {
+        commit,
+        compiler,
+        machine,
+        date,
+        build,
+    } = circumstances;
+    let mut text = String::new();
+    let form = if long { " --long" } else { "" };
+    let _ = writeln!(
+        text,
+        "`cargo run -p tenure-sim --release -- report{form}` on {date}, commit {commit},"
+    );
+    let _ = writeln!(text, "{compiler}, {build} build, {machine}:\n");
+    let _ = writeln!(
+        text,
+        "| figure | target | measured | took | |\n|---|---|---|---|---|"
+    );
+    for figure in figures {
+        let _ = writeln!(text, "{figure}");
+    }
+    text
+}
+
+/// Puts the scoreboard between its marks.
+fn write(scoreboard: &str, long: bool) -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../VERIFICATION.md");
+    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    let form = if long { "long" } else { "short" };
+    let (begin, end) = (
+        format!("<!-- {form} form -->\n"),
+        format!("<!-- end of the {form} form -->"),
+    );
+    let place = || {
+        let from = text.find(&begin)? + begin.len();
+        let to = from + text.get(from..)?.find(&end)?;
+        Some((text.get(..from)?, text.get(to..)?))
+    };
+    let (before, after) = place().ok_or_else(|| format!("its marks for the {form} form are gone"))?;
+    std::fs::write(&path, format!("{before}{scoreboard}{after}")).map_err(|error| error.to_string())
+}

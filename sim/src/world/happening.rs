@@ -1,4 +1,3 @@
-use crate::register::Access;
 use tenure_core::Change;
 
 /// What happens next in a world. Small and plain: millions of them are sorted each second.
@@ -27,9 +26,9 @@ pub(crate) enum Happening {
     /// A leader's work takes its next step.
     Works { slot: u8, name: u8, serial: u32 },
     /// A write that was checked leaves its process.
-    WriteLeaves { slot: u8, access: Access },
+    WriteLeaves { access: u32 },
     /// An access arrives at the register.
-    Accesses { access: Access },
+    Accesses { access: u32 },
     /// A leader's work ends in an orderly way.
     WorkEnds { slot: u8, name: u8, serial: u32 },
     /// A planned fault comes.
@@ -83,8 +82,8 @@ impl Happening {
             Self::WatchBegins { slot, instance } => (5, slot, instance),
             Self::Campaigns { slot, instance, .. } => (6, slot, instance),
             Self::Works { slot, serial, .. } => (7, slot, serial),
-            Self::WriteLeaves { slot, access } => (8, slot, access.serial),
-            Self::Accesses { access } => (9, access.slot, access.serial),
+            Self::WriteLeaves { access } => (8, 0, access),
+            Self::Accesses { access } => (9, 0, access),
             Self::WorkEnds { slot, serial, .. } => (10, slot, serial),
             Self::Fault { ordinal } => (11, 0, ordinal),
             Self::Resumes { slot } => (12, slot, 0),

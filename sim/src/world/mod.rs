@@ -29,7 +29,7 @@ use crate::invariants::{
 use crate::narrate::Narrator;
 use crate::outcome::{Outcome, Violation};
 use crate::plan::{Assumptions, NAMES_MAX, Plan, purpose};
-use crate::register::{FenceRule, Register};
+use crate::register::{Access, FenceRule, Register};
 use crate::sometimes::{Sights, Sometimes};
 use crate::stores::{Memory, Store};
 use clock::Clock;
@@ -60,6 +60,9 @@ pub(crate) struct World<'plan> {
     network: Network,
     store: Store,
     talks: Talks,
+    /// Accesses to the register that are under way.
+    accesses: Vec<Access>,
+    accesses_free: Vec<u32>,
     leases: [LeaseView; NAMES_MAX],
     chance: Chance,
     calm: Calm,
@@ -141,6 +144,8 @@ impl<'plan> World<'plan> {
             network: Network::default(),
             store,
             talks: Talks::default(),
+            accesses: Vec::new(),
+            accesses_free: Vec::new(),
             leases: [LeaseView::new(); NAMES_MAX],
             chance,
             calm: Calm::Faults,
@@ -217,7 +222,7 @@ impl<'plan> World<'plan> {
             Happening::Campaigns { slot, instance, name } => self.campaigns(happening, slot, instance, name),
             Happening::Withdraws { slot, instance, name } => self.withdraws(slot, instance, name),
             Happening::Works { slot, name, serial } => self.works(happening, slot, name, serial),
-            Happening::WriteLeaves { slot, access } => self.write_leaves(happening, slot, access),
+            Happening::WriteLeaves { access } => self.write_leaves(happening, access),
             Happening::Accesses { access } => self.accesses(access),
             Happening::WorkEnds { slot, name, serial } => self.work_ends(happening, slot, name, serial),
             Happening::Fault { ordinal } => self.befall(ordinal),

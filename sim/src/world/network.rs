@@ -176,7 +176,10 @@ impl World<'_> {
                     let seat = &mut self.processes[usize::from(slot)].seats[index];
                     seat.rotates.released(release.attempt.number());
                     let verdict = seat.release.released(release.token.number(), believed);
-                    self.judge(verdict);
+                    // Where a token may be given twice, it does not tell one term's work from another's.
+                    if self.leases[index].tokens.promised() {
+                        self.judge(verdict);
+                    }
                 }
             }
             Operation::Look(_) => {}

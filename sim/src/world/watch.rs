@@ -3,7 +3,7 @@
 use super::World;
 use super::driver::Extensions;
 use super::happening::Happening;
-use super::process::WatchState;
+use super::process::{Reach, WatchState};
 use crate::faults::FaultKind;
 use crate::plan::nanoseconds;
 use tenure_core::{Change, FencingToken, Input, WatchEvent};
@@ -36,12 +36,16 @@ impl World<'_> {
         if !process.is(instance) || process.watch != WatchState::Starting {
             return;
         }
-        let open =
-            process.cut_to == super::process::Reach::Open && process.cut_from == super::process::Reach::Open;
-        if process.is_frozen(self.now) || !open || self.network.is_down(self.now) {
+        let open = process.cut_to == Reach::Open && process.cut_from == Reach::Open;
+        if process.is_frozen(self.now) || !open {
+            // It begins again when the process goes on, or can be reached.
             process.watch = WatchState::Off;
-            // It tries again, as the driver does.
-            self.watch_on(slot);
+            return;
+        }
+        if self.network.is_down(self.now) {
+            let pause = process.dice.below(nanoseconds(process.timing.retry_every()));
+            let at = self.network.down_until + pause;
+            self.queue.plan(at, Happening::WatchBegins { slot, instance });
             return;
         }
         process.watch = WatchState::On;

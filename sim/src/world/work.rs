@@ -154,19 +154,32 @@ impl World<'_> {
                 self.last_late_write = self.last_late_write.max(at);
                 self.struck(FaultKind::LateWrite);
             }
-            self.queue.plan(at, Happening::WriteLeaves { slot, access });
+            let access = self.keep_access(access);
+            self.queue.plan(at, Happening::WriteLeaves { access });
         } else {
             let at = self.now + process.dice.between(latency.least, latency.most);
+            let access = self.keep_access(access);
             self.queue.plan(at, Happening::Accesses { access });
         }
     }
 
+    fn keep_access(&mut self, access: Access) -> u32 {
+        if let Some(place) = self.accesses_free.pop() {
+            self.accesses[place as usize] = access;
+            return place;
+        }
+        self.accesses.push(access);
+        u32::try_from(self.accesses.len() - 1).expect("few accesses are under way")
+    }
+
     /// A write leaves: nobody looks at the authority again.
-    pub(super) fn write_leaves(&mut self, happening: Happening, slot: u8, access: Access) {
+    pub(super) fn write_leaves(&mut self, happening: Happening, access: u32) {
         let now = self.now;
         let latency = self.plan.latency;
+        let Access { slot, instance, .. } = self.accesses[access as usize];
         let process = &mut self.processes[usize::from(slot)];
-        if !process.is(access.instance) {
+        if !process.is(instance) {
+            self.accesses_free.push(access);
             return;
         }
         if process.is_frozen(now) {
@@ -177,7 +190,9 @@ impl World<'_> {
         self.queue.plan(at, Happening::Accesses { access });
     }
 
-    pub(super) fn accesses(&mut self, access: Access) {
+    pub(super) fn accesses(&mut self, access: u32) {
+        self.accesses_free.push(access);
+        let access = self.accesses[access as usize];
         let index = usize::from(access.name);
         let rule = self.fence_rule();
         let view = &mut self.leases[index];

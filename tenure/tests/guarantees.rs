@@ -41,8 +41,10 @@ fn every_test_that_a_guarantee_names_exists() {
         assert!(!names.is_empty(), "a promise without a test: {line}");
         for name in names {
             assert!(
-                (code.contains(&format!("fn {name}(")) || code.contains(&format!("    {name}\n"))),
-                "no test {name}, which GUARANTEES.md names"
+                code.contains(&format!("fn {name}("))
+                    || code.contains(&format!("    {name}\n"))
+                    || code.contains(&format!("    name: \"{name}\",\n")),
+                "no test, case or law {name}, which GUARANTEES.md names"
             );
             named += 1;
         }
@@ -51,4 +53,36 @@ fn every_test_that_a_guarantee_names_exists() {
         named > 60,
         "only {named} tests are named: is the table still read?"
     );
+}
+
+#[test]
+fn every_law_of_the_simulator_stands_in_the_line_of_its_guarantee() {
+    let mut code = String::new();
+    sources(&workspace().join("sim/src/invariants"), &mut code);
+    let guarantees = std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap();
+    let quoted = |line: &str| line.split('"').nth(1).map(ToOwned::to_owned);
+    let names = code
+        .lines()
+        .filter(|line| line.starts_with("    name: \""))
+        .filter_map(quoted);
+    let lines = code
+        .lines()
+        .filter(|line| line.starts_with("    guarantee: \""))
+        .filter_map(quoted);
+    let laws: Vec<(String, String)> = names.zip(lines).collect();
+    assert!(
+        laws.len() > 20,
+        "only {} laws were found: are they still read?",
+        laws.len()
+    );
+    for (name, number) in laws {
+        let line = guarantees
+            .lines()
+            .find(|line| line.starts_with(&format!("| {number} |")));
+        let named = line.is_some_and(|line| line.contains(&format!("`{name}`")));
+        assert!(
+            named,
+            "the law {name} does not stand in line {number} of GUARANTEES.md"
+        );
+    }
 }

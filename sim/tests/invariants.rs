@@ -150,6 +150,20 @@ fn belief_that_comes_back_or_grows_by_itself_is_a_breach() {
 }
 
 #[test]
+fn authority_beyond_the_deadline_is_a_breach() {
+    sound(authority_ends_at_the_deadline(10, believed(10, 500), 499));
+    sound(authority_ends_at_the_deadline(0, believed(10, 500), 500));
+    broken(
+        authority_ends_at_the_deadline(10, believed(10, 500), 500),
+        "belief-never-extends-late",
+    );
+    broken(
+        authority_ends_at_the_deadline(0, believed(10, 500), 499),
+        "belief-never-extends-late",
+    );
+}
+
+#[test]
 fn a_token_that_does_not_rise_is_a_breach_unless_the_store_forgot_and_its_clock_is_behind() {
     let mut law = TokensRise::default();
     sound(law.granted(10, 10));

@@ -52,3 +52,16 @@ pub fn belief_never_extends_late(
         )
     })
 }
+
+/// Whether an authority that was asked for at `local` says what is believed: the token of the belief until its
+/// deadline, and nothing from then on. `answered` is the token that it gave, 0 for none.
+///
+/// # Errors
+/// [`Breach`](super::Breach) if it says anything else.
+pub fn authority_ends_at_the_deadline(answered: u64, believed: Believed, local: u64) -> Verdict {
+    let over = local >= believed.until_local;
+    let right = if over { 0 } else { believed.token };
+    hold(&LAW, answered == right, || {
+        format!("at {local} ns authority gave token {answered}, while {believed:?}")
+    })
+}

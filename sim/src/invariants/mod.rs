@@ -29,7 +29,7 @@ mod twin_is_told;
 
 pub use attempt_rotates::AttemptRotates;
 pub use belief_is_sound::{Believed, belief_is_sound};
-pub use deadline_holds::{Extension, belief_never_extends_late};
+pub use deadline_holds::{Extension, authority_ends_at_the_deadline, belief_never_extends_late};
 pub use end_has_a_reason::{campaign_end_is_a_misconfiguration, end_has_a_reason};
 pub use engine_sleeps::engine_sleeps;
 pub use exclusivity::Exclusivity;

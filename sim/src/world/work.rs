@@ -7,6 +7,7 @@ use super::happening::Happening;
 use super::process::{Ending, NEVER, Stage, UnderWay, Work};
 use super::{Calm, World};
 use crate::faults::FaultKind;
+use crate::invariants::authority_ends_at_the_deadline;
 use crate::plan::{Flaw, nanoseconds};
 use crate::register::{Access, Accessed, Verb};
 use crate::sometimes::Sometimes;
@@ -88,10 +89,15 @@ impl World<'_> {
         if work.serial != serial {
             return;
         }
-        match engine.authority(&self.names[index], Moment::from_nanos(local)) {
-            Authority::Held { token, .. } if token.number() == work.token => {
-                self.begin_step(slot, name, serial)
-            }
+        let authority = engine.authority(&self.names[index], Moment::from_nanos(local));
+        let (working, believed) = (work.token, process.seats[index].believed);
+        let answered = match authority {
+            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => token.number(),
+            Authority::None => 0,
+        };
+        self.judge(authority_ends_at_the_deadline(answered, believed, local));
+        match authority {
+            Authority::Held { .. } if answered == working => self.begin_step(slot, name, serial),
             Authority::Held { .. } | Authority::Doubtful { .. } => self.think(slot, name, serial),
             // The term is over; its end is told when the engine is stepped next.
             Authority::None => {}

@@ -31,18 +31,6 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
-        name: "release is sent once only",
-        catalogue: &[16],
-        guarantee: "G17",
-        why: "one lost message, and everybody waits for the expiry of a lease that nobody wants",
-        first: Checker::Simulator,
-        edits: &[Edit::expression(
-            DEPARTURE,
-            "now.after(retry_every) < leaving.give_up_at && !error.fault.is_misconfiguration()",
-            "false",
-        )],
-    },
-    Row {
         name: "release is sent when it no longer matters",
         catalogue: &[27],
         guarantee: "G17",

@@ -56,6 +56,18 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
+        name: "renewal that grants less is not believed",
+        catalogue: &[40],
+        guarantee: "G2",
+        why: "a renewal for a shorter ttl ends the lease sooner than the one before promised (this engine, before it was simulated)",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            TERM,
+            "term.until = until;",
+            "term.until = term.until.max(until);",
+        )],
+    },
+    Row {
         name: "clock rate margin of one error for two clocks",
         catalogue: &[3, 14],
         guarantee: "G2",

@@ -19,18 +19,6 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
-        name: "standby believes any remaining time",
-        catalogue: &[8],
-        guarantee: "G17",
-        why: "a store whose clock was set back says that an hour remains of a ttl of seconds",
-        first: Checker::Simulator,
-        edits: &[Edit::expression(
-            CAMPAIGN,
-            "lease.remaining.min(self.timing.lasts_at_most(lease.ttl))",
-            "lease.remaining",
-        )],
-    },
-    Row {
         name: "standby polls blindly",
         catalogue: &[71],
         guarantee: "G18",

@@ -2,7 +2,7 @@
 //! search itself only handles numbers.
 
 use crate::configuration::Configuration;
-use crate::hash::FoldState;
+use crate::hash::{FoldState, Pair};
 use crate::invariant::Invariant;
 use crate::label::Label;
 use crate::local::{Brief, Given, Local, Move, Summary, given, moves};
@@ -24,7 +24,7 @@ pub(crate) struct Step {
 }
 
 /// New names for a local.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Renaming {
     pub(crate) local: LocalId,
     pub(crate) tokens: Ranks,
@@ -32,12 +32,31 @@ pub(crate) struct Renaming {
     pub(crate) former: Ranks,
 }
 
+impl Renaming {
+    fn code(self) -> (Pair, Pair) {
+        (
+            Pair(self.local, self.tokens.0),
+            Pair(self.present.0, self.former.0),
+        )
+    }
+}
+
 /// A request at the store.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arrival {
     pub(crate) ask: Ask,
     pub(crate) record: Option<Record>,
     pub(crate) whose: Whose,
+}
+
+impl Arrival {
+    fn code(self) -> Pair {
+        let whose = match self.whose {
+            Whose::Own => 1 << 31,
+            Whose::Another => 0,
+        };
+        Pair(self.ask.code() | whose, self.record.map_or(0, Record::code))
+    }
 }
 
 /// Something that has not been worked out yet.
@@ -59,10 +78,13 @@ pub(crate) struct Catalogue {
     briefs: Vec<Brief>,
     summaries: Vec<Summary>,
     moves: Vec<Option<Box<[Step]>>>,
-    given: HashMap<(LocalId, Given), Box<[Step]>, FoldState>,
-    renamed: HashMap<Renaming, LocalId, FoldState>,
-    aged: HashMap<(LocalId, u8), LocalId, FoldState>,
-    arrivals: HashMap<Arrival, Applied, FoldState>,
+    /// By a local's number and [`Given::code`].
+    given: HashMap<Pair, Box<[Step]>, FoldState>,
+    /// By [`Renaming::code`].
+    renamed: HashMap<(Pair, Pair), LocalId, FoldState>,
+    aged: HashMap<Pair, LocalId, FoldState>,
+    /// By [`Arrival::code`].
+    arrivals: HashMap<Pair, Applied, FoldState>,
     /// How often an engine was stepped.
     pub(crate) steps: u64,
 }
@@ -126,22 +148,22 @@ impl Catalogue {
     }
 
     pub(crate) fn given(&self, local: LocalId, what: Given) -> Result<&[Step], Miss> {
-        let known = self.given.get(&(local, what));
+        let known = self.given.get(&Pair(local, what.code()));
         known.map(|steps| &**steps).ok_or(Miss::Given(local, what))
     }
 
     pub(crate) fn renamed(&self, renaming: Renaming) -> Result<LocalId, Miss> {
-        let known = self.renamed.get(&renaming);
+        let known = self.renamed.get(&renaming.code());
         known.copied().ok_or(Miss::Renaming(renaming))
     }
 
     pub(crate) fn aged(&self, local: LocalId, record_token: u8) -> Result<LocalId, Miss> {
-        let known = self.aged.get(&(local, record_token));
+        let known = self.aged.get(&Pair(local, u32::from(record_token)));
         known.copied().ok_or(Miss::Aged(local, record_token))
     }
 
     pub(crate) fn arrived(&self, arrival: Arrival) -> Result<Applied, Miss> {
-        let known = self.arrivals.get(&arrival);
+        let known = self.arrivals.get(&arrival.code());
         known.copied().ok_or(Miss::Arrival(arrival))
     }
 
@@ -156,7 +178,7 @@ impl Catalogue {
             Miss::Given(local, what) => {
                 let found = given(&self.configuration, self.local(local), what);
                 let steps = self.numbered(found);
-                self.given.insert((local, what), steps);
+                self.given.insert(Pair(local, what.code()), steps);
             }
             Miss::Renaming(renaming) => {
                 let Renaming {
@@ -167,17 +189,17 @@ impl Catalogue {
                 } = renaming;
                 let renamed = self.local(local).renamed(tokens, present, former);
                 let number = self.number(renamed);
-                self.renamed.insert(renaming, number);
+                self.renamed.insert(renaming.code(), number);
             }
             Miss::Aged(local, record_token) => {
                 let aged = self.local(local).aged(record_token);
                 let number = self.number(aged);
-                self.aged.insert((local, record_token), number);
+                self.aged.insert(Pair(local, u32::from(record_token)), number);
             }
             Miss::Arrival(arrival) => {
                 let Arrival { ask, record, whose } = arrival;
                 self.arrivals
-                    .insert(arrival, self.rules.apply(ask, record, whose));
+                    .insert(arrival.code(), self.rules.apply(ask, record, whose));
             }
         }
     }

@@ -67,7 +67,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Some seconds: two candidates, and messages that come late, twice, or never.
+    /// Some seconds: two candidates, and messages that come late, twice, or never. About 4·10^6 states.
     #[must_use]
     pub fn quick() -> Self {
         Self {
@@ -79,28 +79,64 @@ impl Configuration {
         }
     }
 
-    /// Two candidates and everything that can happen.
+    /// Half a minute: the same, with crashes, and with holders that are asked to step down. About 10^7 states.
     #[must_use]
     pub fn two_candidates() -> Self {
         Self {
             name: "two candidates",
-            candidates: 2,
-            late_max: 1,
-            overdue_max: 0,
-            features: Feature::ALL.to_vec(),
+            features: vec![Feature::Duplicates, Feature::Crashes, Feature::Requests],
+            ..Self::quick()
         }
     }
 
-    /// Three candidates: take-overs by a third while two remember each other's terms.
+    /// Three candidates, of which two can die while the third takes over. About 10^8 states.
     #[must_use]
     pub fn three_candidates() -> Self {
         Self {
             name: "three candidates",
             candidates: 3,
-            late_max: 1,
-            overdue_max: 0,
-            features: vec![Feature::Duplicates, Feature::Withdrawals],
+            late_max: 0,
+            features: vec![Feature::Crashes],
+            ..Self::quick()
         }
+    }
+
+    /// Two candidates, from every side: with all features, but not all at once. Each is exhausted in a minute or
+    /// so; together they reach every [`Milestone`].
+    #[must_use]
+    pub fn slices() -> Vec<Self> {
+        let slice = |name, late_max, overdue_max, features: &[Feature]| Self {
+            name,
+            candidates: 2,
+            late_max,
+            overdue_max,
+            features: features.to_vec(),
+        };
+        vec![
+            Self::quick(),
+            Self::two_candidates(),
+            slice(
+                "errors, hints and withdrawals",
+                0,
+                0,
+                &[Feature::StoreErrors, Feature::Hints, Feature::Withdrawals],
+            ),
+            slice(
+                "operators and the fence",
+                0,
+                0,
+                &[Feature::Requests, Feature::ForcedReleases, Feature::Fence],
+            ),
+            slice(
+                "crashes and the fence",
+                0,
+                0,
+                &[Feature::Crashes, Feature::Requests, Feature::Fence],
+            ),
+            slice("withdrawals and late messages", 1, 0, &[Feature::Withdrawals]),
+            slice("pauses", 0, 3, &[Feature::Crashes]),
+            slice("pauses and late messages", 1, 2, &[]),
+        ]
     }
 
     /// What must be reached when everything was explored.
@@ -142,11 +178,11 @@ impl fmt::Display for Configuration {
         write!(
             f,
             "{}: {} candidates, {} late message(s), ttl {ASKED_TICKS} ticks asked and {GRANTED_TICKS} \
-             granted, clocks 1 tick apart; with",
-            self.name, self.candidates, self.late_max
+             granted, clocks 1 tick apart, engines woken up to {} tick(s) late",
+            self.name, self.candidates, self.late_max, self.overdue_max
         )?;
         for (index, feature) in self.features.iter().enumerate() {
-            let comma = if index == 0 { " " } else { ", " };
+            let comma = if index == 0 { "; with " } else { ", " };
             write!(f, "{comma}{feature:?}")?;
         }
         Ok(())

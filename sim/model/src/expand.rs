@@ -254,11 +254,10 @@ impl Expansion<'_> {
                     Happening::Told(place, change, token),
                 ));
             };
-            tell(if record.released {
-                Change::Vacated
-            } else {
-                Change::Taken
-            });
+            tell(Change::Taken);
+            if record.released {
+                tell(Change::Vacated);
+            }
             if record.asked {
                 tell(Change::Asked);
             }

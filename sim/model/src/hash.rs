@@ -1,4 +1,4 @@
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// A fast hash for the model's own small keys, the same in every run. Nobody hostile chooses them.
 #[derive(Clone, Copy, Default)]
@@ -42,5 +42,15 @@ impl Hasher for Fold {
     }
     fn write_usize(&mut self, number: usize) {
         self.write_u64(u64::try_from(number).unwrap_or(u64::MAX));
+    }
+}
+
+/// Two numbers that are looked up together, hashed as one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pair(pub(crate) u32, pub(crate) u32);
+
+impl Hash for Pair {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.0) | u64::from(self.1) << 32);
     }
 }

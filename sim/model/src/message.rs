@@ -78,6 +78,17 @@ impl Ask {
         }
     }
 
+    /// The request as a number of 13 bits.
+    pub(crate) fn code(self) -> u32 {
+        let (kind, token, attempt) = match self {
+            Self::Acquire { attempt } => (0, 0, attempt),
+            Self::Renew { token, attempt } => (1, token, attempt),
+            Self::Release { token, attempt } => (2, token, attempt),
+            Self::Look => (3, 0, 0),
+        };
+        kind | u32::from(token) << 2 | u32::from(attempt) << 8
+    }
+
     /// The token of the term that it is about; 0 if it is about none.
     pub(crate) fn term(self) -> u8 {
         match self {
@@ -161,6 +172,25 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// The answer as a number of 16 bits.
+    pub(crate) fn code(self) -> u32 {
+        let (kind, first, second) = match self {
+            Self::Granted { token } => (0, token, 0),
+            Self::Held {
+                token,
+                remaining_ticks,
+            } => (1, token, remaining_ticks),
+            Self::Superseded => (2, 0, 0),
+            Self::Extended { asked } => (3, u8::from(asked), 0),
+            Self::Lost { own } => (4, u8::from(own), 0),
+            Self::Vacated => (5, 0, 0),
+            Self::NotYours => (6, 0, 0),
+            Self::SawAnother => (7, 0, 0),
+            Self::SawOwn { token, attempt, held } => (8 + u32::from(held), token, attempt),
+        };
+        kind | u32::from(first) << 4 | u32::from(second) << 10
+    }
+
     /// The answer as the engine gets it.
     pub(crate) fn reply(self) -> Reply {
         match self {

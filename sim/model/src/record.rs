@@ -20,6 +20,12 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// The record as a number of 16 bits; not 0.
+    pub(crate) fn code(self) -> u32 {
+        let flags = u32::from(self.released) | u32::from(self.asked) << 1;
+        u32::from(self.token) | u32::from(self.attempt) << 6 | u32::from(self.remaining) << 12 | flags << 15
+    }
+
     /// Whether somebody holds the lease now.
     pub(crate) fn is_held(self) -> bool {
         self.remaining > 0 && !self.released

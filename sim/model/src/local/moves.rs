@@ -41,6 +41,33 @@ pub(crate) enum Given {
     Outdated,
 }
 
+impl Given {
+    /// What is done as a number.
+    pub(crate) fn code(self) -> u32 {
+        let (kind, rest) = match self {
+            Self::Applied { place, answer, copy } => {
+                let copy = u32::from(copy == Copy::Stays);
+                (0, copy | u32::from(place) << 1 | answer.code() << 4)
+            }
+            Self::LateArrived { place } => (1, u32::from(place)),
+            Self::StoreTick => (2, 0),
+            Self::Told { change, token } => {
+                let change = match change {
+                    Change::Vacated => 0,
+                    Change::Taken => 1,
+                    Change::Asked => 2,
+                };
+                (3, change | u32::from(token) << 2)
+            }
+            Self::Gap => (4, 0),
+            Self::Claimed => (5, 0),
+            Self::Wrote => (6, 0),
+            Self::Outdated => (7, 0),
+        };
+        kind | rest << 3
+    }
+}
+
 /// Whether a copy of an applied request stays under way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Copy {

@@ -2,18 +2,21 @@
 
 use super::figure::{Figure, Verdict, grouped};
 use super::{CLEAN, FAILED, VIOLATION, progress_bar};
-use tenure_model::{Configuration, Limits, Milestone, Model, Report};
+use tenure_model::{Configuration, LEADS_WITHIN_TICKS, Limits, Milestone, Milestones, Model, Report, Trace};
 
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub(super) struct Which {
-    /// The smallest model, in which most planted bugs are found: seconds
+    /// The smallest one, in which most planted bugs are found: seconds
     #[arg(long)]
     quick: bool,
-    /// Two candidates and everything that can happen, whole (the default)
+    /// Two candidates with late messages, crashes, and holders that are asked to step down (the default)
     #[arg(long)]
     two: bool,
-    /// Three candidates: 10^8 states and more, gigabytes of memory, an hour
+    /// Two candidates from every side, one configuration after the other: minutes
+    #[arg(long)]
+    slices: bool,
+    /// Three candidates: some 10^8 states and gigabytes of memory
     #[arg(long)]
     three: bool,
 }
@@ -25,48 +28,83 @@ pub(super) struct Arguments {
     /// Stop after so many distinct states
     #[arg(long, value_name = "NUMBER")]
     states: Option<u64>,
+    /// Then follow, from every state, the continuation without faults: somebody must lead in time
+    #[arg(long, conflicts_with = "three")]
+    heal: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
-    let configuration = if arguments.which.quick {
-        Configuration::quick()
+    let configurations = if arguments.which.quick {
+        vec![Configuration::quick()]
     } else if arguments.which.three {
-        Configuration::three_candidates()
+        vec![Configuration::three_candidates()]
+    } else if arguments.which.slices {
+        Configuration::slices()
     } else {
-        Configuration::two_candidates()
+        vec![Configuration::two_candidates()]
     };
-    println!("{configuration}");
-    let report = search(configuration, arguments.states);
-    println!("{}", in_words(&report));
-    let missing = missing(&report);
-    for milestone in &missing {
-        println!("never reached: {milestone:?}");
+    let mut worst = CLEAN;
+    for configuration in configurations {
+        println!("{configuration}");
+        let searched = search(&configuration, arguments.states, arguments.heal);
+        println!("{}", in_words(&searched.report));
+        worst = worst.max(searched.tell(&configuration));
     }
-    match &report.violation {
-        Some(trace) => {
+    worst
+}
+
+/// What a search, and perhaps the healing after it, came to.
+struct Searched {
+    report: Report,
+    /// The longest way to a leader in ticks, and a way to a state from which nobody leads in time.
+    healed: Option<(u32, Option<Trace>)>,
+}
+
+impl Searched {
+    fn violation(&self) -> Option<&Trace> {
+        let unhealed = self.healed.as_ref().and_then(|(_, violation)| violation.as_ref());
+        self.report.violation.as_ref().or(unhealed)
+    }
+
+    fn tell(&self, configuration: &Configuration) -> u8 {
+        if let Some((ticks, None)) = &self.healed {
+            println!(
+                "from every state somebody leads within {ticks} ticks; {LEADS_WITHIN_TICKS} are allowed"
+            );
+        }
+        if let Some(trace) = self.violation() {
             println!("{trace}");
             println!(
                 "violation: {}: after {} moves, above",
                 trace.broken,
                 trace.lines.len()
             );
-            VIOLATION
+            return VIOLATION;
         }
-        None if report.exhausted && !arguments.which.quick && !missing.is_empty() => {
-            eprintln!("the model did not get to everything that it is there to look at");
+        let missing = self.report.missing(configuration);
+        for milestone in &missing {
+            eprintln!("never reached: {milestone:?}");
+        }
+        if self.report.exhausted && !missing.is_empty() {
             FAILED
+        } else {
+            CLEAN
         }
-        None => CLEAN,
     }
 }
 
-/// The figures of the scoreboard: two candidates whole, and, in the long form, three.
-pub(super) fn figures(three: Option<u64>) -> Vec<Figure> {
-    let two = search(Configuration::two_candidates(), None);
-    let mut figures = vec![figure("distinct states, two candidates", 1_000_000, &two)];
-    if let Some(states) = three {
-        let three = search(Configuration::three_candidates(), Some(states));
-        figures.push(figure("distinct states, three candidates", 100_000_000, &three));
+/// The figures of the scoreboard: two candidates whole; in the long form from every side, and three.
+pub(super) fn figures(long: bool) -> Vec<Figure> {
+    let two = search(&Configuration::two_candidates(), None, false);
+    let mut figures = vec![figure("distinct states, two candidates", 1_000_000, &two.report)];
+    if long {
+        figures.push(slices());
+        let three = search(&Configuration::three_candidates(), None, false);
+        figures.push(figure(
+            "distinct states, three candidates",
+            100_000_000,
+            &three.report,
+        ));
     }
     figures
 }
@@ -82,30 +120,64 @@ fn figure(what: &str, target: u64, report: &Report) -> Figure {
     }
 }
 
-fn missing(report: &Report) -> Vec<Milestone> {
-    report.reached.missing(&Milestone::ALL)
+fn slices() -> Figure {
+    let (mut states, mut seconds, mut reached) = (0, 0.0, Milestones::default());
+    let (mut sound, mut count, mut slowest) = (true, 0_u32, 0);
+    for configuration in Configuration::slices() {
+        let searched = search(&configuration, None, true);
+        states += searched.report.distinct;
+        seconds += searched.report.seconds;
+        reached.join(searched.report.reached);
+        sound &= searched.report.exhausted && searched.tell(&configuration) == CLEAN;
+        slowest = searched
+            .healed
+            .as_ref()
+            .map_or(slowest, |(ticks, _)| slowest.max(*ticks));
+        count += 1;
+    }
+    let missing = reached.missing(&Milestone::ALL).len();
+    Figure {
+        what: "two candidates from every side, and healing from every state".to_owned(),
+        target: "exhausted, 0 violations, every milestone reached".to_owned(),
+        measured: format!(
+            "{} states in {count} configurations, {missing} milestones missing, a leader within {slowest} ticks of \
+             {LEADS_WITHIN_TICKS}",
+            grouped(states)
+        ),
+        seconds,
+        verdict: Verdict::of(sound && missing == 0),
+    }
 }
 
-fn search(configuration: Configuration, states: Option<u64>) -> Report {
+fn search(configuration: &Configuration, states: Option<u64>, heal: bool) -> Searched {
     let limits = Limits::default();
     let limits = Limits {
         distinct_max: states.unwrap_or(limits.distinct_max),
         ..limits
     };
     let bar = progress_bar(0, "model");
-    let report = Model::new(configuration).search(limits, |progress| {
+    let mut model = Model::new(configuration.clone());
+    let progress = |progress: tenure_model::Progress| {
         // What is known so far: it ends when nothing waits any more.
         bar.set_length(progress.distinct);
-        bar.set_position(progress.distinct - progress.waiting);
+        bar.set_position(progress.distinct.saturating_sub(progress.waiting));
         bar.set_message(format!("states, {} moves deep", progress.depth));
-    });
+    };
+    let searched = if heal {
+        let (report, liveness) = model.search_and_heal(limits, progress);
+        let healed = Some((liveness.slowest_ticks, liveness.violation));
+        Searched { report, healed }
+    } else {
+        let report = model.search(limits, progress);
+        Searched { report, healed: None }
+    };
     bar.finish_and_clear();
-    report
+    searched
 }
 
 fn in_words(report: &Report) -> String {
     format!(
-        "{} distinct states, {} moves, depth {}, {}; {} violations; made of {} different steps of the real engine",
+        "{} distinct states, {} moves, {} deep, {}; {} violations; made of {} different steps of the real engine",
         grouped(report.distinct),
         grouped(report.transitions),
         report.depth,

@@ -17,9 +17,6 @@ pub(super) struct Arguments {
     /// Write the scoreboard into VERIFICATION.md, in place of the last one of this form
     #[arg(long)]
     write: bool,
-    /// In the long form: how many states of three candidates to explore
-    #[arg(long, value_name = "NUMBER", default_value_t = u64::from(u32::MAX - 1))]
-    states: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -81,7 +78,7 @@ fn measure(part: Part, arguments: &Arguments) -> Vec<Figure> {
     let long = arguments.long;
     match part {
         Part::Sim => simulate::figures(if long { 100_000_000 } else { 10_000_000 }),
-        Part::Model => model::figures(long.then_some(arguments.states)),
+        Part::Model => model::figures(long),
         Part::Mutants => mutants::figures(long && arguments.write),
         Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }),
         Part::Fuzz => {

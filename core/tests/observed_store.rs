@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Change, Clock, CompareAndSwap, Durability, Entry, Fault, Finding,
-    LeaseName, LeaseStore, Moment, Need, ObservedStore, Page, Reading, RecordEvent, RecordPage, RecordWatch,
-    Renewed, Response, Revision, Round, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
-    WatchEvent, WatchSource, Written,
+    Acquire, Acquired, Answer, Ask, Change, Clock, CompareAndSwap, Durability, Entry, Fault, FencingToken,
+    Finding, LeaseName, LeaseStore, Moment, Need, ObservedStore, Page, Reading, RecordEvent, RecordPage,
+    RecordWatch, Renew, Renewed, Response, Revision, Round, Scope, StoreError, StoreTraits, Timekeeper,
+    TokenSource, Ttl, WatchEvent, WatchSource, Written,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -354,4 +354,33 @@ fn a_watch_that_begins_in_the_middle_of_a_term_is_silent_about_its_renewals() {
         ada.renew(shelf, &request(1), token);
     });
     assert!(run(watch.next()).is_err(), "a renewal is not told");
+}
+
+#[test]
+fn a_batch_that_is_answered_at_once_is_answered_whole() {
+    let (_, store) = bench();
+    let refused = Ttl::from_millis(100).unwrap();
+    let renewals: Vec<_> = (0..100)
+        .map(|_| {
+            let renewal = renewal(&request(1), FencingToken::new(1).unwrap());
+            Renew {
+                ttl: refused,
+                ..renewal
+            }
+        })
+        .collect();
+    assert_eq!(run(store.renew(&renewals)).len(), 100);
+}
+
+#[test]
+fn a_batch_without_news_waits_to_be_woken() {
+    let (bench, store) = bench();
+    let renewals: Vec<_> = (0..100)
+        .map(|_| renewal(&request(1), FencingToken::new(1).unwrap()))
+        .collect();
+    let mut answers = pin!(store.renew(&renewals));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(answers.as_mut().poll(&mut context).is_pending());
+    let sent = bench.0.requests.load(Ordering::SeqCst);
+    assert_eq!(sent, 32, "asked again before anything had happened");
 }

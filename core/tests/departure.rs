@@ -137,6 +137,53 @@ fn a_withdrawn_attempt_that_was_not_applied_releases_nothing() {
     assert!(harness.engine.is_idle());
 }
 
+/// Found by the simulator: seed 68446, of a process with three leases.
+#[test]
+fn a_stuck_term_is_not_kept_by_the_beats_of_its_neighbours() {
+    let mut harness = Harness::new();
+    let within = Some(seconds(15.0));
+    let lead = |harness: &mut Harness, lease: &str, progress_within| {
+        let campaign = Command::Campaign {
+            name: name(lease),
+            note: Note::default(),
+            progress_within,
+        };
+        let request = only(harness.command(campaign));
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    };
+    // Every neighbour is due half a second before the stuck term, which each of them would take along.
+    lead(&mut harness, "neighbour-0", None);
+    harness.pass(seconds(0.5));
+    lead(&mut harness, "stuck", within);
+    let began = harness.now;
+    for neighbour in 1..12 {
+        harness.pass(seconds(9.0));
+        for request in harness.input(Input::Tick) {
+            renew_all(&mut harness, &request);
+        }
+        lead(&mut harness, &format!("neighbour-{neighbour}"), None);
+        while harness.now < began.after(seconds(9.5 * f64::from(neighbour))) {
+            for request in harness.run_to_wake() {
+                renew_all(&mut harness, &request);
+            }
+        }
+    }
+    let ended = |event: &Event| matches!(event, Event::Ended { name: lease, .. } if *lease == name("stuck"));
+    assert!(
+        harness.events.iter().any(ended),
+        "{:?} after its beginning",
+        harness.now.since(began)
+    );
+}
+
+fn renew_all(harness: &mut Harness, request: &Request) {
+    let Operation::Renew(renewals) = &request.operation else {
+        return;
+    };
+    let all = renewals.iter().map(|_| Ok(extended())).collect();
+    harness.answer(request.id, Reply::Renewed(all));
+}
+
 #[test]
 fn without_progress_renewals_stop_and_progress_resumes_them() {
     let mut harness = Harness::new();

@@ -59,6 +59,11 @@ impl Engine {
         for (name, seat) in &self.seats {
             let Seat::Term(term) = seat else { continue };
             let stuck = term.gate.is_some_and(|gate| gate.reported);
+            // Work without progress is not taken along: the beats of neighbours would keep its term for ever.
+            let idle = term
+                .gate
+                .is_some_and(|gate| now.since(gate.last_progress) >= gate.within);
+            let horizon = if idle { now } else { horizon };
             if term.request.is_none() && !stuck && term.renew_at <= horizon {
                 any_due |= term.renew_at <= now;
                 let (token, attempt) = (term.token, term.attempt);

@@ -46,6 +46,32 @@ fn a_renewal_that_grants_less_ends_the_term_sooner() {
 }
 
 #[test]
+fn a_renewal_that_is_over_when_its_answer_arrives_ends_the_term_in_the_same_step() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    harness.pass(seconds(2.0));
+    let ttl = Ttl::from_millis(2_000).unwrap();
+    let wish = Wish::Nothing;
+    harness.take_events();
+    harness.answer(
+        renewal.id,
+        Reply::Renewed(vec![Ok(Renewed::Extended { ttl, wish })]),
+    );
+    let ends = |event: &Event| {
+        matches!(
+            event,
+            Event::Ended {
+                cause: Cause::Deadline(None),
+                ..
+            }
+        )
+    };
+    let events = harness.take_events();
+    assert!(events.iter().any(ends), "{events:?}");
+    assert!(harness.engine.belief(&job()).is_none());
+}
+
+#[test]
 fn the_granted_ttl_counts_not_the_asked_one() {
     let mut harness = Harness::new();
     let request = harness.campaign_once();

@@ -177,6 +177,8 @@ impl Engine {
                     let result = results.next().unwrap_or_else(|| Err(unanswered(name)));
                     self.renewed(now, request, sent.sent_at, name, result, actions);
                 }
+                // A late answer may tell of so short a grant that its term is over already.
+                self.end_overdue_terms(now, actions);
             }
             (Kind::Release, Reply::Released(results)) => {
                 let mut results = results.into_iter();

@@ -202,6 +202,95 @@ fn asking_again_by_a_spent_attempt_is_a_breach() {
 }
 
 #[test]
+fn asking_again_by_a_superseded_attempt_is_a_breach() {
+    let mut law = AttemptRotates::default();
+    sound(law.asks(3));
+    law.superseded();
+    broken(law.asks(3), "attempt-rotates");
+    law.superseded();
+    sound(law.asks(4));
+}
+
+#[test]
+fn another_attempt_while_one_is_unresolved_is_a_breach() {
+    let mut law = AttemptRotates::default();
+    sound(law.asks(3));
+    broken(law.asks(4), "a-lost-reply-costs-no-second-term");
+
+    let mut law = AttemptRotates::default();
+    sound(law.asks(3));
+    law.given_up();
+    sound(law.asks(4));
+}
+
+#[test]
+fn believing_on_after_a_loss_was_seen_is_a_breach() {
+    sound(loss_ends_the_term(10, 0));
+    sound(loss_ends_the_term(10, 11));
+    sound(loss_ends_the_term(0, 0));
+    broken(loss_ends_the_term(10, 10), "loss-seen-ends-the-term");
+}
+
+#[test]
+fn a_lease_left_by_a_withdrawn_campaign_is_a_breach() {
+    let left = Some(truth(1, 10, 3, 1_000));
+    broken(
+        nothing_is_left(left, (1, 3), 999, false),
+        "withdrawal-leaves-nothing",
+    );
+    sound(nothing_is_left(left, (1, 3), 999, true));
+    sound(nothing_is_left(left, (1, 3), 1_000, false));
+    sound(nothing_is_left(left, (1, 4), 999, false));
+    sound(nothing_is_left(left, (2, 3), 999, false));
+    sound(nothing_is_left(None, (1, 3), 999, false));
+}
+
+#[test]
+fn a_term_given_back_without_a_release_is_a_breach() {
+    sound(release_is_prompt(10, true));
+    broken(release_is_prompt(10, false), "release-follows-at-once");
+}
+
+#[test]
+fn sleeping_through_a_hint_is_a_breach() {
+    let mut standby = HintIsFollowed::default();
+    standby.asks(1, 500);
+    standby.stands_by(1, 10, 100, 8);
+    sound(standby.sleeps(100, 9_000));
+    standby.told(10, 200, 8);
+    sound(standby.sleeps(200, 208));
+    broken(standby.sleeps(200, 209), "hint-is-followed");
+    standby.asks(2, 900);
+    sound(standby.sleeps(208, 900));
+}
+
+#[test]
+fn sleeping_through_a_hint_that_came_during_a_request_is_a_breach() {
+    let mut standby = HintIsFollowed::default();
+    standby.asks(1, 500);
+    standby.told(10, 50, 8);
+    sound(standby.sleeps(50, 500));
+    let mut newer = standby;
+    standby.stands_by(1, 10, 100, 8);
+    broken(standby.sleeps(100, 109), "hint-is-followed");
+    // The answer tells of a later term than the one that was given back.
+    newer.stands_by(1, 11, 100, 8);
+    sound(newer.sleeps(100, 9_000));
+}
+
+#[test]
+fn a_hint_binds_nobody_who_does_not_stand_by() {
+    let mut failed = HintIsFollowed::default();
+    failed.told(10, 10, 8);
+    sound(failed.sleeps(10, 9_000));
+    failed.asks(1, 500);
+    failed.told(10, 50, 8);
+    sound(failed.sleeps(500, 9_000));
+    failed.stands_by(1, 10, 501, 8);
+    sound(failed.sleeps(501, 9_000));
+}
+
+#[test]
 fn admitting_an_older_token_is_a_breach() {
     let mut law = FenceIsMonotone::default();
     sound(law.admitted(10));
@@ -341,6 +430,15 @@ fn a_second_term_of_a_held_attempt_is_a_breach() {
         OneTermPerAttempt::granted(before, 1, 3, 11, 999),
         "a-lost-reply-costs-no-second-term",
     );
+    let released = before.map(|before| Truth {
+        released: true,
+        ..before
+    });
+    broken(
+        OneTermPerAttempt::granted(released, 1, 3, 11, 1_000),
+        "a-lost-reply-costs-no-second-term",
+    );
+    sound(OneTermPerAttempt::granted(released, 1, 4, 11, 1_000));
 }
 
 fn candidate(id: &str, bits: u128) -> Candidate {

@@ -46,7 +46,8 @@ pub fn belief_never_extends_late(
     let in_time = after.token != before.token || local < before.until_local;
     let bounded =
         extension.is_some_and(|granted| after.until_local <= granted.sent_local.saturating_add(granted.ttl));
-    hold(&LAW, in_time && bounded, || {
+    let alive = local < after.until_local;
+    hold(&LAW, in_time && bounded && alive, || {
         format!(
             "at {local} ns belief went from {before:?} to {after:?}; what the store granted: {extension:?}"
         )

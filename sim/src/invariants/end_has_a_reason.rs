@@ -19,6 +19,13 @@ pub(super) const CAMPAIGN_LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
+pub(super) const LOSS_LAW: Law = Law {
+    name: "loss-seen-ends-the-term",
+    guarantee: "G11",
+    source: "I2",
+    assumes: Assumes::Nothing,
+};
+
 /// Whether a term (holder and token) that ended for `cause` had that reason: the record is over, or the deadline
 /// has come.
 ///
@@ -55,5 +62,16 @@ pub fn end_has_a_reason(
 pub fn campaign_end_is_a_misconfiguration(error: &StoreError) -> Verdict {
     hold(&CAMPAIGN_LAW, error.fault.is_misconfiguration(), || {
         format!("a campaign ended by {:?}", error.fault)
+    })
+}
+
+/// Whether a process that was told that its term with `token` is over believes in it no more: `believed` is the token
+/// that it believes in afterwards. 0 is no term.
+///
+/// # Errors
+/// [`Breach`](super::Breach) if it believes on.
+pub fn loss_ends_the_term(token: u64, believed: u64) -> Verdict {
+    hold(&LOSS_LAW, token == 0 || token != believed, || {
+        format!("token {token} is believed in after it was seen to be over")
     })
 }

@@ -49,12 +49,12 @@ impl Exclusivity {
         })
     }
 
-    /// The store confirmed at `clock_ms` that this term lasts `ttl_ms` longer.
+    /// The store confirmed at `clock_ms` that this term lasts for `ttl_ms` from then.
     pub fn extended(&mut self, token: u64, clock_ms: u64, ttl_ms: u64) {
         if let Some(holding) = &mut self.holding
             && holding.token == token
         {
-            holding.until_ms = holding.until_ms.max(clock_ms.saturating_add(ttl_ms));
+            holding.until_ms = clock_ms.saturating_add(ttl_ms);
         }
     }
 

@@ -11,16 +11,19 @@ mod end_has_a_reason;
 mod engine_sleeps;
 mod exclusivity;
 mod fence_is_monotone;
+mod hint_is_followed;
 mod liveness;
 mod no_change_without_cause;
 mod no_lost_update;
 mod no_request_outlasts;
+mod nothing_is_left;
 mod observers_never_go_back;
 mod once_each;
 mod one_attempt_per_token;
 mod one_believer;
 mod one_term_per_attempt;
 mod release_comes_last;
+mod release_is_prompt;
 mod renewal_is_inert;
 mod request_budget;
 mod stuck_work_ends;
@@ -30,20 +33,23 @@ mod twin_is_told;
 pub use attempt_rotates::AttemptRotates;
 pub use belief_is_sound::{Believed, belief_is_sound};
 pub use deadline_holds::{Extension, authority_ends_at_the_deadline, belief_never_extends_late};
-pub use end_has_a_reason::{campaign_end_is_a_misconfiguration, end_has_a_reason};
+pub use end_has_a_reason::{campaign_end_is_a_misconfiguration, end_has_a_reason, loss_ends_the_term};
 pub use engine_sleeps::engine_sleeps;
 pub use exclusivity::Exclusivity;
 pub use fence_is_monotone::FenceIsMonotone;
+pub use hint_is_followed::HintIsFollowed;
 pub use liveness::{leader_exists, leader_is_stable, outage_is_survived};
 pub use no_change_without_cause::no_change_without_cause;
 pub use no_lost_update::NoLostUpdate;
 pub use no_request_outlasts::no_request_outlasts;
+pub use nothing_is_left::nothing_is_left;
 pub use observers_never_go_back::ObserversNeverGoBack;
 pub use once_each::OnceEach;
 pub use one_attempt_per_token::OneAttemptPerToken;
 pub use one_believer::one_believer;
 pub use one_term_per_attempt::OneTermPerAttempt;
 pub use release_comes_last::ReleaseComesLast;
+pub use release_is_prompt::release_is_prompt;
 pub use renewal_is_inert::{release_touches_only_its_term, renewal_is_inert};
 pub use request_budget::{Role, request_budget};
 pub use stuck_work_ends::stuck_work_ends;
@@ -108,12 +114,16 @@ pub const LAWS: &[&Law] = &[
     &release_comes_last::LAW,
     &end_has_a_reason::LAW,
     &end_has_a_reason::CAMPAIGN_LAW,
+    &end_has_a_reason::LOSS_LAW,
     &once_each::LAW,
     &one_term_per_attempt::LAW,
+    &nothing_is_left::LAW,
     &twin_is_told::LAW,
     &liveness::OUTAGE_LAW,
     &liveness::TAKEOVER_LAW,
     &liveness::STABILITY_LAW,
+    &hint_is_followed::LAW,
+    &release_is_prompt::LAW,
     &request_budget::LAW,
     &engine_sleeps::LAW,
     &no_request_outlasts::LAW,

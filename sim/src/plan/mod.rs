@@ -64,6 +64,16 @@ pub enum TokenFloor {
     Nothing,
 }
 
+/// Whether a store grants the same at every renewal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grants {
+    /// It does.
+    Alike,
+    /// Now more, now less: a renewal may end a lease sooner than the one before had promised. A holder is promised
+    /// nothing then until it has heard of it.
+    Varying,
+}
+
 /// A flaw planted in the model world, to prove that the invariants notice. No plan of a seed has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
@@ -124,6 +134,8 @@ pub struct StoreHabits {
     pub token_floor: TokenFloor,
     /// What is granted, in hundredths of what was asked.
     pub granted_percent: u64,
+    /// Whether it grants that every time.
+    pub grants: Grants,
     /// A fail-over extends every held lease by its ttl, as sessions do.
     pub refreshes_at_failover: bool,
     /// A read that decides nothing may be answered from the past.
@@ -303,6 +315,11 @@ fn habits(chance: &mut Chance, broken: Option<Broken>, flaw: Option<Flaw>) -> St
         },
         token_floor,
         granted_percent: if observed { 100 } else { granted_percent },
+        grants: if chance.per_mille(80) && !observed && flaw.is_none() {
+            Grants::Varying
+        } else {
+            Grants::Alike
+        },
         refreshes_at_failover: chance.per_mille(500) && broken.is_none() && !observed,
         reads_lag: chance.per_mille(500),
         flaw,

@@ -3,7 +3,7 @@
 
 use super::{Memory, instance_of};
 use crate::invariants::Truth;
-use crate::plan::{Flaw, StoreHabits};
+use crate::plan::{Flaw, Grants, StoreHabits};
 use std::collections::VecDeque;
 use tenure_conformance::model::{Record, Records, Slot};
 use tenure_core::{
@@ -14,9 +14,14 @@ use tenure_core::{
 /// How many earlier states are kept for a fail-over that loses the tail.
 const TAIL_MAX: usize = 4;
 
+/// What a store of varying grants grants in turn, in hundredths.
+const VARYING: [u64; 7] = [100, 100, 60, 100, 80, 100, 50];
+
 pub(crate) struct ServerStore {
     records: Records,
     habits: StoreHabits,
+    /// Whose turn it is of what varies.
+    turn: usize,
     /// What reads that lag are answered from.
     past: Option<Records>,
     /// Earlier states, the latest last; kept only where the store may lose its tail.
@@ -29,6 +34,7 @@ impl ServerStore {
         Self {
             records: Records::default(),
             habits,
+            turn: 0,
             past: habits.reads_lag.then(Records::default),
             tail: (memory == Memory::Keeps).then(VecDeque::new),
             backup: Records::default(),
@@ -56,15 +62,13 @@ impl ServerStore {
                 request.ttl = self.granted(request.ttl);
                 Reply::Acquired(self.acquire(request, now_ms))
             }
-            Operation::Renew(requests) => Reply::Renewed(
-                requests
-                    .iter_mut()
-                    .map(|request| {
-                        request.ttl = self.granted(request.ttl);
-                        self.renew(request, now_ms)
-                    })
-                    .collect(),
-            ),
+            Operation::Renew(requests) => {
+                let renew = |request: &mut Renew| {
+                    request.ttl = self.granted(request.ttl);
+                    self.renew(request, now_ms)
+                };
+                Reply::Renewed(requests.iter_mut().map(renew).collect())
+            }
             Operation::Release(requests) => Reply::Released(
                 requests
                     .iter_mut()
@@ -186,11 +190,16 @@ impl ServerStore {
         }
     }
 
-    fn granted(&self, asked: Ttl) -> Ttl {
-        if self.habits.granted_percent == 100 {
+    fn granted(&mut self, asked: Ttl) -> Ttl {
+        let mut percent = self.habits.granted_percent;
+        if self.habits.grants == Grants::Varying {
+            percent = percent * VARYING[self.turn % VARYING.len()] / 100;
+            self.turn += 1;
+        }
+        if percent == 100 {
             return asked;
         }
-        Ttl::from_millis(asked.as_millis() * self.habits.granted_percent / 100).unwrap_or(asked)
+        Ttl::from_millis(asked.as_millis() * percent / 100).unwrap_or(asked)
     }
 
     fn acquire(&mut self, request: &Acquire, now_ms: u64) -> Result<Acquired, tenure_core::StoreError> {

@@ -3,13 +3,13 @@
 use super::World;
 use super::driver::Extensions;
 use super::happening::Happening;
-use super::network::{Absence, Copied, Fate, Load};
+use super::network::{Absence, Asked, Copied, Fate, Load};
 use super::process::Reach;
 use crate::faults::FaultKind;
-use crate::invariants::{Extension, Truth};
-use crate::plan::{NAMES_MAX, nanoseconds};
+use crate::invariants::{Extension, Truth, loss_ends_the_term};
+use crate::plan::{Grants, NAMES_MAX, nanoseconds};
 use crate::sometimes::Sometimes;
-use tenure_core::{Acquired, Fault, Input, Operation, Renewed, Reply, RequestId, StoreError};
+use tenure_core::{Acquired, Fault, Input, Operation, Renewed, Reply, StoreError};
 
 impl World<'_> {
     /// A request arrives at the store.
@@ -33,10 +33,16 @@ impl World<'_> {
         let error = self.error_of(message.fate);
         let late = message.copy == Copied::Late;
         match &mut message.load {
-            Load::Contract { operation, reply, .. } => {
+            Load::Contract {
+                asked,
+                reply,
+                applied,
+            } => {
+                self.applications += 1;
+                *applied = self.applications;
                 let answer = match error {
-                    Some(error) => refused(operation, &error),
-                    None => self.apply(operation, message.instance, late),
+                    Some(error) => refused(&asked.operation, &error),
+                    None => self.apply(&mut asked.operation, message.instance, late),
                 };
                 self.tell(|| {
                     format!(
@@ -96,6 +102,14 @@ impl World<'_> {
             if late && self.truths() != before {
                 self.saw(Sometimes::LateDuplicateApplied);
             }
+            if self.plan.store.grants == Grants::Varying {
+                let after = self.truths();
+                for (view, (before, after)) in self.leases.iter_mut().zip(before.iter().zip(after)) {
+                    if *before != after {
+                        view.last_applied = self.applications;
+                    }
+                }
+            }
             self.tell_watches();
         }
         reply
@@ -123,12 +137,12 @@ impl World<'_> {
         }
         match message.load {
             Load::Contract {
-                request,
-                operation,
-                sent_local,
+                asked,
                 reply: Some(reply),
+                applied,
             } => {
-                self.answer(slot, request, &operation, reply, sent_local);
+                self.hear_of(slot, &asked, &reply, applied);
+                self.answer(slot, &asked, reply);
             }
             Load::Contract { reply: None, .. } => {}
             Load::Round(round) => self.hear(slot, round),
@@ -136,16 +150,80 @@ impl World<'_> {
     }
 
     /// An answer reaches the engine that asked.
-    pub(super) fn answer(
-        &mut self,
-        slot: u8,
-        request: RequestId,
-        operation: &Operation,
-        reply: Reply,
-        sent_local: u64,
-    ) {
-        let extensions = self.extensions(operation, &reply, sent_local);
+    pub(super) fn answer(&mut self, slot: u8, asked: &Asked, reply: Reply) {
+        let extensions = self.extensions(&asked.operation, &reply, asked.sent_local);
+        let lost = self.terms_lost(slot, asked, &reply);
+        self.note_answered_acquire(slot, asked, &reply);
+        let request = asked.request;
+        self.processes[usize::from(slot)].note_answer(request);
         self.step(slot, Input::Answer { request, reply }, &extensions);
+        for (index, token) in lost.into_iter().enumerate().filter(|(_, token)| *token != 0) {
+            let believed = self.processes[usize::from(slot)].seats[index].believed.token;
+            self.judge(loss_ends_the_term(token, believed));
+        }
+    }
+
+    /// The tokens of the terms of which a renewal's answer says that they are over, 0 for none: if it is the first
+    /// answer, and comes in time.
+    fn terms_lost(&self, slot: u8, asked: &Asked, reply: &Reply) -> [u64; NAMES_MAX] {
+        let mut lost = [0; NAMES_MAX];
+        let (Operation::Renew(renewals), Reply::Renewed(results)) = (&asked.operation, reply) else {
+            return lost;
+        };
+        if self.is_taken_in(slot, asked) {
+            for (renew, result) in renewals.iter().zip(results) {
+                if matches!(result, Ok(Renewed::Lost(_))) {
+                    lost[self.name_index(&renew.name)] = renew.token.number();
+                }
+            }
+        }
+        lost
+    }
+
+    /// Whether an answer is the first one, and comes before its request is given up.
+    fn is_taken_in(&self, slot: u8, asked: &Asked) -> bool {
+        let process = &self.processes[usize::from(slot)];
+        process.clock.shown(self.now) < asked.give_up_at && !process.was_answered(asked.request)
+    }
+
+    /// What the answer to a request for the lease means to those who watch over campaigns.
+    fn note_answered_acquire(&mut self, slot: u8, asked: &Asked, reply: &Reply) {
+        let (Operation::Acquire(acquire), Reply::Acquired(result)) = (&asked.operation, reply) else {
+            return;
+        };
+        if !self.is_taken_in(slot, asked) {
+            return;
+        }
+        let index = self.name_index(&acquire.name);
+        let process = &mut self.processes[usize::from(slot)];
+        let (local, spread) = (process.clock.shown(self.now), process.timing.explain().hand_over);
+        let seat = &mut process.seats[index];
+        let request = asked.request.number();
+        match result {
+            Ok(Acquired::Held(lease)) => {
+                seat.hints
+                    .stands_by(request, lease.token.number(), local, nanoseconds(spread));
+            }
+            Ok(Acquired::Superseded) => {
+                seat.hints.ends();
+                if seat.rotates.latest() == acquire.attempt.number() {
+                    seat.rotates.superseded();
+                }
+            }
+            Ok(Acquired::Granted(_)) | Err(_) => seat.hints.ends(),
+        }
+    }
+
+    /// The process learns what the store has granted: from now on it is held to that.
+    fn hear_of(&mut self, slot: u8, asked: &Asked, reply: &Reply, applied: u64) {
+        if !self.is_taken_in(slot, asked) {
+            return;
+        }
+        let told = self.extensions(&asked.operation, reply, asked.sent_local);
+        let seats = &mut self.processes[usize::from(slot)].seats;
+        for (seat, _) in seats.iter_mut().zip(told).filter(|(_, told)| told.is_some()) {
+            seat.heard = applied;
+        }
     }
 
     /// What a reply grants, for each lease: for those who judge how long it may be believed in.

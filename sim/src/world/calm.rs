@@ -149,7 +149,7 @@ impl World<'_> {
     /// How long the store may be silent without any leader losing its lease; `None` where too little is promised
     /// to be told from a moment.
     fn outage(&mut self) -> Option<u64> {
-        if self.plan.store.granted_percent != 100 || !self.assumptions.all_hold() {
+        if !self.grants_what_is_asked() || !self.assumptions.all_hold() {
             return None;
         }
         let leaders = self
@@ -192,7 +192,7 @@ impl World<'_> {
         let alike = self.plan.timings[..candidates]
             .iter()
             .all(|other| *other == timing);
-        if !alike || self.names.len() > 1 || self.plan.store.granted_percent != 100 {
+        if !alike || self.names.len() > 1 || !self.grants_what_is_asked() {
             return;
         }
         let during = 2 * self.plan.ttl_longest + self.plan.ttl_longest / 2;

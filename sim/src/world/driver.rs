@@ -3,13 +3,25 @@
 use super::World;
 use super::happening::Happening;
 use super::process::{Ending, NEVER};
+use crate::faults::FaultKind;
 use crate::invariants::{
     Believed, Extension, Verdict, belief_never_extends_late, campaign_end_is_a_misconfiguration,
-    end_has_a_reason, engine_sleeps, stuck_work_ends, twin_is_told,
+    end_has_a_reason, engine_sleeps, nothing_is_left, release_is_prompt, stuck_work_ends, twin_is_told,
 };
 use crate::plan::{NAMES_MAX, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
-use tenure_core::{Cause, Command, Departure, Event, Input, LeaseName, Moment};
+use crate::stores::MILLISECOND;
+use tenure_core::{Cause, Command, Departure, Event, Input, LeaseName, Moment, Operation, Request, Ttl};
+
+/// What a step left.
+#[derive(Clone, Copy)]
+enum Leaves {
+    Nothing,
+    /// The term with this token was given back.
+    Term(u64),
+    /// A withdrawn campaign.
+    Campaign,
+}
 
 /// What the answer that is stepped with granted, for each lease.
 pub(super) type Extensions = [Option<Extension>; NAMES_MAX];
@@ -25,12 +37,23 @@ impl World<'_> {
         let local = process.clock.shown(now);
         let actions = engine.step(Moment::from_nanos(local), input);
         let (told, asked) = (actions.events.len() as u64, actions.requests.len() as u64);
+        let mut ended = [Leaves::Nothing; NAMES_MAX];
         for event in actions.events {
-            self.take_in(slot, local, event);
+            match &event {
+                Event::Ended {
+                    name,
+                    token,
+                    cause: Cause::GivenBack,
+                } => ended[self.name_index(name)] = Leaves::Term(token.number()),
+                Event::Withdrawn { name } => ended[self.name_index(name)] = Leaves::Campaign,
+                _ => {}
+            }
+            self.take_in(slot, local, event, extensions);
         }
         for (index, extension) in extensions.iter().enumerate().take(self.names.len()) {
             self.take_in_belief(slot, index, local, *extension);
         }
+        self.judge_leaving(slot, &ended, &actions.requests);
         for request in actions.requests {
             self.send(slot, local, request);
         }
@@ -40,12 +63,64 @@ impl World<'_> {
         if wake != NEVER {
             self.judge(engine_sleeps(local, wake));
         }
+        for index in 0..self.names.len() {
+            let followed = self.processes[usize::from(slot)].seats[index]
+                .hints
+                .sleeps(local, wake);
+            self.judge(followed);
+        }
         self.processes[usize::from(slot)].wake_local = wake;
         self.plan_wake(slot);
     }
 
+    /// Whether who leaves a lease gives it back in the same step.
+    fn judge_leaving(&mut self, slot: u8, left: &[Leaves; NAMES_MAX], requests: &[Request]) {
+        for (index, left) in left.iter().enumerate().take(self.names.len()) {
+            let releasing = || {
+                let name = &self.names[index];
+                requests.iter().any(|request| match &request.operation {
+                    Operation::Release(releases) => releases.iter().any(|release| release.name == *name),
+                    Operation::Acquire(_) | Operation::Renew(_) | Operation::Look(_) => false,
+                })
+            };
+            let verdict = match *left {
+                Leaves::Nothing => continue,
+                Leaves::Term(token) => release_is_prompt(token, releasing()),
+                Leaves::Campaign => {
+                    let (process, view) = (&self.processes[usize::from(slot)], &self.leases[index]);
+                    let seat = &process.seats[index];
+                    let seen = seat.withdrew_at != 0 && view.granted_at <= seat.withdrew_at;
+                    let told = !self.reads_may_lag()
+                        && self.plan.store.granted_percent <= 100
+                        && self.outcome.faults.of(FaultKind::Misconfiguration) == 0;
+                    let holder = (u64::from(process.instance), seat.rotates.latest());
+                    // It does not search on for what has expired by the time of its next look; clocks differ a little.
+                    let soon_ms = nanoseconds(process.timing.retry_every()) / MILLISECOND;
+                    let clock_ms = self.store.clock_ms(self.now) + soon_ms + soon_ms / 8;
+                    let releasing = releasing();
+                    let verdict = if seen && told {
+                        nothing_is_left(view.truth, holder, clock_ms, releasing)
+                    } else {
+                        Ok(())
+                    };
+                    self.processes[usize::from(slot)].seats[index].withdrew_at = 0;
+                    verdict
+                }
+            };
+            self.judge(verdict);
+        }
+    }
+
     /// Steps with something that grants nothing.
     pub(super) fn command(&mut self, slot: u8, command: Command) {
+        if let Command::Withdraw { name } = &command {
+            let (now, index) = (self.now, self.name_index(name));
+            let seat = &mut self.processes[usize::from(slot)].seats[index];
+            seat.hints.ends();
+            if seat.withdrew_at == 0 {
+                seat.withdrew_at = now;
+            }
+        }
         self.step(slot, Input::Command(command), &Extensions::default());
     }
 
@@ -127,7 +202,7 @@ impl World<'_> {
         }
     }
 
-    fn take_in(&mut self, slot: u8, local: u64, event: Event) {
+    fn take_in(&mut self, slot: u8, local: u64, event: Event, extensions: &Extensions) {
         self.narrate_event(slot, &event);
         match event {
             Event::Acquired { name, grant, .. } => {
@@ -136,7 +211,7 @@ impl World<'_> {
             }
             Event::Ended { name, token, cause } => {
                 let index = self.name_index(&name);
-                self.term_ends(slot, index, token.number(), local, &cause);
+                self.term_ends(slot, index, token.number(), local, &cause, extensions[index]);
             }
             Event::Standby { lease, twin } => {
                 let index = self.name_index(&lease.name);
@@ -155,9 +230,13 @@ impl World<'_> {
             Event::CampaignEnded { name, error } => {
                 self.saw(Sometimes::CampaignEnded);
                 self.judge(campaign_end_is_a_misconfiguration(&error));
+                self.give_up_attempt(slot, &name);
                 self.campaign_later(slot, &name);
             }
-            Event::Withdrawn { name } => self.campaign_later(slot, &name),
+            Event::Withdrawn { name } => {
+                self.give_up_attempt(slot, &name);
+                self.campaign_later(slot, &name);
+            }
             Event::Doubted { .. } => self.saw(Sometimes::Doubted),
             Event::Reassured { .. } => self.saw(Sometimes::Reassured),
             Event::AskedToStepDown { name, token } => {
@@ -187,6 +266,13 @@ impl World<'_> {
         }
     }
 
+    fn give_up_attempt(&mut self, slot: u8, name: &LeaseName) {
+        let index = self.name_index(name);
+        let seat = &mut self.processes[usize::from(slot)].seats[index];
+        seat.hints.ends();
+        seat.rotates.given_up();
+    }
+
     fn term_begins(&mut self, slot: u8, index: usize, token: u64, local: u64) {
         self.outcome.terms += 1;
         if !self.assumptions.all_hold() {
@@ -197,6 +283,8 @@ impl World<'_> {
         let once = seat.once.began(token);
         let told = seat.told.told(token);
         seat.rotates.began();
+        seat.hints.ends();
+        seat.withdrew_at = 0;
         seat.release.began(token);
         if self.leases[index].tokens.promised() {
             self.judge(new);
@@ -207,12 +295,25 @@ impl World<'_> {
         self.watch_on(slot);
     }
 
-    fn term_ends(&mut self, slot: u8, index: usize, token: u64, local: u64, cause: &Cause) {
+    fn term_ends(
+        &mut self,
+        slot: u8,
+        index: usize,
+        token: u64,
+        local: u64,
+        cause: &Cause,
+        extension: Option<Extension>,
+    ) {
         let process = &mut self.processes[usize::from(slot)];
         let holder = u64::from(process.instance);
         let seat = &mut process.seats[index];
         let once = seat.once.ended(token);
-        let left = seat.believed.until_local.saturating_sub(local);
+        // The store may just have told it that less is left than it believed.
+        let granted = extension.map_or(NEVER, |granted| {
+            let ttl = Ttl::from_millis(granted.ttl / MILLISECOND).expect("a store granted it");
+            granted.sent_local + nanoseconds(process.timing.trust(ttl))
+        });
+        let left = seat.believed.until_local.min(granted).saturating_sub(local);
         // Work whose term ended under it stops at its next look at the authority: no release follows.
         seat.work.token = 0;
         seat.work.serial += 1;

@@ -5,7 +5,7 @@ use crate::faults::FaultKind;
 use crate::invariants::{
     OneTermPerAttempt, Truth, no_change_without_cause, release_touches_only_its_term, renewal_is_inert,
 };
-use crate::plan::{NAMES_MAX, StoreKind};
+use crate::plan::{Grants, NAMES_MAX, StoreKind};
 use crate::sometimes::Sometimes;
 use tenure_core::{Acquire, Acquired, Grant, Operation, Release, Renew, Renewed, Reply, StoreError};
 
@@ -13,6 +13,11 @@ impl World<'_> {
     /// Where nobody judges expiry but each process by its own clock, only clocks that are right keep leases apart.
     pub(super) fn keeps_leases_apart(&self) -> bool {
         self.plan.store.kind == StoreKind::ServerClock || self.assumptions.rate
+    }
+
+    /// Whether every grant is for the ttl that was asked for.
+    pub(super) fn grants_what_is_asked(&self) -> bool {
+        self.plan.store.granted_percent == 100 && self.plan.store.grants == Grants::Alike
     }
 
     /// What the store's clock says to a renewal: where it judges nothing, a lease that nobody has taken is extended.
@@ -64,7 +69,7 @@ impl World<'_> {
         match result {
             Ok(Acquired::Granted(grant)) => {
                 let attempt = acquire.attempt.number();
-                self.judge_grant(index, grant, before, (holder, attempt), clock_ms);
+                self.judge_grant(index, grant, before, (holder, attempt), clock_ms, clock_ms);
             }
             Ok(Acquired::Superseded) => self.saw(Sometimes::Superseded),
             Ok(Acquired::Held(_)) | Err(_) => {}
@@ -85,6 +90,7 @@ impl World<'_> {
             .trace(after.map_or(0, |after| after.token ^ after.expires_ms << 1));
     }
 
+    /// `token_floor`: what the store's clock said to whoever chose the token.
     pub(super) fn judge_grant(
         &mut self,
         index: usize,
@@ -92,18 +98,20 @@ impl World<'_> {
         before: Option<Truth>,
         (holder, attempt): (u64, u64),
         clock_ms: u64,
+        token_floor: u64,
     ) {
         let token = grant.token.number();
-        let floor = self.store.token_floor(self.now);
         let apart = self.keeps_leases_apart();
+        let now = self.now;
         let view = &mut self.leases[index];
+        view.granted_at = now;
         let exclusive = view
             .exclusivity
             .granted(holder, token, attempt, clock_ms, grant.ttl.as_millis());
         let rises = if grant.again {
             Ok(())
         } else {
-            view.tokens.granted(token, floor)
+            view.tokens.granted(token, token_floor)
         };
         let promised = view.tokens.promised();
         let owned = if promised {
@@ -132,7 +140,7 @@ impl World<'_> {
                 });
             }
         }
-        if self.plan.store.granted_percent != 100 {
+        if !self.grants_what_is_asked() {
             self.struck(FaultKind::OtherTtl);
         }
     }

@@ -63,6 +63,8 @@ pub(crate) struct World<'plan> {
     /// Accesses to the register that are under way.
     accesses: Vec<Access>,
     accesses_free: Vec<u32>,
+    /// How many requests the store has applied.
+    applications: u64,
     leases: [LeaseView; NAMES_MAX],
     chance: Chance,
     calm: Calm,
@@ -97,6 +99,10 @@ struct LeaseView {
     attempts: OneAttemptPerToken,
     fence: FenceIsMonotone,
     updates: NoLostUpdate,
+    /// Which application of a request changed the record last.
+    last_applied: u64,
+    /// When a term began last, in real time.
+    granted_at: u64,
     /// Who led when that was asked last.
     leader: u64,
 }
@@ -146,6 +152,7 @@ impl<'plan> World<'plan> {
             talks: Talks::default(),
             accesses: Vec::new(),
             accesses_free: Vec::new(),
+            applications: 0,
             leases: [LeaseView::new(); NAMES_MAX],
             chance,
             calm: Calm::Faults,
@@ -311,6 +318,8 @@ impl LeaseView {
             attempts: OneAttemptPerToken::default(),
             fence: FenceIsMonotone::default(),
             updates: NoLostUpdate::default(),
+            last_applied: 0,
+            granted_at: 0,
             leader: 0,
         }
     }

@@ -23,15 +23,26 @@ pub(super) struct Message {
     pub(super) load: Load,
 }
 
+/// A request as its engine sent it.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub(super) request: RequestId,
+    pub(super) operation: Operation,
+    /// When, by its own clock.
+    pub(super) sent_local: u64,
+    /// When the engine gives it up, by its own clock.
+    pub(super) give_up_at: u64,
+}
+
 /// What a message carries.
 #[derive(Clone)]
 pub(super) enum Load {
     /// A request of the contract, to a store that decides by itself.
     Contract {
-        request: RequestId,
-        operation: Operation,
-        sent_local: u64,
+        asked: Asked,
         reply: Option<Reply>,
+        /// Which of the applications of requests this one was.
+        applied: u64,
     },
     /// One read or write of a round, to a store that only compares and swaps.
     Round(RoundMessage),
@@ -108,18 +119,22 @@ impl World<'_> {
     pub(super) fn send(&mut self, slot: u8, local: u64, request: Request) {
         self.watch_over(slot, &request);
         self.processes[usize::from(slot)].sent += 1;
+        let asked = Asked {
+            request: request.id,
+            operation: request.operation,
+            sent_local: local,
+            give_up_at: request.give_up_at.as_nanos(),
+        };
         if self.plan.store.kind == StoreKind::Observed {
-            self.begin_talk(slot, local, request);
+            self.begin_talk(slot, asked);
             return;
         }
-        let Request { id, operation, .. } = request;
         self.dispatch(
             slot,
             Load::Contract {
-                request: id,
-                operation,
-                sent_local: local,
+                asked,
                 reply: None,
+                applied: 0,
             },
         );
     }
@@ -153,7 +168,10 @@ impl World<'_> {
             Operation::Acquire(acquire) => {
                 let index = self.name_index(&acquire.name);
                 let process = &mut self.processes[usize::from(slot)];
-                let verdict = process.seats[index].rotates.asks(acquire.attempt.number());
+                let seat = &mut process.seats[index];
+                seat.hints
+                    .asks(request.id.number(), request.give_up_at.as_nanos());
+                let verdict = seat.rotates.asks(acquire.attempt.number());
                 self.judge(verdict);
                 self.withdraw_soon(slot, index);
             }

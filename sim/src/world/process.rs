@@ -3,9 +3,14 @@
 use super::clock::Clock;
 use super::happening::Happening;
 use crate::chance::Chance;
-use crate::invariants::{AttemptRotates, Believed, ObserversNeverGoBack, OnceEach, ReleaseComesLast};
+use crate::invariants::{
+    AttemptRotates, Believed, HintIsFollowed, ObserversNeverGoBack, OnceEach, ReleaseComesLast,
+};
 use crate::plan::NAMES_MAX;
-use tenure_core::{CandidateId, Engine, Sightings, Timing};
+use tenure_core::{CandidateId, Engine, RequestId, Sightings, Timing};
+
+/// How many answered requests are remembered: more than one can be doubled meanwhile.
+const ANSWERED: usize = 4;
 
 /// No moment: later than every run.
 pub(crate) const NEVER: u64 = u64::MAX / 4;
@@ -44,6 +49,8 @@ pub(crate) struct Process {
     pub(crate) seats: [SeatView; NAMES_MAX],
     /// Requests that it has sent.
     pub(crate) sent: u64,
+    /// The latest requests that were answered.
+    answered: [Option<RequestId>; ANSWERED],
     /// What it has seen of a store that judges nothing.
     pub(crate) sightings: Sightings,
 }
@@ -92,6 +99,11 @@ pub(crate) struct SeatView {
     pub(crate) rotates: AttemptRotates,
     pub(crate) release: ReleaseComesLast,
     pub(crate) told: ObserversNeverGoBack,
+    pub(crate) hints: HintIsFollowed,
+    /// When its campaign was first told to withdraw, in real time; 0 if it was not.
+    pub(crate) withdrew_at: u64,
+    /// Which of the applications of its requests it has heard of last.
+    pub(crate) heard: u64,
     /// The progress gate, in nanoseconds; 0 for none.
     pub(crate) gate: u64,
 }
@@ -164,6 +176,7 @@ impl Process {
             arms: Arms::default(),
             seats: [SeatView::default(); NAMES_MAX],
             sent: 0,
+            answered: [None; ANSWERED],
             sightings: Sightings::new(0),
         }
     }
@@ -175,6 +188,16 @@ impl Process {
 
     pub(crate) fn is_frozen(&self, now: u64) -> bool {
         now < self.frozen_until
+    }
+
+    /// Whether this request was answered before, as far as is remembered.
+    pub(crate) fn was_answered(&self, request: RequestId) -> bool {
+        self.answered.contains(&Some(request))
+    }
+
+    pub(crate) fn note_answer(&mut self, request: RequestId) {
+        self.answered.rotate_right(1);
+        self.answered[0] = Some(request);
     }
 
     /// Its clock was changed: where its beliefs end in real time is reckoned anew.
@@ -194,6 +217,7 @@ impl Process {
         self.clock_frozen_at = None;
         (self.wake_local, self.wake_planned) = (NEVER, NEVER);
         self.watch = WatchState::Off;
+        self.answered = [None; ANSWERED];
         self.connection += 1;
         for seat in &mut self.seats {
             let serial = seat.work.serial + 1;

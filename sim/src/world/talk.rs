@@ -4,12 +4,12 @@
 //! the engine has given up is dropped where it stands, and each process has its own sightings.
 
 use super::World;
-use super::network::Load;
+use super::network::{Asked, Load};
 use crate::faults::FaultKind;
 use crate::sometimes::Sometimes;
 use tenure_core::{
     Acquire, Acquired, Entry, Grant, Lease, LeaseName, Moment, Need, Operation, Release, Released, Renew,
-    Renewed, Reply, Request, RequestId, Response, Revision, Round, Sightings, StoreError, Wish, Written,
+    Renewed, Reply, Response, Revision, Round, Sightings, StoreError, Wish, Written,
 };
 
 /// The rounds that are under way.
@@ -24,10 +24,7 @@ pub(super) struct Talks {
 struct Talk {
     number: u64,
     instance: u32,
-    request: RequestId,
-    operation: Operation,
-    sent_local: u64,
-    give_up_at: u64,
+    asked: Asked,
     items: Vec<Item>,
 }
 
@@ -35,6 +32,8 @@ struct Item {
     round: AnyRound,
     /// How many needs have been met: what answers an earlier one is late.
     met: u32,
+    /// What the store last said of time, as a floor for a token.
+    token_floor: u64,
 }
 
 enum AnyRound {
@@ -60,6 +59,7 @@ pub(super) struct RoundMessage {
     item: usize,
     met: u32,
     purpose: Purpose,
+    token_floor: u64,
     name: usize,
     want: Want,
     response: Option<Response>,
@@ -138,7 +138,7 @@ impl Talk {
                 AnyRound::Release(round) => released.push(done(round.next())?),
             }
         }
-        Some(if matches!(self.operation, Operation::Renew(_)) {
+        Some(if matches!(self.asked.operation, Operation::Renew(_)) {
             Reply::Renewed(renewed)
         } else {
             Reply::Released(released)
@@ -147,8 +147,8 @@ impl Talk {
 }
 
 impl World<'_> {
-    pub(super) fn begin_talk(&mut self, slot: u8, local: u64, request: Request) {
-        let rounds: Vec<AnyRound> = match &request.operation {
+    pub(super) fn begin_talk(&mut self, slot: u8, asked: Asked) {
+        let rounds: Vec<AnyRound> = match &asked.operation {
             Operation::Acquire(acquire) => vec![AnyRound::Acquire(Round::acquire(acquire.clone()))],
             Operation::Look(name) => vec![AnyRound::Look(Round::get(name.clone()))],
             Operation::Renew(renewals) => renewals
@@ -164,11 +164,15 @@ impl World<'_> {
         let talk = Box::new(Talk {
             number: self.talks.begun,
             instance: self.processes[usize::from(slot)].instance,
-            request: request.id,
-            operation: request.operation,
-            sent_local: local,
-            give_up_at: request.give_up_at.as_nanos(),
-            items: rounds.into_iter().map(|round| Item { round, met: 0 }).collect(),
+            asked,
+            items: rounds
+                .into_iter()
+                .map(|round| Item {
+                    round,
+                    met: 0,
+                    token_floor: 0,
+                })
+                .collect(),
         });
         let (number, items) = (talk.number, talk.items.len());
         let place = if let Some(place) = self.talks.free.pop() {
@@ -191,8 +195,12 @@ impl World<'_> {
         else {
             return;
         };
-        let Item { round, met } = &talk.items[item];
-        let name = match &talk.operation {
+        let Item {
+            round,
+            met,
+            token_floor,
+        } = &talk.items[item];
+        let name = match &talk.asked.operation {
             Operation::Acquire(acquire) => &acquire.name,
             Operation::Renew(renewals) => &renewals[item].name,
             Operation::Release(releases) => &releases[item].name,
@@ -204,6 +212,7 @@ impl World<'_> {
             item,
             met: *met,
             purpose: round.purpose(),
+            token_floor: *token_floor,
             name: self.name_index(name),
             want: round.want(),
             response: None,
@@ -242,8 +251,8 @@ impl World<'_> {
             (Want::Write(over, entry), None) => {
                 let written = store.write(index, over.as_ref(), entry, now_ms);
                 if let Written::As(_) = written {
-                    let (entry, purpose) = (entry.clone(), message.purpose);
-                    self.judge_write(index, u64::from(instance), purpose, &entry);
+                    let entry = entry.clone();
+                    self.judge_write(index, u64::from(instance), message, &entry);
                     if late {
                         self.saw(Sometimes::LateDuplicateApplied);
                     }
@@ -257,12 +266,12 @@ impl World<'_> {
     }
 
     /// A write was applied: it is judged by what it was for.
-    fn judge_write(&mut self, index: usize, holder: u64, purpose: Purpose, entry: &Entry) {
+    fn judge_write(&mut self, index: usize, holder: u64, message: &RoundMessage, entry: &Entry) {
         let before = self.leases[index].truth;
         let clock_ms = self.store.clock_ms(self.now);
         let (name, incarnation) = (self.names[index].clone(), entry.holder.incarnation);
         let (token, attempt, ttl) = (entry.token, entry.attempt, entry.ttl);
-        match purpose {
+        match message.purpose {
             Purpose::Acquire => {
                 let again =
                     before.is_some_and(|before| before.is_term(holder, token.number(), attempt.number()));
@@ -273,7 +282,14 @@ impl World<'_> {
                     again,
                     predecessor: None,
                 };
-                self.judge_grant(index, &grant, before, (holder, attempt.number()), clock_ms);
+                self.judge_grant(
+                    index,
+                    &grant,
+                    before,
+                    (holder, attempt.number()),
+                    clock_ms,
+                    message.token_floor,
+                );
                 self.record_changed(index);
                 self.judge_taken(index, before, clock_ms);
             }
@@ -328,12 +344,15 @@ impl World<'_> {
         if talk.items[item].met != met {
             return;
         }
-        if local >= talk.give_up_at {
+        if local >= talk.asked.give_up_at {
             // The driver has dropped the future; the engine knows by its own clock.
             self.talks.end(place);
             return;
         }
         talk.items[item].met += 1;
+        if let Response::Read(Ok(reading)) = &response {
+            talk.items[item].token_floor = reading.token_floor;
+        }
         talk.items[item]
             .round
             .take_in(Moment::from_nanos(local), response, &mut process.sightings);
@@ -345,7 +364,7 @@ impl World<'_> {
         let Some(talk) = self.talks.end(place) else { return };
         self.count_answer(&reply);
         self.tell(|| format!("c{slot}'s round ends: {}", crate::world::operator::short(&reply)));
-        self.answer(slot, talk.request, &talk.operation, reply, talk.sent_local);
+        self.answer(slot, &talk.asked, reply);
     }
 
     fn count_answer(&mut self, reply: &Reply) {

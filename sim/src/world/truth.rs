@@ -6,6 +6,7 @@
 use super::World;
 use super::process::NEVER;
 use crate::invariants::{belief_is_sound, one_believer};
+use crate::plan::Grants;
 use crate::stores::MILLISECOND;
 
 impl World<'_> {
@@ -81,6 +82,7 @@ impl World<'_> {
                 && theirs.at(self.now)
                 && !forced.contains(&theirs.token)
                 && !forced.contains(&mine.token)
+                && !self.is_unheard_of(other, index)
             {
                 let holder = |slot: usize| u64::from(self.processes[slot].instance);
                 let verdict = one_believer((holder(slot), mine), (holder(other), theirs), self.now);
@@ -89,12 +91,19 @@ impl World<'_> {
         }
     }
 
+    /// Whether the store has changed what it granted, and this process cannot know: where grants vary, only what was
+    /// heard of is promised.
+    fn is_unheard_of(&self, slot: usize, index: usize) -> bool {
+        self.plan.store.grants == Grants::Varying
+            && self.leases[index].last_applied != self.processes[slot].seats[index].heard
+    }
+
     fn judge_soundness(&mut self, slot: usize, index: usize, real: u64) {
         let process = &self.processes[slot];
         let view = &self.leases[index];
         let believed = process.seats[index].believed;
         // An operator released it under its holder: that is what operators are told not to expect.
-        if view.forced.contains(&believed.token) {
+        if view.forced.contains(&believed.token) || self.is_unheard_of(slot, index) {
             return;
         }
         let holder = u64::from(process.instance);

@@ -5,6 +5,7 @@ use super::driver::Extensions;
 use super::happening::Happening;
 use super::process::{Reach, WatchState};
 use crate::faults::FaultKind;
+use crate::invariants::loss_ends_the_term;
 use crate::plan::nanoseconds;
 use tenure_core::{Change, FencingToken, Input, WatchEvent};
 
@@ -121,9 +122,23 @@ impl World<'_> {
         if self.absent(happening, slot, instance) {
             return;
         }
-        let name = self.names[usize::from(name)].clone();
+        let (index, seen) = (usize::from(name), token);
+        let before = self.processes[usize::from(slot)].seats[index].believed.token;
+        let name = self.names[index].clone();
         let token = FencingToken::new(token).ok();
         let event = WatchEvent::Changed { name, change, token };
+        if change == Change::Vacated {
+            let process = &mut self.processes[usize::from(slot)];
+            let spread = nanoseconds(process.timing.explain().hand_over);
+            process.seats[index]
+                .hints
+                .told(seen, process.clock.shown(self.now), spread);
+        }
         self.step(slot, Input::Watch(event), &Extensions::default());
+        let believed = self.processes[usize::from(slot)].seats[index].believed.token;
+        // Tokens only rise: a greater one began later, so that whoever is told of it leads no more.
+        if change == Change::Taken && seen > believed && self.leases[index].tokens.promised() {
+            self.judge(loss_ends_the_term(before, believed));
+        }
     }
 }

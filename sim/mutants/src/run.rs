@@ -1,5 +1,9 @@
 use crate::{Checked, Checker, Error, Row, build, check, copy, rows, test};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 /// What to try, and for how long.
@@ -15,6 +19,8 @@ pub struct Options {
     pub limit: Duration,
     /// What the copy must pass before any row is tried. Default: the usual.
     pub form: Form,
+    /// How many rows are tried at a time. Each takes one core. Default: as many as there are cores.
+    pub workers: NonZero<usize>,
 }
 
 /// What a copy with no bug switched on must pass.
@@ -27,7 +33,7 @@ pub enum Form {
 }
 
 impl Default for Options {
-    /// Every row of the workspace that this program was built in, 60 s each.
+    /// Every row of the workspace that this program was built in, 60 s each, one on each core.
     fn default() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         Self {
@@ -36,6 +42,7 @@ impl Default for Options {
             only: None,
             limit: Duration::from_secs(60),
             form: Form::Usual,
+            workers: thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
         }
     }
 }
@@ -121,23 +128,69 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<
     }
     let try_once = |checker, number| check(&program, &copy.root, checker, number, options.limit);
     clean_without_bugs(&try_once, progress).map_err(|error| vec![error])?;
-    let mut verdicts = Vec::with_capacity(asked.len());
-    for (number, row) in &asked {
-        let done = [verdicts.len(), asked.len()];
-        let outcome = judge(*number, row, &try_once, &mut |by| {
-            progress(Progress::Trying { row, by, done });
-        });
-        let verdict = Verdict {
-            row,
-            outcome: outcome.map_err(|error| vec![error])?,
-        };
-        progress(Progress::Done(&verdict));
-        verdicts.push(verdict);
-    }
-    Ok(verdicts)
+    try_all(&asked, &try_once, options.workers, progress).map_err(|error| vec![error])
 }
 
-type Try<'a> = &'a dyn Fn(Checker, usize) -> Result<(Checked, Duration), Error>;
+/// What a worker tells.
+enum News {
+    Trying(&'static Row, Checker),
+    Done(usize, Result<Verdict, Error>),
+}
+
+/// Several rows at a time; the verdicts in the order of the rows.
+fn try_all(
+    asked: &[(usize, &'static Row)],
+    try_once: Try<'_>,
+    workers: NonZero<usize>,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Vec<Verdict>, Error> {
+    let next = AtomicUsize::new(0);
+    let (sender, news) = mpsc::channel();
+    let mut verdicts: Vec<Option<Verdict>> = vec![None; asked.len()];
+    thread::scope(|scope| {
+        for _ in 0..workers.get().min(asked.len()) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some((place, (number, row))) = take(next, asked) {
+                    let trying = &mut |by| drop(sender.send(News::Trying(row, by)));
+                    let outcome = judge(number, row, try_once, trying);
+                    let verdict = outcome.map(|outcome| Verdict { row, outcome });
+                    if sender.send(News::Done(place, verdict)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut done = 0;
+        for heard in news {
+            match heard {
+                News::Trying(row, by) => {
+                    let done = [done, asked.len()];
+                    progress(Progress::Trying { row, by, done });
+                }
+                News::Done(place, verdict) => {
+                    let verdict = verdict?;
+                    progress(Progress::Done(&verdict));
+                    verdicts[place] = Some(verdict);
+                    done += 1;
+                }
+            }
+        }
+        Ok(verdicts.into_iter().flatten().collect())
+    })
+}
+
+/// The next row that nobody has tried.
+fn take<'a>(
+    next: &AtomicUsize,
+    asked: &'a [(usize, &'static Row)],
+) -> Option<(usize, (usize, &'static Row))> {
+    let place = next.fetch_add(1, Ordering::Relaxed);
+    asked.get(place).map(|asked: &'a _| (place, *asked))
+}
+
+type Try<'a> = &'a (dyn Fn(Checker, usize) -> Result<(Checked, Duration), Error> + Sync);
 
 /// A checker that cries without a bug would catch every one.
 fn clean_without_bugs(try_once: Try<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {

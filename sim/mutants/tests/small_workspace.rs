@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenure_mutants::{Checker, Edit, Error, Form, Options, Outcome, Row, run, table};
@@ -63,6 +64,7 @@ impl Workspace {
             only: None,
             limit: Duration::from_secs(60),
             form: Form::Usual,
+            workers: NonZero::<usize>::MIN,
         }
     }
 }

@@ -182,7 +182,7 @@ pub(super) fn figures(seeds: u64) -> Vec<Figure> {
         "--seeds",
         &few.to_string(),
     ];
-    let debug = part::run("hash of", "cargo", &arguments);
+    let debug = part::run("hash of ", "cargo", &arguments);
     let debug_equal = debug.succeeded && debug.line == here;
     let said = |equal| if equal { "all equal" } else { "NOT equal" };
     vec![Figure {

@@ -3,6 +3,8 @@
 use crate::clock;
 use crate::deadline::{Deadline, Extension};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, watch};
+use std::cell::Cell;
+use std::time::Duration;
 use tenure_core::{Authority, Belief, Cause, FencingToken, Moment};
 
 /// How far a term has come. It only goes on, never back.
@@ -62,6 +64,19 @@ impl SharedTerm {
 
     pub(crate) fn authority(&self) -> Authority {
         self.deadline.authority(clock::now)
+    }
+
+    /// Zero only where [`authority`](Self::authority) is none, then and for ever.
+    pub(crate) fn remaining(&self) -> Duration {
+        let looked_at = Cell::new(Moment::ZERO);
+        let authority = self.deadline.authority(|| {
+            looked_at.set(clock::now());
+            looked_at.get()
+        });
+        match authority {
+            Authority::Held { until, .. } | Authority::Doubtful { until, .. } => until.since(looked_at.get()),
+            Authority::None => Duration::ZERO,
+        }
     }
 
     /// Takes over what the engine believes after a step.

@@ -133,6 +133,37 @@ async fn a_second_campaign_of_one_election_is_refused() {
 }
 
 #[tokio::test]
+async fn a_second_campaign_that_is_dropped_leaves_the_first_alone() {
+    let site = Site::new();
+    let (other, election) = (site.election("other"), Arc::new(site.election("first")));
+    let leadership = soon("the other's campaign", other.campaign()).await.unwrap();
+    let first = election.clone();
+    let waiting = tokio::spawn(async move { first.campaign().await.map(|leadership| leadership.token()) });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::select! {
+        biased;
+        // Polled once, which begins it, and dropped before it is refused.
+        _ = election.campaign() => panic!("answered without waiting"),
+        () = async {} => {}
+    }
+    let token = leadership.token();
+    leadership.step_down().await;
+    let won = soon("the first campaign", waiting).await.unwrap();
+    assert!(won.unwrap() > token);
+}
+
+#[tokio::test]
+async fn authority_is_doubtful_as_soon_as_the_term_is_being_ended() {
+    let site = Site::new();
+    let election = site.election("first");
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    leadership.begin_to_step_down();
+    assert!(matches!(leadership.authority(), Authority::Doubtful { .. }));
+    assert!(leadership.is_ending());
+    soon("the wish", leadership.interrupted()).await;
+}
+
+#[tokio::test]
 async fn candidates_of_one_id_are_two_candidates_and_the_standby_is_told() {
     let site = Site::new();
     let (first, second) = (site.election("twin"), site.election("twin"));

@@ -1,4 +1,4 @@
-use crate::clock::{self, BootTimer};
+use crate::clock::BootTimer;
 use crate::driver::Message;
 use crate::sync::{mpsc, oneshot, select, timeout, watch};
 use crate::term::{Phase, SharedTerm};
@@ -120,7 +120,7 @@ impl Leadership {
     /// What is left until authority ends, unless a renewal extends it. Zero once it is over.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.term.belief().until.since(clock::now())
+        self.term.remaining()
     }
 
     /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now).

@@ -1,7 +1,7 @@
 //! Runs scenarios under shuttle's schedulers.
 
 use crate::Scenario;
-use crate::clock;
+use crate::paced::Paced;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,40 +24,6 @@ pub enum Choice {
     /// By priorities that change at so many points, less one: few changes of turn, where most races are found
     /// (probabilistic concurrency testing).
     Pct(usize),
-}
-
-/// A scheduler that lets a patient keeper of time go only when nobody else can.
-struct Paced<Inner>(Inner);
-
-impl<Inner: Scheduler> Scheduler for Paced<Inner> {
-    fn new_execution(&mut self) -> Option<Schedule> {
-        clock::forget_keeper();
-        self.0.new_execution()
-    }
-
-    fn next_task(
-        &mut self,
-        runnable: &[&Task],
-        current: Option<TaskId>,
-        is_yielding: bool,
-    ) -> Option<TaskId> {
-        if let Some(keeper) = clock::patient_keeper()
-            && runnable.len() > 1
-            && runnable.iter().any(|task| task.id() == keeper)
-        {
-            let others: Vec<&Task> = runnable
-                .iter()
-                .copied()
-                .filter(|task| task.id() != keeper)
-                .collect();
-            return self.0.next_task(&others, current, is_yielding);
-        }
-        self.0.next_task(runnable, current, is_yielding)
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
-    }
 }
 
 /// What exploring a scenario has shown.
@@ -89,12 +55,16 @@ pub fn explore(scenario: Scenario, choice: Choice, schedules: usize, seed: u64, 
     };
     let config = config(Some(folder.to_owned()));
     let failure = catch_unwind(AssertUnwindSafe(|| match choice {
-        Choice::Random => {
-            Runner::new(Paced(RandomScheduler::new_from_seed(seed, schedules)), config).run(run)
-        }
-        Choice::Pct(depth) => {
-            Runner::new(Paced(PctScheduler::new_from_seed(seed, depth, schedules)), config).run(run)
-        }
+        Choice::Random => Runner::new(
+            Paced::new(RandomScheduler::new_from_seed(seed, schedules), seed),
+            config,
+        )
+        .run(run),
+        Choice::Pct(depth) => Runner::new(
+            Paced::new(PctScheduler::new_from_seed(seed, depth, schedules), seed),
+            config,
+        )
+        .run(run),
     }));
     Outcome {
         scenario: scenario.name,

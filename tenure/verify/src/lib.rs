@@ -28,6 +28,7 @@ mod driver;
 mod election;
 mod explore;
 mod identity;
+mod paced;
 mod registry;
 mod scenarios;
 mod site;

@@ -4,6 +4,7 @@ use crate::clock;
 use crate::sync::point;
 use shuttle::rand::{Rng, thread_rng};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_conformance::model::{Record, Records};
@@ -38,6 +39,8 @@ struct State {
 pub(crate) struct Store {
     state: Mutex<State>,
     events: broadcast::Sender<WatchEvent>,
+    /// Whether a watch may still break; one does, once.
+    unbroken: Arc<AtomicBool>,
 }
 
 impl Store {
@@ -50,6 +53,7 @@ impl Store {
         Arc::new(Self {
             state: Mutex::new(state),
             events: broadcast::Sender::new(256),
+            unbroken: Arc::new(AtomicBool::new(true)),
         })
     }
 
@@ -196,7 +200,10 @@ impl LeaseStore for Store {
     fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
             point();
-            let watch: Box<dyn Watch> = Box::new(StoreWatch(self.events.subscribe()));
+            let watch: Box<dyn Watch> = Box::new(StoreWatch {
+                events: self.events.subscribe(),
+                unbroken: self.unbroken.clone(),
+            });
             point();
             Ok(watch)
         })
@@ -207,17 +214,20 @@ impl LeaseStore for Store {
     }
 }
 
-struct StoreWatch(broadcast::Receiver<WatchEvent>);
+struct StoreWatch {
+    events: broadcast::Receiver<WatchEvent>,
+    unbroken: Arc<AtomicBool>,
+}
 
 impl Watch for StoreWatch {
     fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
         Box::pin(async {
             point();
-            // One lease, so every event is of it. At times the connection breaks instead.
-            if thread_rng().gen_ratio(1, 16) {
+            // One lease, so every event is of it. Once, perhaps, the connection breaks instead.
+            if thread_rng().gen_ratio(1, 16) && self.unbroken.swap(false, Ordering::SeqCst) {
                 return Err(StoreError::not_applied(Fault::Unreachable, "the watch broke"));
             }
-            self.0
+            self.events
                 .recv()
                 .await
                 .map_err(|_| StoreError::not_applied(Fault::Unreachable, "the store is gone"))

@@ -43,11 +43,12 @@ impl<'a> Choices<'a> {
         let mut wide = [0; 8];
         wide[..bytes.len()].copy_from_slice(bytes);
         let number = u64::from_le_bytes(wide);
-        match width / 9 % 4 {
+        match width / 9 % 5 {
             0 | 1 => number,
             2 => number.wrapping_neg(),
-            // The edge of signed numbers.
-            _ => number.wrapping_add(1 << 63),
+            // The edges of signed numbers.
+            3 => (1_u64 << 63).wrapping_add(number),
+            _ => (1_u64 << 63).wrapping_sub(1).wrapping_sub(number),
         }
     }
 
@@ -62,11 +63,14 @@ impl<'a> Choices<'a> {
         self.0.bytes(count).unwrap_or(&[])
     }
 
-    /// Any bytes, up to 255 as written, now and then repeated to be long.
+    /// Any bytes: mostly a few, now and then up to 255 as written, and rarely those repeated to be long.
     pub(super) fn blob(&mut self) -> Vec<u8> {
-        let length = usize::from(self.byte());
-        let bytes = self.bytes(length);
-        if length > 0 && self.once_in(16) {
+        let length = match self.byte() {
+            few @ 0..240 => few % 16,
+            _ => self.byte(),
+        };
+        let bytes = self.bytes(length.into());
+        if self.once_in(32) {
             bytes.repeat(1 + usize::from(self.byte()))
         } else {
             bytes.to_vec()

@@ -90,20 +90,49 @@ fn judge(input: &[u8]) {
 
 /// A record that a store may have written, with up to three fields exchanged for anything; and whether none was.
 fn damaged(choices: &mut Choices<'_>) -> (Document, bool) {
+    // First, so that no long text before leaves nothing of the input for it.
+    let damages: Vec<Damage> = (0..choices.below(4)).map(|_| Damage::of(choices)).collect();
+    let valid = damages.is_empty();
     let mut document = written(choices);
-    let damages = choices.below(4);
-    for _ in 0..damages {
+    for damage in damages {
+        damage.inflict(&mut document);
+    }
+    (document, valid)
+}
+
+/// What a foreign hand does to a record.
+enum Damage {
+    Remove(&'static str),
+    Set(&'static str, Bson),
+    /// A part of what lies deeper, if something does.
+    SetWithin(&'static str, &'static str, Bson),
+}
+
+impl Damage {
+    fn of(choices: &mut Choices<'_>) -> Self {
         let field = *choices.pick(&FIELDS);
-        if choices.once_in(6) {
-            document.remove(field);
-        } else if let (true, Some(Bson::Document(inner))) = (choices.once_in(3), document.get_mut(field)) {
-            let part = *choices.pick(&["owner", "generation", "end", "at"]);
-            inner.insert(part, value(choices, 0));
-        } else {
-            document.insert(field, value(choices, 0));
+        match choices.byte() % 6 {
+            0 => Self::Remove(field),
+            1 | 2 => {
+                let field = *choices.pick(&["released", "stepDownAsked", "previous"]);
+                let part = *choices.pick(&["owner", "generation", "end", "at"]);
+                Self::SetWithin(field, part, value(choices, 0))
+            }
+            _ => Self::Set(field, value(choices, 0)),
         }
     }
-    (document, damages == 0)
+
+    fn inflict(self, document: &mut Document) {
+        match self {
+            Self::Remove(field) => drop(document.remove(field)),
+            Self::Set(field, value) => drop(document.insert(field, value)),
+            Self::SetWithin(field, part, value) => {
+                if let Some(Bson::Document(inner)) = document.get_mut(field) {
+                    inner.insert(part, value);
+                }
+            }
+        }
+    }
 }
 
 fn written(choices: &mut Choices<'_>) -> Document {

@@ -26,6 +26,12 @@ pub const TARGET: Target = Target {
 /// The columns, in the order in which the store reads them.
 const COLUMNS: usize = 15;
 
+/// Whole numbers at which columns end.
+const EDGES: [i64; 6] = [i64::MIN, -1, 0, 1, i64::MAX - 1, i64::MAX];
+
+/// Which of them hold texts.
+const TEXTS: [usize; 6] = [0, 1, 2, 7, 12, 13];
+
 /// The boot whose clock the reader has.
 const OUR_BOOT: &str = "our-boot";
 
@@ -88,19 +94,12 @@ fn select() -> String {
 
 /// A row that a store may have written, with up to three columns exchanged for anything.
 fn row(choices: &mut Choices<'_>) -> Row {
+    // First, so that no long text before leaves nothing of the input for it.
+    let damages: Vec<(usize, Value)> = (0..choices.below(4)).map(|_| damage(choices)).collect();
+    let valid = damages.is_empty();
     let mut values = written(choices);
-    let damages = choices.below(4);
-    for _ in 0..damages {
-        let column = choices.below(COLUMNS);
-        values[column] = match choices.byte() % 5 {
-            0 => Value::Null,
-            1 | 2 => match &values[column] {
-                Value::Text(_) => Value::Text(choices.text()),
-                _ => Value::Integer(choices.signed()),
-            },
-            3 => Value::Real(f64::from_bits(choices.number())),
-            _ => Value::Blob(choices.blob()),
-        };
+    for (column, value) in damages {
+        values[column] = value;
     }
     let blobs_to_texts = choices.once_in(2);
     for value in &mut values {
@@ -114,8 +113,22 @@ fn row(choices: &mut Choices<'_>) -> Row {
     Row {
         values,
         blobs_to_texts,
-        valid: damages == 0,
+        valid,
     }
+}
+
+/// A column, and what stands there instead: mostly of the right type.
+fn damage(choices: &mut Choices<'_>) -> (usize, Value) {
+    let column = choices.below(COLUMNS);
+    let value = match choices.byte() % 6 {
+        0 => Value::Null,
+        1..=3 if TEXTS.contains(&column) => Value::Text(choices.text()),
+        1 | 2 => Value::Integer(choices.signed()),
+        3 => Value::Integer(*choices.pick(&EDGES)),
+        4 => Value::Real(f64::from_bits(choices.number())),
+        _ => Value::Blob(choices.blob()),
+    };
+    (column, value)
 }
 
 fn written(choices: &mut Choices<'_>) -> [Value; COLUMNS] {

@@ -235,3 +235,54 @@ fn renewals_that_are_due_much_later_are_not_taken_along() {
         "the other is due 2 s later, more than an eighth of the interval"
     );
 }
+
+/// A record of others under another name: a store or driver that mixes its answers up.
+fn of_another_lease() -> Lease {
+    Lease {
+        name: LeaseName::new("another").unwrap(),
+        ..lease_of(other(), 6, seconds(20.0))
+    }
+}
+
+#[test]
+fn a_held_lease_of_another_name_is_no_answer_to_a_campaign() {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    harness.take_events();
+    harness.answer(
+        request.id,
+        Reply::Acquired(Ok(Acquired::Held(of_another_lease()))),
+    );
+    let events = harness.take_events();
+    let [Event::AttemptFailed { error, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Internal, Certainty::Unknown)
+    );
+    assert_eq!(
+        error.to_string(),
+        "lease \"job\": the store's answer tells of lease \"another\""
+    );
+}
+
+#[test]
+fn a_loss_told_with_a_lease_of_another_name_ends_nothing_before_the_deadline() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let lost = Renewed::Lost(Some(Box::new(of_another_lease())));
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(lost)]));
+    assert!(harness.leads());
+}
+
+#[test]
+fn a_look_answered_with_another_lease_is_repeated() {
+    let mut harness = Harness::new();
+    harness.campaign_once();
+    let looks = harness.command(Command::Withdraw { name: job() });
+    let [look] = &looks[..] else { panic!("{looks:?}") };
+    harness.answer(look.id, Reply::Looked(Ok(Some(of_another_lease()))));
+    assert!(!harness.engine.is_idle());
+    assert!(matches!(harness.run_to_request().operation, Operation::Look(_)));
+}

@@ -17,7 +17,10 @@ pub use actions::{Actions, Cause, Departure, Event, Operation, Request, Wake, Wa
 pub use input::{Command, Input, Reply, RequestId};
 pub use rename::Rename;
 
-use crate::{Attempt, Authority, Belief, Candidate, Certainty, Fault, LeaseName, Moment, StoreError, Timing};
+use crate::{
+    Acquired, Attempt, Authority, Belief, Candidate, Certainty, Fault, LeaseName, Moment, Renewed,
+    StoreError, Timing,
+};
 use dice::Dice;
 use seat::{Seat, Wanted};
 use std::collections::BTreeMap;
@@ -170,11 +173,21 @@ impl Engine {
             return;
         };
         match (sent.kind, reply) {
-            (Kind::Acquire, Reply::Acquired(result)) => self.acquired(now, request, &sent, result, actions),
+            (Kind::Acquire, Reply::Acquired(result)) => {
+                let result = told_of(sent.names.first(), result, |acquired| match acquired {
+                    Acquired::Held(lease) => Some(&lease.name),
+                    Acquired::Granted(_) | Acquired::Superseded => None,
+                });
+                self.acquired(now, request, &sent, result, actions);
+            }
             (Kind::Renew, Reply::Renewed(results)) => {
                 let mut results = results.into_iter();
                 for name in &sent.names {
                     let result = results.next().unwrap_or_else(|| Err(unanswered(name)));
+                    let result = told_of(Some(name), result, |renewed| match renewed {
+                        Renewed::Lost(lease) => lease.as_ref().map(|lease| &lease.name),
+                        Renewed::Extended { .. } => None,
+                    });
                     self.renewed(now, request, sent.sent_at, name, result, actions);
                 }
                 // A late answer may tell of so short a grant that its term is over already.
@@ -187,7 +200,12 @@ impl Engine {
                     self.released(now, request, name, result, actions);
                 }
             }
-            (Kind::Look, Reply::Looked(result)) => self.looked(now, request, &sent, result, actions),
+            (Kind::Look, Reply::Looked(result)) => {
+                let result = told_of(sent.names.first(), result, |lease| {
+                    lease.as_ref().map(|lease| &lease.name)
+                });
+                self.looked(now, request, &sent, result, actions);
+            }
             // A driver that mixes its answers up has told us nothing.
             (Kind::Acquire | Kind::Renew | Kind::Release | Kind::Look, _) => {
                 self.failed(
@@ -297,4 +315,20 @@ fn unanswered(name: &LeaseName) -> StoreError {
         Fault::Internal,
         format!("lease \"{name}\": the store's answer leaves it out"),
     )
+}
+
+/// An answer that tells of another lease than was asked about has told us nothing.
+fn told_of<T>(
+    asked: Option<&LeaseName>,
+    result: Result<T, StoreError>,
+    told: impl FnOnce(&T) -> Option<&LeaseName>,
+) -> Result<T, StoreError> {
+    let answer = result?;
+    match (asked, told(&answer)) {
+        (Some(asked), Some(told)) if asked != told => {
+            let message = format!("lease \"{asked}\": the store's answer tells of lease \"{told}\"");
+            Err(StoreError::unknown(Fault::Internal, message))
+        }
+        _ => Ok(answer),
+    }
 }

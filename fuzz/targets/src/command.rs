@@ -3,11 +3,16 @@
 use crate::{Corpus, Effort, Outcome, Target, execute, run as search};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// Exit code when a promise was broken.
 pub const FOUND: u8 = 3;
@@ -136,18 +141,48 @@ fn look(targets: &[&Target], arguments: &Arguments) -> io::Result<u8> {
         "seed {}: the same seed, commit and corpora execute the same inputs",
         arguments.seed
     );
-    let bar = bar(each * count);
-    let mut outcomes = Vec::new();
-    for target in targets {
-        bar.set_message(target.name);
-        let corpus = Corpus::read(&arguments.corpus, target.name)?;
-        let outcome = search(target, &corpus, effort, &arguments.findings, |done| bar.inc(done))?;
-        bar.suspend(|| println!("{}", line(&outcome)));
-        outcomes.push(outcome);
-    }
-    bar.finish_and_clear();
+    let outcomes = search_all(targets, arguments, effort, &bar(each * count))?;
     println!("{}", total(&outcomes));
     Ok(report(&outcomes))
+}
+
+/// One target on each core: what a target executes depends on the seed alone. The outcomes in the order of the targets.
+fn search_all(
+    targets: &[&Target],
+    arguments: &Arguments,
+    effort: Effort,
+    bar: &ProgressBar,
+) -> io::Result<Vec<Outcome>> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(BTreeMap::new());
+    let work = || -> io::Result<()> {
+        // From the last, which is the slowest.
+        while let Some(place) = targets
+            .len()
+            .checked_sub(next.fetch_add(1, Ordering::Relaxed) + 1)
+        {
+            let target = targets[place];
+            bar.set_message(target.name);
+            let corpus = Corpus::read(&arguments.corpus, target.name)?;
+            let outcome = search(target, &corpus, effort, &arguments.findings, |done| bar.inc(done))?;
+            bar.suspend(|| println!("{}", line(&outcome)));
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.insert(place, outcome);
+        }
+        Ok(())
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a worker panicked")))
+        })
+    })?;
+    bar.finish_and_clear();
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(found.into_values().collect())
 }
 
 fn report(outcomes: &[Outcome]) -> u8 {
@@ -157,7 +192,7 @@ fn report(outcomes: &[Outcome]) -> u8 {
         code = FOUND;
         let path = found.path.display();
         println!(
-            "\nFOUND by {}: {} ({})\n  input:  {path}\n  replay: cargo run -p tenure-fuzz --release -- --target {} \
+            "\nFOUND by {}: {} ({})\n  input:  {path}\n  replay: cargo run -p tenure-fuzz -- --target {} \
              --replay {path}",
             outcome.name, found.finding.message, found.finding.place, outcome.name
         );
@@ -179,13 +214,11 @@ fn line(outcome: &Outcome) -> String {
 
 fn total(outcomes: &[Outcome]) -> String {
     let executions: u64 = outcomes.iter().map(|outcome| outcome.executions).sum();
-    let corpus: usize = outcomes.iter().map(|outcome| outcome.corpus).sum();
     let seconds: f64 = outcomes.iter().map(|outcome| outcome.took.as_secs_f64()).sum();
     let findings = outcomes.iter().filter(|outcome| outcome.found.is_some()).count();
     format!(
-        "{:16} executions {executions:>9}  corpus {corpus:>5}  seconds {seconds:>7.1}  a second {:>8.0}  findings {findings}",
-        "total",
-        rate(executions, seconds)
+        "fuzz: {executions} executions of {} targets, {findings} findings, {seconds:.0} s of one core",
+        outcomes.len()
     )
 }
 

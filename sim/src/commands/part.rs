@@ -34,6 +34,10 @@ pub(crate) fn run(begins: &str, program: &str, arguments: &[&str]) -> Summary {
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().rev().find_map(|line| line.strip_prefix(begins));
+    if !output.status.success() || line.is_none() {
+        // What it found is in what it said.
+        eprint!("{text}");
+    }
     Summary {
         // A part that ends well without summing up has shown nothing.
         succeeded: output.status.success() && line.is_some(),

@@ -18,7 +18,7 @@ pub use input::{Command, Input, Reply, RequestId};
 pub use rename::Rename;
 
 use crate::{
-    Acquired, Attempt, Authority, Belief, Candidate, Certainty, Fault, LeaseName, Moment, Renewed,
+    Acquired, Attempt, Authority, Belief, Candidate, Certainty, Fault, LeaseName, Moment, Released, Renewed,
     StoreError, Timing,
 };
 use dice::Dice;
@@ -197,6 +197,10 @@ impl Engine {
                 let mut results = results.into_iter();
                 for name in &sent.names {
                     let result = results.next().unwrap_or_else(|| Err(unanswered(name)));
+                    let result = told_of(Some(name), result, |released| match released {
+                        Released::NotYours(lease) => lease.as_ref().map(|lease| &lease.name),
+                        Released::Vacated => None,
+                    });
                     self.released(now, request, name, result, actions);
                 }
             }

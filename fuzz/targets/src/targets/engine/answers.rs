@@ -150,7 +150,8 @@ fn renewed(
             } else {
                 Wish::Nothing
             };
-            Ok(Renewed::Extended { ttl: granted, wish })
+            let ttl = if choices.once_in(6) { ttl(choices) } else { granted };
+            Ok(Renewed::Extended { ttl, wish })
         }
         4 => Ok(Renewed::Lost(None)),
         5 => Ok(Renewed::Lost(

@@ -204,6 +204,7 @@ impl Checker {
                     Some(_) | None => campaign.unresolved = true,
                 }
             }
+            Some(Ok(Acquired::Held(lease))) if lease.name != *name => campaign.unresolved = true,
             Some(Ok(Acquired::Held(lease))) => {
                 campaign.unresolved = false;
                 self.due
@@ -241,10 +242,15 @@ impl Checker {
             Some(Ok(Renewed::Extended { ttl, wish })) => {
                 let trusted = sent_at.after(self.timing.trust(*ttl));
                 self.due.push((name.clone(), Due::Renew { trusted }));
+                if trusted <= self.now {
+                    // So little was granted that the term is over already.
+                    self.due.push((name.clone(), Due::End(Ending::Overdue)));
+                }
                 if *wish == Wish::StepDown && !term.ending {
                     self.due.push((name.clone(), Due::Ask));
                 }
             }
+            Some(Ok(Renewed::Lost(Some(lease)))) if lease.name != *name => {}
             Some(Ok(Renewed::Lost(_))) => self.due.push((name.clone(), Due::End(Ending::Lost))),
             Some(Err(_)) | None => {}
         }
@@ -261,7 +267,11 @@ impl Checker {
         };
         if leaving.open == Some(request) {
             leaving.open = None;
-            let answered = matches!(result, Some(Ok(_)));
+            let answered = match result {
+                Some(Ok(Released::NotYours(Some(lease)))) => lease.name == *name,
+                Some(Ok(Released::NotYours(None) | Released::Vacated)) => true,
+                Some(Err(_)) | None => false,
+            };
             self.due.push((name.clone(), Due::Depart { answered }));
         }
     }
@@ -281,6 +291,7 @@ impl Checker {
         search.open = None;
         let (attempt, misconfigured) = (search.attempt, search.misconfigured);
         let due = match result {
+            Some(Ok(Some(lease))) if lease.name != *name => Due::GiveUp { misconfigured },
             Some(Ok(lease)) => {
                 let ours = lease.as_ref().filter(|lease| {
                     lease.holder.incarnation == self.candidate.incarnation

@@ -5,6 +5,7 @@ use super::machine::Circumstances;
 use super::{CLEAN, FAILED, VIOLATION, model, mutants, part, replay, simulate};
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -51,6 +52,7 @@ Not proven by any of this:
 - effects outside a fence: an e-mail or a payment can happen twice around a change of leader.";
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
+    let began = Instant::now();
     let circumstances = Circumstances::here();
     let mut figures = Vec::new();
     for part in PARTS {
@@ -58,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
             figures.extend(measure(part, arguments));
         }
     }
-    let scoreboard = scoreboard(&circumstances, &figures, arguments.long);
+    let scoreboard = scoreboard(&circumstances, &figures, arguments.long, began.elapsed());
     print!("\n{scoreboard}");
     println!("\n{NOT_PROVEN}");
     if arguments.write
@@ -79,7 +81,7 @@ fn measure(part: Part, arguments: &Arguments) -> Vec<Figure> {
     match part {
         Part::Sim => simulate::figures(if long { 100_000_000 } else { 10_000_000 }),
         Part::Model => model::figures(long),
-        Part::Mutants => mutants::figures(long && arguments.write),
+        Part::Mutants => mutants::figures(arguments.write),
         Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }),
         Part::Fuzz => {
             let executions = if long { "100000000" } else { "1000000" };
@@ -143,7 +145,7 @@ fn outside(what: &str, target: &str, name: &str, program: &str, arguments: &[&st
     }
 }
 
-fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool) -> String {
+fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool, took: Duration) -> String {
     let Circumstances {
         commit,
         compiler,
@@ -165,6 +167,11 @@ fn scoreboard(circumstances: &Circumstances, figures: &[Figure], long: bool) -> 
     for figure in figures {
         let _ = writeln!(text, "{figure}");
     }
+    let _ = writeln!(
+        text,
+        "\nIn all {:.0} s, builds of copies and of other programs included.",
+        took.as_secs_f64()
+    );
     text
 }
 

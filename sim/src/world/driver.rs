@@ -92,6 +92,8 @@ impl World<'_> {
                     let seen = seat.withdrew_at != 0 && view.granted_at <= seat.withdrew_at;
                     let told = !self.reads_may_lag()
                         && self.plan.store.granted_percent <= 100
+                        // Where a fail-over lends a lease another ttl, it outlives the search for it.
+                        && !self.plan.store.refreshes_at_failover
                         && self.outcome.faults.of(FaultKind::Misconfiguration) == 0;
                     let holder = (u64::from(process.instance), seat.rotates.latest());
                     // It does not search on for what has expired by the time of its next look; clocks differ a little.

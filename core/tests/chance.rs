@@ -19,6 +19,7 @@ fn delay(seed: u64, ttl: Duration, spread: Duration) -> Duration {
         name: job(),
         note: Note::default(),
         progress_within: None,
+        max_hold: None,
     });
     let request = only(engine.step(now, campaign).requests).id;
     let held = Acquired::Held(lease_of(other(), 6, seconds(1.0)));

@@ -147,6 +147,7 @@ fn a_stuck_term_is_not_kept_by_the_beats_of_its_neighbours() {
             name: name(lease),
             note: Note::default(),
             progress_within,
+            max_hold: None,
         };
         let request = only(harness.command(campaign));
         harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
@@ -192,6 +193,7 @@ fn without_progress_renewals_stop_and_progress_resumes_them() {
         name: job(),
         note: Note::default(),
         progress_within: within,
+        max_hold: None,
     }));
     harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
     let renewal = harness.run_to_request();
@@ -280,6 +282,7 @@ fn progress_counts_from_when_it_was_made_and_not_from_when_it_was_told() {
         name: job(),
         note: Note::default(),
         progress_within: Some(seconds(15.0)),
+        max_hold: None,
     }));
     let won_at = harness.now;
     harness.answer(request.id, Reply::Acquired(Ok(grant(5))));

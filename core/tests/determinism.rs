@@ -78,6 +78,7 @@ fn walk(seed: u64, steps: u32) -> (u64, Engine, [u32; 3]) {
                 name: job(),
                 note: Note::default(),
                 progress_within: None,
+                max_hold: None,
             }),
             1 if chance.below(20) == 0 => Input::Command(Command::Withdraw { name: job() }),
             2 if chance.below(5) == 0 => match open {

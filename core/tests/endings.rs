@@ -145,6 +145,7 @@ fn one_lost_lease_never_disturbs_its_neighbours() {
             name: name.clone(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let request = only(harness.command(command));
         harness.answer(request.id, Reply::Acquired(Ok(grant(5))));

@@ -22,6 +22,7 @@ impl Walk {
 }
 
 const GATE: Duration = Duration::from_secs(12);
+const HOLD: Duration = Duration::from_secs(25);
 /// No engine of these tests counts from a moment longer ago: the ttl, which is longer than the gate.
 const HORIZON: Duration = Duration::from_secs(30);
 
@@ -179,6 +180,7 @@ fn input(walk: &mut Walk, pending: &mut Vec<Request>, newest: &mut u64, open: Op
             name,
             note: Note::default(),
             progress_within: (walk.below(2) == 0).then_some(GATE),
+            max_hold: (walk.below(4) == 0).then_some(HOLD),
         }),
         (3, None) => command(Command::Withdraw { name }),
         (3, Some(token)) => command(Command::StepDown { name, token }),

@@ -21,6 +21,7 @@ fn gated() -> Harness {
         name: job(),
         note: Note::default(),
         progress_within: Some(seconds(15.0)),
+        max_hold: None,
     }));
     harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
     harness
@@ -220,6 +221,7 @@ fn renewals_that_are_due_much_later_are_not_taken_along() {
             name: name(text),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let request = only(harness.command(command));
         harness.answer(request.id, Reply::Acquired(Ok(grant(5))));

@@ -154,6 +154,7 @@ fn many_leases_are_renewed_in_as_few_requests_as_the_store_allows() {
             name,
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let request = only(harness.command(command));
         harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
@@ -179,6 +180,7 @@ fn different_seeds_spread_a_herd() {
             name: job(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let request = engine
             .step(Moment::ZERO, Input::Command(campaign))

@@ -269,6 +269,7 @@ fn nobody_wakes_for_a_request_of_a_withdrawn_campaign() {
             name: name(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         },
         Command::Withdraw { name: name() },
     ];

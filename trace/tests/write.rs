@@ -129,6 +129,7 @@ fn a_line_that_no_reader_takes_is_not_written() {
             name: common::name(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         })
     };
     let long = Input::Answer {

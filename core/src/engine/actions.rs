@@ -86,6 +86,8 @@ pub enum Cause {
     Deadline(Option<StoreError>),
     /// The deadline passed because renewals were stopped: the work reported no progress for this long.
     NoProgress(Duration),
+    /// The term had lasted for as long as its campaign allows, which is this long.
+    MaxHold(Duration),
 }
 
 /// What became of a release.

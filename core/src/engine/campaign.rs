@@ -1,6 +1,6 @@
 //! Taking a lease: attempt, wait for what the store says remains, attempt again.
 
-use super::seat::{Campaign, Gate, Hint, Search, Seat, Term, Wanted};
+use super::seat::{Campaign, Gate, Hint, Hold, Search, Seat, Term, Wanted};
 use super::{Actions, Engine, Event, InFlight, RequestId};
 use crate::timing::WAKE_SPREAD;
 use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, StoreError};
@@ -114,13 +114,13 @@ impl Engine {
         grant: Grant,
         actions: &mut Actions,
     ) {
-        let until = sent_at.after(self.timing.trust(grant.ttl));
+        let trusted = sent_at.after(self.timing.trust(grant.ttl));
         let round_trip = now.since(sent_at);
         let renewal = self.renewal_interval(grant.ttl);
         let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
             return;
         };
-        if now >= until {
+        if now >= trusted {
             // It came too late to be trusted. The same attempt asked again gets the same term, extended.
             campaign.unresolved = true;
             campaign.next_at = now;
@@ -131,6 +131,9 @@ impl Engine {
             last_progress: now,
             reported: false,
         });
+        // From now and not from before sending: a short hold is no reason to ask again and again.
+        let hold = campaign.wanted.max_hold.map(|max| Hold::from(now, max));
+        let until = Hold::cap(hold, trusted);
         let term = Term {
             token: grant.token,
             attempt: campaign.attempt,
@@ -142,6 +145,7 @@ impl Engine {
             doubted: false,
             ending_since: None,
             gate,
+            hold,
             last_error: None,
         };
         self.seats.insert(name.clone(), Seat::Term(term));

@@ -58,13 +58,12 @@ impl Engine {
         let mut due: Vec<(Renew, Moment)> = Vec::new();
         for (name, seat) in &self.seats {
             let Seat::Term(term) = seat else { continue };
-            let stuck = term.gate.is_some_and(|gate| gate.reported);
             // Work without progress is not taken along: the beats of neighbours would keep its term for ever.
             let idle = term
                 .gate
                 .is_some_and(|gate| now.since(gate.last_progress) >= gate.within);
             let horizon = if idle { now } else { horizon };
-            if term.request.is_none() && !stuck && term.renew_at <= horizon {
+            if term.request.is_none() && !term.is_let_go() && term.renew_at <= horizon {
                 any_due |= term.renew_at <= now;
                 let (token, attempt) = (term.token, term.attempt);
                 let ttl = self.timing.ttl;
@@ -104,6 +103,9 @@ impl Engine {
     fn stop_stuck_terms(&mut self, now: Moment, actions: &mut Actions) {
         for (name, seat) in &mut self.seats {
             let Seat::Term(term) = seat else { continue };
+            if term.last_hold().is_some() {
+                continue;
+            }
             let Some(gate) = &mut term.gate else { continue };
             let idle_for = now.since(gate.last_progress);
             if !gate.reported && term.renew_at <= now && idle_for >= gate.within {

@@ -65,6 +65,12 @@ pub enum Command {
         /// If given, renewals stop when no [`Command::Progress`] came for this long, so that a stuck worker
         /// does not lead for ever.
         progress_within: Option<Duration>,
+        /// If given, the term is over this long after its [`Event::Acquired`](super::Event::Acquired): nothing is
+        /// renewed past it, so that a deadlocked owner does not keep a lease for ever. The term is doubtful for
+        /// the grace before, and ends with [`Cause::MaxHold`](super::Cause::MaxHold). It is not released, for the
+        /// work may go on: the store lets others in when what was granted last expires, which is a ttl after the
+        /// last renewal that could extend the term. Zero counts as a nanosecond.
+        max_hold: Option<Duration>,
     },
     /// End the campaign. What an attempt may have taken unnoticed is found and released.
     /// Without effect on a term.

@@ -150,6 +150,7 @@ impl Engine {
                 name,
                 note,
                 progress_within,
+                max_hold,
             } => {
                 self.campaign(
                     now,
@@ -157,6 +158,7 @@ impl Engine {
                     Wanted {
                         note,
                         progress_within,
+                        max_hold,
                     },
                 );
             }

@@ -2,7 +2,7 @@
 //! the hour, in how many terms there have been, or in what was told to people, become one.
 
 use super::dice::Dice;
-use super::seat::{Campaign, Gate, Hint, Leaving, Search, Seat, Term};
+use super::seat::{Campaign, Gate, Hint, Hold, Leaving, Search, Seat, Term};
 use super::{Engine, InFlight, RequestId};
 use crate::{Attempt, FencingToken, Moment, StoreError};
 
@@ -138,6 +138,7 @@ fn rename_term(term: &mut Term, names: &mut impl Rename) {
         doubted: _,
         ending_since,
         gate,
+        hold,
         last_error,
     } = term;
     *token = names.token(*token);
@@ -155,6 +156,9 @@ fn rename_term(term: &mut Term, names: &mut impl Rename) {
     }) = gate
     {
         *last_progress = names.since(*last_progress);
+    }
+    if let Some(Hold { max: _, until }) = hold {
+        *until = names.due(*until);
     }
     *last_error = last_error.take().and_then(|error| names.error(error));
 }

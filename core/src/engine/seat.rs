@@ -17,6 +17,7 @@ pub(super) enum Seat {
 pub(super) struct Wanted {
     pub(super) note: Note,
     pub(super) progress_within: Option<Duration>,
+    pub(super) max_hold: Option<Duration>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -64,6 +65,7 @@ pub(super) struct Term {
     /// Since when the term is being ended.
     pub(super) ending_since: Option<Moment>,
     pub(super) gate: Option<Gate>,
+    pub(super) hold: Option<Hold>,
     /// The last error since the last renewal.
     pub(super) last_error: Option<StoreError>,
 }
@@ -77,7 +79,38 @@ pub(super) struct Gate {
     pub(super) reported: bool,
 }
 
+/// The longest that a term may last.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Hold {
+    pub(super) max: Duration,
+    /// When that is over.
+    pub(super) until: Moment,
+}
+
+impl Hold {
+    pub(super) fn from(now: Moment, max: Duration) -> Self {
+        // Not zero: every term begins before it ends.
+        let until = now.after(max.max(Duration::from_nanos(1)));
+        Self { max, until }
+    }
+
+    /// When belief ends that may be trusted until `trusted`.
+    pub(super) fn cap(hold: Option<Self>, trusted: Moment) -> Moment {
+        hold.map_or(trusted, |hold| trusted.min(hold.until))
+    }
+}
+
 impl Term {
+    /// The longest hold, if it ends the term no later than the last renewal does: no renewal can extend it.
+    pub(super) fn last_hold(&self) -> Option<Hold> {
+        self.hold.filter(|hold| hold.until <= self.until)
+    }
+
+    /// Whether renewals have stopped for good, or until there is progress.
+    pub(super) fn is_let_go(&self) -> bool {
+        self.gate.is_some_and(|gate| gate.reported) || self.last_hold().is_some()
+    }
+
     /// When doubt begins, or has begun.
     pub(super) fn doubt_from(&self, grace: Duration) -> Moment {
         let near_the_end = self.until.before(grace);

@@ -1,6 +1,6 @@
 //! Holding a lease: deadline, doubt, renewal, progress, and the ways a term ends.
 
-use super::seat::{Seat, Term};
+use super::seat::{Hold, Seat, Term};
 use super::{Actions, Cause, Engine, Event, RequestId};
 use crate::{Candidate, FencingToken, Lease, LeaseName, Moment, Occupancy, Renewed, StoreError, Ttl, Wish};
 use std::time::Duration;
@@ -18,9 +18,10 @@ impl Engine {
             let Some(Seat::Term(term)) = self.seats.get(&name) else {
                 continue;
             };
-            let cause = match term.gate {
-                Some(gate) if gate.reported => Cause::NoProgress(now.since(gate.last_progress)),
-                Some(_) | None => Cause::Deadline(term.last_error.clone()),
+            let cause = match (term.last_hold(), term.gate) {
+                (Some(hold), _) => Cause::MaxHold(hold.max),
+                (None, Some(gate)) if gate.reported => Cause::NoProgress(now.since(gate.last_progress)),
+                (None, Some(_) | None) => Cause::Deadline(term.last_error.clone()),
             };
             self.end(&name, cause, actions);
         }
@@ -122,7 +123,7 @@ impl Engine {
         wish: Wish,
         actions: &mut Actions,
     ) {
-        let until = sent_at.after(self.timing.trust(ttl));
+        let trusted = sent_at.after(self.timing.trust(ttl));
         let renewal = self.renewal_interval(ttl);
         let grace = self.timing.grace;
         let Some(Seat::Term(term)) = self.seats.get_mut(name) else {
@@ -130,7 +131,7 @@ impl Engine {
         };
         let slack = term.until.since(now);
         // Also if that is sooner than before: the store may have granted less this time.
-        term.until = until;
+        term.until = Hold::cap(term.hold, trusted);
         term.granted = ttl;
         term.sent_at = sent_at;
         term.renew_at = sent_at.after(renewal).max(now);

@@ -27,7 +27,6 @@ impl Engine {
                 [campaign.request.is_none().then_some(attempt), None, None]
             }
             Seat::Term(term) => {
-                let stuck = term.gate.is_some_and(|gate| gate.reported);
                 let renewal = Wake {
                     at: term.renew_at,
                     why: WakeReason::Renewal,
@@ -37,7 +36,7 @@ impl Engine {
                     why: WakeReason::Doubt,
                 };
                 [
-                    (term.request.is_none() && !stuck).then_some(renewal),
+                    (term.request.is_none() && !term.is_let_go()).then_some(renewal),
                     (!term.doubted).then_some(doubt),
                     Some(Wake {
                         at: term.until,

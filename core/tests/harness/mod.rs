@@ -135,6 +135,7 @@ impl Harness {
             name: job(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         })
     }
 

@@ -39,6 +39,7 @@ fn campaign() -> Input {
         name: job(),
         note: Note::default(),
         progress_within: None,
+        max_hold: None,
     })
 }
 
@@ -302,6 +303,7 @@ fn a_second_request_and_one_that_outlasts_its_term_are_refused() {
         name,
         note: Note::default(),
         progress_within: None,
+        max_hold: None,
     };
     let second = decoy.step(Input::Command(another)).requests.remove(0).id;
     let mut life = Life::new();

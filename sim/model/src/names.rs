@@ -190,6 +190,7 @@ mod tests {
             name: lease_name(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let request = engine.step(NOW, Input::Command(campaign)).requests.remove(0).id;
         let reply = failure(Ask::Acquire { attempt: 1 }, Certainty::Unknown);
@@ -206,6 +207,7 @@ mod tests {
             name: lease_name(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let request = engine.step(NOW, Input::Command(campaign)).requests.remove(0).id;
         let held = crate::message::Answer::Held {

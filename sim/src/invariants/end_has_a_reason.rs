@@ -42,7 +42,7 @@ pub fn end_has_a_reason(
 ) -> Verdict {
     let sound = match cause {
         Cause::GivenBack => true,
-        Cause::Deadline(_) | Cause::NoProgress(_) => left == 0,
+        Cause::Deadline(_) | Cause::NoProgress(_) | Cause::MaxHold(_) => left == 0,
         Cause::Succeeded { .. } | Cause::Vanished => {
             !truth.is_some_and(|truth| (truth.holder, truth.token) == term && truth.is_held(clock_ms))
         }

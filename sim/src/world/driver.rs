@@ -338,6 +338,7 @@ impl World<'_> {
             Cause::Vanished => Sometimes::EndedVanished,
             Cause::Deadline(_) => Sometimes::EndedDeadline,
             Cause::NoProgress(_) => Sometimes::EndedNoProgress,
+            Cause::MaxHold(_) => unreachable!("no campaign here has a longest hold"),
         });
         if !matches!(cause, Cause::GivenBack) {
             let name = self.names[index].clone();
@@ -379,6 +380,7 @@ impl World<'_> {
                 name,
                 note,
                 progress_within,
+                max_hold: None,
             },
         );
     }

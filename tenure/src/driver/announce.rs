@@ -132,5 +132,9 @@ fn announce_end(
             tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "no progress", ?idle_for,
                 "Lease expired");
         }
+        Cause::MaxHold(max_hold) => {
+            tracing::error!(target: "tenure", lease = %name, candidate, %token, cause = "longest hold", ?max_hold,
+                "Lease expired");
+        }
     }
 }

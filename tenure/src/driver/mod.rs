@@ -158,6 +158,7 @@ impl Driver {
                     name,
                     note,
                     progress_within,
+                    max_hold: None,
                 }));
             }
             Message::Withdraw => {

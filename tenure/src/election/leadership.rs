@@ -65,6 +65,12 @@ impl fmt::Display for Loss {
                     "term {token} is over: no progress for {idle_for:.0?}, so it was not renewed"
                 )
             }
+            Cause::MaxHold(max) => {
+                write!(
+                    f,
+                    "term {token} is over: it was held for {max:?}, the longest allowed"
+                )
+            }
         }
     }
 }

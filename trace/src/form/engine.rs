@@ -16,7 +16,7 @@ choice!(Reply {
     "looked" => Looked(result),
 });
 choice!(Command {
-    "campaign" => Campaign { name, note, progress_within },
+    "campaign" => Campaign { name, note, progress_within, max_hold },
     "withdraw" => Withdraw { name },
     "step_down" => StepDown { name, token },
     "work_ended" => WorkEnded { name, token },
@@ -50,6 +50,7 @@ choice!(Cause {
     "vanished" => Vanished,
     "deadline" => Deadline(error),
     "no_progress" => NoProgress(idle_for),
+    "max_hold" => MaxHold(max),
 });
 choice!(Departure {
     "answered" => Answered(released),

@@ -175,15 +175,17 @@ fn replies() -> Vec<Reply> {
 }
 
 fn commands() -> Vec<Command> {
-    let campaign = |progress_within| Command::Campaign {
+    let campaign = |progress_within, max_hold| Command::Campaign {
         name: name(),
         note: Note::default(),
         progress_within,
+        max_hold,
     };
     let (name, token) = (name(), token(4));
     vec![
-        campaign(None),
-        campaign(Some(Duration::MAX)),
+        campaign(None, None),
+        campaign(Some(Duration::MAX), None),
+        campaign(None, Some(Duration::MAX)),
         Command::Withdraw { name: name.clone() },
         Command::StepDown {
             name: name.clone(),
@@ -284,6 +286,7 @@ fn every_cause_and_departure_survives() {
         Cause::Deadline(None),
         Cause::Deadline(Some(error(Fault::TimedOut))),
         Cause::NoProgress(Duration::MAX),
+        Cause::MaxHold(Duration::MAX),
     ]);
     survive(&[
         Departure::Answered(Released::Vacated),

@@ -38,12 +38,16 @@ pub(super) fn came_in(input: &Input, start: Moment) -> String {
             Command::Campaign {
                 name,
                 progress_within,
+                max_hold,
                 ..
             } => {
                 let gate = progress_within.map_or(String::new(), |within| {
                     format!(", progress within {}", milliseconds(within))
                 });
-                format!("command: campaign for \"{name}\"{gate}")
+                let hold = max_hold.map_or(String::new(), |max| {
+                    format!(", for {} at most", milliseconds(max))
+                });
+                format!("command: campaign for \"{name}\"{gate}{hold}")
             }
             Command::Withdraw { name } => format!("command: withdraw from \"{name}\""),
             Command::StepDown { name, token } => format!("command: step down from \"{name}\", term {token}"),
@@ -178,6 +182,7 @@ fn why(cause: &Cause) -> String {
         Cause::Deadline(None) => "deadline".to_owned(),
         Cause::Deadline(Some(error)) => format!("deadline, the last renewal {}", failed(error)),
         Cause::NoProgress(idle_for) => format!("no progress for {}", milliseconds(*idle_for)),
+        Cause::MaxHold(max) => format!("held for {}, the longest allowed", milliseconds(*max)),
     }
 }
 

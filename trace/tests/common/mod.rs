@@ -189,6 +189,7 @@ pub fn take_over() -> Traces {
             name: name(),
             note: Note::new("a note").unwrap(),
             progress_within: None,
+            max_hold: None,
         })
     };
     let round_trip = Duration::from_micros(1500);

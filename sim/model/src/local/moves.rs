@@ -220,6 +220,7 @@ fn commands(configuration: &Configuration, local: &Local, process: &Process, mov
             name: name.clone(),
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         step(Label::Campaigns, process, command);
         if configuration.has(Feature::Withdrawals) {

@@ -109,7 +109,7 @@ impl Stepped {
                 match cause {
                     Cause::Succeeded { .. } => self.reached.add(Milestone::ToldOfSuccessor),
                     Cause::Deadline(_) => self.reached.add(Milestone::EndedAtDeadline),
-                    Cause::GivenBack | Cause::Vanished | Cause::NoProgress(_) => {}
+                    Cause::GivenBack | Cause::Vanished | Cause::NoProgress(_) | Cause::MaxHold(_) => {}
                 }
             }
             Event::AskedToStepDown { .. } => self.reached.add(Milestone::HandedOverOnDemand),

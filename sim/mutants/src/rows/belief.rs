@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         guarantee: "G3",
         why: "a grant whose time is over is reported as a term (etcd#11456: the lease expired while waiting)",
         first: Checker::Simulator,
-        edits: &[Edit::expression(CAMPAIGN, "now >= until", "false")],
+        edits: &[Edit::expression(CAMPAIGN, "now >= trusted", "false")],
     },
     Row {
         name: "authority kept while giving the lease back",

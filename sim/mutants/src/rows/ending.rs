@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             HEART,
-            "term.request.is_none() && !stuck && term.renew_at <= horizon",
+            "term.request.is_none() && !term.is_let_go() && term.renew_at <= horizon",
             "term.request.is_none() && term.renew_at <= horizon",
         )],
     },

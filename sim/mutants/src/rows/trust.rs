@@ -63,8 +63,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::statement(
             TERM,
-            "term.until = until;",
-            "term.until = term.until.max(until);",
+            "term.until = Hold::cap(term.hold, trusted);",
+            "term.until = term.until.max(Hold::cap(term.hold, trusted));",
         )],
     },
     Row {

@@ -151,11 +151,14 @@ fn campaign_or_withdraw(choices: &mut Choices<'_>, kind: u8, name: LeaseName) ->
     if kind == 3 {
         return Command::Withdraw { name };
     }
-    let progress_within = (kind == 2).then(|| duration(choices));
+    let max_hold = (kind == 1).then(|| duration(choices));
+    let gated = kind == 2 || max_hold.is_some() && choices.once_in(2);
+    let progress_within = gated.then(|| duration(choices));
     Command::Campaign {
         name,
         note: Note::default(),
         progress_within,
+        max_hold,
     }
 }
 
@@ -192,6 +195,7 @@ pub(super) fn strangers(candidate: Candidate) -> Vec<RequestId> {
             name,
             note: Note::default(),
             progress_within: None,
+            max_hold: None,
         };
         let actions = decoy.step(Moment::ZERO, Input::Command(command));
         numbers.extend(actions.requests.iter().map(|request| request.id));

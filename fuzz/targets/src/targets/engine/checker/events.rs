@@ -92,6 +92,7 @@ impl Checker {
             Some(Due::Begin {
                 grant: granted,
                 until: trusted,
+                over_at,
                 attempt,
             }),
             Some(Seat::Campaign(campaign)),
@@ -99,6 +100,7 @@ impl Checker {
         else {
             return broken(rule, name, event);
         };
+        let trusted = over_at.map_or(trusted, |over_at| trusted.min(over_at));
         if granted != *grant || trusted != *until {
             return broken("G2 belief counts from before sending", name, (event, trusted));
         }
@@ -107,6 +109,7 @@ impl Checker {
             token: grant.token,
             attempt,
             until: trusted,
+            over_at,
             open: None,
             ending: false,
         };
@@ -123,12 +126,15 @@ impl Checker {
     ) -> Result<(), Violation> {
         let term = self.term(name, token, event)?;
         let (attempt, gated) = (term.attempt, term.wanted.progress_within.is_some());
+        let (to_the_last, max_hold) = (term.is_held_to_the_last(), term.wanted.max_hold);
         let Some(Due::End(why)) = self.settle(name, |due| matches!(due, Due::End(_))) else {
             return broken("G8 a term ends for a reason", name, event);
         };
         let fits = match (why, cause) {
-            (Ending::Overdue, Cause::Deadline(_)) | (Ending::GivenBack, Cause::GivenBack) => true,
-            (Ending::Overdue, Cause::NoProgress(_)) => gated,
+            (Ending::GivenBack, Cause::GivenBack) => true,
+            (Ending::Overdue, Cause::MaxHold(max)) => to_the_last && max_hold == Some(*max),
+            (Ending::Overdue, Cause::Deadline(_)) => !to_the_last,
+            (Ending::Overdue, Cause::NoProgress(_)) => gated && !to_the_last,
             (Ending::Succeeded | Ending::Lost, Cause::Succeeded { .. }) | (Ending::Lost, Cause::Vanished) => {
                 true
             }

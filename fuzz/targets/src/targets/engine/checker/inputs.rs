@@ -22,7 +22,7 @@ impl Checker {
                 matches!(
                     event,
                     Event::Ended {
-                        cause: Cause::Deadline(_) | Cause::NoProgress(_),
+                        cause: Cause::Deadline(_) | Cause::NoProgress(_) | Cause::MaxHold(_),
                         ..
                     }
                 )
@@ -68,10 +68,12 @@ impl Checker {
             Command::Campaign {
                 name,
                 progress_within,
+                max_hold,
                 ..
             } => {
                 let wanted = Wanted {
                     progress_within: *progress_within,
+                    max_hold: *max_hold,
                 };
                 match self.seats.entry(name.clone()).or_default() {
                     seat @ Seat::Idle => *seat = Seat::Campaign(Campaign::new(wanted)),
@@ -197,6 +199,7 @@ impl Checker {
                             Due::Begin {
                                 grant: grant.clone(),
                                 until,
+                                over_at: campaign.wanted.over_at(self.now),
                                 attempt,
                             },
                         ));
@@ -240,7 +243,7 @@ impl Checker {
         term.open = None;
         match result {
             Some(Ok(Renewed::Extended { ttl, wish })) => {
-                let trusted = sent_at.after(self.timing.trust(*ttl));
+                let trusted = term.within_hold(sent_at.after(self.timing.trust(*ttl)));
                 self.due.push((name.clone(), Due::Renew { trusted }));
                 if trusted <= self.now {
                     // So little was granted that the term is over already.

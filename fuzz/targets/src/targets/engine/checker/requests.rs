@@ -85,6 +85,13 @@ impl Checker {
         if term.open.is_some() {
             return broken("one request at a time", name, renew);
         }
+        if term.is_held_to_the_last() {
+            return broken(
+                "G22 nothing is renewed past the longest hold",
+                name,
+                (renew, term),
+            );
+        }
         if give_up_at > term.until {
             return broken("G19 no request outlasts its term", name, (renew, give_up_at));
         }

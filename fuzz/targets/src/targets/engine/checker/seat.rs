@@ -16,6 +16,15 @@ pub(super) enum Seat {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) progress_within: Option<Duration>,
+    pub(super) max_hold: Option<Duration>,
+}
+
+impl Wanted {
+    /// When a term that begins at `now` has lasted for as long as it may.
+    pub(super) fn over_at(self, now: Moment) -> Option<Moment> {
+        let max = self.max_hold?;
+        Some(now.after(max.max(Duration::from_nanos(1))))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -45,9 +54,23 @@ pub(super) struct Term {
     pub(super) token: FencingToken,
     pub(super) attempt: Attempt,
     pub(super) until: Moment,
+    /// When it has lasted for as long as it may.
+    pub(super) over_at: Option<Moment>,
     pub(super) open: Option<RequestId>,
     /// It was asked to end, so no new work may begin.
     pub(super) ending: bool,
+}
+
+impl Term {
+    /// When belief ends that may be trusted until `trusted`.
+    pub(super) fn within_hold(&self, trusted: Moment) -> Moment {
+        self.over_at.map_or(trusted, |over_at| trusted.min(over_at))
+    }
+
+    /// Whether no renewal can extend it.
+    pub(super) fn is_held_to_the_last(&self) -> bool {
+        self.over_at.is_some_and(|over_at| over_at <= self.until)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +95,7 @@ pub(super) enum Due {
     Begin {
         grant: Grant,
         until: Moment,
+        over_at: Option<Moment>,
         attempt: Attempt,
     },
     /// What the answer lets the term be trusted until.

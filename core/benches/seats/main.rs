@@ -16,10 +16,10 @@ use load::Load;
 use std::time::{Duration, Instant};
 
 /// Rounds of which the best counts.
-const ROUNDS: u32 = 12;
+const ROUNDS: u32 = 200;
 
 /// How long one round measures.
-const ROUND: Duration = Duration::from_millis(25);
+const ROUND: Duration = Duration::from_millis(2);
 
 /// Beats of which the best counts.
 const BEATS: u32 = 5;

@@ -46,7 +46,7 @@ impl Engine {
                 let under_way = campaign.request.take();
                 let attempt = campaign.attempt;
                 if let Some(request) = under_way {
-                    self.in_flight.remove(&request);
+                    self.in_flight.remove(request);
                 }
                 if unresolved {
                     let give_up_at = now.after(self.timing.surely_expired(self.timing.ttl));

@@ -1,5 +1,6 @@
 //! One heart: what is due is sent together, in as few requests as the store's batch limit allows.
 
+use super::due::Due;
 use super::seat::Seat;
 use super::{Actions, Engine, Event, Kind, Operation, RequestId};
 use crate::{Acquire, LeaseName, Moment, Release, Renew};
@@ -18,13 +19,10 @@ impl Engine {
 
     fn attempt_due_campaigns(&mut self, now: Moment, actions: &mut Actions) {
         let mut due = Vec::new();
-        for (name, seat) in &self.seats {
-            if let Seat::Campaign(campaign) = seat
-                && campaign.request.is_none()
-                && campaign.next_at <= now
-            {
+        for name in self.seats.due(&[Due::Attempt], now) {
+            if let Some(Seat::Campaign(campaign)) = self.seats.get(&name) {
                 due.push(Acquire {
-                    name: name.clone(),
+                    name,
                     candidate: self.candidate.clone(),
                     attempt: campaign.attempt,
                     ttl: self.timing.ttl,
@@ -52,35 +50,35 @@ impl Engine {
 
     fn renew_due_terms(&mut self, now: Moment, actions: &mut Actions) {
         self.stop_stuck_terms(now, actions);
+        if self.seats.agenda().by(Due::Renewal, now).next().is_none() {
+            return;
+        }
         let horizon = now.after(self.timing.renew_every / TAKE_ALONG);
         let incarnation = self.candidate.incarnation;
-        let mut any_due = false;
         let mut due: Vec<(Renew, Moment)> = Vec::new();
-        for (name, seat) in &self.seats {
-            let Seat::Term(term) = seat else { continue };
+        for name in self.seats.due(&[Due::Renewal], horizon) {
+            let Some(Seat::Term(term)) = self.seats.get(&name) else {
+                continue;
+            };
             // Work without progress is not taken along: the beats of neighbours would keep its term for ever.
             let idle = term
                 .gate
                 .is_some_and(|gate| now.since(gate.last_progress) >= gate.within);
-            let horizon = if idle { now } else { horizon };
-            if term.request.is_none() && !term.is_let_go() && term.renew_at <= horizon {
-                any_due |= term.renew_at <= now;
-                let (token, attempt) = (term.token, term.attempt);
-                let ttl = self.timing.ttl;
-                due.push((
-                    Renew {
-                        name: name.clone(),
-                        incarnation,
-                        token,
-                        attempt,
-                        ttl,
-                    },
-                    term.until,
-                ));
+            if idle && term.renew_at > now {
+                continue;
             }
-        }
-        if !any_due {
-            return;
+            let (token, attempt) = (term.token, term.attempt);
+            let ttl = self.timing.ttl;
+            due.push((
+                Renew {
+                    name,
+                    incarnation,
+                    token,
+                    attempt,
+                    ttl,
+                },
+                term.until,
+            ));
         }
         for batch in due.chunks(self.batch_max.get()) {
             // No request may outlast the term that it is to extend.
@@ -101,17 +99,17 @@ impl Engine {
 
     /// A worker that reports no progress is not renewed, so that it does not lead for ever.
     fn stop_stuck_terms(&mut self, now: Moment, actions: &mut Actions) {
-        for (name, seat) in &mut self.seats {
-            let Seat::Term(term) = seat else { continue };
-            if term.last_hold().is_some() {
+        for name in self.seats.due(&[Due::Stuck], now) {
+            let Some(Seat::Term(term)) = self.seats.get_mut(&name) else {
                 continue;
-            }
+            };
             let Some(gate) = &mut term.gate else { continue };
             let idle_for = now.since(gate.last_progress);
-            if !gate.reported && term.renew_at <= now && idle_for >= gate.within {
+            // At the last representable moment, what is due later seems due too.
+            if idle_for >= gate.within {
                 gate.reported = true;
                 actions.events.push(Event::Stuck {
-                    name: name.clone(),
+                    name,
                     token: term.token,
                     idle_for,
                 });
@@ -122,14 +120,11 @@ impl Engine {
     fn release_due_departures(&mut self, now: Moment, actions: &mut Actions) {
         let incarnation = self.candidate.incarnation;
         let mut due: Vec<Release> = Vec::new();
-        for (name, seat) in &self.seats {
-            if let Seat::Departure(leaving) = seat
-                && leaving.request.is_none()
-                && leaving.next_at <= now
-            {
+        for name in self.seats.due(&[Due::Departure], now) {
+            if let Some(Seat::Departure(leaving)) = self.seats.get(&name) {
                 let (token, attempt) = (leaving.token, leaving.attempt);
                 due.push(Release {
-                    name: name.clone(),
+                    name,
                     incarnation,
                     token,
                     attempt,
@@ -145,13 +140,10 @@ impl Engine {
     }
 
     fn look_for_due_searches(&mut self, now: Moment, actions: &mut Actions) {
-        let due: Vec<LeaseName> = self
-            .seats
-            .iter()
-            .filter(|(_, seat)| matches!(seat, Seat::Search(s) if s.request.is_none() && s.next_at <= now))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in due {
+        for name in self.seats.due(&[Due::Departure], now) {
+            if !matches!(self.seats.get(&name), Some(Seat::Search(_))) {
+                continue;
+            }
             let names = vec![name.clone()];
             let id = self.send(
                 now,

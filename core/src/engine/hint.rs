@@ -11,7 +11,7 @@ impl Engine {
     pub(super) fn hint(&mut self, now: Moment, event: WatchEvent, actions: &mut Actions) {
         match event {
             WatchEvent::Gap => {
-                let names: Vec<LeaseName> = self.seats.keys().cloned().collect();
+                let names: Vec<LeaseName> = self.seats.names().cloned().collect();
                 for name in names {
                     let pause = self.dice.between(Duration::ZERO, self.timing.spread);
                     self.look_soon(&name, Hint::Anything, now.after(pause));

@@ -1,17 +1,20 @@
 //! The election engine: one state machine, without clock, chance or I/O.
 
 mod actions;
+mod agenda;
 mod campaign;
 mod departure;
 mod dice;
+mod due;
 mod heart;
 mod hint;
 mod input;
 mod rename;
+mod requests;
 mod search;
 mod seat;
+mod seats;
 mod term;
-mod wake;
 
 pub use actions::{Actions, Cause, Departure, Event, Operation, Request, Wake, WakeReason};
 pub use input::{Command, Input, Reply, RequestId};
@@ -22,8 +25,9 @@ use crate::{
     StoreError, Timing,
 };
 use dice::Dice;
+use requests::{InFlight, Requests};
 use seat::{Seat, Wanted};
-use std::collections::BTreeMap;
+use seats::Seats;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -47,17 +51,8 @@ pub struct Engine {
     dice: Dice,
     next_attempt: Attempt,
     next_request: u64,
-    seats: BTreeMap<LeaseName, Seat>,
-    in_flight: BTreeMap<RequestId, InFlight>,
-}
-
-/// A request that was not answered yet.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct InFlight {
-    sent_at: Moment,
-    give_up_at: Moment,
-    kind: Kind,
-    names: Vec<LeaseName>,
+    seats: Seats,
+    in_flight: Requests,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -83,8 +78,8 @@ impl Engine {
             dice: Dice::new(seed),
             next_attempt: Attempt::FIRST,
             next_request: 0,
-            seats: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
+            seats: Seats::new(timing.grace),
+            in_flight: Requests::default(),
         }
     }
 
@@ -171,7 +166,7 @@ impl Engine {
 
     fn answer(&mut self, now: Moment, request: RequestId, reply: Reply, actions: &mut Actions) {
         // A request that is not in the list was given up, or answered before: a late reply never extends.
-        let Some(sent) = self.in_flight.remove(&request) else {
+        let Some(sent) = self.in_flight.remove(request) else {
             return;
         };
         match (sent.kind, reply) {
@@ -227,14 +222,8 @@ impl Engine {
     }
 
     fn give_up_overdue_requests(&mut self, now: Moment, actions: &mut Actions) {
-        let overdue: Vec<RequestId> = self
-            .in_flight
-            .iter()
-            .filter(|(_, sent)| sent.give_up_at <= now)
-            .map(|(id, _)| *id)
-            .collect();
-        for request in overdue {
-            if let Some(sent) = self.in_flight.remove(&request) {
+        for request in self.in_flight.overdue(now) {
+            if let Some(sent) = self.in_flight.remove(request) {
                 self.failed(now, request, &sent, Fault::TimedOut, "no answer in time", actions);
             }
         }
@@ -295,6 +284,12 @@ impl Engine {
             operation,
         });
         id
+    }
+
+    /// When to wake, and why: the soonest of everything that is awaited.
+    fn next_wake(&mut self) -> Option<Wake> {
+        let requests = self.in_flight.next_wake();
+        self.seats.agenda().next_wake().into_iter().chain(requests).min()
     }
 
     fn new_attempt(&mut self) -> Attempt {

@@ -67,25 +67,20 @@ impl Engine {
         *dice = Dice::new(names.dice(dice.state()));
         *next_attempt = names.attempt(*next_attempt);
         *next_request = names.request(*next_request);
-        for seat in seats.values_mut() {
-            match seat {
-                Seat::Campaign(campaign) => rename_campaign(campaign, names),
-                Seat::Term(term) => rename_term(term, names),
-                Seat::Departure(leaving) => rename_leaving(leaving, names),
-                Seat::Search(search) => rename_search(search, names),
-            }
-        }
-        *in_flight = std::mem::take(in_flight)
-            .into_iter()
-            .map(|(id, sent)| (id.renamed(names), renamed_in_flight(sent, names)))
-            .collect();
+        seats.change_all(|seat| match seat {
+            Seat::Campaign(campaign) => rename_campaign(campaign, names),
+            Seat::Term(term) => rename_term(term, names),
+            Seat::Departure(leaving) => rename_leaving(leaving, names),
+            Seat::Search(search) => rename_search(search, names),
+        });
+        in_flight.change_all(|id, sent| (id.renamed(names), renamed_in_flight(sent, names)));
     }
 
     /// Whether an answer to this request would be taken in: it was sent, and neither answered nor given up.
     /// For checkers; a driver just hands the answer over.
     #[must_use]
     pub fn awaits(&self, request: RequestId) -> bool {
-        self.in_flight.contains_key(&request)
+        self.in_flight.contains(request)
     }
 }
 

@@ -12,6 +12,18 @@ pub(super) enum Seat {
     Search(Search),
 }
 
+impl Seat {
+    /// The attempt by which its lease is wanted or was taken: no two seats have the same.
+    pub(super) fn attempt(&self) -> Attempt {
+        match self {
+            Self::Campaign(campaign) => campaign.attempt,
+            Self::Term(term) => term.attempt,
+            Self::Departure(leaving) => leaving.attempt,
+            Self::Search(search) => search.attempt,
+        }
+    }
+}
+
 /// What a campaign was begun with, kept for one that must wait for a departure.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Wanted {

@@ -1,5 +1,6 @@
 //! Holding a lease: deadline, doubt, renewal, progress, and the ways a term ends.
 
+use super::due::Due;
 use super::seat::{Hold, Seat, Term};
 use super::{Actions, Cause, Engine, Event, RequestId};
 use crate::{Candidate, FencingToken, Lease, LeaseName, Moment, Occupancy, Renewed, StoreError, Ttl, Wish};
@@ -8,16 +9,13 @@ use std::time::Duration;
 impl Engine {
     /// Ends every term whose deadline has come: without any reply, and before anything else is taken in.
     pub(super) fn end_overdue_terms(&mut self, now: Moment, actions: &mut Actions) {
-        let overdue: Vec<LeaseName> = self
-            .seats
-            .iter()
-            .filter(|(_, seat)| matches!(seat, Seat::Term(term) if term.until <= now))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in overdue {
+        for name in self.seats.due(&[Due::Doubt, Due::Deadline], now) {
             let Some(Seat::Term(term)) = self.seats.get(&name) else {
                 continue;
             };
+            if term.until > now {
+                continue;
+            }
             let cause = match (term.last_hold(), term.gate) {
                 (Some(hold), _) => Cause::MaxHold(hold.max),
                 (None, Some(gate)) if gate.reported => Cause::NoProgress(now.since(gate.last_progress)),
@@ -40,17 +38,16 @@ impl Engine {
     }
 
     pub(super) fn report_doubt(&mut self, now: Moment, actions: &mut Actions) {
-        let grace = self.timing.grace;
-        for (name, seat) in &mut self.seats {
-            let Seat::Term(term) = seat else { continue };
-            if !term.doubted && now >= term.doubt_from(grace) {
-                term.doubted = true;
-                actions.events.push(Event::Doubted {
-                    name: name.clone(),
-                    token: term.token,
-                    remaining: term.until.since(now),
-                });
-            }
+        for name in self.seats.due(&[Due::Doubt], now) {
+            let Some(Seat::Term(term)) = self.seats.get_mut(&name) else {
+                continue;
+            };
+            term.doubted = true;
+            actions.events.push(Event::Doubted {
+                name,
+                token: term.token,
+                remaining: term.until.since(now),
+            });
         }
     }
 

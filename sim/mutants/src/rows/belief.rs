@@ -4,9 +4,9 @@ use crate::{Checker, Edit, Row};
 
 const AUTHORITY: &str = "core/src/authority.rs";
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
+const DUE: &str = "core/src/engine/due.rs";
 const ENGINE: &str = "core/src/engine/mod.rs";
 const TERM: &str = "core/src/engine/term.rs";
-const WAKE: &str = "core/src/engine/wake.rs";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -41,10 +41,14 @@ pub(super) const ROWS: &[Row] = &[
         edits: &[
             Edit::expression(
                 TERM,
-                "matches!(seat, Seat::Term(term) if term.until <= now)",
-                "matches!(seat, Seat::Term(term) if term.until.after(self.timing.ttl.duration()) <= now)",
+                "term.until > now",
+                "term.until.after(term.granted.duration()) > now",
             ),
-            Edit::expression(WAKE, "term.until", "term.until.after(self.timing.ttl.duration())"),
+            Edit::expression(
+                DUE,
+                "Some(term.until)",
+                "Some(term.until.after(term.granted.duration()))",
+            ),
         ],
     },
     Row {

@@ -3,6 +3,7 @@
 use crate::{Checker, Edit, Row};
 
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
+const DUE: &str = "core/src/engine/due.rs";
 const HEART: &str = "core/src/engine/heart.rs";
 const HINT: &str = "core/src/engine/hint.rs";
 const TERM: &str = "core/src/engine/term.rs";
@@ -121,9 +122,9 @@ pub(super) const ROWS: &[Row] = &[
         why: "the renewals are healthy and the work hangs: a leader for ever (LavinMQ#2151)",
         first: Checker::Simulator,
         edits: &[Edit::expression(
-            HEART,
-            "term.request.is_none() && !term.is_let_go() && term.renew_at <= horizon",
-            "term.request.is_none() && term.renew_at <= horizon",
+            DUE,
+            "term.is_let_go()",
+            "term.last_hold().is_some()",
         )],
     },
     Row {

@@ -4,6 +4,7 @@ use crate::{Checker, Edit, Row};
 
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
 const HINT: &str = "core/src/engine/hint.rs";
+const SEATS: &str = "core/src/engine/seats.rs";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -28,6 +29,18 @@ pub(super) const ROWS: &[Row] = &[
             CAMPAIGN,
             "now.after(remaining + spread)",
             "now.after(remaining.min(self.timing.retry_every) + spread)",
+        )],
+    },
+    Row {
+        name: "agenda keeps what was due of a seat that has changed",
+        catalogue: &[15, 71],
+        guarantee: "G18",
+        why: "what was done is due for ever, what is due is never done: a timer that was not set anew",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            SEATS,
+            "self.touched.last().is_some_and(|(last, _)| last == name)",
+            "true",
         )],
     },
     Row {

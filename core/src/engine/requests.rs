@@ -1,0 +1,79 @@
+use super::{Kind, RequestId, Wake, WakeReason};
+use crate::{LeaseName, Moment};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+
+/// A request that was not answered yet.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct InFlight {
+    pub(super) sent_at: Moment,
+    pub(super) give_up_at: Moment,
+    pub(super) kind: Kind,
+    pub(super) names: Vec<LeaseName>,
+}
+
+/// Every request that was not answered yet, and when they are given up.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Requests {
+    by_id: BTreeMap<RequestId, InFlight>,
+    time_outs: BTreeSet<(Moment, RequestId)>,
+}
+
+impl Requests {
+    pub(super) fn insert(&mut self, id: RequestId, sent: InFlight) {
+        self.time_outs.insert((sent.give_up_at, id));
+        self.by_id.insert(id, sent);
+    }
+
+    pub(super) fn remove(&mut self, id: RequestId) -> Option<InFlight> {
+        let sent = self.by_id.remove(&id)?;
+        self.time_outs.remove(&(sent.give_up_at, id));
+        Some(sent)
+    }
+
+    pub(super) fn contains(&self, id: RequestId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// Those that are given up by `now`, in the order in which they were sent.
+    pub(super) fn overdue(&self, now: Moment) -> Vec<RequestId> {
+        let due = self.time_outs.iter().take_while(|(at, _)| *at <= now);
+        let mut ids: Vec<RequestId> = due.map(|(_, id)| *id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(super) fn next_wake(&self) -> Option<Wake> {
+        let (at, _) = self.time_outs.first()?;
+        Some(Wake {
+            at: *at,
+            why: WakeReason::RequestTimeout,
+        })
+    }
+
+    /// Gives every request another number and content.
+    pub(super) fn change_all(
+        &mut self,
+        mut change: impl FnMut(RequestId, InFlight) -> (RequestId, InFlight),
+    ) {
+        for (id, sent) in std::mem::take(self).by_id {
+            let (id, sent) = change(id, sent);
+            self.insert(id, sent);
+        }
+    }
+}
+
+/// The rest is a function of the requests.
+impl PartialEq for Requests {
+    fn eq(&self, other: &Self) -> bool {
+        self.by_id == other.by_id
+    }
+}
+
+impl Eq for Requests {}
+
+impl Hash for Requests {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.by_id.hash(state);
+    }
+}

@@ -46,6 +46,32 @@ fn a_renewal_that_grants_less_ends_the_term_sooner() {
 }
 
 #[test]
+fn a_deadline_that_somebody_has_seen_pass_ends_the_term_whatever_was_renewed() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    harness.take_events();
+    let seen = |number| Command::DeadlineSeen {
+        name: job(),
+        token: token(number),
+    };
+    assert_eq!(harness.command(seen(4)), [], "another term's deadline");
+    assert_eq!(harness.take_events(), []);
+    assert_eq!(
+        harness.command(seen(5)),
+        [],
+        "nothing is released: the work has not ended"
+    );
+    let ended = Event::Ended {
+        name: job(),
+        token: token(5),
+        cause: Cause::Deadline(None),
+    };
+    assert_eq!(harness.take_events(), [ended]);
+    assert_eq!(harness.engine.authority(&job(), harness.now), Authority::None);
+}
+
+#[test]
 fn a_renewal_that_is_over_when_its_answer_arrives_ends_the_term_in_the_same_step() {
     let mut harness = Harness::leading();
     let renewal = harness.run_to_request();

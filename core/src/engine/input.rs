@@ -92,6 +92,17 @@ pub enum Command {
         /// The term. Without effect on any other.
         token: FencingToken,
     },
+    /// Somebody has seen the deadline of the term pass, before a renewal that was taken in since: the term is
+    /// over, as at its deadline, and nothing is released.
+    ///
+    /// For a driver whose other threads read a [`Belief`](crate::Belief): it cannot publish such a renewal,
+    /// because authority that was seen to be gone never comes back.
+    DeadlineSeen {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+    },
     /// The work of the term is not stuck.
     Progress {
         /// The lease.

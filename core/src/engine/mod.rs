@@ -160,6 +160,7 @@ impl Engine {
             Command::Withdraw { name } => self.withdraw(now, &name, None, actions),
             Command::StepDown { name, token } => self.begin_to_end(now, &name, token),
             Command::WorkEnded { name, token } => self.work_ended(now, &name, token, actions),
+            Command::DeadlineSeen { name, token } => self.deadline_seen(&name, token, actions),
             Command::Progress { name, token, at } => self.progress(&name, token, at.min(now), now),
         }
     }

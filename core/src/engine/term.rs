@@ -57,6 +57,13 @@ impl Engine {
         }
     }
 
+    pub(super) fn deadline_seen(&mut self, name: &LeaseName, token: FencingToken, actions: &mut Actions) {
+        if let Some(term) = self.term_mut(name, token) {
+            let cause = Cause::Deadline(term.last_error.clone());
+            self.end(name, cause, actions);
+        }
+    }
+
     pub(super) fn progress(&mut self, name: &LeaseName, token: FencingToken, at: Moment, now: Moment) {
         let Some(Term {
             gate: Some(gate),

@@ -20,6 +20,7 @@ choice!(Command {
     "withdraw" => Withdraw { name },
     "step_down" => StepDown { name, token },
     "work_ended" => WorkEnded { name, token },
+    "deadline_seen" => DeadlineSeen { name, token },
     "progress" => Progress { name, token, at },
 });
 

@@ -195,6 +195,10 @@ fn commands() -> Vec<Command> {
             name: name.clone(),
             token,
         },
+        Command::DeadlineSeen {
+            name: name.clone(),
+            token,
+        },
         Command::Progress {
             name,
             token,

@@ -54,6 +54,9 @@ pub(super) fn came_in(input: &Input, start: Moment) -> String {
             Command::WorkEnded { name, token } => {
                 format!("command: the work of \"{name}\" in term {token} has ended")
             }
+            Command::DeadlineSeen { name, token } => {
+                format!("command: the deadline of \"{name}\" in term {token} was seen to pass")
+            }
             Command::Progress { name, token, at } => {
                 let at = passed(start, *at);
                 format!("command: progress of \"{name}\" in term {token} at {at}")

@@ -102,6 +102,13 @@ impl Checker {
                     self.due.push((name.clone(), Due::End(Ending::GivenBack)));
                 }
             }
+            Command::DeadlineSeen { name, token } => {
+                if let Some(Seat::Term(term)) = self.seats.get(name)
+                    && term.token == *token
+                {
+                    self.due.push((name.clone(), Due::End(Ending::Overdue)));
+                }
+            }
             Command::Progress { .. } => {}
         }
     }

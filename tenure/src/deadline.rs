@@ -95,6 +95,11 @@ impl Deadline {
         self.ending_from.fetch_min(now.as_nanos(), Ordering::SeqCst);
     }
 
+    /// Whether somebody has [ended](Self::end) it, rather than only seen it pass.
+    pub(crate) fn has_been_ended(&self) -> bool {
+        self.until.load(Ordering::SeqCst) == OVER
+    }
+
     /// Over, before anything else is done about it.
     pub(crate) fn end(&self) {
         self.until.swap(OVER, Ordering::SeqCst);

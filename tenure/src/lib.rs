@@ -21,11 +21,14 @@
 
 #![forbid(unsafe_code)]
 
+mod bound;
 mod clock;
 mod deadline;
 mod driver;
 mod election;
+mod held;
 mod identity;
+mod lock;
 #[cfg(feature = "trace")]
 mod recording;
 mod registry;
@@ -38,6 +41,10 @@ pub use election::{
     PATIENCE_AT_DROP,
 };
 pub use identity::{candidate, default_candidate_id};
+pub use lock::{
+    LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
+    LockTiming, LockTimingOptions, OwnerTag, Reentrancy,
+};
 pub use registry::{Registry, SharedStore};
 pub use tenure_core as core;
 pub use tenure_core::{

@@ -50,7 +50,7 @@ struct Recording {
 impl Recording {
     fn begin(plan: &Plan, out: impl Write + Send + 'static) -> io::Result<Self> {
         let header = header_line(&header(plan));
-        let lease = plan.name.to_string();
+        let lease = plan.label.clone();
         let (lines, waiting) = sync_channel(LINES_WAITING);
         let (ending, ended) = channel();
         let recording = Self {

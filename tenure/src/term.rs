@@ -90,6 +90,11 @@ impl SharedTerm {
         self.deadline.end();
     }
 
+    /// Whether its handle or the driver has ended it, rather than somebody only seen its deadline pass.
+    pub(crate) fn has_been_ended(&self) -> bool {
+        self.deadline.has_been_ended()
+    }
+
     /// Authority is doubtful from now on.
     pub(crate) fn begin_to_end(&self) {
         self.deadline.begin_to_end(clock::now());

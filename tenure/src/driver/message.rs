@@ -1,39 +1,88 @@
-//! What the handles of an election say to its driver.
+//! What the handles of an election or of a lock manager say to their driver.
 
-use crate::Leadership;
+use super::permit::Permit;
+use crate::held::HeldTerm;
 use crate::sync::{blocking, mpsc, oneshot};
-use tenure_core::{Departure, FencingToken, StoreError};
+use std::fmt;
+use tenure_core::{Departure, FencingToken, Lease, LeaseName, StoreError};
 
 /// Why a campaign led to nothing.
+#[derive(Debug)]
 pub(crate) enum NotWon {
     Store(StoreError),
-    /// This election campaigns or leads already.
+    /// Somebody here campaigns for it or holds it already, and the campaign was not to wait for that.
     Busy,
+    /// Another process holds it, and the campaign was not to wait for that.
+    Held(Box<Lease>),
+    /// Its record is that of another application.
+    Foreign(Box<Lease>),
+    /// As [`Foreign`](Self::Foreign), and nobody holds it: what was taken is given back.
+    ForeignBefore(tenure_core::Predecessor),
+}
+
+/// Whether a campaign waits for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Queueing {
+    /// For other processes; not for anybody here.
+    Alone,
+    /// Behind whoever came before, here and elsewhere.
+    Line,
+    /// For nobody: one look.
+    OneLook,
 }
 
 /// Who campaigns.
 pub(crate) struct Waiting {
-    pub(crate) won: oneshot::Sender<Result<Leadership, NotWon>>,
-    /// For the leadership to speak to the driver.
+    pub(crate) name: LeaseName,
+    pub(crate) won: oneshot::Sender<Result<HeldTerm, NotWon>>,
+    /// For the term to speak to the driver.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
+    pub(crate) queueing: Queueing,
+    /// Kept until the term is over.
+    pub(crate) permit: Option<Permit>,
 }
+
+/// Whether the work of a term has ended, whatever its handle says.
+pub(crate) type HasEnded = Box<dyn Fn() -> bool + Send>;
 
 /// What handles say to the driver. The queue is not bounded by a number, but by the handles: each sends at
 /// most one message for each of its few methods and waits for the answer, or is gone.
 pub(crate) enum Message {
     Campaign(Waiting),
-    Withdraw,
+    /// Somebody who campaigned for this lease waits no longer.
+    Withdraw {
+        name: LeaseName,
+    },
     StepDown {
+        name: LeaseName,
         token: FencingToken,
     },
     WorkEnded {
+        name: LeaseName,
         token: FencingToken,
         departed: Option<oneshot::Sender<Departure>>,
     },
+    /// End the term when its work has ended, though nobody says so; looked at with every beat.
+    Bind {
+        name: LeaseName,
+        token: FencingToken,
+        has_ended: HasEnded,
+    },
     /// The progress of a stuck term is to be looked at.
-    Progress,
-    /// Leave: end everything; answer, if asked to, when nothing is held any more.
+    Progress {
+        name: LeaseName,
+    },
+    /// Leave: end every campaign; answer, if asked to, when nothing is held any more.
     Close {
         closed: Option<blocking::Sender<()>>,
     },
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting")
+            .field("name", &self.name)
+            .field("queueing", &self.queueing)
+            .finish_non_exhaustive()
+    }
 }

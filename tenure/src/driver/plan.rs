@@ -1,20 +1,47 @@
 //! What a driver is started with.
 
+use crate::lock::OwnerTag;
 use crate::registry::SharedStore;
 use std::time::Duration;
-use tenure_core::{Actions, Candidate, Input, LeaseName, Moment, Note, Timing};
+use tenure_core::{Actions, Candidate, Event, Input, Moment, Note, Timing};
 
 /// What a driver is started with.
 pub(crate) struct Plan {
-    pub(crate) name: LeaseName,
+    /// What it drives, for people: the name of its thread.
+    pub(crate) label: String,
     pub(crate) store: SharedStore,
     pub(crate) candidate: Candidate,
     pub(crate) timing: Timing,
     pub(crate) note: Note,
     pub(crate) progress_within: Option<Duration>,
+    /// Nothing is renewed when it was held for so long.
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) watching: Watching,
+    /// Whose records it takes; `None` for anybody's.
+    pub(crate) tag: Option<OwnerTag>,
+    /// Tells people what happens to a lease of this candidate.
+    pub(crate) announce: fn(&str, &Event),
     /// What the engine's jitter is drawn from.
     pub(crate) seed: u64,
     pub(crate) recorder: Option<Box<dyn Recorder>>,
+}
+
+/// What is watched in the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Watching {
+    /// The lease, from the first obstacle or the first longer term on.
+    OneLease,
+    /// Each lease that somebody waits for; where it cannot be watched, it is looked at ever more seldom.
+    Waits(BackOff),
+}
+
+/// How soon somebody looks again who cannot be woken: after `base`, twice that, and so on, never later than
+/// after `pause_max`; each pause is longer by up to `jitter_max`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BackOff {
+    pub(crate) base: Duration,
+    pub(crate) jitter_max: Duration,
+    pub(crate) pause_max: Duration,
 }
 
 /// Keeps every step of an engine.

@@ -1,57 +1,115 @@
 //! Keeps a watch on one lease: starts it again when it breaks, and says so.
 
+use super::plan::BackOff;
+use crate::identity::random_bits;
 use crate::registry::SharedStore;
-use crate::sync::{mpsc, select, sleep, spawn};
+use crate::sync::{mpsc, oneshot, select, sleep, spawn};
+use std::convert::Infallible;
 use std::time::Duration;
-use tenure_core::{Fault, LeaseName, Scope, WatchEvent};
+use tenure_core::{Change, Fault, LeaseName, Scope, WatchEvent};
 
-/// Hints that may wait for the engine; a hint more makes it wait, nothing is lost.
-const HINTS_WAITING: usize = 64;
+/// Hints that may wait for the engine; a hint more makes its watch wait, nothing is lost.
+pub(super) const HINTS_WAITING: usize = 64;
 
 /// Longest pause before a broken watch is started again.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Starts watching, `after` a while. The channel closes where the store cannot be watched.
-pub(crate) fn start(
+/// A watch on one lease; dropping it ends it.
+pub(super) struct Watcher {
+    _end: oneshot::Sender<Infallible>,
+}
+
+/// How a lease is watched.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Manner {
+    /// After a while, and not at all where the store cannot.
+    Alone { after: Duration, pause_min: Duration },
+    /// As one of many: what may have been missed concerns this lease, not all. Falls back to looking.
+    OneOfMany(BackOff),
+    /// Not watched, but looked at.
+    Looking(BackOff),
+}
+
+impl Watcher {
+    pub(super) fn start(
+        store: &SharedStore,
+        name: &LeaseName,
+        manner: Manner,
+        hints: mpsc::Sender<WatchEvent>,
+    ) -> Self {
+        let (end, ended) = oneshot::channel();
+        let (store, name) = (store.clone(), name.clone());
+        spawn(async move {
+            select! {
+                biased;
+                // Whatever it waits for, and be it for the next event of a lease to which nothing happens any more.
+                _ = ended => {}
+                () = watch(&store, &name, manner, &hints) => {}
+            }
+        });
+        Self { _end: end }
+    }
+}
+
+/// Starts watching for somebody who listens alone: the watch ends with the channel. The channel closes where the
+/// store cannot be watched.
+pub(crate) fn watch_lease(
     store: &SharedStore,
     name: &LeaseName,
-    after: Duration,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let (store, name) = (store.clone(), name.clone());
+    let manner = Manner::Alone {
+        after: Duration::ZERO,
+        pause_min,
+    };
     spawn(async move {
         select! {
             biased;
-            // Whoever listened is gone: so is the watch, whatever it waits for, and be it for the next event of
-            // a lease to which nothing happens any more.
             () = hints.closed() => {}
-            () = keep_watching(&store, &name, after, pause_min, &hints) => {}
+            () = watch(&store, &name, manner, &hints) => {}
         }
     });
     receiver
+}
+
+/// Ends where nobody listens, or there is nothing more to be heard.
+async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mpsc::Sender<WatchEvent>) {
+    match manner {
+        Manner::Alone { after, pause_min } => {
+            sleep(after).await;
+            keep_watching(store, name, pause_min, || WatchEvent::Gap, hints).await;
+        }
+        Manner::OneOfMany(back_off) => {
+            let missed = || look(name);
+            keep_watching(store, name, back_off.base, missed, hints).await;
+            keep_looking(name, back_off, hints).await;
+        }
+        Manner::Looking(back_off) => keep_looking(name, back_off, hints).await,
+    }
 }
 
 /// Ends where the store cannot be watched, or nobody listens.
 async fn keep_watching(
     store: &SharedStore,
     name: &LeaseName,
-    after: Duration,
     pause_min: Duration,
+    missed: impl Fn() -> WatchEvent,
     hints: &mpsc::Sender<WatchEvent>,
 ) {
     let scope = Scope::Name(name.clone());
-    sleep(after).await;
     let mut pause = pause_min;
     loop {
         match store.watch(&scope).await {
             Ok(mut watch) => {
                 // What happened before the watch was in place may have been missed.
-                if hints.send(WatchEvent::Gap).await.is_err() {
+                if hints.send(missed()).await.is_err() {
                     return;
                 }
                 while let Ok(event) = watch.next().await {
                     pause = pause_min;
+                    let event = if event == WatchEvent::Gap { missed() } else { event };
                     if hints.send(event).await.is_err() {
                         return;
                     }
@@ -65,16 +123,28 @@ async fn keep_watching(
     }
 }
 
-/// The next hint; never, where there is no watch.
-pub(super) async fn next(watch: &mut Option<mpsc::Receiver<WatchEvent>>) -> Option<WatchEvent> {
-    let event = match watch {
-        Some(receiver) => receiver.recv().await,
-        None => return std::future::pending().await,
-    };
-    if event.is_none() {
-        // Not supported here. The campaign waits by what remains.
-        *watch = None;
-        return std::future::pending().await;
+/// Makes the engine look again, ever more seldom, until nobody listens.
+async fn keep_looking(name: &LeaseName, back_off: BackOff, hints: &mpsc::Sender<WatchEvent>) {
+    let mut pause = back_off.base;
+    loop {
+        sleep(pause.min(back_off.pause_max) + jitter(back_off.jitter_max)).await;
+        if hints.send(look(name)).await.is_err() {
+            return;
+        }
+        pause = (pause * 2).min(back_off.pause_max);
     }
-    event
+}
+
+/// "It may have been vacated": a hint may be wrong, and makes the engine look.
+fn look(name: &LeaseName) -> WatchEvent {
+    WatchEvent::Changed {
+        name: name.clone(),
+        change: Change::Vacated,
+        token: None,
+    }
+}
+
+fn jitter(most: Duration) -> Duration {
+    let bits = u32::try_from(random_bits() & u128::from(u32::MAX)).expect("32 bits");
+    most.mul_f64(f64::from(bits) / f64::from(u32::MAX))
 }

@@ -1,5 +1,6 @@
+use super::announce::announce;
 use super::{About, Election};
-use crate::driver::{self, EVENTS_KEPT, Plan, Recorder};
+use crate::driver::{self, EVENTS_KEPT, Plan, Recorder, Watching};
 use crate::identity;
 use crate::registry::SharedStore;
 use crate::sync::broadcast;
@@ -102,12 +103,16 @@ impl ElectionBuilder {
         timing.fits(&store.traits()).map_err(BuildError::Timing)?;
         let events = broadcast::Sender::new(EVENTS_KEPT);
         let mut plan = Plan {
-            name: name.clone(),
+            label: name.to_string(),
             store: store.clone(),
             candidate: candidate.clone(),
             timing,
             note,
             progress_within: self.progress_within,
+            max_hold: None,
+            watching: Watching::OneLease,
+            tag: None,
+            announce,
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

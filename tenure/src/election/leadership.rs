@@ -1,14 +1,13 @@
-use crate::clock::BootTimer;
 use crate::driver::Message;
-use crate::sync::{mpsc, oneshot, select, timeout, watch};
-use crate::term::{Phase, SharedTerm};
+use crate::held::HeldTerm;
+use crate::sync::{oneshot, select, watch};
+use crate::term::Phase;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, Grant, LeaseName, Moment,
-    Predecessor, ResourceName,
+    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, Predecessor,
+    ResourceName,
 };
 
 /// One term: exists from winning until it is dropped.
@@ -16,14 +15,7 @@ use tenure_core::{
 /// It is no proof of leading: ask [`authority`](Self::authority) at each use, and let the data path check the
 /// [`token`](Self::token). Dropping it ends the term and releases the lease, in the background; so drop it
 /// only when the work has ended.
-pub struct Leadership {
-    name: LeaseName,
-    term: Arc<SharedTerm>,
-    grant: Grant,
-    messages: mpsc::UnboundedSender<Message>,
-    /// Whether the driver was told already that the work has ended.
-    departed: bool,
-}
+pub struct Leadership(HeldTerm);
 
 /// A term is over. Its work must stop: what it still writes is refused by a fence, and by nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,61 +70,50 @@ impl fmt::Display for Loss {
 impl std::error::Error for Loss {}
 
 impl Leadership {
-    pub(crate) fn new(
-        name: LeaseName,
-        term: Arc<SharedTerm>,
-        grant: Grant,
-        messages: mpsc::UnboundedSender<Message>,
-    ) -> Self {
-        Self {
-            name,
-            term,
-            grant,
-            messages,
-            departed: false,
-        }
+    pub(super) fn new(held: HeldTerm) -> Self {
+        Self(held)
     }
 
     /// The lease.
     #[must_use]
     pub fn name(&self) -> &LeaseName {
-        &self.name
+        self.0.name()
     }
 
     /// The fencing token of this term: goes with every write, and is checked by the data path.
     #[must_use]
     pub fn token(&self) -> FencingToken {
-        self.term.token()
+        self.0.token()
     }
 
     /// How many terms the lease has had, this one included. For people.
     #[must_use]
     pub fn terms(&self) -> u64 {
-        self.grant.terms
+        self.0.grant().terms
     }
 
     /// The term before this one, if the store still knew.
     #[must_use]
     pub fn predecessor(&self) -> Option<&Predecessor> {
-        self.grant.predecessor.as_ref()
+        self.0.grant().predecessor.as_ref()
     }
 
     /// What this process may believe now. Reads the clock anew each time, and depends on no other thread.
     #[must_use]
     pub fn authority(&self) -> Authority {
-        self.term.authority()
+        self.0.term().authority()
     }
 
     /// What is left until authority ends, unless a renewal extends it. Zero once it is over.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.term.remaining()
+        self.0.term().remaining()
     }
 
     /// When authority ends, unless a renewal extends it, on the clock of [`clock_now`](crate::clock_now).
     #[must_use]
     pub fn until(&self) -> Moment {
-        self.term.until()
+        self.0.term().until()
     }
 
     /// Returns when the term is over, and why: at once when another holder was seen, at the deadline if the
@@ -141,62 +122,20 @@ impl Leadership {
     /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up.
     /// Needs a tokio runtime with its I/O and time drivers.
     pub async fn lost(&self) -> Loss {
-        let mut phase = self.term.phase();
-        let timer = BootTimer::new();
-        loop {
-            if let Phase::Over(cause) = &*phase.borrow_and_update() {
-                return Loss {
-                    token: self.token(),
-                    cause: cause.clone(),
-                };
-            }
-            let until = self.until();
-            if self.authority() == Authority::None {
-                return self.cause_in_time(phase).await;
-            }
-            changed_or(&mut phase, timer.wait_until(until)).await;
-        }
-    }
-
-    /// The election's thread passes the same deadline and knows the cause; if it is held up, the cause is
-    /// all that is missing.
-    async fn cause_in_time(&self, mut phase: watch::Receiver<Phase>) -> Loss {
-        let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_)));
-        let cause = match timeout(COURTESY, over).await {
-            Ok(Ok(phase)) => match &*phase {
-                Phase::Over(cause) => cause.clone(),
-                Phase::Running | Phase::Ending => Cause::Deadline(None),
-            },
-            Ok(Err(_)) | Err(_) => Cause::Deadline(None),
-        };
-        Loss {
-            token: self.token(),
-            cause,
-        }
+        let cause = self.0.lost().await;
+        let token = self.token();
+        Loss { token, cause }
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone, for whatever
     /// reason. A renewal may end the doubt again: ask [`authority`](Self::authority).
     pub async fn doubted(&self) {
-        let mut phase = self.term.phase();
-        let timer = BootTimer::new();
-        loop {
-            let (ending, over) = match &*phase.borrow_and_update() {
-                Phase::Running => (false, false),
-                Phase::Ending => (true, false),
-                Phase::Over(_) => (false, true),
-            };
-            let belief = self.term.belief();
-            if ending || over || !matches!(self.authority(), Authority::Held { .. }) {
-                return;
-            }
-            changed_or(&mut phase, timer.wait_until(belief.doubt_from)).await;
-        }
+        self.0.doubted().await;
     }
 
     /// Returns when the term is over or is to be ended on somebody's wish.
     pub async fn interrupted(&self) {
-        let mut phase = self.term.phase();
+        let mut phase = self.0.term().phase();
         select! {
             biased;
             _ = self.lost() => {}
@@ -206,13 +145,13 @@ impl Leadership {
 
     /// For whoever waits for its end and must not hold it.
     pub(super) fn phase(&self) -> watch::Receiver<Phase> {
-        self.term.phase()
+        self.0.term().phase()
     }
 
     /// Whether the term is being ended: on somebody's wish, or by [`begin_to_step_down`](Self::begin_to_step_down).
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        *self.term.phase().borrow() == Phase::Ending
+        *self.0.term().phase().borrow() == Phase::Ending
     }
 
     /// Runs `work`, and drops it when the term is over.
@@ -239,68 +178,36 @@ impl Leadership {
 
     /// Tells the progress gate that the work is not stuck. Cheap: may be called in a loop.
     pub fn progress(&self) {
-        if self.term.progress() {
-            let _ = self.messages.send(Message::Progress);
+        if self.0.term().progress() {
+            let name = self.name().clone();
+            self.0.tell(Message::Progress { name });
         }
     }
 
     /// Marks the term as ending: authority is doubtful from now, renewals go on until this is dropped.
     pub fn begin_to_step_down(&self) {
-        self.term.begin_to_end();
-        let _ = self.messages.send(Message::StepDown { token: self.token() });
+        self.0.term().begin_to_end();
+        let (name, token) = (self.name().clone(), self.token());
+        self.0.tell(Message::StepDown { name, token });
     }
 
     /// Ends the term and releases the lease, and says what became of it. Call it when the work has ended.
     ///
     /// Authority is none from this moment, before the release is sent. If the store does not answer, the
     /// release is repeated until the lease has surely expired, at most for about one ttl.
-    pub async fn step_down(mut self) -> Departure {
+    pub async fn step_down(self) -> Departure {
         let (departed, answer) = oneshot::channel();
-        self.end(Some(departed));
+        self.0.end(Some(departed));
         answer.await.unwrap_or(Departure::Unconfirmed(None))
-    }
-
-    fn end(&mut self, departed: Option<oneshot::Sender<Departure>>) {
-        self.departed = true;
-        self.term.end_belief();
-        // A driver that is gone holds nothing any more.
-        let _ = self.messages.send(Message::WorkEnded {
-            token: self.token(),
-            departed,
-        });
-    }
-}
-
-impl Drop for Leadership {
-    fn drop(&mut self) {
-        if !self.departed {
-            self.end(None);
-        }
     }
 }
 
 impl fmt::Debug for Leadership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leadership")
-            .field("name", &self.name)
+            .field("name", self.name())
             .field("token", &self.token())
             .field("authority", &self.authority())
             .finish_non_exhaustive()
-    }
-}
-
-/// How long the news of a loss waits for its cause. Authority is none meanwhile.
-const COURTESY: Duration = Duration::from_millis(20);
-
-async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
-    select! {
-        biased;
-        changed = phase.changed() => {
-            if changed.is_err() {
-                // The driver is gone, and with it every renewal: only the deadline is left to wait for.
-                std::future::pending::<()>().await;
-            }
-        }
-        () = timer => {}
     }
 }

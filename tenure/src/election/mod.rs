@@ -1,5 +1,6 @@
 //! Campaigning for a lease, and leading.
 
+mod announce;
 mod builder;
 mod leadership;
 mod observer;
@@ -8,7 +9,7 @@ pub use builder::{BuildError, ElectionBuilder};
 pub use leadership::{Leadership, Loss};
 pub use observer::{Observation, Observer};
 
-use crate::driver::{Message, NotWon, Waiting};
+use crate::driver::{Message, NotWon, Queueing, Waiting};
 use crate::registry::SharedStore;
 use crate::sync::{blocking, broadcast, mpsc, oneshot, select, sleep, timeout};
 use crate::term::Phase;
@@ -68,6 +69,7 @@ impl std::error::Error for CampaignError {}
 
 /// Withdraws a campaign whose future is dropped.
 struct Withdrawal<'a> {
+    name: &'a LeaseName,
     messages: Option<&'a mpsc::UnboundedSender<Message>>,
 }
 
@@ -75,7 +77,8 @@ impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
         if let Some(messages) = self.messages {
             // A closed channel means that nothing is held any more.
-            let _ = messages.send(Message::Withdraw);
+            let name = self.name.clone();
+            let _ = messages.send(Message::Withdraw { name });
         }
     }
 }
@@ -95,19 +98,29 @@ impl Election {
     /// [`CampaignError`].
     pub async fn campaign(&self) -> Result<Leadership, CampaignError> {
         let (won, answer) = oneshot::channel();
-        let messages = self.messages.clone();
+        let waiting = Waiting {
+            name: self.plan.name.clone(),
+            won,
+            messages: self.messages.clone(),
+            queueing: Queueing::Alone,
+            permit: None,
+        };
         self.messages
-            .send(Message::Campaign(Waiting { won, messages }))
+            .send(Message::Campaign(waiting))
             .map_err(|_| CampaignError::Closed)?;
         let mut withdrawal = Withdrawal {
+            name: &self.plan.name,
             messages: Some(&self.messages),
         };
         let outcome = answer.await;
         withdrawal.messages = None;
         match outcome {
-            Ok(Ok(leadership)) => Ok(leadership),
+            Ok(Ok(held)) => Ok(Leadership::new(held)),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
             Ok(Err(NotWon::Busy)) => Err(CampaignError::Busy),
+            Ok(Err(NotWon::Held(_) | NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
+                unreachable!("an election waits for others, whoever they are")
+            }
             Err(_) => Err(CampaignError::Closed),
         }
     }

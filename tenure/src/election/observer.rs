@@ -98,9 +98,9 @@ impl State {
         if self.last.is_none() {
             return;
         }
-        let hints = self.hints.get_or_insert_with(|| {
-            watch_lease(&self.store, &self.name, Duration::ZERO, self.timing.retry_every())
-        });
+        let hints = self
+            .hints
+            .get_or_insert_with(|| watch_lease(&self.store, &self.name, self.timing.retry_every()));
         select! {
             biased;
             Some(_) = hints.recv() => {}

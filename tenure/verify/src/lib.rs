@@ -27,7 +27,11 @@ mod driver;
 #[path = "../../src/election/mod.rs"]
 mod election;
 mod explore;
+#[path = "../../src/held.rs"]
+mod held;
 mod identity;
+#[path = "../../src/lock/mod.rs"]
+mod lock;
 mod paced;
 mod registry;
 mod scenarios;

@@ -42,6 +42,12 @@ impl<T> UnboundedReceiver<T> {
     }
 }
 
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<T> Sender<T> {
     pub(crate) async fn send(&self, message: T) -> Result<(), SendError<T>> {
         point();

@@ -1,0 +1,141 @@
+//! What the driver does when something has happened.
+
+use super::place::Seen;
+use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER};
+use crate::term::{Phase, SharedTerm};
+use std::sync::Arc;
+use tenure_core::{
+    Cause, Command, Departure, Event, Grant, Lease, LeaseName, Moment, Predecessor, StoreError,
+};
+
+impl Driver {
+    pub(super) fn take_in(&mut self, event: &Event) {
+        match event {
+            Event::Acquired { name, grant, .. } => self.won(name, grant),
+            Event::CampaignEnded { name, error } => self.refuse(name, || NotWon::Store(error.clone())),
+            Event::AskedToStepDown { name, token } => self.enter(name, *token, &Phase::Ending),
+            Event::Stuck { name, .. } => self.stuck(name),
+            Event::Renewed { name, .. } => {
+                if let Some(progressing) = self.progressing.get_mut(name) {
+                    progressing.stuck = false;
+                    progressing.term.await_progress(false);
+                }
+            }
+            Event::Ended { name, token, cause } => {
+                self.enter(name, *token, &Phase::Over(cause.clone()));
+                self.ended(name, *token, cause);
+            }
+            Event::Departed {
+                name,
+                token,
+                departure,
+            } => {
+                if let Some(place) = self.places.get_mut(name) {
+                    place.answer_departures(*token, departure);
+                    self.tidy(name);
+                }
+            }
+            Event::Standby { lease, .. } => self.stand_by(lease),
+            Event::AttemptFailed { name, error, .. } => self.attempt_failed(name, error),
+            Event::Withdrawn { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Doubted { .. }
+            | Event::Reassured { .. } => {}
+        }
+    }
+
+    fn won(&mut self, name: &LeaseName, grant: &Grant) {
+        let Some(belief) = self.engine.belief(name) else {
+            return;
+        };
+        let foreign = self.foreign_before(grant).cloned();
+        let term = Arc::new(SharedTerm::new(belief));
+        if self.plan.progress_within.is_some() {
+            let (term, stuck) = (term.clone(), false);
+            self.progressing.insert(name.clone(), Progressing { term, stuck });
+        }
+        let place = self.places.entry(name.clone()).or_default();
+        if let Some(before) = foreign {
+            place.refuse_all(|| NotWon::ForeignBefore(before.clone()));
+        }
+        if place.hand_over(grant, &term) == Seen::No {
+            // Not by a message of its handle: the next campaign may be in the queue before that.
+            term.end_belief();
+            let (name, token) = (name.clone(), grant.token);
+            self.next.push_back(Command::WorkEnded { name, token });
+        }
+        self.rest(name);
+        self.watches.lead(name, WATCH_TERM_AFTER);
+    }
+
+    fn stuck(&mut self, name: &LeaseName) {
+        let Some(progressing) = self.progressing.get_mut(name) else {
+            return;
+        };
+        progressing.stuck = true;
+        progressing.term.await_progress(true);
+        // Progress may have been reported just before it was known to be awaited.
+        let (token, at) = (progressing.term.token(), progressing.term.last_progress());
+        if at > Moment::ZERO {
+            let name = name.clone();
+            self.next.push_back(Command::Progress { name, token, at });
+        }
+    }
+
+    fn ended(&mut self, name: &LeaseName, token: tenure_core::FencingToken, cause: &Cause) {
+        self.progressing.remove(name);
+        let Some(place) = self.places.get_mut(name) else {
+            return;
+        };
+        let _ = place.forget_term();
+        // A term that ended by itself departs no more: whoever waits for that learns it now.
+        if *cause != Cause::GivenBack {
+            place.answer_departures(token, &Departure::Unconfirmed(None));
+        }
+        if place.forget_those_who_left() {
+            let next = self.campaign_for(name.clone());
+            self.next.push_back(next);
+        } else {
+            self.tidy(name);
+        }
+    }
+
+    fn stand_by(&mut self, lease: &Lease) {
+        let name = &lease.name;
+        if self.is_foreign(&lease.holder.id) {
+            self.refuse(name, || NotWon::Foreign(Box::new(lease.clone())));
+        }
+        self.end_looks(name, || NotWon::Held(Box::new(lease.clone())));
+    }
+
+    fn attempt_failed(&mut self, name: &LeaseName, error: &StoreError) {
+        self.end_looks(name, || NotWon::Store(error.clone()));
+    }
+
+    /// The first attempt has failed: who came for one look leaves, and for who stays the lease is watched.
+    fn end_looks(&mut self, name: &LeaseName, why: impl FnOnce() -> NotWon) {
+        let Some(place) = self.places.get_mut(name) else {
+            // Nobody here wants it: its campaign is being withdrawn, or must be.
+            self.next.push_back(Command::Withdraw { name: name.clone() });
+            return;
+        };
+        place.end_look(why);
+        if place.forget_those_who_left() {
+            self.watches.wait_for(name);
+        } else {
+            self.tidy(name);
+            self.next.push_back(Command::Withdraw { name: name.clone() });
+        }
+    }
+
+    fn is_foreign(&self, id: &tenure_core::CandidateId) -> bool {
+        self.plan.tag.as_ref().is_some_and(|tag| !tag.owns(id))
+    }
+
+    fn foreign_before<'a>(&self, grant: &'a Grant) -> Option<&'a Predecessor> {
+        grant
+            .predecessor
+            .as_ref()
+            .filter(|before| self.is_foreign(&before.candidate))
+    }
+}

@@ -1,0 +1,181 @@
+//! What the driver does when a handle wants something.
+
+use super::{Bound, Driver, Message, NotWon, Waiting};
+use crate::clock;
+use crate::term::Phase;
+use tenure_core::{Command, Departure, FencingToken, Input, LeaseName, Moment};
+
+impl Driver {
+    pub(super) fn message(&mut self, message: Message) {
+        match message {
+            Message::Campaign(waiting) => self.campaign(waiting),
+            Message::Withdraw { name } => self.withdraw(name),
+            Message::StepDown { name, token } => {
+                self.enter(&name, token, &Phase::Ending);
+                self.step(Input::Command(Command::StepDown { name, token }));
+            }
+            Message::WorkEnded {
+                name,
+                token,
+                departed,
+            } => {
+                if let Some(departed) = departed {
+                    let place = self.places.entry(name.clone()).or_default();
+                    place.await_departure(token, departed);
+                    if place.term.as_ref().is_none_or(|term| term.token() != token) {
+                        // It ended before by itself: there is nothing to release.
+                        place.answer_departures(token, &Departure::Unconfirmed(None));
+                        self.tidy(&name);
+                    }
+                }
+                self.step(Input::Command(Command::WorkEnded { name, token }));
+            }
+            Message::Bind {
+                name,
+                token,
+                has_ended,
+            } => {
+                self.bound.push(Bound {
+                    name,
+                    token,
+                    has_ended,
+                });
+                self.beat_soon();
+            }
+            Message::Progress { name } => {
+                // Until a renewal shows that it was enough, further progress is awaited.
+                if let Some(progressing) = self.progressing.get(&name) {
+                    progressing.term.await_progress(progressing.stuck);
+                }
+                self.step(Input::Tick);
+            }
+            Message::Close { closed } => {
+                self.closing = true;
+                self.closed = closed;
+                self.leave();
+            }
+        }
+    }
+
+    fn campaign(&mut self, waiting: Waiting) {
+        if self.closing {
+            // Whoever waits learns it by being dropped.
+            return;
+        }
+        let name = waiting.name.clone();
+        // A deadline that has passed comes first: whoever was told of the loss may campaign again.
+        self.step(Input::Tick);
+        if self.places.entry(name.clone()).or_default().admit(waiting) {
+            self.begin(name);
+        }
+    }
+
+    /// Lets the engine campaign for the first who waits.
+    fn begin(&mut self, name: LeaseName) {
+        let command = self.campaign_for(name);
+        self.step(Input::Command(command));
+    }
+
+    pub(super) fn campaign_for(&self, name: LeaseName) -> Command {
+        Command::Campaign {
+            name,
+            note: self.plan.note.clone(),
+            progress_within: self.plan.progress_within,
+            max_hold: self.plan.max_hold,
+        }
+    }
+
+    /// The campaign that is withdrawn may be another than the one that waits, which came after it or kept it out.
+    fn withdraw(&mut self, name: LeaseName) {
+        let Some(place) = self.places.get_mut(&name) else {
+            return;
+        };
+        let somebody_waits = place.forget_those_who_left();
+        if !somebody_waits && place.term.is_none() {
+            self.rest(&name);
+            self.tidy(&name);
+            self.step(Input::Command(Command::Withdraw { name }));
+        }
+    }
+
+    /// Ends every campaign; a term ends with its handle, which may outlive us.
+    pub(super) fn leave(&mut self) {
+        let waited_for = |(name, place): (&LeaseName, &mut super::Place)| {
+            let anybody = !place.waiting.is_empty();
+            place.waiting.clear();
+            anybody.then(|| name.clone())
+        };
+        let names: Vec<LeaseName> = self.places.iter_mut().filter_map(waited_for).collect();
+        for name in names {
+            self.tidy(&name);
+            self.step(Input::Command(Command::Withdraw { name }));
+        }
+    }
+
+    pub(super) fn enter(&self, name: &LeaseName, token: FencingToken, phase: &Phase) {
+        if let Some(term) = self.places.get(name).and_then(|place| place.term.as_ref())
+            && term.token() == token
+        {
+            term.enter(phase.clone());
+        }
+    }
+
+    /// Forgets a lease that nobody here wants or holds.
+    pub(super) fn tidy(&mut self, name: &LeaseName) {
+        if self.places.get(name).is_some_and(super::Place::is_empty) {
+            self.places.remove(name);
+        }
+    }
+
+    /// Looks at what nobody tells, when it is time.
+    pub(super) fn beat(&mut self) {
+        let now = clock::now();
+        if self.beat_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.beat_at = None;
+        self.end_what_is_bound();
+        let idle_watches = self.watches.end_idle(now);
+        if idle_watches || !self.bound.is_empty() {
+            self.beat_soon();
+        }
+    }
+
+    pub(super) fn beat_soon(&mut self) {
+        let soon: Moment = clock::now().after(self.plan.timing.renew_every());
+        self.beat_at.get_or_insert(soon);
+    }
+
+    /// Ends the terms whose work has ended without a word.
+    fn end_what_is_bound(&mut self) {
+        for bound in std::mem::take(&mut self.bound) {
+            let place = self.places.get(&bound.name);
+            let term = place.and_then(|place| place.term.as_ref());
+            let Some(term) = term.filter(|term| term.token() == bound.token) else {
+                continue;
+            };
+            if (bound.has_ended)() {
+                term.end_belief();
+                let Bound { name, token, .. } = bound;
+                self.step(Input::Command(Command::WorkEnded { name, token }));
+            } else {
+                self.bound.push(bound);
+            }
+        }
+    }
+
+    pub(super) fn refuse(&mut self, name: &LeaseName, why: impl Fn() -> NotWon) {
+        if let Some(place) = self.places.get_mut(name) {
+            place.refuse_all(why);
+        }
+        self.rest(name);
+        self.tidy(name);
+    }
+
+    /// Nobody here waits for this lease any more.
+    pub(super) fn rest(&mut self, name: &LeaseName) {
+        if self.watches.rest(name, clock::now()) {
+            self.beat_soon();
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Which leases are watched.
+
+use super::plan::Watching;
+use super::watcher::{HINTS_WAITING, Manner, Watcher};
+use crate::registry::SharedStore;
+use crate::sync::mpsc;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tenure_core::{LeaseName, Moment, WatchEvent, WatchSource};
+
+/// Watches of one driver at a time; leases beyond are looked at instead. A store has few: MongoDB's driver keeps
+/// a connection busy with each.
+const WATCHES_MAX: usize = 16;
+
+/// The watches of a driver, and what they say.
+pub(super) struct Watches {
+    store: SharedStore,
+    watching: Watching,
+    retry_every: Duration,
+    /// How long a watch is kept that nobody needs: to end one and to start it again costs more than to keep it.
+    idle_max: Duration,
+    watched: BTreeMap<LeaseName, Watched>,
+    looked_at: BTreeMap<LeaseName, Watcher>,
+    hints: mpsc::Sender<WatchEvent>,
+    heard: mpsc::Receiver<WatchEvent>,
+}
+
+struct Watched {
+    _watcher: Watcher,
+    /// Since when nobody needs it.
+    idle_since: Option<Moment>,
+}
+
+impl Watches {
+    pub(super) fn new(
+        store: SharedStore,
+        watching: Watching,
+        retry_every: Duration,
+        idle_max: Duration,
+    ) -> Self {
+        let (hints, heard) = mpsc::channel(HINTS_WAITING);
+        Self {
+            store,
+            watching,
+            retry_every,
+            idle_max,
+            watched: BTreeMap::new(),
+            looked_at: BTreeMap::new(),
+            hints,
+            heard,
+        }
+    }
+
+    /// The next hint. May be dropped and called again without losing one.
+    pub(super) async fn next(&mut self) -> Option<WatchEvent> {
+        self.heard.recv().await
+    }
+
+    /// Somebody waits for this lease. What happens before the watch is in place is not missed: it begins with a
+    /// hint to look again.
+    pub(super) fn wait_for(&mut self, name: &LeaseName) {
+        if let Some(watched) = self.watched.get_mut(name) {
+            watched.idle_since = None;
+        } else if !self.looked_at.contains_key(name) {
+            match self.watching {
+                Watching::OneLease => self.watch_alone(name, Duration::ZERO),
+                Watching::Waits(back_off) => {
+                    if self.has_room() {
+                        return self.watch(name, Manner::OneOfMany(back_off));
+                    }
+                    let watcher = self.start(name, Manner::Looking(back_off));
+                    self.looked_at.insert(name.clone(), watcher);
+                }
+            }
+        }
+    }
+
+    /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard.
+    pub(super) fn lead(&mut self, name: &LeaseName, after: Duration) {
+        if self.watching == Watching::OneLease && !self.watched.contains_key(name) {
+            self.watch_alone(name, after);
+        }
+    }
+
+    /// Nobody waits for this lease any more. Whether that leaves a watch to be [ended](Self::end_idle).
+    pub(super) fn rest(&mut self, name: &LeaseName, now: Moment) -> bool {
+        if self.watching == Watching::OneLease {
+            return false;
+        }
+        self.looked_at.remove(name);
+        let watched = self.watched.get_mut(name);
+        watched
+            .map(|watched| watched.idle_since.get_or_insert(now))
+            .is_some()
+    }
+
+    /// Ends those that nobody has needed for long; answers whether any is left that nobody needs.
+    pub(super) fn end_idle(&mut self, now: Moment) -> bool {
+        let idle_max = self.idle_max;
+        let needed = |since: &Moment| now.since(*since) < idle_max;
+        self.watched
+            .retain(|_, watched| watched.idle_since.as_ref().is_none_or(needed));
+        self.watched.values().any(|watched| watched.idle_since.is_some())
+    }
+
+    /// Whether one more lease can be watched. Ends the watch that nobody has needed for longest, if it must.
+    fn has_room(&mut self) -> bool {
+        if self.store.traits().watch == WatchSource::Absent {
+            return false;
+        }
+        if self.watched.len() >= WATCHES_MAX {
+            let idle = |(name, watched): (&LeaseName, &Watched)| Some((watched.idle_since?, name.clone()));
+            let longest = self.watched.iter().filter_map(idle).min();
+            if let Some((_, name)) = longest {
+                self.watched.remove(&name);
+            }
+        }
+        self.watched.len() < WATCHES_MAX
+    }
+
+    fn watch_alone(&mut self, name: &LeaseName, after: Duration) {
+        let pause_min = self.retry_every;
+        self.watch(name, Manner::Alone { after, pause_min });
+    }
+
+    fn watch(&mut self, name: &LeaseName, manner: Manner) {
+        let watched = Watched {
+            _watcher: self.start(name, manner),
+            idle_since: None,
+        };
+        self.watched.insert(name.clone(), watched);
+    }
+
+    fn start(&self, name: &LeaseName, manner: Manner) -> Watcher {
+        Watcher::start(&self.store, name, manner, self.hints.clone())
+    }
+}

@@ -1,0 +1,136 @@
+//! A term in somebody's hands: what [`Leadership`](crate::Leadership) and [`Lock`](crate::Lock) have in common.
+
+use crate::clock::BootTimer;
+use crate::driver::Message;
+use crate::sync::{mpsc, oneshot, select, timeout, watch};
+use crate::term::{Phase, SharedTerm};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Authority, Cause, Departure, FencingToken, Grant, LeaseName};
+
+/// Lasts from winning until it is dropped, which ends the term and releases the lease in the background.
+pub(crate) struct HeldTerm {
+    name: LeaseName,
+    term: Arc<SharedTerm>,
+    grant: Grant,
+    messages: mpsc::UnboundedSender<Message>,
+}
+
+impl HeldTerm {
+    pub(crate) fn new(
+        name: LeaseName,
+        term: Arc<SharedTerm>,
+        grant: Grant,
+        messages: mpsc::UnboundedSender<Message>,
+    ) -> Self {
+        Self {
+            name,
+            term,
+            grant,
+            messages,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &LeaseName {
+        &self.name
+    }
+
+    pub(crate) fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    pub(crate) fn term(&self) -> &SharedTerm {
+        &self.term
+    }
+
+    pub(crate) fn token(&self) -> FencingToken {
+        self.term.token()
+    }
+
+    /// Returns when the term is over, and why. Has a timer of its own: needs no other thread.
+    pub(crate) async fn lost(&self) -> Cause {
+        let mut phase = self.term.phase();
+        let timer = BootTimer::new();
+        loop {
+            if let Phase::Over(cause) = &*phase.borrow_and_update() {
+                return cause.clone();
+            }
+            let until = self.term.until();
+            if self.term.authority() == Authority::None {
+                return cause_in_time(phase).await;
+            }
+            changed_or(&mut phase, timer.wait_until(until)).await;
+        }
+    }
+
+    /// Returns when authority is doubtful or gone.
+    pub(crate) async fn doubted(&self) {
+        let mut phase = self.term.phase();
+        let timer = BootTimer::new();
+        loop {
+            let (ending, over) = match &*phase.borrow_and_update() {
+                Phase::Running => (false, false),
+                Phase::Ending => (true, false),
+                Phase::Over(_) => (false, true),
+            };
+            let belief = self.term.belief();
+            if ending || over || !matches!(self.term.authority(), Authority::Held { .. }) {
+                return;
+            }
+            changed_or(&mut phase, timer.wait_until(belief.doubt_from)).await;
+        }
+    }
+
+    /// Says something about this term to the driver. One that is gone holds nothing any more.
+    pub(crate) fn tell(&self, message: Message) {
+        let _ = self.messages.send(message);
+    }
+
+    /// The work has ended: authority is none from this moment, and the lease is released.
+    pub(crate) fn end(&self, departed: Option<oneshot::Sender<Departure>>) {
+        self.term.end_belief();
+        self.tell(Message::WorkEnded {
+            name: self.name.clone(),
+            token: self.token(),
+            departed,
+        });
+    }
+}
+
+impl Drop for HeldTerm {
+    fn drop(&mut self) {
+        if !self.term.has_been_ended() {
+            self.end(None);
+        }
+    }
+}
+
+/// How long the news of a loss waits for its cause. Authority is none meanwhile.
+const COURTESY: Duration = Duration::from_millis(20);
+
+/// The driver's thread passes the same deadline and knows the cause; if it is held up, the cause is all that is
+/// missing.
+async fn cause_in_time(mut phase: watch::Receiver<Phase>) -> Cause {
+    let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_)));
+    match timeout(COURTESY, over).await {
+        Ok(Ok(phase)) => match &*phase {
+            Phase::Over(cause) => cause.clone(),
+            Phase::Running | Phase::Ending => Cause::Deadline(None),
+        },
+        Ok(Err(_)) | Err(_) => Cause::Deadline(None),
+    }
+}
+
+async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
+    select! {
+        biased;
+        changed = phase.changed() => {
+            if changed.is_err() {
+                // The driver is gone, and with it every renewal: only the deadline is left to wait for.
+                std::future::pending::<()>().await;
+            }
+        }
+        () = timer => {}
+    }
+}

@@ -1,0 +1,80 @@
+//! What an operator reads: losses and trouble as they come; each lock taken and released only on demand, since
+//! there may be thousands a second.
+
+use tenure_core::{Cause, End, Event};
+
+/// Writes an event of a lock manager's engine to `tracing`, target `tenure`.
+pub(super) fn announce(candidate: &str, event: &Event) {
+    match event {
+        Event::Standby { lease, .. } => {
+            let (name, holder, token) = (&lease.name, &lease.holder, &lease.token);
+            tracing::debug!(target: "tenure", lock = %name, candidate, %holder, %token, "Waiting");
+        }
+        Event::AttemptFailed {
+            name,
+            error,
+            retry_in,
+        } => {
+            tracing::warn!(target: "tenure", lock = %name, candidate, %error, ?retry_in, "Attempt failed");
+        }
+        Event::CampaignEnded { name, error } => {
+            tracing::error!(target: "tenure", lock = %name, candidate, %error, "Not locked");
+        }
+        Event::Withdrawn { name } => tracing::debug!(target: "tenure", lock = %name, candidate, "Withdrawn"),
+        Event::Acquired { name, grant, .. } => {
+            let token = &grant.token;
+            tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Locked");
+            if let Some(before) = &grant.predecessor
+                && before.end == End::Expired
+            {
+                tracing::warn!(target: "tenure", lock = %name, from = %before.candidate, to = candidate,
+                    from_token = %before.token, %token, vacant_for = ?before.vacant_for, "Taken over");
+            }
+        }
+        Event::Renewed { .. } => {}
+        Event::RenewalFailed {
+            name,
+            token,
+            error,
+            remaining,
+        } => {
+            tracing::warn!(target: "tenure", lock = %name, candidate, %token, %error, ?remaining, "Not extended");
+        }
+        Event::Doubted {
+            name,
+            token,
+            remaining,
+        } => {
+            tracing::warn!(target: "tenure", lock = %name, candidate, %token, ?remaining, "Lock doubtful");
+        }
+        Event::Reassured { name, token } => {
+            tracing::info!(target: "tenure", lock = %name, candidate, %token, "Lock reassured");
+        }
+        Event::Stuck {
+            name,
+            token,
+            idle_for,
+        } => {
+            tracing::error!(target: "tenure", lock = %name, candidate, %token, held_for = ?idle_for,
+                "Held for longer than max_hold; extended no more");
+        }
+        Event::AskedToStepDown { name, token } => {
+            tracing::info!(target: "tenure", lock = %name, candidate, %token, "Asked to release");
+        }
+        Event::Ended { name, token, cause } => announce_end(candidate, name, *token, cause),
+        Event::Departed { name, token, .. } => {
+            tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Released");
+        }
+    }
+}
+
+fn announce_end(
+    candidate: &str,
+    name: &tenure_core::LeaseName,
+    token: tenure_core::FencingToken,
+    cause: &Cause,
+) {
+    if *cause != Cause::GivenBack {
+        tracing::error!(target: "tenure", lock = %name, candidate, %token, ?cause, "Lock lost");
+    }
+}

@@ -1,0 +1,129 @@
+use super::acquire::Shared;
+use super::announce::announce;
+use super::{LockManager, LockTiming, OwnerTag, Reentrancy};
+use crate::driver::{self, EVENTS_KEPT, Permits, Plan, Watching};
+use crate::election::BuildError;
+use crate::identity;
+use crate::registry::SharedStore;
+use crate::sync::broadcast;
+use std::time::Duration;
+use tenure_core::{CandidateId, NameError, Note, NoteTooLong};
+
+/// Locks that a manager holds or waits for at most, unless it is told otherwise.
+pub const LOCKS_MAX: u64 = 100_000;
+
+/// What a [`LockManager`] is to be.
+#[must_use = "a builder does nothing until build() is called"]
+pub struct LockManagerBuilder {
+    store: SharedStore,
+    candidate: Option<Result<CandidateId, NameError>>,
+    tag: Option<Result<OwnerTag, NameError>>,
+    timing: LockTiming,
+    note: Result<Note, NoteTooLong>,
+    max_hold: Option<Duration>,
+    reentrancy: Reentrancy,
+    locks_max: u64,
+}
+
+impl LockManagerBuilder {
+    pub(super) fn new(store: SharedStore) -> Self {
+        Self {
+            store,
+            candidate: None,
+            tag: None,
+            timing: LockTiming::default(),
+            note: Ok(Note::default()),
+            max_hold: None,
+            reentrancy: Reentrancy::default(),
+            locks_max: LOCKS_MAX,
+        }
+    }
+
+    /// The label of this process in the records, for people. Default: host name and process id.
+    ///
+    /// It may be shared by mistake: what owns a lock is the incarnation, drawn anew by every build.
+    pub fn candidate(mut self, id: impl AsRef<str>) -> Self {
+        self.candidate = Some(CandidateId::new(id));
+        self
+    }
+
+    /// Which application the locks are of: a record that another application holds, or held last, is refused with
+    /// [`LockError::OtherApplication`](super::LockError::OtherApplication). Default: none, and any record is taken.
+    ///
+    /// What stands in the record counts: a free lock that is refused is released again, and is the refusing
+    /// application's from then on.
+    pub fn owner_tag(mut self, tag: impl AsRef<str>) -> Self {
+        self.tag = Some(OwnerTag::new(tag));
+        self
+    }
+
+    /// The timing. Default: 30 s, extended every 10 s, of which the holder trusts 27 s.
+    pub fn timing(mut self, timing: LockTiming) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// What to note in the records for the people who look. Default: nothing. At most 1,024 bytes, no secrets.
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.note = Note::new(text);
+        self
+    }
+
+    /// Extends no lock that was held for so long: it ends at most one ttl later, so that a deadlocked owner does
+    /// not keep it for ever. Default: no such bound.
+    pub fn max_hold(mut self, duration: Duration) -> Self {
+        self.max_hold = Some(duration);
+        self
+    }
+
+    /// What happens when an [owner](LockManager::owner) takes a lock that it has. Default: it is refused.
+    pub fn reentrancy(mut self, reentrancy: Reentrancy) -> Self {
+        self.reentrancy = reentrancy;
+        self
+    }
+
+    /// How many locks may be held or waited for at once; one more is refused. Default: [`LOCKS_MAX`].
+    pub fn locks_max(mut self, locks: u64) -> Self {
+        self.locks_max = locks;
+        self
+    }
+
+    /// Starts the manager's thread. It does nothing until a lock is asked for.
+    ///
+    /// # Errors
+    /// [`BuildError`]. Nothing was started.
+    pub fn build(self) -> Result<LockManager, BuildError> {
+        let id = self.candidate.transpose().map_err(BuildError::Name)?;
+        let id = id.unwrap_or_else(identity::default_candidate_id);
+        let tag = self.tag.transpose().map_err(BuildError::Name)?;
+        let id = tag.as_ref().map_or(Ok(id.clone()), |tag| tag.mark(&id));
+        let candidate = identity::candidate(id.map_err(BuildError::Name)?);
+        let note = self.note.map_err(BuildError::Note)?;
+        let timing = *self.timing.lease();
+        timing.fits(&self.store.traits()).map_err(BuildError::Timing)?;
+        let events = broadcast::Sender::new(EVENTS_KEPT);
+        let plan = Plan {
+            label: "locks".to_owned(),
+            store: self.store,
+            candidate: candidate.clone(),
+            timing,
+            note,
+            progress_within: None,
+            max_hold: self.max_hold,
+            watching: Watching::Waits(self.timing.back_off()),
+            tag,
+            announce,
+            seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
+            recorder: None,
+        };
+        let messages = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
+        Ok(LockManager::new(Shared {
+            messages,
+            permits: Permits::new(self.locks_max),
+            candidate,
+            timing: self.timing,
+            reentrancy: self.reentrancy,
+            events,
+        }))
+    }
+}

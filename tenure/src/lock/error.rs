@@ -1,0 +1,121 @@
+use std::fmt;
+use std::time::Duration;
+use tenure_core::{Candidate, CandidateId, Cause, FencingToken, Lease, LeaseName, NameError, StoreError};
+
+/// Why a lock was not taken. Nothing is held: what an attempt may have taken unnoticed is found and released.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LockError {
+    /// The name is no name of a lease.
+    Name(NameError),
+    /// Another process holds it, and one look was all that was asked for.
+    Held(Box<Lease>),
+    /// This manager holds it or waits for it, and one look was all that was asked for.
+    HeldHere(LeaseName),
+    /// It was not free for the time that was asked for.
+    TimedOut {
+        /// The lock.
+        name: LeaseName,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The same owner holds it or is about to take it: it would wait for itself.
+    WaitsForItself(LeaseName),
+    /// The manager holds, or waits for, as many as it may.
+    TooMany {
+        /// The lock.
+        name: LeaseName,
+        /// How many it may.
+        locks_max: u64,
+    },
+    /// Another application uses the name.
+    OtherApplication {
+        /// The lock.
+        name: LeaseName,
+        /// Whose it is, or was last.
+        holder: CandidateId,
+    },
+    /// An operator must act first, or one look was all that was asked for and the store did not answer it.
+    Store(StoreError),
+    /// The manager was closed or dropped, or its thread is gone.
+    Stopped(LeaseName),
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Held(lease) => write!(
+                f,
+                "lock \"{}\": held by {}, token {}, for {:.1?} more unless it is extended",
+                lease.name, lease.holder, lease.token, lease.remaining
+            ),
+            Self::HeldHere(name) => write!(f, "lock \"{name}\": this process holds it or waits for it"),
+            Self::TimedOut { name, waited } => write!(
+                f,
+                "lock \"{name}\": not free within {waited:?}; see who holds it, or wait longer"
+            ),
+            Self::WaitsForItself(name) => write!(
+                f,
+                "lock \"{name}\": its owner has it already and would wait for itself; release it first, or build \
+                 the manager with Reentrancy::Counted"
+            ),
+            Self::TooMany { name, locks_max } => write!(
+                f,
+                "lock \"{name}\": the manager holds and waits for {locks_max} locks, which is its bound; release \
+                 some, or raise locks_max"
+            ),
+            Self::OtherApplication { name, holder } => write!(
+                f,
+                "lock \"{name}\": another application uses this name ({holder}); choose another name or another \
+                 collection"
+            ),
+            Self::Store(error) => error.fmt(f),
+            Self::Stopped(name) => {
+                write!(
+                    f,
+                    "lock \"{name}\": the lock manager has stopped; build a new one"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LockError {}
+
+/// A lock was lost: another may hold it. What its holder still writes is refused by a fence, and by nothing else.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockLoss {
+    /// The lock.
+    pub name: LeaseName,
+    /// The token of the term that is over.
+    pub token: FencingToken,
+    /// Why it ended.
+    pub cause: Cause,
+}
+
+impl fmt::Display for LockLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, token, cause } = self;
+        write!(f, "lock \"{name}\", token {token}: ")?;
+        match cause {
+            Cause::GivenBack => f.write_str("it was released"),
+            Cause::Succeeded { token, by } => {
+                let by = by.as_ref().map_or("another".to_owned(), Candidate::to_string);
+                write!(f, "lost to {by}, token {token}")
+            }
+            Cause::Vanished => f.write_str("lost: it expired or was broken in the store"),
+            Cause::Deadline(Some(error)) => {
+                write!(f, "lost: it could not be extended before its deadline ({error})")
+            }
+            Cause::Deadline(None) => f.write_str("lost: its deadline passed before it was extended"),
+            Cause::NoProgress(held_for) => {
+                write!(
+                    f,
+                    "lost: held for {held_for:.0?}, longer than max_hold, so it was not extended"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LockLoss {}

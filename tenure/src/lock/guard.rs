@@ -1,0 +1,248 @@
+use super::owner::Claim;
+use super::{LockLoss, LockRelease};
+use crate::driver::{HasEnded, Message};
+use crate::held::HeldTerm;
+use crate::sync::{AtomicU64, Ordering, oneshot, select};
+use crate::term::Phase;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{
+    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, ResourceName,
+};
+
+/// A lock that is held: exists from being taken until it is dropped, which releases it in the background.
+///
+/// It is no proof of holding: ask [`authority`](Self::authority) at each use, and let the data path check the
+/// [`token`](Self::token). A panic and an aborted task drop it; a guard that is leaked is extended until the
+/// manager's `max_hold`, unless it is [bound](Self::bound_to) to a task.
+pub struct Lock {
+    hold: Arc<Hold>,
+    state: State,
+}
+
+/// What the handles of one owner share.
+pub(crate) struct Hold {
+    held: HeldTerm,
+    /// Handles that have not been released.
+    handles: AtomicU64,
+    _claim: Option<Claim>,
+}
+
+enum State {
+    Held,
+    Leaving(oneshot::Receiver<Departure>),
+    Gone(LockRelease),
+}
+
+impl Hold {
+    pub(super) fn new(held: HeldTerm, claim: Option<Claim>) -> Self {
+        Self {
+            held,
+            handles: AtomicU64::new(0),
+            _claim: claim,
+        }
+    }
+
+    pub(super) fn authority(&self) -> Authority {
+        self.held.term().authority()
+    }
+
+    /// Ends the term, however many handles there are.
+    pub(crate) fn end(&self) {
+        if !self.held.term().has_been_ended() {
+            self.held.end(None);
+        }
+    }
+}
+
+impl Lock {
+    pub(super) fn first(hold: Arc<Hold>) -> Self {
+        hold.handles.store(1, Ordering::SeqCst);
+        let state = State::Held;
+        Self { hold, state }
+    }
+
+    /// One more handle; `None` if the last one was released a moment ago.
+    pub(super) fn another(hold: Arc<Hold>) -> Option<Self> {
+        let one_more = |handles| (handles > 0).then_some(handles + 1);
+        hold.handles
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
+            .ok()?;
+        let state = State::Held;
+        Some(Self { hold, state })
+    }
+
+    pub(crate) fn hold(&self) -> Arc<Hold> {
+        self.hold.clone()
+    }
+
+    pub(crate) fn bind(&self, has_ended: HasEnded) {
+        let (name, token) = (self.name().clone(), self.token());
+        self.hold.held.tell(Message::Bind {
+            name,
+            token,
+            has_ended,
+        });
+    }
+
+    /// The lock's name.
+    #[must_use]
+    pub fn name(&self) -> &LeaseName {
+        self.hold.held.name()
+    }
+
+    /// The fencing token: goes with every write, and is checked by the data path. Each time the lock is taken it
+    /// is greater; handles of one owner share it.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.hold.held.token()
+    }
+
+    /// What this process may believe now. Reads the clock anew each time, and depends on no other thread. None
+    /// once this handle was released.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        match self.state {
+            State::Held => self.hold.authority(),
+            State::Leaving(_) | State::Gone(_) => Authority::None,
+        }
+    }
+
+    /// What is left until authority ends, unless a beat extends it. Zero once it is over.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        match self.state {
+            State::Held => self.hold.held.term().remaining(),
+            State::Leaving(_) | State::Gone(_) => Duration::ZERO,
+        }
+    }
+
+    /// When authority ends, unless a beat extends it, on the clock of [`clock_now`](crate::clock_now).
+    #[must_use]
+    pub fn until(&self) -> Moment {
+        self.hold.held.term().until()
+    }
+
+    /// The token, if the lock may still be held.
+    ///
+    /// # Errors
+    /// [`LockLoss`]: it is over. A lock that was lost cannot be extended; take it anew.
+    pub fn check(&self) -> Result<FencingToken, LockLoss> {
+        match self.authority() {
+            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => Ok(token),
+            Authority::None => Err(self.loss()),
+        }
+    }
+
+    /// Returns when the lock is over, and why: at once when another holder was seen, at the deadline if the store
+    /// does not answer.
+    ///
+    /// It has a timer of its own, so it fires at the deadline even if the manager's thread is held up.
+    /// Needs a tokio runtime with its I/O and time drivers.
+    pub async fn lost(&self) -> LockLoss {
+        let cause = match self.state {
+            State::Held => self.hold.held.lost().await,
+            State::Leaving(_) | State::Gone(_) => Cause::GivenBack,
+        };
+        self.loss_by(cause)
+    }
+
+    /// Returns when new work must no longer be begun: when authority is doubtful or gone. An extension may end
+    /// the doubt again.
+    pub async fn doubted(&self) {
+        if matches!(self.state, State::Held) {
+            self.hold.held.doubted().await;
+        }
+    }
+
+    /// Runs `work`, and drops it when the lock is lost.
+    ///
+    /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
+    ///
+    /// # Errors
+    /// [`LockLoss`]: `work` was dropped unfinished.
+    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LockLoss> {
+        select! {
+            biased;
+            loss = self.lost() => Err(loss),
+            outcome = work => Ok(outcome),
+        }
+    }
+
+    /// Claims `resource` for this lock in its fence: before first reading what is to be changed.
+    ///
+    /// # Errors
+    /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it believes.
+    pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
+        fence.claim(resource, self.token()).await
+    }
+
+    /// Releases the lock, and says what it found. Call it when the work has ended.
+    ///
+    /// Authority is none from this moment, before the release is sent. If the store does not answer, the release
+    /// is repeated until the lock has surely expired, at most for about one ttl. Idempotent: a second call
+    /// answers the same. Dropping the future stops the wait, not the release.
+    pub async fn release(&mut self) -> LockRelease {
+        if matches!(self.state, State::Held) {
+            self.state = self.leave();
+        }
+        if let State::Leaving(departed) = &mut self.state {
+            let departure = departed.await.unwrap_or(Departure::Unconfirmed(None));
+            self.state = State::Gone(LockRelease::of(departure, || self.loss()));
+        }
+        match &self.state {
+            State::Gone(release) => release.clone(),
+            State::Held | State::Leaving(_) => unreachable!("it was left above, and the answer awaited"),
+        }
+    }
+
+    /// This handle goes; the last one ends the term.
+    fn leave(&self) -> State {
+        let others = self.hold.handles.fetch_sub(1, Ordering::SeqCst) - 1;
+        if others > 0 {
+            return State::Gone(LockRelease::StillHeld { handles: others });
+        }
+        if self.hold.authority() == Authority::None {
+            return State::Gone(LockRelease::LostBefore(self.loss()));
+        }
+        let (departed, answer) = oneshot::channel();
+        self.hold.held.end(Some(departed));
+        State::Leaving(answer)
+    }
+
+    fn loss(&self) -> LockLoss {
+        let cause = match &*self.hold.held.term().phase().borrow() {
+            Phase::Over(cause) => cause.clone(),
+            Phase::Running | Phase::Ending => Cause::Deadline(None),
+        };
+        self.loss_by(cause)
+    }
+
+    fn loss_by(&self, cause: Cause) -> LockLoss {
+        LockLoss {
+            name: self.name().clone(),
+            token: self.token(),
+            cause,
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if matches!(self.state, State::Held) && self.hold.handles.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.hold.end();
+        }
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock")
+            .field("name", self.name())
+            .field("token", &self.token())
+            .field("authority", &self.authority())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+use super::acquire::Shared;
+use super::guard::Hold;
+use super::{Lock, LockError, LockManagerBuilder, LockOwner, LockTiming};
+use crate::driver::{Message, Queueing};
+use crate::election::PATIENCE_AT_DROP;
+use crate::registry::SharedStore;
+use crate::sync::{blocking, broadcast, timeout};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Candidate, Event, LeaseName};
+
+/// Takes locks, from one to a hundred thousand, with one heart that extends them all: see
+/// [`builder`](Self::builder).
+///
+/// A lock is a lease: its record stays, its token only rises, and it ends by itself when its process dies.
+/// Whoever waits is woken by the store, or looks when the store says that the lock ends; in one process, waiters
+/// for one lock stand in line.
+///
+/// Dropping the manager ends what is waited for and waits, at most for one request time-out and at most
+/// [`PATIENCE_AT_DROP`], until what is held has been released; [`close`](Self::close) does so without blocking.
+/// A [`Lock`] may outlive its manager, and is extended until it goes.
+pub struct LockManager {
+    shared: Arc<Shared>,
+    /// Whether it was told to leave already: then dropping it waits for nothing.
+    closed: bool,
+}
+
+impl LockManager {
+    /// Begins to describe a manager of locks in `store`.
+    pub fn builder(store: SharedStore) -> LockManagerBuilder {
+        LockManagerBuilder::new(store)
+    }
+
+    pub(super) fn new(shared: Shared) -> Self {
+        Self {
+            shared: Arc::new(shared),
+            closed: false,
+        }
+    }
+
+    /// Takes the lock, however long that takes: a failing store does not end the wait.
+    ///
+    /// Dropping the future ends it, and what an attempt may have taken unnoticed is found and released.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn lock(&self, name: impl AsRef<str>) -> Result<Lock, LockError> {
+        self.take(name.as_ref(), Queueing::Line, None).await
+    }
+
+    /// Takes the lock if it is free, by one look.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] and [`LockError::HeldHere`] if it is not; the others as they say.
+    pub async fn try_lock(&self, name: impl AsRef<str>) -> Result<Lock, LockError> {
+        self.take(name.as_ref(), Queueing::OneLook, None).await
+    }
+
+    /// Takes the lock, and waits for it for `patience` at most, on the runtime's clock.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`] if it was not free in time; the others as they say.
+    pub async fn try_lock_for(&self, name: impl AsRef<str>, patience: Duration) -> Result<Lock, LockError> {
+        self.take(name.as_ref(), Queueing::Line, Some(patience)).await
+    }
+
+    async fn take(
+        &self,
+        name: &str,
+        queueing: Queueing,
+        patience: Option<Duration>,
+    ) -> Result<Lock, LockError> {
+        let name = LeaseName::new(name).map_err(LockError::Name)?;
+        let held = self.shared.acquire(&name, queueing, patience).await?;
+        Ok(Lock::first(Arc::new(Hold::new(held, None))))
+    }
+
+    /// A new owner, who never waits for itself.
+    #[must_use]
+    pub fn owner(&self) -> LockOwner {
+        LockOwner::new(self.shared.clone())
+    }
+
+    /// How many locks are held or waited for.
+    #[must_use]
+    pub fn locks(&self) -> u64 {
+        self.shared.permits.used()
+    }
+
+    /// This candidate, in whose name the locks are held.
+    #[must_use]
+    pub fn candidate(&self) -> &Candidate {
+        &self.shared.candidate
+    }
+
+    /// The timing.
+    #[must_use]
+    pub fn timing(&self) -> &LockTiming {
+        &self.shared.timing
+    }
+
+    /// Subscribes to everything that happens to the locks. Of more than 256 events that wait, the oldest are
+    /// missed, and the receiver is told.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.shared.events.subscribe()
+    }
+
+    /// Ends what is waited for, and waits until nothing is held any more.
+    ///
+    /// A [`Lock`] that still lives is extended until it goes; it is not waited for longer than one ttl. Dropping
+    /// the future stops the wait, nothing else.
+    pub async fn close(mut self) {
+        self.closed = true;
+        let limit = self.timing().lease().ttl().duration();
+        let messages = &self.shared.messages;
+        if messages.send(Message::Close { closed: None }).is_ok() {
+            // The driver's end of the queue goes when the driver goes.
+            let _ = timeout(limit, messages.closed()).await;
+        }
+    }
+}
+
+impl Drop for LockManager {
+    fn drop(&mut self) {
+        if self.closed {
+            return;
+        }
+        let (closed, gone) = blocking::channel();
+        let close = Message::Close { closed: Some(closed) };
+        if self.shared.messages.send(close).is_ok() {
+            let patience = self.timing().lease().request_timeout().min(PATIENCE_AT_DROP);
+            let _ = gone.recv_timeout(patience);
+        }
+    }
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("candidate", self.candidate())
+            .field("locks", &self.locks())
+            .finish_non_exhaustive()
+    }
+}

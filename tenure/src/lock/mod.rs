@@ -1,0 +1,22 @@
+//! Locks: many leases in one process, with one heart.
+
+mod acquire;
+mod announce;
+mod builder;
+mod error;
+mod guard;
+mod manager;
+mod owner;
+mod release;
+mod tag;
+mod timing;
+
+pub use builder::{LOCKS_MAX, LockManagerBuilder};
+pub use error::{LockError, LockLoss};
+pub(crate) use guard::Hold;
+pub use guard::Lock;
+pub use manager::LockManager;
+pub use owner::{LockOwner, Reentrancy};
+pub use release::LockRelease;
+pub use tag::OwnerTag;
+pub use timing::{LockTiming, LockTimingOptions};

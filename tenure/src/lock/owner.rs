@@ -1,0 +1,185 @@
+//! Who takes a lock twice.
+
+use super::acquire::Shared;
+use super::guard::Hold;
+use super::{Lock, LockError};
+use crate::driver::Queueing;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tenure_core::{Authority, LeaseName};
+
+/// What happens when an owner takes a lock that it has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Reentrancy {
+    /// [`LockError::WaitsForItself`], at once.
+    #[default]
+    Refused,
+    /// One more handle, with the same token; the lock is released when the last one goes.
+    Counted,
+}
+
+/// Somebody who takes locks and can be told from others: a request, a job, a session.
+///
+/// Locks that are taken by the manager itself have no owner: each waits for every other. An owner that takes a
+/// name which it holds, or is about to take, is answered at once as [`Reentrancy`] says, so that it never waits
+/// for itself. Clones are the same owner.
+#[derive(Clone)]
+pub struct LockOwner {
+    shared: Arc<Shared>,
+    claims: Arc<Claims>,
+}
+
+/// What an owner has. Only its own tasks contend for it, and none waits while it is locked.
+#[derive(Default)]
+struct Claims(Mutex<Claimed>);
+
+#[derive(Default)]
+struct Claimed {
+    next: u64,
+    claims: BTreeMap<LeaseName, (u64, Stage)>,
+}
+
+/// How far an owner has come with a name.
+enum Stage {
+    Waiting,
+    Taken(Weak<Hold>),
+}
+
+/// That an owner has a name, or is about to; it ends with it.
+pub(super) struct Claim {
+    claims: Arc<Claims>,
+    name: LeaseName,
+    number: u64,
+}
+
+/// What an owner finds.
+enum Found {
+    Nothing(Claim),
+    Handle(Lock),
+    Itself,
+}
+
+impl Claims {
+    fn lock(&self) -> MutexGuard<'_, Claimed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LockOwner {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            claims: Arc::default(),
+        }
+    }
+
+    /// As [`LockManager::lock`](super::LockManager::lock), for this owner.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn lock(&self, name: impl AsRef<str>) -> Result<Lock, LockError> {
+        self.take(name.as_ref(), Queueing::Line, None).await
+    }
+
+    /// As [`LockManager::try_lock`](super::LockManager::try_lock), for this owner.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn try_lock(&self, name: impl AsRef<str>) -> Result<Lock, LockError> {
+        self.take(name.as_ref(), Queueing::OneLook, None).await
+    }
+
+    /// As [`LockManager::try_lock_for`](super::LockManager::try_lock_for), for this owner.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn try_lock_for(&self, name: impl AsRef<str>, patience: Duration) -> Result<Lock, LockError> {
+        self.take(name.as_ref(), Queueing::Line, Some(patience)).await
+    }
+
+    async fn take(
+        &self,
+        name: &str,
+        queueing: Queueing,
+        patience: Option<Duration>,
+    ) -> Result<Lock, LockError> {
+        let name = LeaseName::new(name).map_err(LockError::Name)?;
+        match self.find(&name) {
+            Found::Handle(lock) => Ok(lock),
+            Found::Itself => Err(LockError::WaitsForItself(name)),
+            Found::Nothing(claim) => {
+                let held = self.shared.acquire(&name, queueing, patience).await?;
+                let (claims, number) = (claim.claims.clone(), claim.number);
+                let hold = Arc::new(Hold::new(held, Some(claim)));
+                let lock = Lock::first(hold.clone());
+                let mut claimed = claims.lock();
+                if let Some(entry) = claimed.claims.get_mut(&name).filter(|entry| entry.0 == number) {
+                    entry.1 = Stage::Taken(Arc::downgrade(&hold));
+                }
+                Ok(lock)
+            }
+        }
+    }
+
+    fn find(&self, name: &LeaseName) -> Found {
+        // The last handle may go while it is looked at, and takes its claim back: not while that is locked.
+        let taken = match self.claims.lock().claims.get(name) {
+            Some((_, Stage::Waiting)) => return Found::Itself,
+            Some((_, Stage::Taken(hold))) => hold.upgrade(),
+            None => None,
+        };
+        if let Some(hold) = taken
+            && hold.authority() != Authority::None
+        {
+            match self.shared.reentrancy {
+                Reentrancy::Refused => return Found::Itself,
+                Reentrancy::Counted => {
+                    if let Some(lock) = Lock::another(hold) {
+                        return Found::Handle(lock);
+                    }
+                }
+            }
+        }
+        self.claim(name)
+    }
+
+    /// Nothing is had of it but perhaps a term that is over, whose guard waits for nobody.
+    fn claim(&self, name: &LeaseName) -> Found {
+        let mut claimed = self.claims.lock();
+        if matches!(claimed.claims.get(name), Some((_, Stage::Waiting))) {
+            return Found::Itself;
+        }
+        let number = claimed.next;
+        claimed.next += 1;
+        claimed.claims.insert(name.clone(), (number, Stage::Waiting));
+        Found::Nothing(Claim {
+            claims: self.claims.clone(),
+            name: name.clone(),
+            number,
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut claimed = self.claims.lock();
+        if claimed
+            .claims
+            .get(&self.name)
+            .is_some_and(|entry| entry.0 == self.number)
+        {
+            claimed.claims.remove(&self.name);
+        }
+    }
+}
+
+impl fmt::Debug for LockOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<LeaseName> = self.claims.lock().claims.keys().cloned().collect();
+        f.debug_struct("LockOwner")
+            .field("has", &names)
+            .finish_non_exhaustive()
+    }
+}

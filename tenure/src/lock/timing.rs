@@ -1,0 +1,100 @@
+use crate::driver::BackOff;
+use std::time::Duration;
+use tenure_core::{Timing, TimingError, TimingOptions};
+
+/// When locks end, are extended, and are looked for, as somebody wrote it down; [`check`](Self::check) makes a
+/// [`LockTiming`] of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LockTimingOptions {
+    /// How long a lock lasts from its last extension, as `lockTtlMillis`. 100 ms ..= 24 h. Default: 30 s.
+    pub ttl: Duration,
+    /// How much of the ttl the holder does not trust, in hundredths: what the store's clock may step by, as
+    /// `lockTtlBufferCoefficient`. It is taken off the holder's side, never added to the record. Default: 10.
+    pub buffer_percent: u8,
+    /// From one beat to the next, which extends every held lock, as `beatIntervalMillis`. Default: a third of the
+    /// ttl.
+    pub beat_every: Option<Duration>,
+    /// First pause of a waiter that the store cannot wake, as `baseBackoffMillis`; each further one is twice as
+    /// long. Default: 50 ms.
+    pub back_off_base: Duration,
+    /// What each such pause is longer by at most, drawn anew each time, and within what time waiters spread their
+    /// attempts after an expiry, as `maxJitter`. At most a quarter of the ttl. Default: 50 ms, and at most a
+    /// fortieth of the ttl.
+    pub jitter_max: Option<Duration>,
+    /// Longest such pause without the jitter, as `maxDelay`. At least the base counts. Default: 1 s.
+    pub back_off_max: Duration,
+}
+
+impl Default for LockTimingOptions {
+    fn default() -> Self {
+        Self::new(Duration::from_secs(30))
+    }
+}
+
+impl LockTimingOptions {
+    /// The advised options for a ttl.
+    #[must_use]
+    pub fn new(ttl: Duration) -> Self {
+        Self {
+            ttl,
+            buffer_percent: 10,
+            beat_every: None,
+            back_off_base: Duration::from_millis(50),
+            jitter_max: None,
+            back_off_max: Duration::from_secs(1),
+        }
+    }
+
+    /// Checks every inequality.
+    ///
+    /// # Errors
+    /// [`TimingError`] with every violation. Nothing was started.
+    pub fn check(&self) -> Result<LockTiming, TimingError> {
+        let jitter_max = self
+            .jitter_max
+            .unwrap_or((self.ttl / 40).min(Duration::from_millis(50)));
+        let timing = TimingOptions {
+            renew_every: self.beat_every,
+            spread: Some(jitter_max),
+            step_allowance: Some(self.ttl / 100 * u32::from(self.buffer_percent)),
+            ..TimingOptions::new(self.ttl)
+        }
+        .check()?;
+        let base = self.back_off_base.max(Duration::from_millis(1));
+        Ok(LockTiming {
+            timing,
+            back_off: BackOff {
+                base,
+                jitter_max,
+                pause_max: self.back_off_max.max(base),
+            },
+        })
+    }
+}
+
+/// A timing of locks whose inequalities all hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockTiming {
+    timing: Timing,
+    back_off: BackOff,
+}
+
+impl Default for LockTiming {
+    fn default() -> Self {
+        LockTimingOptions::default()
+            .check()
+            .expect("the advised timing is sound, by test")
+    }
+}
+
+impl LockTiming {
+    /// The timing of each lease: its ttl, its beat, what the holder trusts. `explain()` says what it promises.
+    #[must_use]
+    pub fn lease(&self) -> &Timing {
+        &self.timing
+    }
+
+    pub(super) fn back_off(&self) -> BackOff {
+        self.back_off
+    }
+}

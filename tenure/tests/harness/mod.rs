@@ -6,8 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use tenure::core::Lease;
 use tenure::sqlite::SqliteStore;
-use tenure::{Election, SharedStore, Timing, Ttl};
+use tenure::{
+    Election, LeaseName, LockManager, LockManagerBuilder, LockTiming, LockTimingOptions, SharedStore, Timing,
+    Ttl,
+};
 
 pub struct Site {
     folder: TempDir,
@@ -41,6 +45,22 @@ impl Site {
             .unwrap()
     }
 
+    /// A lock manager with a handle of its own, as another process would have.
+    pub fn manager(&self, candidate: &str) -> LockManager {
+        self.manager_builder(candidate).build().unwrap()
+    }
+
+    pub fn manager_builder(&self, candidate: &str) -> LockManagerBuilder {
+        LockManager::builder(self.store())
+            .candidate(candidate)
+            .timing(lock_timing())
+    }
+
+    /// What the store says of a lease.
+    pub async fn record(&self, name: &str) -> Option<Lease> {
+        self.store().get(&LeaseName::new(name).unwrap()).await.unwrap()
+    }
+
     /// Holds the write lock of the database until it is dropped: every write of others fails as busy.
     pub fn lock(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.file()).unwrap();
@@ -53,6 +73,11 @@ impl Site {
 /// A lease of 3 s: short enough to wait for, long enough for a machine that is busy with other tests.
 pub fn timing() -> Timing {
     Timing::of(Ttl::from_secs(3).unwrap())
+}
+
+/// As [`timing`], for locks.
+pub fn lock_timing() -> LockTiming {
+    LockTimingOptions::new(Duration::from_secs(3)).check().unwrap()
 }
 
 /// Fails a test that hangs.

@@ -1,0 +1,98 @@
+//! Owners, who never wait for themselves.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+use harness::{Site, soon};
+use std::time::Duration;
+use tenure::core::Occupancy;
+use tenure::{Authority, LockError, LockRelease, Reentrancy};
+
+#[tokio::test]
+async fn an_owner_that_would_wait_for_itself_is_told_at_once() {
+    let site = Site::new();
+    let manager = site.manager("a");
+    let owner = manager.owner();
+    let lock = soon("the lock", owner.lock("a")).await.unwrap();
+    let refusal = soon("again", owner.clone().lock("a")).await.unwrap_err();
+    assert!(matches!(refusal, LockError::WaitsForItself(_)), "{refusal}");
+    assert!(refusal.to_string().contains("Reentrancy::Counted"), "{refusal}");
+    // Another owner waits like anyone else, and so does the manager.
+    let other = manager.owner();
+    let outcome = other.try_lock_for("a", Duration::from_millis(100)).await;
+    assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
+    drop(lock);
+    soon("the next", owner.lock("a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_owner_that_waits_already_is_told_at_once() {
+    let site = Site::new();
+    let manager = site.manager("a");
+    let blocker = soon("the blocker", manager.lock("a")).await.unwrap();
+    let owner = manager.owner();
+    let waiting = owner.clone();
+    let waiting = tokio::spawn(async move { waiting.lock("a").await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(matches!(
+        soon("again", owner.lock("a")).await,
+        Err(LockError::WaitsForItself(_))
+    ));
+    waiting.abort();
+    drop(waiting.await);
+    drop(blocker);
+    soon("after the attempt has ended", owner.lock("a"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn counted_handles_share_a_token_and_the_last_one_releases() {
+    let site = Site::new();
+    let manager = site
+        .manager_builder("a")
+        .reentrancy(Reentrancy::Counted)
+        .build()
+        .unwrap();
+    let owner = manager.owner();
+    let mut outer = soon("the outer", owner.lock("a")).await.unwrap();
+    let inner = soon("the inner", owner.lock("a")).await.unwrap();
+    let mut third = soon("one look", owner.try_lock("a")).await.unwrap();
+    assert_eq!(
+        (inner.token(), third.token(), manager.locks()),
+        (outer.token(), outer.token(), 1)
+    );
+    assert_eq!(
+        soon("early", outer.release()).await,
+        LockRelease::StillHeld { handles: 2 }
+    );
+    assert_eq!(outer.authority(), Authority::None, "this handle was released");
+    drop(inner);
+    assert!(matches!(third.authority(), Authority::Held { .. }));
+    assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Held);
+    assert_eq!(soon("the last", third.release()).await, LockRelease::Released);
+    assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Vacant);
+    let next = soon("a new one", owner.lock("a")).await.unwrap();
+    assert!(next.token() > third.token(), "given back, so it is another term");
+}
+
+#[tokio::test]
+async fn an_owner_whose_lock_was_lost_takes_it_anew_and_extends_nothing() {
+    let site = Site::new();
+    let ttl = harness::lock_timing().lease().ttl().duration();
+    let manager = site
+        .manager_builder("a")
+        .reentrancy(Reentrancy::Counted)
+        .max_hold(ttl / 3)
+        .build()
+        .unwrap();
+    let owner = manager.owner();
+    let lost = soon("the lock", owner.lock("a")).await.unwrap();
+    soon("the loss", lost.lost()).await;
+    let next = soon("anew", owner.lock("a")).await.unwrap();
+    assert!(next.token() > lost.token());
+    assert_eq!(lost.authority(), Authority::None);
+    drop(lost);
+    assert!(
+        matches!(soon("another handle", owner.lock("a")).await, Ok(lock) if lock.token() == next.token())
+    );
+}

@@ -11,8 +11,14 @@ use tenure_core::{
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
         match event {
-            Event::Acquired { name, grant, .. } => self.won(name, grant),
-            Event::CampaignEnded { name, error } => self.refuse(name, || NotWon::Store(error.clone())),
+            Event::Acquired { name, grant, .. } => {
+                self.first_attempts.done(name);
+                self.won(name, grant);
+            }
+            Event::CampaignEnded { name, error } => {
+                self.first_attempts.done(name);
+                self.refuse(name, || NotWon::Store(error.clone()));
+            }
             Event::AskedToStepDown { name, token } => self.enter(name, *token, &Phase::Ending),
             Event::Stuck { name, .. } => self.stuck(name),
             Event::Renewed { name, .. } => {
@@ -93,8 +99,7 @@ impl Driver {
             place.answer_departures(token, &Departure::Unconfirmed(None));
         }
         if place.forget_those_who_left() {
-            let next = self.campaign_for(name.clone());
-            self.next.push_back(next);
+            self.first_attempts.want(name.clone());
         } else {
             self.tidy(name);
         }
@@ -114,6 +119,7 @@ impl Driver {
 
     /// The first attempt has failed: who came for one look leaves, and for who stays the lease is watched.
     fn end_looks(&mut self, name: &LeaseName, why: impl FnOnce() -> NotWon) {
+        self.first_attempts.done(name);
         let Some(place) = self.places.get_mut(name) else {
             // Nobody here wants it: its campaign is being withdrawn, or must be.
             self.next.push_back(Command::Withdraw { name: name.clone() });

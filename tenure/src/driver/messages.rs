@@ -66,14 +66,9 @@ impl Driver {
         // A deadline that has passed comes first: whoever was told of the loss may campaign again.
         self.step(Input::Tick);
         if self.places.entry(name.clone()).or_default().admit(waiting) {
-            self.begin(name);
+            self.first_attempts.want(name);
+            self.follow();
         }
-    }
-
-    /// Lets the engine campaign for the first who waits.
-    fn begin(&mut self, name: LeaseName) {
-        let command = self.campaign_for(name);
-        self.step(Input::Command(command));
     }
 
     pub(super) fn campaign_for(&self, name: LeaseName) -> Command {
@@ -94,6 +89,7 @@ impl Driver {
         if !somebody_waits && place.term.is_none() {
             self.rest(&name);
             self.tidy(&name);
+            self.first_attempts.done(&name);
             self.step(Input::Command(Command::Withdraw { name }));
         }
     }
@@ -108,6 +104,7 @@ impl Driver {
         let names: Vec<LeaseName> = self.places.iter_mut().filter_map(waited_for).collect();
         for name in names {
             self.tidy(&name);
+            self.first_attempts.done(&name);
             self.step(Input::Command(Command::Withdraw { name }));
         }
     }

@@ -5,6 +5,7 @@
 //! its runtime cannot starve them.
 
 mod events;
+mod first_attempts;
 mod message;
 mod messages;
 mod permit;
@@ -23,6 +24,7 @@ use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
 use crate::sync::{JoinSet, blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm};
+use first_attempts::FirstAttempts;
 use place::Place;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -61,6 +63,7 @@ struct Driver {
     requests: JoinSet<Option<Input>>,
     watches: Watches,
     places: BTreeMap<LeaseName, Place>,
+    first_attempts: FirstAttempts,
     /// Terms whose work reports progress.
     progressing: BTreeMap<LeaseName, Progressing>,
     /// Terms that end with something that does not say so.
@@ -114,6 +117,7 @@ impl Driver {
             requests: JoinSet::new(),
             watches,
             places: BTreeMap::new(),
+            first_attempts: FirstAttempts::default(),
             progressing: BTreeMap::new(),
             bound: Vec::new(),
             beat_at: None,
@@ -173,9 +177,24 @@ impl Driver {
         // What progress the work has reported since the last step comes first: it may keep the term.
         self.take_in_progress();
         self.apply(input);
-        while let Some(command) = self.next.pop_front() {
+        self.follow();
+    }
+
+    /// Does what the events of a step call for.
+    fn follow(&mut self) {
+        while let Some(command) = self.next_command() {
             self.apply(Input::Command(command));
         }
+    }
+
+    fn next_command(&mut self) -> Option<Command> {
+        self.next.pop_front().or_else(|| {
+            // Whoever was held back may have left.
+            let places = &self.places;
+            let is_wanted = |name: &LeaseName| places.get(name).is_some_and(Place::is_waited_for);
+            let name = self.first_attempts.next(is_wanted)?;
+            Some(self.campaign_for(name))
+        })
     }
 
     fn take_in_progress(&mut self) {

@@ -109,6 +109,11 @@ impl Place {
         }
     }
 
+    /// Whether the engine must campaign for it.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waiting.is_empty() && self.term.is_none()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.term.is_none() && self.departing.is_empty()
     }

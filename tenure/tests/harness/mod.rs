@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod counting;
+pub mod many;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,114 @@
+//! Locks in MongoDB: many, contended, and through the faults of the network.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+use harness::{many, soon};
+use mongodb::bson::{Document, doc};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::core::Occupancy;
+use tenure::mongodb::MongoStore;
+use tenure::{LeaseName, LockError, LockManager, LockTimingOptions, SharedStore};
+use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size, eventually_async};
+
+async fn connect(uri: &str) -> SharedStore {
+    Arc::new(soon("connecting", MongoStore::connect(uri)).await.unwrap())
+}
+
+fn manager(store: SharedStore) -> LockManager {
+    let timing = LockTimingOptions::new(Duration::from_secs(12)).check().unwrap();
+    LockManager::builder(store).timing(timing).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_beat_extends_all_locks_in_mongodb_and_one_that_is_lost_disturbs_none() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let client = mongodb::Client::with_uri_str(set.uri()).await.unwrap();
+    let tamper = || async move {
+        let leases = client.database("tenure").collection::<Document>("job_leases");
+        let outcome = leases
+            .update_one(
+                doc! { "_id": many::VICTIM },
+                doc! { "$inc": { "generation": 1_i64 } },
+            )
+            .await
+            .unwrap();
+        assert_eq!(outcome.modified_count, 1);
+    };
+    let ttl = Duration::from_secs(20);
+    many::a_beat_extends_all_and_one_that_is_lost_disturbs_none(connect(&set.uri()).await, ttl, tamper).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_tasks_lose_no_update_in_mongodb() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let uri = set.uri();
+    let stores = [
+        connect(&uri).await,
+        connect(&uri).await,
+        connect(&uri).await,
+        connect(&uri).await,
+    ];
+    many::sixty_four_tasks_lose_no_update(stores).await;
+}
+
+#[tokio::test]
+async fn a_timed_out_attempt_that_the_store_applied_is_found_and_released() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
+    let store = connect(&proxy.mongodb_uri()).await;
+    let manager = manager(store.clone());
+    let direct = connect(&set.uri()).await;
+    let name = LeaseName::new("a").unwrap();
+    // A connection for the request: opening one would need an answer, too.
+    let (one, two) = tokio::join!(store.get(&name), store.get(&name));
+    assert_eq!([one.unwrap(), two.unwrap()], [None, None]);
+    // The server applies the request and its answer never comes.
+    proxy.set(Fault::HalfOpen);
+    let outcome = soon(
+        "the attempt",
+        manager.try_lock_for("a", Duration::from_millis(600)),
+    )
+    .await;
+    assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
+    let held = direct.get(&name).await.unwrap().unwrap();
+    assert_eq!(held.occupancy(), Occupancy::Held, "the request was applied");
+    proxy.heal();
+    let vacant = || async { direct.get(&name).await.unwrap().unwrap().occupancy() == Occupancy::Vacant };
+    eventually_async(Duration::from_secs(10), "it is found and released", vacant).await;
+    soon("the next", manager.lock("a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cut_reply_costs_no_second_term() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
+    let manager = manager(connect(&proxy.mongodb_uri()).await);
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let lock = soon("the lock", manager.lock("a")).await.unwrap();
+    assert_eq!(proxy.counts().cut_after, 1, "the reply was lost");
+    let record = connect(&set.uri()).await.get(lock.name()).await.unwrap().unwrap();
+    assert_eq!((record.terms, record.token), (1, lock.token()));
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_wake_is_looked_at() {
+    let server = tenure_testkit::Mongod::start().await.unwrap();
+    let (ours, theirs) = (
+        manager(connect(&server.uri()).await),
+        manager(connect(&server.uri()).await),
+    );
+    let lock = soon("their lock", theirs.lock("a")).await.unwrap();
+    let waiting = tokio::spawn(async move { (ours.lock("a").await, ours) });
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    drop(lock);
+    let released_at = std::time::Instant::now();
+    let (lock, _ours) = soon("the hand-over", waiting).await.unwrap();
+    lock.unwrap();
+    // Without a watch, and long before the record would have ended.
+    assert!(
+        released_at.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        released_at.elapsed()
+    );
+}

@@ -92,6 +92,40 @@ async fn a_cut_reply_costs_no_second_term() {
 }
 
 #[tokio::test]
+async fn the_preset_for_locks_has_its_own_place_unless_the_url_names_another() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let preset = soon("connecting", MongoStore::for_locks().connect(&set.uri()))
+        .await
+        .unwrap();
+    let manager = manager(Arc::new(preset));
+    let lock = soon("the lock", manager.lock("a")).await.unwrap();
+    let client = mongodb::Client::with_uri_str(set.uri()).await.unwrap();
+    let records = client
+        .database("MongoLocks")
+        .collection::<Document>("pessimisticLocks");
+    let record = records.find_one(doc! { "_id": "a" }).await.unwrap().unwrap();
+    assert_eq!(
+        record.get_i64("generation").unwrap().unsigned_abs(),
+        lock.token().number()
+    );
+    let (address, options) = set
+        .uri()
+        .split_once("/?")
+        .map_or((set.uri(), String::new()), |(address, options)| {
+            (address.to_owned(), format!("&{options}"))
+        });
+    let named = format!("{}/shop?collection=locks{options}", address.trim_end_matches('/'));
+    let store = soon("connecting", MongoStore::for_locks().connect(&named))
+        .await
+        .unwrap();
+    assert!(
+        tenure::LeaseStore::traits(&store)
+            .location
+            .ends_with("/shop.locks")
+    );
+}
+
+#[tokio::test]
 async fn a_store_that_cannot_wake_is_looked_at() {
     let server = tenure_testkit::Mongod::start().await.unwrap();
     let (ours, theirs) = (

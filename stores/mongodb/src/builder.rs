@@ -3,7 +3,9 @@ use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
 use crate::thread::OwnThread;
-use crate::url::{COLLECTION, DATABASE, StoreUrl, collection_name, invalid, purge_wait};
+use crate::url::{
+    COLLECTION, DATABASE, LOCKS_COLLECTION, LOCKS_DATABASE, StoreUrl, collection_name, invalid, purge_wait,
+};
 use crate::watch::WATCHES_MAX;
 use mongodb::bson::doc;
 use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcern};
@@ -46,6 +48,9 @@ const WIRE_VERSION_MIN: i32 = 9;
 /// off): attempts resolve a lost answer, and a replayed one would lack the server's clock.
 #[derive(Clone, Debug)]
 pub struct MongoStoreBuilder {
+    /// Where the URL names none.
+    database: &'static str,
+    default_collection: &'static str,
     collection: Option<String>,
     purge_after: Option<Duration>,
     connect_time_max: Duration,
@@ -54,13 +59,25 @@ pub struct MongoStoreBuilder {
 impl MongoStoreBuilder {
     pub(crate) fn new() -> Self {
         Self {
+            database: DATABASE,
+            default_collection: COLLECTION,
             collection: None,
             purge_after: None,
             connect_time_max: CONNECT_TIME_MAX,
         }
     }
 
-    /// The collection. Default: the URL's `collection=`, else `job_leases`.
+    /// The preset for locks.
+    pub(crate) fn for_locks() -> Self {
+        Self {
+            database: LOCKS_DATABASE,
+            default_collection: LOCKS_COLLECTION,
+            ..Self::new()
+        }
+    }
+
+    /// The collection. Default: the URL's `collection=`, else `job_leases`, or `pessimisticLocks` in
+    /// the [preset for locks](MongoStore::for_locks).
     #[must_use]
     pub fn collection(mut self, name: &str) -> Self {
         self.collection = Some(name.to_owned());
@@ -96,6 +113,7 @@ impl MongoStoreBuilder {
         let settings = self.merged(&parsed)?;
         let thread = OwnThread::start()?;
         let time_max = settings.connect_time_max;
+        let default_database = self.database;
         let site = thread.run(async move {
             bounded(time_max, None, async move {
                 let mut options = driver_options(&parsed.driver).await?;
@@ -103,7 +121,7 @@ impl MongoStoreBuilder {
                 let database = options
                     .default_database
                     .clone()
-                    .unwrap_or_else(|| DATABASE.to_owned());
+                    .unwrap_or_else(|| default_database.to_owned());
                 let hosts = hosts(&options.hosts);
                 let client =
                     Client::with_options(options).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
@@ -142,10 +160,10 @@ impl MongoStoreBuilder {
         Ok(MongoStore::new(site, thread))
     }
 
-    pub(crate) fn merged(self, url: &StoreUrl) -> Result<Settings, StoreError> {
-        let collection = self.collection.or_else(|| url.collection.clone());
+    pub(crate) fn merged(&self, url: &StoreUrl) -> Result<Settings, StoreError> {
+        let collection = self.collection.clone().or_else(|| url.collection.clone());
         Ok(Settings {
-            collection: collection_name(collection.as_deref().unwrap_or(COLLECTION))?,
+            collection: collection_name(collection.as_deref().unwrap_or(self.default_collection))?,
             purge_after: self.purge_after.or(url.purge_after).map(purge_wait).transpose()?,
             connect_time_max: self.connect_time_max,
         })

@@ -47,6 +47,15 @@ impl MongoStore {
         MongoStoreBuilder::new()
     }
 
+    /// As [`builder`](Self::builder), for locks: in the database `MongoLocks` and the collection
+    /// `pessimisticLocks`, unless the URL names others.
+    ///
+    /// The records are those of every lease; only the place differs.
+    #[must_use]
+    pub fn for_locks() -> MongoStoreBuilder {
+        MongoStoreBuilder::for_locks()
+    }
+
     /// Uses a client that exists. Prefer [`connect`](Self::connect).
     ///
     /// The client's monitors and connections stay on the runtime that made it: if user code blocks that

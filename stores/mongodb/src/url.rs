@@ -9,6 +9,12 @@ pub(crate) const DATABASE: &str = "tenure";
 /// Collection, where the URL names none.
 pub(crate) const COLLECTION: &str = "job_leases";
 
+/// As [`DATABASE`], in the preset for locks.
+pub(crate) const LOCKS_DATABASE: &str = "MongoLocks";
+
+/// As [`COLLECTION`], in the preset for locks.
+pub(crate) const LOCKS_COLLECTION: &str = "pessimisticLocks";
+
 /// A URL taken apart. Holds the password, so it is never shown: no `Debug`.
 pub(crate) struct StoreUrl {
     /// What the driver gets.

@@ -3,6 +3,7 @@
 mod doctor;
 mod durations;
 mod explain;
+mod lock;
 mod run;
 mod select;
 mod step_down;
@@ -10,6 +11,7 @@ mod timing;
 
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
+pub(crate) use lock::LockArguments;
 pub(crate) use run::{Again, Patience, RunArguments};
 pub(crate) use select::{SelectArguments, Selection};
 pub(crate) use step_down::StepDownArguments;
@@ -103,6 +105,8 @@ pub(crate) enum Form {
 pub(crate) enum Command {
     /// Wait for the lease, then run a command while holding it
     Run(Box<RunArguments>),
+    /// Wait for a lock, then run a command while holding it: flock(1) across machines
+    Lock(Box<LockArguments>),
     /// Show leases: who holds them, with which token, for how much longer
     Status(SelectArguments),
     /// Show leases and go on showing what changes
@@ -154,13 +158,14 @@ const TOP_HELP: &str = "\
 Examples:
   tenure run nightly-settlement -- ./settle --all     one of several hosts runs the job, the others wait
   tenure run --no-wait backup -- ./backup.sh          in the crontab of three hosts: it runs once
+  tenure lock --wait 12s orders/7 -- ./pay            like flock(1), for every host that shares the store
   tenure status                                       who holds what
   tenure step-down nightly-settlement                 hand over to a standby
   tenure doctor                                       is this store safe to keep leases in?
 
 Exit codes:
     0   done; `run`: the command ended with 0
-    1   no: `doctor` found the store unsafe, `step-down` did not see the term end
+    1   no: `doctor` found the store unsafe, `step-down` did not see the term end, `lock` did not get the lock (see -E)
     2   wrong arguments
    65   a record that Tenure did not write, or that is damaged; it was left as it is
    69   the store is unreachable, locked, or does not answer
@@ -170,7 +175,7 @@ Exit codes:
    75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
    77   wrong credentials, or missing privileges
    78   wrong configuration: a name, a timing, a ttl outside the store's range, a store URL, a trace file
-   79   leadership ended while the command ran, and the command was ended
+   79   leadership or the lock was lost while the command ran, and the command was ended
   126   the command cannot be executed
   127   the command was not found
   other the exit code of the command; 128 + n if signal n ended it

@@ -170,12 +170,26 @@ impl RunArguments {
     /// # Errors
     /// Both `--wait` and `--no-wait`.
     pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
-        let limited = self.wait.map_or(Patience::Endless, Patience::Limited);
-        if !self.no_wait {
+        Patience::of(self.wait, self.no_wait, matches)
+    }
+}
+
+impl Patience {
+    /// What `--wait` and `--no-wait` come to.
+    ///
+    /// # Errors
+    /// Both were asked for.
+    pub(super) fn of(
+        wait: Option<Duration>,
+        no_wait: bool,
+        matches: &ArgMatches,
+    ) -> Result<Self, clap::Error> {
+        let limited = wait.map_or(Self::Endless, Self::Limited);
+        if !no_wait {
             return Ok(limited);
         }
-        let impatient = self.wait.is_none() || prevailing(matches, "wait", "no_wait")? == Some("no_wait");
-        Ok(if impatient { Patience::OneAttempt } else { limited })
+        let impatient = wait.is_none() || prevailing(matches, "wait", "no_wait")? == Some("no_wait");
+        Ok(if impatient { Self::OneAttempt } else { limited })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod explain;
+mod lock;
 mod look;
 mod run;
 mod status;
@@ -21,6 +22,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
     let store = cli.global.store.as_deref();
     match cli.command {
         Command::Run(arguments) => run::run(*arguments, matches, store, voice).await,
+        Command::Lock(arguments) => lock::lock(*arguments, matches, store, voice).await,
         Command::Status(arguments) => status::status(&arguments, matches, store, form).await,
         Command::Watch(arguments) => watch::watch(&arguments, matches, store, form, voice).await,
         Command::StepDown(arguments) => step_down::step_down(&arguments, matches, store, form, voice).await,

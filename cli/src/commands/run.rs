@@ -37,6 +37,33 @@ pub(crate) async fn run(
     let again = arguments.again(matches).unwrap_or_else(|error| error.exit());
     let patience = arguments.patience(matches).unwrap_or_else(|error| error.exit());
     let name = LeaseName::new(arguments.given_name(matches)?)?;
+    let wishes = Wishes {
+        name,
+        again,
+        patience,
+    };
+    undertake(arguments, wishes, store, voice).await
+}
+
+/// What the arguments of a command come to.
+pub(super) struct Wishes {
+    pub(super) name: LeaseName,
+    pub(super) again: Again,
+    pub(super) patience: Patience,
+}
+
+/// Runs the command while this process leads; answers the exit code.
+pub(super) async fn undertake(
+    arguments: RunArguments,
+    wishes: Wishes,
+    store: Option<&str>,
+    voice: Voice,
+) -> Result<u8, Failure> {
+    let Wishes {
+        name,
+        again,
+        patience,
+    } = wishes;
     let of_lease = |failure: Failure| failure.of_lease(name.as_str());
     let timing = arguments
         .timing

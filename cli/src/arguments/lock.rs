@@ -1,0 +1,127 @@
+use super::durations::duration;
+use super::{Patience, RunArguments, TimingArguments};
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, ArgMatches, Args};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Wait for a lock, then run a command while holding it: flock(1) across machines.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = HELP)]
+pub(crate) struct LockArguments {
+    /// Name of the lock: whoever uses the same name in the same store takes turns
+    #[arg(value_name = "NAME")]
+    pub(crate) lock: String,
+
+    /// How long, how often, how soon.
+    #[command(flatten)]
+    timing: TimingArguments,
+
+    /// Label of this process in the record, for people [default: host name and process id]
+    #[arg(long, env = "TENURE_CANDIDATE", hide_env_values = true, value_name = "ID")]
+    candidate: Option<String>,
+
+    /// Note in the record for the people who look; no secrets, at most 1024 bytes
+    #[arg(
+        long,
+        env = "TENURE_NOTE",
+        hide_env_values = true,
+        value_name = "TEXT",
+        default_value = ""
+    )]
+    note: String,
+
+    /// Give up when the lock was not free for this time [default: never]
+    #[arg(
+        short = 'w',
+        long,
+        env = "TENURE_WAIT",
+        hide_env_values = true,
+        value_name = "DURATION",
+        value_parser = duration
+    )]
+    wait: Option<Duration>,
+
+    /// Try once; if another holds the lock, exit at once
+    #[arg(
+        short = 'n',
+        long,
+        visible_alias = "nonblock",
+        env = "TENURE_NO_WAIT",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    no_wait: bool,
+
+    /// Exit code when another holds the lock
+    #[arg(
+        short = 'E',
+        long,
+        env = "TENURE_LOCK_CONFLICT_EXIT_CODE",
+        hide_env_values = true,
+        value_name = "CODE",
+        default_value_t = 1
+    )]
+    conflict_exit_code: u8,
+
+    /// Leave the store's password in the TENURE_STORE that the command gets
+    #[arg(
+        long,
+        env = "TENURE_SHARE_CREDENTIALS",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    share_credentials: bool,
+
+    /// The command and its arguments; no shell is involved
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl LockArguments {
+    /// How long to wait.
+    ///
+    /// # Errors
+    /// Both `--wait` and `--no-wait`.
+    pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
+        Patience::of(self.wait, self.no_wait, matches)
+    }
+
+    /// What `tenure run` would be told: a lock for one command is one term of a lease.
+    pub(crate) fn into_run(self) -> RunArguments {
+        RunArguments {
+            lease: Some(self.lock),
+            name: None,
+            timing: self.timing,
+            candidate: self.candidate,
+            note: self.note,
+            once: true,
+            keep: false,
+            wait: self.wait,
+            no_wait: self.no_wait,
+            conflict_exit_code: self.conflict_exit_code,
+            share_credentials: self.share_credentials,
+            trace: None,
+            command: self.command,
+        }
+    }
+}
+
+const HELP: &str = "\
+The habits of flock(1), for every host that shares the store: waits for ever unless told otherwise, ends with the
+command's exit code, and with 1 (see -E) if the lock was not to be had. Unlike flock, a lock has a ttl: it frees
+itself when its host dies, and the command never outlives it. When it can no longer be extended, the command gets
+SIGTERM, and SIGKILL before another may hold the lock; the exit code is 79 then.
+
+The command gets TENURE_NAME, TENURE_TOKEN, TENURE_CANDIDATE and TENURE_STORE (without a password). TENURE_TOKEN is
+greater each time the lock is taken: have the data path refuse a lower one than it has seen.
+
+Examples:
+  tenure lock orders/7 -- ./pay 7
+        Waits its turn, runs the command, releases the lock.
+  tenure lock --wait 12s -E 75 orders/7 -- ./pay 7
+        Gives up with code 75 after twelve seconds.
+  tenure lock -n backup -- ./backup.sh || exit 0
+        Runs it only if nobody else does.";

@@ -1,0 +1,114 @@
+//! `tenure lock` has the habits of flock(1), and its command never outlives the lock.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, exit_code};
+use std::time::{Duration, Instant};
+use tenure_testkit::Process;
+
+fn hold(sandbox: &Sandbox, options: &[&str]) -> Process {
+    let holder = sandbox.start(
+        &[
+            &["lock"],
+            options,
+            &["a", "--", "sh", "-c", "echo held; sleep 60"],
+        ]
+        .concat(),
+    );
+    holder.wait_for_line("held", SOON).unwrap();
+    holder
+}
+
+#[test]
+fn the_lock_is_held_while_the_command_runs_and_its_exit_code_is_passed_on() {
+    let sandbox = Sandbox::new("lock-code");
+    for (script, code) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143)] {
+        let ended = sandbox.tenure(&["lock", "a", "--", "sh", "-c", script]);
+        assert_eq!(ended.code, code, "{script}: {ended:?}");
+        assert_eq!(
+            (ended.stdout.as_str(), ended.stderr.as_str()),
+            ("", ""),
+            "{script}"
+        );
+        assert_eq!(sandbox.lease("a")["state"], "vacant", "{script}");
+    }
+    let ended = sandbox.tenure(&["lock", "a", "--", "sh", "-c", "echo $TENURE_NAME $TENURE_TOKEN"]);
+    let token = sandbox.lease("a")["token"].to_string();
+    assert_eq!(ended.stdout.trim(), format!("a {token}"));
+}
+
+#[test]
+fn whoever_does_not_get_it_ends_with_one_or_with_the_code_it_asked_for() {
+    let sandbox = Sandbox::new("lock-conflict");
+    let _holder = hold(&sandbox, &[]);
+    let began = Instant::now();
+    for (options, code) in [
+        (&["--no-wait"][..], 1),
+        (&["-n", "-E", "9"][..], 9),
+        (&["--nonblock", "-E", "0"][..], 0),
+    ] {
+        let ended = sandbox.tenure(&[&["lock"], options, &["a", "--", "echo", "ran"]].concat());
+        assert_eq!(
+            (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
+            (code, "", ""),
+            "{options:?}"
+        );
+    }
+    assert!(began.elapsed() < SOON);
+    let began = Instant::now();
+    let ended = sandbox.tenure(&["lock", "-w", "400ms", "-E", "8", "a", "--", "echo", "ran"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (8, ""));
+    assert!(
+        ended.stderr.contains("held by") && ended.stderr.contains("gave up"),
+        "{}",
+        ended.stderr
+    );
+    assert!(began.elapsed() >= Duration::from_millis(400));
+}
+
+#[test]
+fn a_killed_holder_frees_the_lock_by_its_ttl() {
+    let sandbox = Sandbox::new("lock-killed");
+    let holder = hold(&sandbox, &["--ttl", "2s"]);
+    holder.kill_leader();
+    let ended = sandbox.tenure(&["lock", "--wait", "20s", "a", "--", "echo", "ran"]);
+    assert_eq!((ended.code, ended.stdout.trim()), (0, "ran"), "{ended:?}");
+}
+
+#[test]
+fn the_command_never_outlives_the_lock() {
+    let sandbox = Sandbox::new("lock-lost");
+    let holder = hold(&sandbox, &["--ttl", "2s"]);
+    // The store is gone: nothing is extended any more.
+    let away = sandbox.dir.join("away");
+    std::fs::create_dir(&away).unwrap();
+    for name in ["leases.db", "leases.db-wal", "leases.db-shm"] {
+        drop(std::fs::rename(sandbox.dir.join(name), away.join(name)));
+    }
+    std::fs::create_dir(sandbox.dir.join("leases.db")).unwrap();
+    assert_eq!(exit_code(&holder), 79);
+}
+
+#[test]
+fn it_is_used_wrongly_in_one_line() {
+    let sandbox = Sandbox::new("lock-usage");
+    for (arguments, code, says) in [
+        (&["lock", "a"][..], 2, "CMD"),
+        (&["lock", "a//b", "--", "true"][..], 78, "a//b"),
+        (&["lock", "-n", "-w", "1s", "a", "--", "true"][..], 2, "--wait"),
+        (
+            &["lock", "a", "--", "/no/such/command"][..],
+            127,
+            "/no/such/command",
+        ),
+    ] {
+        let ended = sandbox.tenure(arguments);
+        assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.contains(says), "{arguments:?}: {}", ended.stderr);
+    }
+}

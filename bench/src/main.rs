@@ -6,6 +6,7 @@
 //! cargo run --release -p tenure-bench -- command   # start-up and memory of `tenure run`
 //! cargo run --release -p tenure-bench -- failover  # after SIGKILL, and after a clean exit
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
+//! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
 //! ```
 
@@ -20,6 +21,7 @@ mod command;
 mod counting;
 mod failover;
 mod figures;
+mod locks;
 mod requests;
 mod soak;
 mod store;
@@ -81,6 +83,11 @@ enum Figure {
         #[arg(long, default_value_t = 600)]
         seconds: u64,
     },
+    /// Locks: lock + release against the bare driver, hand-overs under contention, many held by one heart.
+    Locks {
+        #[command(subcommand)]
+        figure: locks::Figure,
+    },
     /// A clean release build of the command with its default features, in a folder of its own.
     Build,
 }
@@ -96,6 +103,7 @@ async fn main() {
         Figure::Command { rounds } => command::measure(rounds),
         Figure::Failover { kills, exits, store } => failover::measure(kills, exits, store).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
+        Figure::Locks { figure } => locks::measure(figure).await,
         Figure::Build => build::measure(),
     }
 }

@@ -1,8 +1,8 @@
 //! Acquire + release through the store contract, against the same written straight on the driver. The two
 //! take turns in one run: whatever else the machine does, it does to both.
 
-mod mongodb;
-mod sqlite;
+pub mod mongodb;
+pub mod sqlite;
 
 use crate::figures::{Samples, judge, milliseconds};
 use std::time::Instant;
@@ -21,13 +21,13 @@ pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32) {
 }
 
 /// One candidate that takes and gives back one lease again and again, through the contract.
-struct Cycle<'a> {
+pub struct Cycle<'a> {
     store: &'a dyn LeaseStore,
     acquire: Acquire,
 }
 
 impl<'a> Cycle<'a> {
-    fn new(store: &'a dyn LeaseStore) -> Self {
+    pub fn new(store: &'a dyn LeaseStore) -> Self {
         let acquire = Acquire {
             name: LeaseName::new("bench").unwrap(),
             candidate: Candidate {
@@ -41,7 +41,7 @@ impl<'a> Cycle<'a> {
         Self { store, acquire }
     }
 
-    async fn turn(&mut self) {
+    pub async fn turn(&mut self) {
         let Ok(Acquired::Granted(grant)) = self.store.acquire(&self.acquire).await else {
             panic!("the lease is free")
         };
@@ -57,7 +57,7 @@ impl<'a> Cycle<'a> {
     }
 }
 
-async fn timed(samples: &mut Samples, turn: impl Future<Output = ()>) {
+pub async fn timed(samples: &mut Samples, turn: impl Future<Output = ()>) {
     let start = Instant::now();
     turn.await;
     samples.add(start.elapsed());

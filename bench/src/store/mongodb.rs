@@ -27,12 +27,12 @@ pub async fn measure(rounds: u32) {
     report("MongoDB, three nodes", &raw, &ours);
 }
 
-struct Bare {
+pub struct Bare {
     leases: Collection<Document>,
 }
 
 impl Bare {
-    async fn connect(uri: &str) -> Self {
+    pub async fn connect(uri: &str) -> Self {
         let client = Client::with_uri_str(uri).await.unwrap();
         let concern = WriteConcern::builder()
             .w(Acknowledgment::Majority)
@@ -44,7 +44,7 @@ impl Bare {
         }
     }
 
-    async fn turn(&self, attempt: i64) {
+    pub async fn turn(&self, attempt: i64) {
         let free = doc! { "$or": [
             { "$eq": [{ "$type": "$generation" }, "missing"] },
             { "$lte": ["$expiresAt", "$$NOW"] },

@@ -25,7 +25,7 @@ pub async fn measure(rounds: u32) {
     report("SQLite", &raw, &ours);
 }
 
-struct Bare {
+pub struct Bare {
     durable: Connection,
     relaxed: Connection,
 }
@@ -34,7 +34,7 @@ const LOOK: &str =
     "SELECT owner, incarnation, token, attempt, expires, released, version FROM lease WHERE name = ?1";
 
 impl Bare {
-    fn open(file: &Path) -> Self {
+    pub fn open(file: &Path) -> Self {
         let connect = |synchronous: &str| {
             let connection = Connection::open(file).unwrap();
             let settings = format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous};");
@@ -68,7 +68,7 @@ impl Bare {
         connection.prepare_cached(statement).unwrap().execute([]).unwrap();
     }
 
-    fn turn(&self) {
+    pub fn turn(&self) {
         Self::look(&self.durable);
         Self::run(&self.durable, "BEGIN IMMEDIATE");
         let (token, version) = Self::look(&self.durable).unwrap_or((0, 0));

@@ -1,0 +1,93 @@
+//! One lock, many tasks.
+
+use super::place::Place;
+use crate::Kind;
+use crate::figures::{Samples, judge, milliseconds};
+use crate::store::Cycle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tenure::LockManager;
+use tenure_testkit::Size;
+
+const TASKS: u32 = 64;
+
+/// Of each kind before the other has its turn: whatever else the machine does, it does to both.
+const SLICES: u32 = 5;
+
+pub async fn measure(kind: Kind, turns: u32, managers: u32) {
+    let place = Place::start(kind, Size::Three).await;
+    let store = place.store().await;
+    let mut cycle = Cycle::new(&*store);
+    let mut all = Vec::new();
+    for _ in 0..managers.max(1) {
+        all.push(Arc::new(
+            LockManager::builder(place.store().await).build().unwrap(),
+        ));
+    }
+    let (mut raw, mut locks, mut waits) = (Duration::ZERO, Duration::ZERO, Samples::default());
+    let each = turns.div_ceil(SLICES);
+    for _ in 0..SLICES {
+        let began = Instant::now();
+        for _ in 0..each {
+            cycle.turn().await;
+        }
+        raw += began.elapsed();
+        let began = Instant::now();
+        for wait in contend(&all, each).await {
+            waits.add(wait);
+        }
+        locks += began.elapsed();
+    }
+    let rate = |time: Duration| f64::from(each * SLICES) / time.as_secs_f64();
+    println!(
+        "{TASKS} tasks in {} managers contend for one lock, {turns} turns:",
+        all.len()
+    );
+    println!(
+        "  the raw store, one after the other: {:.0} hand-overs a second",
+        rate(raw)
+    );
+    println!("  locks: {:.0} hand-overs a second", rate(locks));
+    let (p50, worst) = (waits.percentile(50.0), waits.percentile(100.0));
+    println!(
+        "  a wait: p50 {:.1} ms, worst {:.1} ms",
+        milliseconds(p50),
+        milliseconds(worst)
+    );
+    judge(
+        "  the raw store's rate to that of locks",
+        rate(raw) / rate(locks),
+        1.0 / 0.9,
+        "times",
+    );
+}
+
+/// Each task takes the lock again as soon as it has released it; answers all waits.
+async fn contend(managers: &[Arc<LockManager>], turns: u32) -> Vec<Duration> {
+    let left = Arc::new(AtomicU32::new(turns));
+    let tasks: Vec<_> = (0..TASKS as usize)
+        .map(|task| {
+            let (manager, left) = (managers[task % managers.len()].clone(), left.clone());
+            tokio::spawn(async move {
+                let one_less = |left: u32| left.checked_sub(1);
+                let mut waits = Vec::new();
+                while left
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
+                    .is_ok()
+                {
+                    let began = Instant::now();
+                    let mut lock = manager.lock("contended").await.unwrap();
+                    waits.push(began.elapsed());
+                    lock.release().await;
+                }
+                waits
+            })
+        })
+        .collect();
+    let mut waits = Vec::new();
+    for task in tasks {
+        waits.extend(task.await.unwrap());
+    }
+    waits
+}

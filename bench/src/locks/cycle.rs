@@ -1,0 +1,69 @@
+//! Uncontended lock + release.
+
+use super::place::Place;
+use crate::Kind;
+use crate::figures::{Samples, judge, milliseconds};
+use crate::store::{Cycle, mongodb, sqlite, timed};
+use tenure::{LockManager, LockRelease};
+use tenure_testkit::Size;
+
+/// Rounds before those that count.
+const WARMING_UP: u32 = 50;
+
+enum Bare {
+    Sqlite(Box<sqlite::Bare>),
+    Mongodb(mongodb::Bare),
+}
+
+impl Bare {
+    async fn turn(&self, round: u32) {
+        match self {
+            Self::Sqlite(bare) => bare.turn(),
+            Self::Mongodb(bare) => bare.turn(i64::from(round)).await,
+        }
+    }
+}
+
+pub async fn measure(kind: Kind, rounds: u32) {
+    let place = Place::start(kind, Size::Three).await;
+    let bare = match &place {
+        Place::Sqlite(folder) => Bare::Sqlite(Box::new(sqlite::Bare::open(&folder.join("bare.db")))),
+        Place::Mongodb(set) => Bare::Mongodb(mongodb::Bare::connect(&set.uri()).await),
+    };
+    let store = place.store().await;
+    let mut cycle = Cycle::new(&*store);
+    let manager = LockManager::builder(place.store().await).build().unwrap();
+    let mut samples = [Samples::default(), Samples::default(), Samples::default()];
+    for round in 0..rounds + WARMING_UP {
+        if round == WARMING_UP {
+            samples = Default::default();
+        }
+        let [raw, contract, locks] = &mut samples;
+        timed(raw, bare.turn(round)).await;
+        timed(contract, cycle.turn()).await;
+        timed(locks, async {
+            let mut lock = manager.lock("locks").await.unwrap();
+            assert_eq!(lock.release().await, LockRelease::Released);
+        })
+        .await;
+    }
+    println!("lock + release, {rounds} rounds of each, taking turns:");
+    for (what, samples) in ["bare driver", "store contract", "lock manager"]
+        .iter()
+        .zip(&samples)
+    {
+        let (p50, p99) = (
+            milliseconds(samples.percentile(50.0)),
+            milliseconds(samples.percentile(99.0)),
+        );
+        println!("  {what:<14} p50 {p50:.3} ms, p99 {p99:.3} ms");
+    }
+    let p50 = |samples: &Samples| samples.percentile(50.0).as_secs_f64();
+    let ratio = p50(&samples[2]) / p50(&samples[0]);
+    judge(
+        "  the lock manager's p50 to the bare driver's",
+        ratio,
+        1.10,
+        "times",
+    );
+}

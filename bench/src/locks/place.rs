@@ -1,0 +1,30 @@
+//! A store of the bench's own.
+
+use crate::Kind;
+use std::sync::Arc;
+use tenure::SharedStore;
+use tenure::mongodb::MongoStore;
+use tenure::sqlite::SqliteStore;
+use tenure_testkit::{ReplicaSet, ScratchDir, Size};
+
+pub enum Place {
+    Sqlite(ScratchDir),
+    Mongodb(ReplicaSet),
+}
+
+impl Place {
+    pub async fn start(kind: Kind, size: Size) -> Self {
+        match kind {
+            Kind::Sqlite => Self::Sqlite(ScratchDir::new("bench-locks")),
+            Kind::Mongodb => Self::Mongodb(ReplicaSet::start(size).await.expect("a replica set")),
+        }
+    }
+
+    /// A handle of its own, as another process would have.
+    pub async fn store(&self) -> SharedStore {
+        match self {
+            Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.join("locks.db")).unwrap()),
+            Self::Mongodb(set) => Arc::new(MongoStore::for_locks().connect(&set.uri()).await.unwrap()),
+        }
+    }
+}

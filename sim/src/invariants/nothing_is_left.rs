@@ -12,8 +12,8 @@ pub(super) const LAW: Law = Law {
 /// Whether a process that said that its campaign is over holds the lease by no term that it began before it was
 /// told to withdraw: `releasing` says that a release is on its way. `clock_ms` is when it would have looked again.
 ///
-/// What a request of it takes later, having been overtaken by the look that searched for it, is held until it
-/// expires: nothing can be promised of it.
+/// What a request of it takes later, having been overtaken by the look that searched for it, or a late duplicate of a
+/// request that was answered before, is held until it expires: nothing can be promised of it.
 ///
 /// # Errors
 /// [`Breach`](super::Breach) if the lease is held by nobody who knows.

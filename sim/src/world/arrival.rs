@@ -4,7 +4,7 @@ use super::World;
 use super::driver::Extensions;
 use super::happening::Happening;
 use super::network::{Absence, Asked, Copied, Fate, Load};
-use super::process::Reach;
+use super::process::{NEVER, Reach};
 use crate::faults::FaultKind;
 use crate::invariants::{Extension, Truth, loss_ends_the_term};
 use crate::plan::{Grants, NAMES_MAX, nanoseconds};
@@ -101,6 +101,13 @@ impl World<'_> {
             self.judge_applied(operation, &reply, &before, u64::from(instance));
             if late && self.truths() != before {
                 self.saw(Sometimes::LateDuplicateApplied);
+                let after = self.truths();
+                for (view, (before, after)) in self.leases.iter_mut().zip(before.iter().zip(after)) {
+                    if *before != after {
+                        // Nobody who was answered before can know of it.
+                        view.granted_at = NEVER;
+                    }
+                }
             }
             if self.plan.store.grants == Grants::Varying {
                 let after = self.truths();

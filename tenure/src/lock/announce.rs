@@ -55,8 +55,8 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             token,
             idle_for,
         } => {
-            tracing::error!(target: "tenure", lock = %name, candidate, %token, held_for = ?idle_for,
-                "Held for longer than max_hold; extended no more");
+            tracing::error!(target: "tenure", lock = %name, candidate, %token, ?idle_for,
+                "No progress; extended no more");
         }
         Event::AskedToStepDown { name, token } => {
             tracing::info!(target: "tenure", lock = %name, candidate, %token, "Asked to release");

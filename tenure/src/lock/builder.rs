@@ -69,8 +69,8 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Extends no lock that was held for so long: it ends at most one ttl later, so that a deadlocked owner does
-    /// not keep it for ever. Default: no such bound.
+    /// The longest that a lock is held: it ends then and is not extended past it, so that a deadlocked owner does not
+    /// keep it for ever. The store lends it to another at most one ttl later. Default: no such bound.
     pub fn max_hold(mut self, duration: Duration) -> Self {
         self.max_hold = Some(duration);
         self

@@ -108,12 +108,10 @@ impl fmt::Display for LockLoss {
                 write!(f, "lost: it could not be extended before its deadline ({error})")
             }
             Cause::Deadline(None) => f.write_str("lost: its deadline passed before it was extended"),
-            Cause::NoProgress(held_for) => {
-                write!(
-                    f,
-                    "lost: held for {held_for:.0?}, longer than max_hold, so it was not extended"
-                )
+            Cause::NoProgress(idle_for) => {
+                write!(f, "lost: no progress for {idle_for:.0?}, so it was not extended")
             }
+            Cause::MaxHold(max) => write!(f, "lost: it was held for {max:?}, which is max_hold"),
         }
     }
 }

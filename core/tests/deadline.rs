@@ -220,3 +220,24 @@ fn doubt_begins_a_grace_before_the_end_and_a_renewal_ends_it() {
             .any(|event| matches!(event, Event::Reassured { .. }))
     );
 }
+
+#[test]
+fn a_term_without_any_grace_wakes_the_engine_for_its_deadline() {
+    let options = TimingOptions {
+        grace: Some(seconds(0.0)),
+        ..TimingOptions::new(seconds(30.0))
+    };
+    let mut harness = Harness::with(options.check().unwrap(), 1000);
+    let request = harness.campaign_once();
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    let until = harness.until();
+    // The last renewal under way ends with the term: both are awaited at one moment, and the deadline is the reason.
+    while harness.wake.is_some_and(|wake| wake.at < until) {
+        harness.run_to_wake();
+    }
+    let why = WakeReason::Deadline;
+    assert_eq!(harness.wake, Some(Wake { at: until, why }));
+    harness.run_to_wake();
+    let doubted = |event: &Event| matches!(event, Event::Doubted { .. });
+    assert!(!harness.events.iter().any(doubted), "{:?}", harness.events);
+}

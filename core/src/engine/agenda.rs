@@ -41,10 +41,10 @@ impl Agenda {
             .map(|(_, name)| name)
     }
 
-    /// The soonest that the engine must wake for.
-    pub(super) fn next_wake(&self) -> Option<Wake> {
+    /// The soonest that the engine must wake for, beside what waits for something else.
+    pub(super) fn next_wake(&self, waiting: Option<Due>) -> Option<Wake> {
         let wake = |due: Due| {
-            let why = due.wakes()?;
+            let why = due.wakes().filter(|_| Some(due) != waiting)?;
             let ((at, _), _) = self.0[due as usize].first_key_value()?;
             Some(Wake { at: *at, why })
         };

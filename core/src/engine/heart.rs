@@ -50,36 +50,31 @@ impl Engine {
 
     fn renew_due_terms(&mut self, now: Moment, actions: &mut Actions) {
         self.stop_stuck_terms(now, actions);
-        if self.seats.agenda().by(Due::Renewal, now).next().is_none() {
+        let places = self.in_flight.places_for_renewals();
+        if places == 0 || self.seats.agenda().by(Due::Renewal, now).next().is_none() {
             return;
         }
         let horizon = now.after(self.timing.renew_every / TAKE_ALONG);
-        let incarnation = self.candidate.incarnation;
-        let mut due: Vec<(Renew, Moment)> = Vec::new();
-        for name in self.seats.due(&[Due::Renewal], horizon) {
-            let Some(Seat::Term(term)) = self.seats.get(&name) else {
-                continue;
-            };
+        let room = places.saturating_mul(self.batch_max.get());
+        let (incarnation, ttl) = (self.candidate.incarnation, self.timing.ttl);
+        let renewal = |name: &LeaseName, seat: &Seat| {
+            let Seat::Term(term) = seat else { return None };
             // Work without progress is not taken along: the beats of neighbours would keep its term for ever.
             let idle = term
                 .gate
                 .is_some_and(|gate| now.since(gate.last_progress) >= gate.within);
-            if idle && term.renew_at > now {
-                continue;
-            }
-            let (token, attempt) = (term.token, term.attempt);
-            let ttl = self.timing.ttl;
-            due.push((
-                Renew {
-                    name,
-                    incarnation,
-                    token,
-                    attempt,
-                    ttl,
-                },
-                term.until,
-            ));
-        }
+            let renew = Renew {
+                name: name.clone(),
+                incarnation,
+                token: term.token,
+                attempt: term.attempt,
+                ttl,
+            };
+            (!idle || term.renew_at <= now).then_some((renew, term.until))
+        };
+        let mut due = self.seats.longest_due(Due::Renewal, horizon, room, renewal);
+        // Whoever is chosen is sent in the order of the names, so that a beat within the room has one order only.
+        due.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
         for batch in due.chunks(self.batch_max.get()) {
             // No request may outlast the term that it is to extend.
             let limit = batch.iter().map(|(_, until)| *until).min();

@@ -25,6 +25,7 @@ use crate::{
     StoreError, Timing,
 };
 use dice::Dice;
+use due::Due;
 use requests::{InFlight, Requests};
 use seat::{Seat, Wanted};
 use seats::Seats;
@@ -42,6 +43,8 @@ use std::time::Duration;
 ///   is the moment of the step that asked for the request granted last. A late reply is dropped.
 /// - At the deadline authority is gone without any reply. "Another holder seen" ends a term at once, "no
 ///   answer" at the deadline, and an error never ends an election, unless an operator must act first.
+/// - Of the renewals that are due at once, twelve requests are under way at most; the longest due go first, and
+///   the rest follows as answers or time-outs come, each counted from when it was sent itself.
 /// - Every campaign has a new attempt, so that no token is taken up again after its release was sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Engine {
@@ -290,7 +293,14 @@ impl Engine {
     /// When to wake, and why: the soonest of everything that is awaited.
     fn next_wake(&mut self) -> Option<Wake> {
         let requests = self.in_flight.next_wake();
-        self.seats.agenda().next_wake().into_iter().chain(requests).min()
+        // While every place is taken, renewals wait for an answer or a time-out.
+        let waiting = (self.in_flight.places_for_renewals() == 0).then_some(Due::Renewal);
+        self.seats
+            .agenda()
+            .next_wake(waiting)
+            .into_iter()
+            .chain(requests)
+            .min()
     }
 
     fn new_attempt(&mut self) -> Attempt {

@@ -114,6 +114,20 @@ impl Seats {
         names
     }
 
+    /// What `choose` makes of the seats of which this is due by `moment`: of the longest due ones, `limit` at most.
+    pub(super) fn longest_due<T>(
+        &mut self,
+        due: Due,
+        moment: Moment,
+        limit: usize,
+        choose: impl Fn(&LeaseName, &Seat) -> Option<T>,
+    ) -> Vec<T> {
+        self.settle();
+        let due = self.agenda.by(due, moment);
+        let chosen = due.filter_map(|name| choose(name, self.by_name.get(name)?));
+        chosen.take(limit).collect()
+    }
+
     /// The agenda as a look at every seat gives it.
     fn scan(&self) -> Agenda {
         let mut agenda = Agenda::default();

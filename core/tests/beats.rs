@@ -1,0 +1,143 @@
+//! A beat of more requests than may be under way at once.
+
+mod harness;
+use harness::*;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tenure_core::*;
+
+/// Renewal requests under way at once.
+const PLACES: usize = 12;
+
+/// A harness that leads so many leases, taken a millisecond after each other; one request renews `batch_max`.
+fn leading(leases: usize, batch_max: usize) -> Harness {
+    let mut harness = Harness::with(timing(), batch_max);
+    for lease in 0..leases {
+        harness.pass(seconds(0.001));
+        let campaign = Command::Campaign {
+            name: nth(lease),
+            note: Note::default(),
+            progress_within: None,
+            max_hold: None,
+        };
+        let request = only(harness.command(campaign));
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    }
+    harness
+}
+
+/// Leases in an order that is not that of their names.
+fn nth(lease: usize) -> LeaseName {
+    name(&format!("{}", 9_999 - lease))
+}
+
+/// Steps when every lease is due.
+fn begin_a_beat(harness: &mut Harness) -> Vec<Request> {
+    harness.now = harness
+        .wake
+        .expect("a renewal will be due")
+        .at
+        .after(seconds(1.0));
+    harness.input(Input::Tick)
+}
+
+fn renewed(request: &Request) -> Vec<LeaseName> {
+    match &request.operation {
+        Operation::Renew(renewals) => renewals.iter().map(|renew| renew.name.clone()).collect(),
+        other => panic!("only renewals are due: {other:?}"),
+    }
+}
+
+fn extend(harness: &mut Harness, request: &Request) -> Vec<Request> {
+    let all = renewed(request).iter().map(|_| Ok(extended())).collect();
+    harness.answer(request.id, Reply::Renewed(all))
+}
+
+#[test]
+fn the_rest_of_a_beat_follows_as_answers_come_and_no_lease_twice() {
+    let mut harness = leading(100, 2);
+    let mut under_way: VecDeque<Request> = begin_a_beat(&mut harness).into();
+    assert_eq!(under_way.len(), PLACES);
+    let mut seen = BTreeSet::new();
+    while let Some(request) = under_way.pop_front() {
+        for name in renewed(&request) {
+            assert!(seen.insert(name.clone()), "{name} is renewed twice");
+        }
+        let next = extend(&mut harness, &request);
+        assert!(next.len() <= 1, "one answer frees one place: {next:?}");
+        under_way.extend(next);
+    }
+    assert_eq!(seen.len(), 100);
+}
+
+#[test]
+fn the_longest_due_go_first() {
+    let mut harness = leading(40, 1);
+    let first = begin_a_beat(&mut harness);
+    let names: BTreeSet<LeaseName> = first.iter().flat_map(renewed).collect();
+    assert_eq!(names, (0..PLACES).map(nth).collect());
+    let next = only(extend(&mut harness, &first[3]));
+    assert_eq!(renewed(&next), vec![nth(PLACES)]);
+}
+
+#[test]
+fn what_is_sent_together_is_in_the_order_of_the_names() {
+    let mut harness = leading(10, 4);
+    let requests = begin_a_beat(&mut harness);
+    let sizes: Vec<usize> = requests.iter().map(|request| renewed(request).len()).collect();
+    assert_eq!(sizes, vec![4, 4, 2]);
+    let names: Vec<LeaseName> = requests.iter().flat_map(renewed).collect();
+    assert!(names.is_sorted(), "{names:?}");
+}
+
+#[test]
+fn renewals_that_wait_for_a_place_do_not_wake_the_engine() {
+    let mut harness = leading(40, 1);
+    begin_a_beat(&mut harness);
+    let wake = harness.wake.expect("requests are under way");
+    assert_eq!(wake.why, WakeReason::RequestTimeout);
+    assert_eq!(wake.at, harness.now.after(timing().request_timeout()));
+}
+
+#[test]
+fn a_request_of_the_rest_counts_from_when_it_was_sent() {
+    let mut harness = leading(PLACES + 1, 1);
+    let first = begin_a_beat(&mut harness);
+    harness.pass(seconds(2.0));
+    let last = only(extend(&mut harness, &first[0]));
+    assert_eq!(last.give_up_at, harness.now.after(timing().request_timeout()));
+    let sent_at = harness.now;
+    harness.pass(seconds(2.0));
+    extend(&mut harness, &last);
+    let belief = harness.engine.belief(&nth(PLACES)).expect("it is held");
+    assert_eq!(belief.until, sent_at.after(timing().trust(timing().ttl())));
+}
+
+#[test]
+fn half_of_a_hundred_requests_may_hang_and_no_neighbour_comes_into_doubt() {
+    let mut harness = leading(100, 1);
+    let healthy = |name: &LeaseName| name.as_str().ends_with(['0', '2', '4', '6', '8']);
+    let end = harness.now.after(seconds(60.0));
+    while harness.wake.is_some_and(|wake| wake.at < end) {
+        let mut under_way = harness.run_to_wake();
+        while let Some(request) = under_way.pop() {
+            if renewed(&request).iter().all(healthy) {
+                under_way.extend(extend(&mut harness, &request));
+            }
+        }
+    }
+    let mut disturbed = BTreeMap::new();
+    let mut lost = 0;
+    for event in harness.take_events() {
+        match event {
+            Event::Doubted { name, .. } | Event::RenewalFailed { name, .. } | Event::Ended { name, .. }
+                if healthy(&name) =>
+            {
+                *disturbed.entry(name).or_insert(0) += 1;
+            }
+            Event::Ended { .. } => lost += 1,
+            _ => {}
+        }
+    }
+    assert_eq!(disturbed, BTreeMap::new());
+    assert_eq!(lost, 50, "those that hang end at their deadline");
+}

@@ -44,31 +44,36 @@ impl Seats {
     }
 
     pub(super) fn get_mut(&mut self, name: &LeaseName) -> Option<&mut Seat> {
-        self.note(name);
-        self.by_name.get_mut(name).map(Box::as_mut)
+        self.make_room();
+        let seat = self.by_name.get_mut(name)?;
+        // Most seats are touched more than once in a row, and what was due of them in between never counts.
+        if self.touched.last().is_none_or(|(last, _)| last != name) {
+            let before = Dues::of(seat, self.grace);
+            self.touched.push((name.clone(), Some(before)));
+        }
+        Some(seat)
     }
 
     pub(super) fn insert(&mut self, name: LeaseName, seat: Seat) {
-        self.note(&name);
-        self.by_name.insert(name, Box::new(seat));
+        self.make_room();
+        let replaced = self.by_name.insert(name.clone(), Box::new(seat));
+        let before = replaced.map(|seat| Dues::of(&seat, self.grace));
+        self.touched.push((name, before));
     }
 
     pub(super) fn remove(&mut self, name: &LeaseName) {
-        self.note(name);
-        self.by_name.remove(name);
+        self.make_room();
+        if let Some(seat) = self.by_name.remove(name) {
+            self.touched
+                .push((name.clone(), Some(Dues::of(&seat, self.grace))));
+        }
     }
 
-    /// Before a seat may change: what is due of it.
-    fn note(&mut self, name: &LeaseName) {
-        // Most seats are touched more than once in a row, and what was due of them in between never counts.
-        if self.touched.last().is_some_and(|(last, _)| last == name) {
-            return;
-        }
+    /// Before a seat is touched.
+    fn make_room(&mut self) {
         if self.touched.len() == TOUCHED_MAX {
             self.settle();
         }
-        let before = self.by_name.get(name).map(|seat| Dues::of(seat, self.grace));
-        self.touched.push((name.clone(), before));
     }
 
     /// Changes every seat.

@@ -39,8 +39,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             SEATS,
-            "self.touched.last().is_some_and(|(last, _)| last == name)",
-            "true",
+            "self.touched.last().is_none_or(|(last, _)| last != name)",
+            "false",
         )],
     },
     Row {

@@ -42,8 +42,8 @@ pub use election::{
 };
 pub use identity::{candidate, default_candidate_id};
 pub use lock::{
-    LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
-    LockTiming, LockTimingOptions, OwnerTag, Reentrancy,
+    Fairness, LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
+    LockTiming, LockTimingOptions, OwnerTag, Reentrancy, Turn,
 };
 pub use registry::{Registry, SharedStore};
 pub use tenure_core as core;

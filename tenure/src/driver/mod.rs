@@ -16,7 +16,7 @@ mod watcher;
 mod watches;
 
 pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting};
-pub(crate) use permit::Permits;
+pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use watcher::watch_lease;
 

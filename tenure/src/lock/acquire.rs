@@ -1,19 +1,24 @@
 //! Taking one lock.
 
-use super::{LockError, LockTiming, Reentrancy};
-use crate::driver::{Message, NotWon, Permits, Queueing, Waiting};
+use super::fair::Lines;
+use super::{Fairness, LockError, LockTiming, Reentrancy};
+use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting};
 use crate::held::HeldTerm;
+use crate::registry::SharedStore;
 use crate::sync::{broadcast, mpsc, oneshot, timeout};
 use std::time::Duration;
 use tenure_core::{Candidate, Event, LeaseName};
 
 /// What a manager and its owners share.
 pub(super) struct Shared {
+    pub(super) store: SharedStore,
     pub(super) messages: mpsc::UnboundedSender<Message>,
     pub(super) permits: Permits,
     pub(super) candidate: Candidate,
     pub(super) timing: LockTiming,
     pub(super) reentrancy: Reentrancy,
+    pub(super) fairness: Fairness,
+    pub(super) lines: Lines,
     pub(super) events: broadcast::Sender<Event>,
 }
 
@@ -41,11 +46,45 @@ impl Shared {
         queueing: Queueing,
         patience: Option<Duration>,
     ) -> Result<HeldTerm, LockError> {
-        let stopped = || LockError::Stopped(name.clone());
         let permit = self.permits.take().ok_or_else(|| LockError::TooMany {
             name: name.clone(),
             locks_max: self.permits.max(),
         })?;
+        let taking = async {
+            let turn = match (self.fairness, queueing) {
+                (Fairness::Barging, _) => None,
+                (Fairness::Fair, Queueing::OneLook) => {
+                    let others = self.others_wait(name).await.map_err(LockError::Store)?;
+                    if others {
+                        return Err(LockError::OthersWait(name.clone()));
+                    }
+                    None
+                }
+                (Fairness::Fair, Queueing::Line | Queueing::Alone) => Some(self.turn(name).await?),
+            };
+            let held = self.acquire_here(name, queueing, Some(permit)).await;
+            drop(turn);
+            held
+        };
+        let Some(patience) = patience else {
+            return taking.await;
+        };
+        timeout(patience, taking).await.unwrap_or_else(|_| {
+            Err(LockError::TimedOut {
+                name: name.clone(),
+                waited: patience,
+            })
+        })
+    }
+
+    /// Takes a lease by the driver, for as long as it takes.
+    pub(super) async fn acquire_here(
+        &self,
+        name: &LeaseName,
+        queueing: Queueing,
+        permit: Option<Permit>,
+    ) -> Result<HeldTerm, LockError> {
+        let stopped = || LockError::Stopped(name.clone());
         // Made before the answer's end, so that the driver sees that nobody waits when it is told to look.
         let mut withdrawal = Withdrawal { name, messages: None };
         let (won, answer) = oneshot::channel();
@@ -54,24 +93,13 @@ impl Shared {
             won,
             messages: self.messages.clone(),
             queueing,
-            permit: Some(permit),
+            permit,
         };
         self.messages
             .send(Message::Campaign(waiting))
             .map_err(|_| stopped())?;
         withdrawal.messages = Some(&self.messages);
-        let outcome = match patience {
-            None => answer.await,
-            Some(patience) => match timeout(patience, answer).await {
-                Ok(outcome) => outcome,
-                Err(_) => {
-                    return Err(LockError::TimedOut {
-                        name: name.clone(),
-                        waited: patience,
-                    });
-                }
-            },
-        };
+        let outcome = answer.await;
         withdrawal.messages = None;
         match outcome {
             Ok(Ok(held)) => Ok(held),

@@ -1,6 +1,7 @@
 use super::acquire::Shared;
 use super::announce::announce;
-use super::{LockManager, LockTiming, OwnerTag, Reentrancy};
+use super::fair::Lines;
+use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};
 use crate::driver::{self, EVENTS_KEPT, Permits, Plan, Watching};
 use crate::election::BuildError;
 use crate::identity;
@@ -22,6 +23,7 @@ pub struct LockManagerBuilder {
     note: Result<Note, NoteTooLong>,
     max_hold: Option<Duration>,
     reentrancy: Reentrancy,
+    fairness: Fairness,
     locks_max: u64,
 }
 
@@ -35,6 +37,7 @@ impl LockManagerBuilder {
             note: Ok(Note::default()),
             max_hold: None,
             reentrancy: Reentrancy::default(),
+            fairness: Fairness::default(),
             locks_max: LOCKS_MAX,
         }
     }
@@ -82,6 +85,15 @@ impl LockManagerBuilder {
         self
     }
 
+    /// Who gets a lock next. Default: [`Fairness::Barging`].
+    ///
+    /// With [`Fairness::Fair`] the id of this [candidate](Self::candidate) is its place in the queues: no two
+    /// processes that run at once may share it, or the second waits until the first has no place.
+    pub fn fairness(mut self, fairness: Fairness) -> Self {
+        self.fairness = fairness;
+        self
+    }
+
     /// How many locks may be held or waited for at once; one more is refused. Default: [`LOCKS_MAX`].
     pub fn locks_max(mut self, locks: u64) -> Self {
         self.locks_max = locks;
@@ -104,7 +116,7 @@ impl LockManagerBuilder {
         let events = broadcast::Sender::new(EVENTS_KEPT);
         let plan = Plan {
             label: "locks".to_owned(),
-            store: self.store,
+            store: self.store.clone(),
             candidate: candidate.clone(),
             timing,
             note,
@@ -118,11 +130,14 @@ impl LockManagerBuilder {
         };
         let messages = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
         Ok(LockManager::new(Shared {
+            store: self.store,
             messages,
             permits: Permits::new(self.locks_max),
             candidate,
             timing: self.timing,
             reentrancy: self.reentrancy,
+            fairness: self.fairness,
+            lines: Lines::default(),
             events,
         }))
     }

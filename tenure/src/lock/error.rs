@@ -11,6 +11,8 @@ pub enum LockError {
     Held(Box<Lease>),
     /// This manager holds it or waits for it, and one look was all that was asked for.
     HeldHere(LeaseName),
+    /// Others wait for it in the queue, and one look was all that was asked for.
+    OthersWait(LeaseName),
     /// It was not free for the time that was asked for.
     TimedOut {
         /// The lock.
@@ -50,6 +52,7 @@ impl fmt::Display for LockError {
                 lease.name, lease.holder, lease.token, lease.remaining
             ),
             Self::HeldHere(name) => write!(f, "lock \"{name}\": this process holds it or waits for it"),
+            Self::OthersWait(name) => write!(f, "lock \"{name}\": others wait for it in the queue"),
             Self::TimedOut { name, waited } => write!(
                 f,
                 "lock \"{name}\": not free within {waited:?}; see who holds it, or wait longer"

@@ -1,6 +1,6 @@
 use super::acquire::Shared;
 use super::guard::Hold;
-use super::{Lock, LockError, LockManagerBuilder, LockOwner, LockTiming};
+use super::{Lock, LockError, LockManagerBuilder, LockOwner, LockTiming, Turn};
 use crate::driver::{Message, Queueing};
 use crate::election::PATIENCE_AT_DROP;
 use crate::registry::SharedStore;
@@ -74,6 +74,17 @@ impl LockManager {
         let name = LeaseName::new(name).map_err(LockError::Name)?;
         let held = self.shared.acquire(&name, queueing, patience).await?;
         Ok(Lock::first(Arc::new(Hold::new(held, None))))
+    }
+
+    /// Waits for the first place in the queue for a lock, and keeps it until the turn is dropped: for whoever
+    /// takes the lock by other means, such as an [`Election`](crate::Election) of the same name. A manager whose
+    /// locks are [fair](super::Fairness::Fair) does so by itself.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn turn(&self, name: impl AsRef<str>) -> Result<Turn, LockError> {
+        let name = LeaseName::new(name).map_err(LockError::Name)?;
+        self.shared.turn(&name).await
     }
 
     /// A new owner, who never waits for itself.

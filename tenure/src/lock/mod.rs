@@ -4,6 +4,7 @@ mod acquire;
 mod announce;
 mod builder;
 mod error;
+mod fair;
 mod guard;
 mod manager;
 mod owner;
@@ -13,6 +14,7 @@ mod timing;
 
 pub use builder::{LOCKS_MAX, LockManagerBuilder};
 pub use error::{LockError, LockLoss};
+pub use fair::{Fairness, Turn};
 pub(crate) use guard::Hold;
 pub use guard::Lock;
 pub use manager::LockManager;

@@ -1,0 +1,146 @@
+//! First come, first served, and a dead waiter holds nobody up for longer than its ttl.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+use harness::{Site, lock_timing, soon};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tenure::core::Occupancy;
+use tenure::sqlite::SqliteStore;
+use tenure::{Fairness, LockError, LockManager, LockRelease};
+use tenure_testkit::{Process, eventually_async};
+
+const FILE: &str = "TENURE_TEST_QUEUE_FILE";
+
+fn fair(site: &Site, candidate: &str) -> LockManager {
+    site.manager_builder(candidate)
+        .fairness(Fairness::Fair)
+        .build()
+        .unwrap()
+}
+
+async fn wait_until_queued(site: &Site, candidate: &str) {
+    let place = format!("a/candidates/{candidate}");
+    let queued = || async {
+        let record = site.record(&place).await;
+        record.is_some_and(|lease| lease.occupancy() == Occupancy::Held)
+    };
+    eventually_async(Duration::from_secs(10), "a place in the queue", queued).await;
+}
+
+async fn wait_until_left(site: &Site, candidate: &str) {
+    let place = format!("a/candidates/{candidate}");
+    let left = || async { site.record(&place).await.unwrap().occupancy() == Occupancy::Vacant };
+    eventually_async(Duration::from_secs(10), "the place is given back", left).await;
+}
+
+#[tokio::test]
+async fn no_process_is_overtaken_twice_by_another() {
+    const MANAGERS: usize = 5;
+    const ROUNDS: usize = 4;
+    let site = Site::new();
+    let first = fair(&site, "first");
+    let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
+    let story = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for number in 0..MANAGERS {
+        let candidate = format!("manager-{number}");
+        let (manager, story) = (fair(&site, &candidate), story.clone());
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..ROUNDS {
+                // A greedy one: it asks again as soon as it has released.
+                let mut lock = manager.lock("a").await.unwrap();
+                story.lock().unwrap().push(number);
+                assert_eq!(lock.release().await, LockRelease::Released);
+            }
+        }));
+        wait_until_queued(&site, &candidate).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(
+        soon("the release", blocker.release()).await,
+        LockRelease::Released
+    );
+    for task in tasks {
+        soon("its rounds", task).await.unwrap();
+    }
+    let story = story.lock().unwrap().clone();
+    assert_eq!(
+        story[..MANAGERS],
+        [0, 1, 2, 3, 4],
+        "in the order in which they came"
+    );
+    for one in 0..MANAGERS {
+        let turns: Vec<usize> = (0..story.len()).filter(|index| story[*index] == one).collect();
+        for between in turns.windows(2) {
+            let others = &story[between[0] + 1..between[1]];
+            for other in 0..MANAGERS {
+                let overtaken = others.iter().filter(|taker| **taker == other).count();
+                // Once while it is in the queue, and once between its release and its arrival there.
+                assert!(
+                    overtaken <= 2,
+                    "{one} waited while {other} had it {overtaken} times: {story:?}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_look_overtakes_nobody_and_the_queue_leaves_nothing_held() {
+    let site = Site::new();
+    let (one, two) = (fair(&site, "one"), Arc::new(fair(&site, "two")));
+    let mut lock = soon("the lock", one.lock("a")).await.unwrap();
+    let waiting = two.clone();
+    let waiting = tokio::spawn(async move { waiting.lock("a").await });
+    wait_until_queued(&site, "two").await;
+    let outcome = soon("a look", one.try_lock("a")).await;
+    assert!(matches!(outcome, Err(LockError::OthersWait(_))), "{outcome:?}");
+    waiting.abort();
+    wait_until_left(&site, "two").await;
+    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    let outcome = two.try_lock_for("a", Duration::from_secs(10)).await;
+    assert!(soon("the look", one.try_lock("a")).await.is_err(), "{outcome:?}");
+    wait_until_left(&site, "two").await;
+}
+
+/// What a child does: waits in the queue, for as long as it lives. Nothing unless it is one.
+#[tokio::test]
+async fn as_a_child() {
+    let Some(file) = std::env::var_os(FILE) else {
+        return;
+    };
+    let store = Arc::new(SqliteStore::open(Path::new(&file)).unwrap());
+    let manager = LockManager::builder(store)
+        .candidate("child")
+        .fairness(Fairness::Fair)
+        .timing(lock_timing())
+        .build()
+        .unwrap();
+    drop(manager.lock("a").await);
+}
+
+#[tokio::test]
+async fn a_dead_waiter_holds_the_queue_up_for_its_ttl_at_most() {
+    let site = Site::new();
+    let (one, two) = (fair(&site, "one"), fair(&site, "two"));
+    let mut lock = soon("the lock", one.lock("a")).await.unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["as_a_child", "--exact", "--nocapture"])
+        .env(FILE, site.file());
+    let child = Process::spawn(command).unwrap();
+    wait_until_queued(&site, "child").await;
+    let waiting = tokio::spawn(async move { (two.lock("a").await, two) });
+    wait_until_queued(&site, "two").await;
+    child.kill_tree();
+    let killed_at = Instant::now();
+    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    let (lock, _two) = soon("its turn", waiting).await.unwrap();
+    lock.unwrap();
+    let (took, ttl) = (killed_at.elapsed(), lock_timing().lease().ttl().duration());
+    assert!(took > ttl / 3, "the dead waiter came first: {took:?}");
+    assert!(took < ttl + Duration::from_secs(2), "{took:?}");
+}

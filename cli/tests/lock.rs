@@ -9,7 +9,7 @@ mod common;
 
 use common::{SOON, Sandbox, exit_code};
 use std::time::{Duration, Instant};
-use tenure_testkit::Process;
+use tenure_testkit::{Process, eventually};
 
 fn hold(sandbox: &Sandbox, options: &[&str]) -> Process {
     let holder = sandbox.start(
@@ -72,6 +72,36 @@ fn whoever_does_not_get_it_ends_with_one_or_with_the_code_it_asked_for() {
 }
 
 #[test]
+fn who_waits_with_fair_is_served_in_the_order_of_coming() {
+    let sandbox = Sandbox::new("lock-fair");
+    let holder = hold(&sandbox, &[]);
+    let log = sandbox.path("log");
+    let waiting: Vec<_> = (0..4)
+        .map(|number| {
+            let script = format!("echo {number} >> {log}");
+            let options = ["lock", "--fair", "--candidate", &format!("host-{number}"), "a"];
+            let waiting = sandbox.start(&[&options[..], &["--", "sh", "-c", &script]].concat());
+            eventually(SOON, "a place in the queue", || {
+                let status = sandbox.tenure(&["status", "--output", "json", "--prefix", "a/candidates/"]);
+                status.stdout.contains(&format!("a/candidates/host-{number}"))
+            });
+            waiting
+        })
+        .collect();
+    let ended = sandbox.tenure(&["lock", "--fair", "-w", "300ms", "-E", "7", "a", "--", "true"]);
+    assert_eq!(ended.code, 7, "{ended:?}");
+    assert!(
+        ended.stderr.contains("queue has not come; gave up after"),
+        "{ended:?}"
+    );
+    holder.terminate();
+    for waiting in &waiting {
+        assert_eq!(exit_code(waiting), 0);
+    }
+    assert_eq!(sandbox.read("log"), "0\n1\n2\n3\n");
+}
+
+#[test]
 fn a_killed_holder_frees_the_lock_by_its_ttl() {
     let sandbox = Sandbox::new("lock-killed");
     let holder = hold(&sandbox, &["--ttl", "2s"]);
@@ -99,6 +129,7 @@ fn it_is_used_wrongly_in_one_line() {
     let sandbox = Sandbox::new("lock-usage");
     for (arguments, code, says) in [
         (&["lock", "a"][..], 2, "CMD"),
+        (&["lock", "-n", "--fair", "a", "--", "true"][..], 2, "--fair"),
         (&["lock", "a//b", "--", "true"][..], 78, "a//b"),
         (&["lock", "-n", "-w", "1s", "a", "--", "true"][..], 2, "--wait"),
         (

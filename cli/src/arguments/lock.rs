@@ -54,6 +54,19 @@ pub(crate) struct LockArguments {
     )]
     no_wait: bool,
 
+    /// First come, first served, among all who wait with this option
+    ///
+    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests.
+    #[arg(
+        long,
+        env = "TENURE_FAIR",
+        hide_env_values = true,
+        conflicts_with = "no_wait",
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    fair: bool,
+
     /// Exit code when another holds the lock
     #[arg(
         short = 'E',
@@ -87,6 +100,11 @@ impl LockArguments {
     /// Both `--wait` and `--no-wait`.
     pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
         Patience::of(self.wait, self.no_wait, matches)
+    }
+
+    /// Whether there is an order among those who wait.
+    pub(crate) fn is_fair(&self) -> bool {
+        self.fair
     }
 
     /// What `tenure run` would be told: a lock for one command is one term of a lease.
@@ -123,5 +141,7 @@ Examples:
         Waits its turn, runs the command, releases the lock.
   tenure lock --wait 12s -E 75 orders/7 -- ./pay 7
         Gives up with code 75 after twelve seconds.
+  tenure lock --fair printer -- lp report.pdf
+        In the order in which they came.
   tenure lock -n backup -- ./backup.sh || exit 0
         Runs it only if nobody else does.";

@@ -1,6 +1,6 @@
 //! `tenure lock`: flock(1) across machines.
 
-use super::run::{Wishes, undertake};
+use super::run::{Queue, Wishes, undertake};
 use crate::arguments::{Again, LockArguments};
 use crate::exit::Failure;
 use crate::output::Voice;
@@ -19,6 +19,11 @@ pub(crate) async fn lock(
         name: LeaseName::new(&arguments.lock)?,
         again: Again::Once,
         patience,
+        queue: if arguments.is_fair() {
+            Queue::Fair
+        } else {
+            Queue::None
+        },
     };
     undertake(arguments.into_run(), wishes, store, voice).await
 }

@@ -18,7 +18,10 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Fault, Lease, Released};
-use tenure::{CampaignError, Departure, Election, Event, Leadership, LeaseName, StoreError};
+use tenure::{
+    CampaignError, Departure, Election, Event, Leadership, LeaseName, LockError, LockManager,
+    LockTimingOptions, SharedStore, StoreError,
+};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -41,6 +44,7 @@ pub(crate) async fn run(
         name,
         again,
         patience,
+        queue: Queue::None,
     };
     undertake(arguments, wishes, store, voice).await
 }
@@ -50,6 +54,16 @@ pub(super) struct Wishes {
     pub(super) name: LeaseName,
     pub(super) again: Again,
     pub(super) patience: Patience,
+    pub(super) queue: Queue,
+}
+
+/// Whether there is an order among those who wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Queue {
+    /// Whoever asks first when it is free.
+    None,
+    /// First come, first served.
+    Fair,
 }
 
 /// Runs the command while this process leads; answers the exit code.
@@ -63,6 +77,7 @@ pub(super) async fn undertake(
         name,
         again,
         patience,
+        queue,
     } = wishes;
     let of_lease = |failure: Failure| failure.of_lease(name.as_str());
     let timing = arguments
@@ -81,6 +96,7 @@ pub(super) async fn undertake(
     // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of the
     // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
     std::mem::forget(store.clone());
+    let queue_store = (queue == Queue::Fair).then(|| store.clone());
     let mut builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
@@ -98,8 +114,11 @@ pub(super) async fn undertake(
         Credentials::Withheld
     };
     job.tell("TENURE_STORE", place.for_command(credentials));
+    let queue = queue_store.map(|store| in_queue(store, &election).map_err(of_lease));
+    let queue = queue.transpose()?;
     let mut turn = Turn {
         election: &election,
+        queue: queue.as_ref(),
         events: election.events(),
         job: &job,
         signals,
@@ -129,10 +148,25 @@ pub(super) async fn undertake(
         }
     };
     drop(turn);
+    if let Some(queue) = queue {
+        let patience = timing.request_timeout() * LEAVING_REQUESTS;
+        let _ = tokio::time::timeout(patience, queue.close()).await;
+    }
     let patience = timing.request_timeout() * LEAVING_REQUESTS;
     // What it may hold unknown to it expires by itself if the store does not answer.
     let _ = tokio::time::timeout(patience, election.close()).await;
     outcome
+}
+
+/// What waits in the queue of an election's lease, under the same name.
+fn in_queue(store: SharedStore, election: &Election) -> Result<LockManager, Failure> {
+    let ttl = election.timing().ttl().duration();
+    let timing = LockTimingOptions::new(ttl).check()?;
+    let queue = LockManager::builder(store)
+        .candidate(election.candidate().id.as_str())
+        .timing(timing)
+        .build()?;
+    Ok(queue)
 }
 
 /// The file of a new trace.
@@ -175,6 +209,8 @@ enum Waited {
 
 struct Turn<'a> {
     election: &'a Election,
+    /// Where this process waits for its turn, if there is an order.
+    queue: Option<&'a LockManager>,
     events: broadcast::Receiver<Event>,
     job: &'a Job,
     signals: Signals,
@@ -254,7 +290,22 @@ impl Turn<'_> {
     async fn wait(&mut self) -> Result<Waited, Failure> {
         let began = Instant::now();
         let name = self.election.name().clone();
-        let mut campaign = pin!(self.election.campaign());
+        let (election, queue) = (self.election, self.queue);
+        let mut campaign = pin!(async {
+            let place = match queue {
+                Some(queue) => Some(
+                    queue
+                        .turn(&name)
+                        .await
+                        .map_err(|error| out_of_turn(error, &name))?,
+                ),
+                None => None,
+            };
+            let won = election.campaign().await.map_err(|error| failed(error, &name));
+            // The next moves up, and waits for this one.
+            drop(place);
+            won
+        });
         let deadline = match self.patience {
             Patience::Limited(wait) => began.checked_add(wait),
             Patience::Endless | Patience::OneAttempt => None,
@@ -265,7 +316,7 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 outcome = &mut campaign => {
-                    let leadership = outcome.map_err(|error| failed(error, &name))?;
+                    let leadership = outcome?;
                     story.won(&leadership, began.elapsed(), self.voice);
                     return Ok(Waited::Won(leadership));
                 }
@@ -280,10 +331,13 @@ impl Turn<'_> {
                     Err(RecvError::Closed) => has_events = false,
                 },
                 () = tokio::time::sleep_until(deadline.unwrap_or(began)), if deadline.is_some() => {
-                    let obstacle = story.obstacle.unwrap_or_else(|| Obstacle::Store(StoreError::not_applied(
-                        Fault::TimedOut,
-                        format!("lease \"{name}\": the store has not answered yet; is it reachable?"),
-                    )));
+                    let obstacle = story.obstacle.unwrap_or_else(|| match self.queue {
+                        Some(_) => Obstacle::Queue,
+                        None => Obstacle::Store(StoreError::not_applied(
+                            Fault::TimedOut,
+                            format!("lease \"{name}\": the store has not answered yet; is it reachable?"),
+                        )),
+                    });
                     return self.give_up(&obstacle, Some(began.elapsed()));
                 }
                 notice = self.signals.next() => {
@@ -308,6 +362,13 @@ impl Turn<'_> {
                     ..failure
                 })
             }
+            Obstacle::Queue => Err(Failure {
+                code: self.conflict_code,
+                message: format!(
+                    "lease \"{}\": its turn in the queue has not come{suffix}",
+                    self.election.name()
+                ),
+            }),
             // Silence: this is how a line in the crontab of three hosts ends on two of them.
             Obstacle::Held(_) if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
             Obstacle::Held(lease) => Err(Failure {
@@ -324,6 +385,8 @@ impl Turn<'_> {
 /// What stands between this candidate and the lease.
 enum Obstacle {
     Held(Box<Lease>),
+    /// Others came before.
+    Queue,
     Store(StoreError),
 }
 
@@ -409,6 +472,13 @@ fn say_standby(lease: &Lease, twin: bool, voice: Voice) {
         "remaining_ms": in_json(lease.remaining),
     });
     voice.say("standby", &text, fields);
+}
+
+fn out_of_turn(error: LockError, name: &LeaseName) -> Failure {
+    match error {
+        LockError::Store(error) => Failure::from(error).of_lease(name.as_str()),
+        error => Failure::new(Code::Configuration, error.to_string()),
+    }
 }
 
 fn failed(error: CampaignError, name: &LeaseName) -> Failure {

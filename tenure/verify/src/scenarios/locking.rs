@@ -1,0 +1,120 @@
+//! Locks: waiters in line, handles of one owner, a manager that goes.
+
+use crate::clock;
+use crate::lock::{LockError, LockManager, LockTimingOptions, Reentrancy};
+use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
+use crate::store::Weather;
+use shuttle::future::block_on;
+use shuttle::thread;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::Authority;
+
+fn manager(site: &Site, reentrancy: Reentrancy) -> Arc<LockManager> {
+    let timing = LockTimingOptions::new(timing().ttl().duration());
+    let timing = timing.check().expect("a sound timing");
+    let builder = LockManager::builder(site.store.clone()).timing(timing);
+    Arc::new(builder.reentrancy(reentrancy).build().expect("it fits the store"))
+}
+
+fn close(site: &Site, manager: Arc<LockManager>) {
+    close_only(manager);
+    site.wait_until_nothing_runs();
+    site.check_nothing_is_renewed();
+}
+
+/// Waiters in one process, one of whom leaves about when it is its turn: each of the others gets it, alone.
+pub(super) fn waiter_leaves_about_its_turn() {
+    let site = Site::begin(any_pace(), any_weather());
+    let manager = manager(&site, Reentrancy::Refused);
+    let mut events = manager.events();
+    let hasty = {
+        let (site, manager) = (site.clone(), manager.clone());
+        thread::spawn(move || {
+            let patience = some_time(Duration::from_millis(60));
+            drop(block_on(clock::timeout(patience, manager.lock(&site.name))));
+        })
+    };
+    let steady = {
+        let (site, manager) = (site.clone(), manager.clone());
+        thread::spawn(move || {
+            let lock = block_on(manager.lock(&site.name)).expect("waits as long as it takes");
+            site.store.begin_work(lock.token());
+            pause(some_time(Duration::from_millis(30)));
+            site.store.end_work(lock.token());
+            lock.token()
+        })
+    };
+    let mut lock = block_on(manager.lock(&site.name)).expect("waits as long as it takes");
+    site.store.begin_work(lock.token());
+    pause(some_time(Duration::from_millis(30)));
+    site.store.end_work(lock.token());
+    let token = lock.token();
+    block_on(lock.release());
+    assert_eq!(lock.authority(), Authority::None);
+    hasty.join().expect("the hasty one found nothing");
+    assert_ne!(
+        steady.join().expect("the steady one found nothing"),
+        token,
+        "a token each"
+    );
+    close(&site, manager);
+    check_events(&mut events);
+}
+
+/// Two handles of one owner go about when a third is taken: a handle that is had is of a term that goes on.
+pub(super) fn last_handle_goes_about_when_one_is_taken() {
+    let site = Site::begin(any_pace(), Weather::Fair);
+    let manager = manager(&site, Reentrancy::Counted);
+    let owner = manager.owner();
+    let mut events = manager.events();
+    let mut first = block_on(owner.lock(&site.name)).expect("nobody else wants it");
+    let taker = {
+        let (site, owner) = (site.clone(), owner.clone());
+        thread::spawn(move || match block_on(owner.lock(&site.name)) {
+            Ok(lock) => Some(lock.token()),
+            // It came while another thread of the owner was about to take it.
+            Err(LockError::WaitsForItself(_)) => None,
+            Err(error) => panic!("{error}"),
+        })
+    };
+    pause(some_time(Duration::from_millis(8)));
+    let token = first.token();
+    block_on(first.release());
+    drop(first);
+    let taken = taker.join().expect("the taker found nothing");
+    assert!(taken.is_none_or(|taken| taken >= token));
+    drop(owner);
+    close(&site, manager);
+    check_events(&mut events);
+}
+
+/// A manager is closed while somebody waits and somebody holds.
+pub(super) fn manager_goes_while_locks_are_held() {
+    let site = Site::begin(any_pace(), any_weather());
+    let manager = manager(&site, Reentrancy::Refused);
+    let owner = manager.owner();
+    let lock = block_on(manager.lock(&site.name)).expect("waits as long as it takes");
+    site.store.begin_work(lock.token());
+    let waiter = {
+        let site = site.clone();
+        thread::spawn(move || drop(block_on(owner.lock(&site.name))))
+    };
+    let holder = {
+        let site = site.clone();
+        thread::spawn(move || {
+            pause(some_time(timing().ttl().duration()));
+            site.store.end_work(lock.token());
+            drop(lock);
+        })
+    };
+    close_only(manager);
+    waiter.join().expect("the waiter found nothing");
+    holder.join().expect("the holder found nothing");
+    site.wait_until_nothing_runs();
+    site.check_nothing_is_renewed();
+}
+
+fn close_only(manager: Arc<LockManager>) {
+    block_on(Arc::into_inner(manager).expect("the last handle").close());
+}

@@ -20,7 +20,10 @@ pub use engine::{
     Wake, WakeReason,
 };
 
-pub use fence::{Claimed, Fence, FenceError};
+pub use fence::{
+    Bump, Claimed, Fence, FenceError, Horizon, MARKS_MAX, Mark, Refusals, Refused, Ruling, bumped,
+    decide_claim, decide_entry, horizon,
+};
 pub use observed::{
     CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, ListedRecord, Need, ObservedStore,
     Reading, RecordEvent, RecordPage, RecordWatch, Response, Revision, Round, Seen, Sightings, Version,
@@ -34,5 +37,5 @@ pub use store::{
 pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{
     Attempt, Candidate, CandidateId, FencingToken, Incarnation, LeaseName, Moment, NameError, NameFault,
-    Note, NoteTooLong, ResourceName, TokenError, Ttl, TtlError,
+    Note, NoteTooLong, ResourceName, Term, TokenError, Ttl, TtlError,
 };

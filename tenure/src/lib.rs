@@ -48,8 +48,8 @@ pub use lock::{
 pub use registry::{Registry, SharedStore};
 pub use tenure_core as core;
 pub use tenure_core::{
-    Authority, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName, LeaseStore,
-    ResourceName, StoreError, Timing, TimingError, TimingOptions, Ttl,
+    Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,
+    LeaseStore, Mark, ResourceName, StoreError, Term, Timing, TimingError, TimingOptions, Ttl,
 };
 
 #[cfg(feature = "mongodb")]

@@ -5,6 +5,7 @@ mod candidate;
 mod moment;
 mod name;
 mod note;
+mod term;
 mod token;
 mod ttl;
 
@@ -13,5 +14,6 @@ pub use candidate::{Candidate, Incarnation};
 pub use moment::Moment;
 pub use name::{CandidateId, LeaseName, NameError, NameFault, ResourceName};
 pub use note::{Note, NoteTooLong};
+pub use term::Term;
 pub use token::{FencingToken, TokenError};
 pub use ttl::{Ttl, TtlError};

@@ -26,6 +26,12 @@ impl fmt::Display for TokenError {
 impl std::error::Error for TokenError {}
 
 impl FencingToken {
+    /// The largest token there can be: 2^63 − 1.
+    pub const MAX: Self = match NonZeroU64::new(i64::MAX.unsigned_abs()) {
+        Some(number) => Self(number),
+        None => unreachable!(),
+    };
+
     /// The token with this number.
     ///
     /// # Errors

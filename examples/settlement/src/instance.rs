@@ -5,7 +5,7 @@
 
 use crate::Outcome;
 use crate::arguments::RunOptions;
-use crate::ledger::{self, Fencing, Ledger, LedgerError, Term};
+use crate::ledger::{self, Fencing, Ledger, LedgerError, Writer};
 use crate::pause::Pause;
 use crate::payments::{self, Batch, Payment};
 use crate::report::Report;
@@ -95,16 +95,16 @@ impl Instance {
     }
 
     async fn settle_all(&mut self, leadership: &Leadership) -> Result<Ended, LedgerError> {
-        let term = Term {
-            token: leadership.token(),
+        let writer = Writer {
+            term: leadership.term(),
             instance: self.name.clone(),
         };
         // Claim first, read second: an older term could otherwise still change what was read.
-        self.ledger.prepare(&term).await?;
+        self.ledger.prepare(&writer).await?;
         if self.fencing == Fencing::On {
             leadership.claim(self.ledger.fence(), ledger::resource()).await?;
         }
-        let mut settled = self.ledger.checkpoint(&term).await?;
+        let mut settled = self.ledger.checkpoint(&writer).await?;
         say(Report::GoesOn { settled });
 
         while let Some(batch) = Batch::after(&self.payments, settled, self.batch_size) {
@@ -122,7 +122,7 @@ impl Instance {
             // From here to the commit the process may be paused, by anybody and for any time. Asking again
             // would make this gap smaller; only the fence, inside the transaction, closes it.
             self.pause.hold(settled, say);
-            self.ledger.settle(batch, &term).await?;
+            self.ledger.settle(batch, &writer).await?;
             settled = batch.end();
         }
         Ok(Ended::Complete)

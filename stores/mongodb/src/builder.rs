@@ -251,7 +251,7 @@ async fn bounded<T>(
 }
 
 /// Sets what the store needs of the driver; answers how long a primary is looked for.
-fn settle(options: &mut ClientOptions) -> Duration {
+pub(crate) fn settle(options: &mut ClientOptions) -> Duration {
     options.retry_writes = Some(false);
     options.retry_reads = Some(false);
     options.connect_timeout.get_or_insert(CONNECTION_TIME_MAX);

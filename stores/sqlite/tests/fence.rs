@@ -7,7 +7,7 @@ mod common;
 use common::Scratch;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::time::Duration;
-use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, ResourceName};
+use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_sqlite::SqliteFence;
 
 struct Ledger {
@@ -60,6 +60,10 @@ fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
+fn term(number: u64) -> Term {
+    Term::new(LeaseName::new("nightly").unwrap(), token(number))
+}
+
 fn begin(connection: &mut Connection, behaviour: TransactionBehavior) -> Transaction<'_> {
     connection.transaction_with_behavior(behaviour).unwrap()
 }
@@ -71,18 +75,18 @@ async fn a_mark_only_rises_and_a_claim_is_idempotent() {
     let resource = &ledger.resource;
     assert_eq!(fence.mark(resource).await.unwrap(), None);
     assert_eq!(
-        fence.claim(resource, token(5)).await.unwrap(),
+        fence.claim(resource, &term(5)).await.unwrap(),
         Claimed::Raised { from: None }
     );
-    assert_eq!(fence.claim(resource, token(5)).await.unwrap(), Claimed::Already);
-    let raised = ledger.fence().claim(resource, token(9)).await.unwrap();
+    assert_eq!(fence.claim(resource, &term(5)).await.unwrap(), Claimed::Already);
+    let raised = ledger.fence().claim(resource, &term(9)).await.unwrap();
     assert_eq!(raised, Claimed::Raised { from: Some(token(5)) });
-    let refused = fence.claim(resource, token(5)).await.unwrap_err();
+    let refused = fence.claim(resource, &term(5)).await.unwrap_err();
     assert!(
         matches!(refused, FenceError::Stale { mark, .. } if mark == token(9)),
         "{refused}"
     );
-    assert_eq!(fence.mark(resource).await.unwrap(), Some(token(9)));
+    assert_eq!(fence.mark(resource).await.unwrap().unwrap().token, token(9));
 }
 
 #[tokio::test]
@@ -91,15 +95,15 @@ async fn only_the_term_that_claimed_enters() {
     let fence = ledger.fence();
     let mut connection = ledger.connection();
     let transaction = begin(&mut connection, TransactionBehavior::Immediate);
-    let nobody = fence.enter(&transaction, &ledger.resource, token(7)).unwrap_err();
+    let nobody = fence.enter(&transaction, &ledger.resource, &term(7)).unwrap_err();
     assert!(matches!(nobody, FenceError::Unclaimed { .. }), "{nobody}");
     transaction.rollback().unwrap();
-    let _claimed = fence.claim(&ledger.resource, token(7)).await.unwrap();
+    let _claimed = fence.claim(&ledger.resource, &term(7)).await.unwrap();
     let transaction = begin(&mut connection, TransactionBehavior::Immediate);
-    fence.enter(&transaction, &ledger.resource, token(7)).unwrap();
-    let early = fence.enter(&transaction, &ledger.resource, token(8)).unwrap_err();
+    fence.enter(&transaction, &ledger.resource, &term(7)).unwrap();
+    let early = fence.enter(&transaction, &ledger.resource, &term(8)).unwrap_err();
     assert!(matches!(early, FenceError::Unclaimed { .. }), "{early}");
-    let late = fence.enter(&transaction, &ledger.resource, token(6)).unwrap_err();
+    let late = fence.enter(&transaction, &ledger.resource, &term(6)).unwrap_err();
     assert!(
         matches!(late, FenceError::Stale { mark, .. } if mark == token(7)),
         "{late}"
@@ -112,12 +116,12 @@ async fn only_the_term_that_claimed_enters() {
 async fn a_transaction_open_before_the_claim_can_never_commit() {
     let ledger = Ledger::new("WAL");
     let fence = ledger.fence();
-    let _old = fence.claim(&ledger.resource, token(1)).await.unwrap();
+    let _old = fence.claim(&ledger.resource, &term(1)).await.unwrap();
     let mut old = ledger.connection();
     let transaction = begin(&mut old, TransactionBehavior::Deferred);
     assert_eq!(balance(&transaction), 100);
-    let _new = ledger.fence().claim(&ledger.resource, token(2)).await.unwrap();
-    let refused = fence.enter(&transaction, &ledger.resource, token(1)).unwrap_err();
+    let _new = ledger.fence().claim(&ledger.resource, &term(2)).await.unwrap();
+    let refused = fence.enter(&transaction, &ledger.resource, &term(1)).unwrap_err();
     assert!(
         matches!(refused, FenceError::Stale { mark, .. } if mark == token(2)),
         "{refused}"
@@ -133,19 +137,19 @@ async fn a_transaction_open_before_the_claim_can_never_commit() {
 async fn a_stale_read_without_a_claim_is_busy_and_not_stale() {
     let ledger = Ledger::new("WAL");
     let fence = ledger.fence();
-    let _claimed = fence.claim(&ledger.resource, token(1)).await.unwrap();
+    let _claimed = fence.claim(&ledger.resource, &term(1)).await.unwrap();
     let mut connection = ledger.connection();
     let transaction = begin(&mut connection, TransactionBehavior::Deferred);
     let _seen = balance(&transaction);
     ledger.scratch.sql("CREATE TABLE unrelated (x)");
-    let busy = fence.enter(&transaction, &ledger.resource, token(1)).unwrap_err();
+    let busy = fence.enter(&transaction, &ledger.resource, &term(1)).unwrap_err();
     assert!(
         matches!(&busy, FenceError::Store(error) if error.fault == Fault::Busy),
         "{busy}"
     );
     drop(transaction);
     let transaction = begin(&mut connection, TransactionBehavior::Immediate);
-    fence.enter(&transaction, &ledger.resource, token(1)).unwrap();
+    fence.enter(&transaction, &ledger.resource, &term(1)).unwrap();
 }
 
 /// A term that has entered finishes first: the claim waits, and what the new leader reads then includes it.
@@ -154,15 +158,16 @@ async fn a_claim_waits_for_a_transaction_that_has_entered() {
     for journal_mode in ["WAL", "DELETE"] {
         let ledger = Ledger::new(journal_mode);
         let fence = ledger.fence();
-        let _old = fence.claim(&ledger.resource, token(1)).await.unwrap();
+        let _old = fence.claim(&ledger.resource, &term(1)).await.unwrap();
         let mut old = ledger.connection();
         let transaction = begin(&mut old, TransactionBehavior::Deferred);
-        fence.enter(&transaction, &ledger.resource, token(1)).unwrap();
+        fence.enter(&transaction, &ledger.resource, &term(1)).unwrap();
         let _changed = transaction
             .execute("UPDATE account SET balance = balance - 30", [])
             .unwrap();
         let successor = ledger.fence();
-        let claim = successor.claim(&ledger.resource, token(2));
+        let later = term(2);
+        let claim = successor.claim(&ledger.resource, &later);
         let commit = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             transaction.commit().unwrap();
@@ -172,7 +177,7 @@ async fn a_claim_waits_for_a_transaction_that_has_entered() {
         assert_eq!(ledger.balance(), 70);
         let mut old = ledger.connection();
         let transaction = begin(&mut old, TransactionBehavior::Immediate);
-        let refused = fence.enter(&transaction, &ledger.resource, token(1)).unwrap_err();
+        let refused = fence.enter(&transaction, &ledger.resource, &term(1)).unwrap_err();
         assert!(
             matches!(refused, FenceError::Stale { .. }),
             "{journal_mode}: {refused}"
@@ -189,7 +194,7 @@ async fn no_order_of_two_terms_loses_an_accepted_write() {
     ] {
         let ledger = Ledger::new("WAL");
         let (old_fence, new_fence) = (ledger.fence(), ledger.fence());
-        let _old = old_fence.claim(&ledger.resource, token(1)).await.unwrap();
+        let _old = old_fence.claim(&ledger.resource, &term(1)).await.unwrap();
         let mut connections = [ledger.connection(), ledger.connection()];
         let (mut old_read, mut new_read) = (0, 0);
         let mut accepted = 0;
@@ -197,9 +202,9 @@ async fn no_order_of_two_terms_loses_an_accepted_write() {
             match step {
                 'R' => old_read = balance(&connections[0]),
                 'r' => new_read = balance(&connections[1]),
-                'c' => drop(new_fence.claim(&ledger.resource, token(2)).await.unwrap()),
-                'W' => accepted += write(&mut connections[0], &old_fence, &ledger, token(1), old_read - 10),
-                'w' => accepted += write(&mut connections[1], &new_fence, &ledger, token(2), new_read - 10),
+                'c' => drop(new_fence.claim(&ledger.resource, &term(2)).await.unwrap()),
+                'W' => accepted += write(&mut connections[0], &old_fence, &ledger, &term(1), old_read - 10),
+                'w' => accepted += write(&mut connections[1], &new_fence, &ledger, &term(2), new_read - 10),
                 other => panic!("no step {other}"),
             }
         }
@@ -208,15 +213,9 @@ async fn no_order_of_two_terms_loses_an_accepted_write() {
     }
 }
 
-fn write(
-    connection: &mut Connection,
-    fence: &SqliteFence,
-    ledger: &Ledger,
-    token: FencingToken,
-    value: i64,
-) -> i64 {
+fn write(connection: &mut Connection, fence: &SqliteFence, ledger: &Ledger, term: &Term, value: i64) -> i64 {
     let transaction = begin(connection, TransactionBehavior::Immediate);
-    if fence.enter(&transaction, &ledger.resource, token).is_err() {
+    if fence.enter(&transaction, &ledger.resource, term).is_err() {
         return 0;
     }
     let _changed = transaction
@@ -230,16 +229,16 @@ fn write(
 async fn a_mark_that_is_no_token_admits_nobody() {
     let ledger = Ledger::new("WAL");
     let fence = ledger.fence();
-    let _claimed = fence.claim(&ledger.resource, token(3)).await.unwrap();
+    let _claimed = fence.claim(&ledger.resource, &term(3)).await.unwrap();
     ledger.scratch.sql("UPDATE tenure_fence SET token = -1");
-    let error = fence.claim(&ledger.resource, token(4)).await.unwrap_err();
+    let error = fence.claim(&ledger.resource, &term(4)).await.unwrap_err();
     assert!(
         matches!(&error, FenceError::Store(error) if error.fault == Fault::Unreadable),
         "{error}"
     );
     let mut connection = ledger.connection();
     let transaction = begin(&mut connection, TransactionBehavior::Immediate);
-    let error = fence.enter(&transaction, &ledger.resource, token(3)).unwrap_err();
+    let error = fence.enter(&transaction, &ledger.resource, &term(3)).unwrap_err();
     assert!(
         matches!(&error, FenceError::Store(error) if error.fault == Fault::Unreadable),
         "{error}"
@@ -258,7 +257,7 @@ async fn a_missing_table_and_a_transaction_elsewhere_are_told() {
     let transaction = begin(&mut elsewhere, TransactionBehavior::Immediate);
     let error = ledger
         .fence()
-        .enter(&transaction, &ledger.resource, token(1))
+        .enter(&transaction, &ledger.resource, &term(1))
         .unwrap_err();
     assert!(
         matches!(&error, FenceError::Store(error) if error.fault == Fault::Invalid),

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::time::Duration;
 use tenure_core::{
     Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, Predecessor,
-    ResourceName,
+    ResourceName, Term,
 };
 
 /// One term: exists from winning until it is dropped.
@@ -84,6 +84,12 @@ impl Leadership {
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.0.token()
+    }
+
+    /// Lease and token of this term: what its work shows to every fence.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        Term::new(self.name().clone(), self.token())
     }
 
     /// How many terms the lease has had, this one included. For people.
@@ -171,9 +177,10 @@ impl Leadership {
     /// Claims `resource` for this term in its fence: before the term first reads what it will change.
     ///
     /// # Errors
-    /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes.
+    /// [`FenceError::Stale`]: a later term has claimed it, and this one is over, whatever it believes. Else as
+    /// [`Fence::claim`].
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
-        fence.claim(resource, self.token()).await
+        fence.claim(resource, &self.term()).await
     }
 
     /// Tells the progress gate that the work is not stuck. Cheap: may be called in a loop.

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 use tenure::core::Answer;
-use tenure::{Fence, FenceError, FencingToken, ResourceName};
+use tenure::{Fence, FenceError, ResourceName, Term};
 
 /// Who writes.
 #[derive(Clone, Debug)]
-pub struct Term {
-    /// The token that it writes under.
-    pub token: FencingToken,
+pub struct Writer {
+    /// The term that it writes under.
+    pub term: Term,
     /// The instance, for people.
     pub instance: String,
 }
@@ -75,7 +75,10 @@ impl std::error::Error for LedgerError {}
 impl From<FenceError> for LedgerError {
     fn from(error: FenceError) -> Self {
         match error {
-            FenceError::Stale { .. } | FenceError::Unclaimed { .. } => Self::Refused(error),
+            FenceError::Stale { .. }
+            | FenceError::Unclaimed { .. }
+            | FenceError::Foreign { .. }
+            | FenceError::Future { .. } => Self::Refused(error),
             FenceError::Store(error) => Self::Trouble(error.message),
         }
     }
@@ -91,14 +94,14 @@ pub trait Ledger: Send {
     fn fence(&self) -> &dyn Fence;
 
     /// What a term does before it claims the fence.
-    fn prepare<'a>(&'a mut self, term: &'a Term) -> Answer<'a, Result<(), LedgerError>>;
+    fn prepare<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>>;
 
     /// How many payments are settled, read under the fence: nobody else changes it while the term lasts.
-    fn checkpoint<'a>(&'a mut self, term: &'a Term) -> Answer<'a, Result<u64, LedgerError>>;
+    fn checkpoint<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<u64, LedgerError>>;
 
     /// Settles a batch: one transaction that enters the fence, writes a row for each payment, changes the
     /// balances and moves the checkpoint.
-    fn settle<'a>(&'a mut self, batch: Batch<'a>, term: &'a Term) -> Answer<'a, Result<(), LedgerError>>;
+    fn settle<'a>(&'a mut self, batch: Batch<'a>, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>>;
 
     /// How many payments are settled, for whoever looks on.
     fn progress(&self) -> Answer<'_, Result<u64, LedgerError>>;

@@ -1,13 +1,13 @@
 //! The ledger in a SQLite file.
 
-use super::{Committed, Fencing, Ledger, LedgerError, Row, Term, resource};
+use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, resource};
 use crate::payments::{Batch, Payment, movements};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tenure::core::Answer;
 use tenure::sqlite::SqliteFence;
-use tenure::{Fence, FencingToken};
+use tenure::{Fence, Term};
 
 /// A ledger, and its fence, in one file.
 pub struct SqliteLedger {
@@ -36,20 +36,20 @@ impl SqliteLedger {
     }
 
     /// Begins a transaction and enters the fence: from here to its end no later term can claim.
-    fn begin(&mut self, token: FencingToken) -> Result<Transaction<'_>, LedgerError> {
+    fn begin(&mut self, term: &Term) -> Result<Transaction<'_>, LedgerError> {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
         match self.fencing {
-            Fencing::On => self.fence.enter(&transaction, resource(), token)?,
+            Fencing::On => self.fence.enter(&transaction, resource(), term)?,
             Fencing::Off => {}
         }
         Ok(transaction)
     }
 
-    fn write(&mut self, batch: Batch<'_>, term: &Term) -> Result<(), LedgerError> {
-        let token = term.token.signed();
-        let transaction = self.begin(term.token)?;
+    fn write(&mut self, batch: Batch<'_>, writer: &Writer) -> Result<(), LedgerError> {
+        let token = writer.term.token.signed();
+        let transaction = self.begin(&writer.term)?;
         {
             let mut settle = transaction.prepare_cached(
                 "INSERT INTO settled (payment, debtor, creditor, cents, token) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -73,7 +73,7 @@ impl SqliteLedger {
         }
         transaction.execute(
             "INSERT INTO batch (start, payments, token, instance) VALUES (?1, ?2, ?3, ?4)",
-            params![batch.start, batch.payments.len(), token, term.instance],
+            params![batch.start, batch.payments.len(), token, writer.instance],
         )?;
         transaction.execute("UPDATE checkpoint SET settled = ?1", [batch.end()])?;
         transaction.commit()?;
@@ -105,20 +105,20 @@ impl Ledger for SqliteLedger {
         &self.fence
     }
 
-    fn prepare<'a>(&'a mut self, _term: &'a Term) -> Answer<'a, Result<(), LedgerError>> {
+    fn prepare<'a>(&'a mut self, _writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {
         // What a killed process had open, the operating system has closed, and SQLite rolls back.
         Box::pin(async { Ok(()) })
     }
 
-    fn checkpoint<'a>(&'a mut self, term: &'a Term) -> Answer<'a, Result<u64, LedgerError>> {
+    fn checkpoint<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<u64, LedgerError>> {
         Box::pin(async {
-            let transaction = self.begin(term.token)?;
+            let transaction = self.begin(&writer.term)?;
             Ok(transaction.query_row(CHECKPOINT, [], |row| row.get(0))?)
         })
     }
 
-    fn settle<'a>(&'a mut self, batch: Batch<'a>, term: &'a Term) -> Answer<'a, Result<(), LedgerError>> {
-        Box::pin(async move { self.write(batch, term) })
+    fn settle<'a>(&'a mut self, batch: Batch<'a>, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {
+        Box::pin(async move { self.write(batch, writer) })
     }
 
     fn progress(&self) -> Answer<'_, Result<u64, LedgerError>> {

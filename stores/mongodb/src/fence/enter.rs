@@ -1,11 +1,10 @@
-use super::mark::{self, Mark};
-use super::{MongoFence, subject};
+use super::{MongoFence, look, stripes, subject};
 use crate::site::write_concern;
 use mongodb::ClientSession;
 use mongodb::bson::doc;
 use mongodb::error::{Error, ErrorKind};
 use std::fmt;
-use tenure_core::{Fault, FenceError, FencingToken, ResourceName, StoreError};
+use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
 
 /// Why a transaction was not admitted.
 ///
@@ -53,12 +52,12 @@ impl From<EnterError> for Error {
 }
 
 impl MongoFence {
-    /// Admits the session's open transaction if `token` holds the mark of `resource`.
+    /// Admits the session's open transaction if `term` holds the mark of `resource`.
     ///
     /// # Guarantee
-    /// If the transaction commits, no later term had claimed the resource before. The mark is written in
-    /// it: a claim that commits meanwhile makes the transaction fail with a conflict, and a claim that comes
-    /// later waits until the transaction has ended.
+    /// If the transaction commits, no later term had claimed the resource before. A stripe of the resource is written
+    /// in it: a claim that comes meanwhile waits until the transaction has ended, and one that came before makes it
+    /// fail with a conflict.
     ///
     /// # To ensure correctness
     /// Commit with `w: "majority"`. Without it, a fail-over may take the data back, but never lets a stale
@@ -66,45 +65,36 @@ impl MongoFence {
     ///
     /// # Errors
     /// [`EnterError`]. In every case the transaction must be aborted; the driver's `and_run` does that.
+    ///
+    /// # Cost
+    /// One round trip; a refusal two.
     pub async fn enter(
         &self,
         session: &mut ClientSession,
         resource: &ResourceName,
-        token: FencingToken,
+        term: &Term,
     ) -> Result<(), EnterError> {
         self.require_transaction(session, resource).await?;
-        let mut filter = mark::filter(resource);
-        filter.insert("token", token.signed());
-        let counted =
-            vec![doc! { "$set": { "entries": { "$add": ["$entries", 1_i64] }, "enteredAt": "$$NOW" } }];
+        let claimed = stripes::claimed(resource, self.turn.next(), term);
         let entered = self
             .marks
-            .update_one(filter, counted)
-            .session(&mut *session)
+            .update_one(claimed, stripes::entered())
+            .session(session)
             .await?;
         if entered.matched_count == 1 {
             return Ok(());
         }
-        let found = self
-            .marks
-            .find_one(doc! { "_id": resource.as_str() })
-            .session(session)
-            .await?;
-        let mark = found
-            .map(|found| Mark::read(&found, &self.namespace))
-            .transpose()
-            .map_err(FenceError::Store)?;
-        Err(EnterError::Refused(match mark {
-            Some(Mark { token: mark }) if mark > token => FenceError::Stale {
-                resource: resource.clone(),
-                token,
-                mark,
-            },
-            Some(_) | None => FenceError::Unclaimed {
-                resource: resource.clone(),
-                token,
-            },
-        }))
+        // Outside the transaction, whose snapshot may be older than a claim.
+        let found = self.look(resource).await?;
+        // The mark is raised before the stripes: a term that holds it alone has not finished its claim.
+        let unclaimed = FenceError::Unclaimed {
+            resource: resource.clone(),
+            token: term.token,
+        };
+        let refused = look::ruled(resource, term, found.as_ref())
+            .err()
+            .unwrap_or(unclaimed);
+        Ok(self.refuse(refused)?)
     }
 
     /// The fence's refusal in an error that came out of a driver's transaction; `None` if it is another's.

@@ -1,42 +1,51 @@
+//! The documents of a resource: its mark, its stripes, its refusals.
+
+use super::stripes::STRIPES;
 use mongodb::bson::{Bson, Document, doc};
-use tenure_core::{Fault, FencingToken, ResourceName, StoreError};
+use tenure_core::{Fault, FencingToken, LeaseName, ResourceName, StoreError};
 
 /// A mark that was understood.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The resource.
+    pub(super) resource: ResourceName,
+    /// Whose tokens these are; `None` until the first claim.
+    pub(super) lease: Option<LeaseName>,
     /// The term that claimed last.
     pub(super) token: FencingToken,
 }
 
 /// Finds the mark of `resource`, unless the document is something else: then no statement can touch it.
 pub(super) fn filter(resource: &ResourceName) -> Document {
-    let number = |minimum: i64| doc! { "bsonType": "long", "minimum": minimum };
     doc! {
         "_id": resource.as_str(),
         "$jsonSchema": {
-            "required": ["token", "entries", "claimedAt", "enteredAt", "previous"],
+            "required": ["lease", "token", "stripes", "claimedAt", "previous"],
             "properties": {
-                "token": number(1),
-                "entries": { "bsonType": "long", "minimum": 0_i64, "maximum": i64::MAX - 1 },
+                "lease": { "bsonType": ["string", "null"] },
+                "token": { "bsonType": "long", "minimum": 1_i64 },
+                "stripes": { "enum": [STRIPES] },
                 "claimedAt": { "bsonType": "date" },
-                "enteredAt": { "bsonType": ["date", "null"] },
                 "previous": { "bsonType": ["long", "null"] },
             },
         },
     }
 }
 
-impl Mark {
+/// Where refusals of `resource` are counted: a document of its own, that no claim and no transaction writes.
+pub(super) fn refusals_id(resource: &ResourceName) -> Document {
+    doc! { "resource": resource.as_str(), "refusals": true }
+}
+
+impl Found {
     /// Reads a mark strictly.
     ///
     /// # Errors
     /// [`Fault::Unreadable`], not applied.
     pub(super) fn read(document: &Document, namespace: &str) -> Result<Self, StoreError> {
+        let key = document.get_str("_id").ok();
         let wrong = |field: &str| {
-            let key: String = match document.get_str("_id") {
-                Ok(key) => key.escape_debug().to_string(),
-                Err(_) => "?".to_owned(),
-            };
+            let key = key.unwrap_or("?").escape_debug();
             StoreError::not_applied(
                 Fault::Unreadable,
                 format!(
@@ -45,27 +54,30 @@ impl Mark {
                 ),
             )
         };
-        let date = |field: &str| match document.get(field) {
-            Some(Bson::DateTime(_)) => Ok(()),
-            _ => Err(wrong(field)),
+        let lease = match document.get("lease") {
+            Some(Bson::Null) => None,
+            Some(Bson::String(name)) => Some(LeaseName::new(name).map_err(|_| wrong("lease"))?),
+            _ => return Err(wrong("lease")),
         };
-        date("claimedAt")?;
-        if !matches!(document.get("enteredAt"), Some(Bson::Null)) {
-            date("enteredAt")?;
+        if !matches!(document.get("claimedAt"), Some(Bson::DateTime(_))) {
+            return Err(wrong("claimedAt"));
         }
-        if !document
-            .get_i64("entries")
-            .is_ok_and(|entries| (0..i64::MAX).contains(&entries))
-        {
-            return Err(wrong("entries"));
+        // A claim that knows fewer stripes than transactions enter would not stop them.
+        if document.get_i32("stripes").ok() != Some(STRIPES) {
+            return Err(wrong("stripes"));
         }
         if !matches!(document.get("previous"), Some(Bson::Null | Bson::Int64(_))) {
             return Err(wrong("previous"));
         }
-        let token = document
-            .get_i64("token")
-            .ok()
-            .and_then(|token| FencingToken::from_signed(token).ok());
-        token.map(|token| Self { token }).ok_or_else(|| wrong("token"))
+        let token = document.get_i64("token").ok();
+        Ok(Self {
+            resource: key
+                .and_then(|key| ResourceName::new(key).ok())
+                .ok_or_else(|| wrong("_id"))?,
+            lease,
+            token: token
+                .and_then(|token| FencingToken::from_signed(token).ok())
+                .ok_or_else(|| wrong("token"))?,
+        })
     }
 }

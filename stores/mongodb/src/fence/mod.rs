@@ -1,20 +1,26 @@
 //! The fence: a mark per resource, in the user's own database.
 
+mod claim;
+mod connect;
 mod enter;
+mod look;
 mod mark;
+mod refusals;
+mod stripes;
 
 pub use enter::EnterError;
 
-use crate::fault::{Deed, is_duplicate_key, store_error, timed_out};
+use crate::fault::{Deed, store_error, timed_out};
 use crate::site::collection;
-use mark::Mark;
-use mongodb::bson::{Document, bson, doc};
+use mongodb::bson::Document;
 use mongodb::error::Error;
-use mongodb::options::{ReadConcern, ReturnDocument};
 use mongodb::{Collection, Database};
+use refusals::Noter;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, ResourceName, StoreError};
+use stripes::Turn;
+use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, Term};
 
 /// Collection of the marks, unless another is named.
 const COLLECTION: &str = "fences";
@@ -23,17 +29,19 @@ const COLLECTION: &str = "fences";
 /// fence and are still open.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How often one claim sends its upsert; see the acquisition of a lease.
-const UPSERTS_MAX: u32 = 2;
-
 /// A fence over a collection: [`claim`](Fence::claim) once per term, [`enter`](Self::enter) in every
 /// transaction that writes.
 ///
-/// A mark is `{ _id: resource, token, entries, claimedAt, enteredAt, previous }`. Entering writes it, so a
-/// claim and an open transaction of an older term always conflict: whichever commits first, the other fails
-/// or waits. (A transaction that only read the mark would not notice a claim that committed meanwhile.) The
-/// price: transactions of one resource happen one after the other; give independent data independent
-/// resources.
+/// Transactions of one term run side by side; a claim and an open transaction of an older term always conflict:
+/// whichever commits first, the other fails or waits. (A transaction that only read the mark would not notice a
+/// claim that committed meanwhile.) Entering costs one round trip. How: a transaction writes one of a resource's 32
+/// *stripes*, in turn, and a claim writes all of them. So more than 32 transactions that overlap meet, and the
+/// driver repeats one of two that do.
+///
+/// **A claim waits** for transactions that have entered, at most 5 s, and may then be made again. One whose process
+/// was killed stays open in the server for `transactionLifetimeLimitSeconds`, 60 s by default, and so long the
+/// claims of its resource time out. To bound it, end the predecessor's sessions (`killSessions`), as
+/// `examples/settlement` does, or lower the parameter.
 ///
 /// Needs a replica set or a sharded cluster, as transactions do. A resource is `_id`, so a sharded
 /// collection of marks needs `_id` as its shard key. All requests run where they are awaited, on the runtime
@@ -41,14 +49,14 @@ const UPSERTS_MAX: u32 = 2;
 ///
 /// ```no_run
 /// use mongodb::bson::doc;
-/// use tenure_core::{Fence, FencingToken, ResourceName};
+/// use tenure_core::{Fence, ResourceName, Term};
 /// use tenure_mongodb::MongoFence;
 ///
-/// async fn settle(client: &mongodb::Client, token: FencingToken) -> Result<(), Box<dyn std::error::Error>> {
+/// async fn settle(client: &mongodb::Client, term: Term) -> Result<(), Box<dyn std::error::Error>> {
 ///     let database = client.database("bank");
 ///     let (fence, ledger) = (MongoFence::new(&database), ResourceName::new("ledger")?);
 ///     // Before the first read of what this term will change.
-///     fence.claim(&ledger, token).await?;
+///     fence.claim(&ledger, &term).await?;
 ///
 ///     let accounts = database.collection::<mongodb::bson::Document>("accounts");
 ///     let mut session = client.start_session().await?;
@@ -56,7 +64,7 @@ const UPSERTS_MAX: u32 = 2;
 ///     let settled = session
 ///         .start_transaction()
 ///         .and_run2(async move |session| {
-///             fence.enter(session, &ledger, token).await?;
+///             fence.enter(session, &ledger, &term).await?;
 ///             accounts.update_one(doc! { "_id": 1 }, doc! { "$inc": { "cents": 5 } }).session(&mut *session).await?;
 ///             Ok(())
 ///         })
@@ -72,8 +80,13 @@ const UPSERTS_MAX: u32 = 2;
 /// ```
 #[derive(Clone, Debug)]
 pub struct MongoFence {
+    database: Database,
     marks: Collection<Document>,
+    /// The leases, where they are in the same database.
+    leases: Option<Collection<Document>>,
     namespace: String,
+    turn: Arc<Turn>,
+    noter: Arc<Noter>,
 }
 
 impl MongoFence {
@@ -86,85 +99,50 @@ impl MongoFence {
     /// The fence in a collection of another name.
     #[must_use]
     pub fn in_collection(database: &Database, name: &str) -> Self {
+        let marks = collection(database, name, REQUEST_TIME_MAX);
         Self {
-            marks: collection(database, name, REQUEST_TIME_MAX),
+            database: database.clone(),
+            noter: Noter::new(marks.clone()),
+            marks,
+            leases: None,
             namespace: format!("{}.{name}", database.name()),
+            turn: Arc::new(Turn::new()),
         }
+    }
+
+    /// Says that the leases are in this collection of the same database (the store's default: `job_leases`): then a
+    /// token from the future is known exactly, and not only by the clock. Costs one read a claim.
+    #[must_use]
+    pub fn beside_leases(mut self, collection_name: &str) -> Self {
+        self.leases = Some(collection(&self.database, collection_name, REQUEST_TIME_MAX));
+        self
+    }
+
+    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    pub async fn note_refusals(&self) {
+        self.noter.note().await;
+    }
+
+    fn refuse<T>(&self, error: FenceError) -> Result<T, FenceError> {
+        self.noter.count(&error);
+        Err(error)
     }
 
     async fn within<T>(
         &self,
         deed: Deed,
-        resource: &ResourceName,
+        resource: &str,
         request: impl Future<Output = Result<T, Error>>,
-    ) -> Result<Result<T, Error>, FenceError> {
+    ) -> Result<T, FenceError> {
+        let late = |_| {
+            let mut error = timed_out(deed, resource, &self.namespace, REQUEST_TIME_MAX);
+            error.message.push_str(OPEN_TRANSACTION);
+            FenceError::Store(error)
+        };
         tokio::time::timeout(REQUEST_TIME_MAX, request)
             .await
-            .map_err(|_late| {
-                let mut error = timed_out(deed, &subject(resource), &self.namespace, REQUEST_TIME_MAX);
-                error.message.push_str(
-                    "; an open transaction of an earlier term may hold the mark, for at most 60s by default",
-                );
-                FenceError::Store(error)
-            })
-    }
-
-    fn failed(&self, deed: Deed, resource: &ResourceName, error: &Error) -> FenceError {
-        FenceError::Store(store_error(error, deed, &subject(resource), &self.namespace))
-    }
-
-    async fn raise(&self, resource: &ResourceName, token: FencingToken) -> Result<Claimed, FenceError> {
-        for _upsert in 0..UPSERTS_MAX {
-            let claim = self
-                .marks
-                .find_one_and_update(mark::filter(resource), raised(token))
-                .upsert(true)
-                .return_document(ReturnDocument::Before)
-                .max_time(REQUEST_TIME_MAX);
-            let before = match self.within(Deed::Write, resource, claim.into_future()).await? {
-                Ok(before) => before,
-                Err(error) if is_duplicate_key(&error) => continue,
-                Err(error) => return Err(self.failed(Deed::Write, resource, &error)),
-            };
-            let before = before
-                .map(|found| Mark::read(&found, &self.namespace))
-                .transpose()?;
-            return match before.map(|mark| mark.token) {
-                Some(mark) if mark > token => Err(FenceError::Stale {
-                    resource: resource.clone(),
-                    token,
-                    mark,
-                }),
-                Some(mark) if mark == token => Ok(Claimed::Already),
-                from => Ok(Claimed::Raised { from }),
-            };
-        }
-        // A document that is no mark, or one that came and went; the former is an error.
-        self.look(resource).await?;
-        Err(FenceError::Store(StoreError::not_applied(
-            Fault::Busy,
-            format!(
-                "{} at {}: the mark keeps changing; claim again",
-                subject(resource),
-                self.namespace
-            ),
-        )))
-    }
-
-    async fn look(&self, resource: &ResourceName) -> Result<Option<FencingToken>, FenceError> {
-        let look = self
-            .marks
-            .find_one(doc! { "_id": resource.as_str() })
-            .read_concern(ReadConcern::linearizable())
-            .max_time(REQUEST_TIME_MAX);
-        let found = self
-            .within(Deed::Read, resource, look.into_future())
-            .await?
-            .map_err(|error| self.failed(Deed::Read, resource, &error))?;
-        let mark = found
-            .map(|found| Mark::read(&found, &self.namespace))
-            .transpose()?;
-        Ok(mark.map(|mark| mark.token))
+            .map_err(late)?
+            .map_err(|error| FenceError::Store(store_error(&error, deed, resource, &self.namespace)))
     }
 }
 
@@ -172,32 +150,38 @@ impl Fence for MongoFence {
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,
-        token: FencingToken,
+        term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
-        Box::pin(self.raise(resource, token))
+        Box::pin(async {
+            self.raise(resource, term)
+                .await
+                .or_else(|error| self.refuse(error))
+        })
     }
 
-    fn mark<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> Answer<'a, Result<Option<FencingToken>, FenceError>> {
-        Box::pin(self.look(resource))
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        Box::pin(async {
+            let found = self.look(resource).await?;
+            look::ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(error))
+        })
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        Box::pin(self.shown(resource))
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        Box::pin(self.page(after))
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        Box::pin(self.lift(bump))
     }
 }
 
-/// Raises the mark if it is lower, or makes it; else leaves it as it is.
-fn raised(token: FencingToken) -> Vec<Document> {
-    let fresh = bson!({ "$eq": [{ "$type": "$token" }, "missing"] });
-    let lower = bson!({ "$or": [fresh.clone(), { "$lt": ["$token", token.signed()] }] });
-    let changes = doc! {
-        "token": token.signed(),
-        "entries": { "$ifNull": ["$entries", 0_i64] },
-        "claimedAt": "$$NOW",
-        "enteredAt": { "$ifNull": ["$enteredAt", null] },
-        "previous": { "$cond": [fresh, null, "$token"] },
-    };
-    crate::pipeline::merge_if(lower, changes)
-}
+/// What may be the matter when a claim gets no answer.
+const OPEN_TRANSACTION: &str =
+    "; an open transaction of an earlier term may hold the mark, for at most 60s by default; claim again";
 
 fn subject(resource: &ResourceName) -> String {
     format!("fence \"{resource}\"")

@@ -3,7 +3,7 @@
 mod look;
 mod sessions;
 
-use super::{Committed, Fencing, Ledger, LedgerError, Row, Term, resource};
+use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, resource};
 use crate::payments::{Batch, movements};
 use mongodb::bson::{Document, RawDocumentBuf, doc, rawdoc};
 use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT};
@@ -56,19 +56,19 @@ impl MongoLedger {
     ///
     /// When it fails, nobody knows whether it was committed. The next transaction of the same session tells:
     /// the server numbers them, and never commits an earlier one after a later one has begun.
-    async fn transact(&mut self, work: Work<'_>, term: &Term) -> Result<u64, LedgerError> {
+    async fn transact(&mut self, work: Work<'_>, writer: &Writer) -> Result<u64, LedgerError> {
         let Some((_, session)) = &mut self.session else {
             return Err(LedgerError::Trouble("the term was not prepared".to_owned()));
         };
         let transaction = async {
             session.start_transaction().await?;
             match self.fencing {
-                Fencing::On => self.fence.enter(session, resource(), term.token).await?,
+                Fencing::On => self.fence.enter(session, resource(), &writer.term).await?,
                 Fencing::Off => {}
             }
             let settled = match work {
                 Work::Read => read_checkpoint(&self.database, session).await?,
-                Work::Settle(batch) => write(&self.database, session, batch, term).await?,
+                Work::Settle(batch) => write(&self.database, session, batch, writer).await?,
             };
             commit(session).await?;
             Ok(settled)
@@ -100,9 +100,9 @@ async fn write(
     database: &Database,
     session: &mut ClientSession,
     batch: Batch<'_>,
-    term: &Term,
+    writer: &Writer,
 ) -> Result<u64, LedgerError> {
-    let token = term.token.signed();
+    let token = writer.term.token.signed();
     let rows = batch.payments.iter().map(|payment| {
         rawdoc! {
             "payment": signed(payment.id),
@@ -135,7 +135,7 @@ async fn write(
         "start": signed(batch.start),
         "payments": signed(batch.payments.len() as u64),
         "token": token,
-        "instance": &term.instance,
+        "instance": &writer.instance,
     };
     database
         .collection::<Document>(BATCH)
@@ -176,26 +176,30 @@ impl Ledger for MongoLedger {
         &self.fence
     }
 
-    fn prepare<'a>(&'a mut self, term: &'a Term) -> Answer<'a, Result<(), LedgerError>> {
+    fn prepare<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {
         Box::pin(async {
             if self
                 .session
                 .as_ref()
-                .is_none_or(|(token, _)| *token != term.token)
+                .is_none_or(|(token, _)| *token != writer.term.token)
             {
-                let session = within(SELECTION_MAX, sessions::succeed(&self.database, term.token)).await?;
-                self.session = Some((term.token, session));
+                let session = within(
+                    SELECTION_MAX,
+                    sessions::succeed(&self.database, writer.term.token),
+                )
+                .await?;
+                self.session = Some((writer.term.token, session));
             }
             Ok(())
         })
     }
 
-    fn checkpoint<'a>(&'a mut self, term: &'a Term) -> Answer<'a, Result<u64, LedgerError>> {
-        Box::pin(self.transact(Work::Read, term))
+    fn checkpoint<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<u64, LedgerError>> {
+        Box::pin(self.transact(Work::Read, writer))
     }
 
-    fn settle<'a>(&'a mut self, batch: Batch<'a>, term: &'a Term) -> Answer<'a, Result<(), LedgerError>> {
-        Box::pin(async move { self.transact(Work::Settle(batch), term).await.map(drop) })
+    fn settle<'a>(&'a mut self, batch: Batch<'a>, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {
+        Box::pin(async move { self.transact(Work::Settle(batch), writer).await.map(drop) })
     }
 
     fn progress(&self) -> Answer<'_, Result<u64, LedgerError>> {

@@ -1,19 +1,24 @@
 //! The fence for data that lives in SQLite: old terms are refused inside the transaction that writes.
 
+mod mark;
+mod refusals;
+
 use crate::patience::{Jitter, patiently};
 use crate::transaction;
 use crate::trouble::{Trouble, fault};
-use rusqlite::types::ValueRef;
+use refusals::Noter;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, ResourceName, StoreError};
+use tenure_core::{
+    Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term, decide_entry,
+};
 
 /// A mark per resource, in a table of the user's own database file, beside the data it protects.
 ///
 /// ```
-/// # use tenure_core::{Fence, FencingToken, ResourceName};
+/// # use tenure_core::{Fence, FencingToken, LeaseName, ResourceName, Term};
 /// # use tenure_sqlite::SqliteFence;
 /// # use rusqlite::{Connection, TransactionBehavior};
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -24,11 +29,11 @@ use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, Resou
 /// SqliteFence::install(&connection)?; // once, with the other tables
 /// let fence = SqliteFence::new(&path)?;
 /// let ledger = ResourceName::new("ledger")?;
-/// # let token = FencingToken::new(7)?;
-/// // `token` is the one of the term. First claim it, then read what will be changed.
-/// fence.claim(&ledger, token).await?;
+/// # let term = Term::new(LeaseName::new("nightly")?, FencingToken::new(7)?);
+/// // `term` is the leader's: leadership.term(). First claim, then read what will be changed.
+/// fence.claim(&ledger, &term).await?;
 /// let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-/// fence.enter(&transaction, &ledger, token)?; // refuses a stale term
+/// fence.enter(&transaction, &ledger, &term)?; // refuses a stale term
 /// // … the writes …
 /// transaction.commit()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,11 +44,16 @@ use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, Resou
 /// The guarantee rests on SQLite's single writer: [`enter`](Self::enter) writes, so it holds the file's write
 /// lock until the transaction ends, and a claim of a later term waits for it. A transaction that began to read
 /// before a claim, and enters after it, fails. The database may be in any journal mode.
+///
+/// Refusals are counted in the table and logged, at most once a second each, by a thread that lives only while
+/// there are some. In the leases' own file ([`SqliteStore`](crate::SqliteStore)) a token from the future is known
+/// exactly, elsewhere by the wall clock to a day.
 pub struct SqliteFence {
     shown: String,
     jitter: Jitter,
-    // Claims only; in a mutex for `Sync`.
+    // Claims and looks only; in a mutex for `Sync`.
     connection: Mutex<Connection>,
+    noter: Noter,
 }
 
 impl SqliteFence {
@@ -60,9 +70,10 @@ impl SqliteFence {
             shown,
             jitter: Jitter::seeded(),
             connection: Mutex::new(connection),
+            noter: Noter::new(path),
         };
         let looked = fence.with(|connection| {
-            let found = connection.prepare("SELECT resource, token FROM tenure_fence");
+            let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
             match found.map(drop) {
                 // Whoever writes just now does not make the table any less there.
                 Err(error) if fault(&error) != Fault::Busy => Err(Trouble::Statement(error)),
@@ -80,18 +91,10 @@ impl SqliteFence {
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed.
     pub fn install(connection: &Connection) -> Result<(), FenceError> {
-        connection
-            .execute_batch(
-                "CREATE TABLE IF NOT EXISTS tenure_fence (
-                    resource   TEXT    NOT NULL PRIMARY KEY,
-                    token      INTEGER NOT NULL, -- the mark: of the latest term that claimed; only rises
-                    claimed_at TEXT    NOT NULL  -- wall clock, for people
-                ) STRICT, WITHOUT ROWID;",
-            )
-            .map_err(|error| {
-                let path = connection.path().unwrap_or_default();
-                FenceError::Store(Trouble::Statement(error).into_error("the table of the fence", path))
-            })
+        connection.execute_batch(mark::TABLE).map_err(|error| {
+            let path = connection.path().unwrap_or_default();
+            FenceError::Store(Trouble::Statement(error).into_error("the table of the fence", path))
+        })
     }
 
     /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that
@@ -107,24 +110,23 @@ impl SqliteFence {
     /// Roll back after any of them:
     /// - [`FenceError::Stale`]: a later term has claimed; stop the work;
     /// - [`FenceError::Unclaimed`]: this term has not claimed;
+    /// - [`FenceError::Foreign`]: the resource belongs to another lease;
     /// - [`FenceError::Store`]: [`Fault::Busy`] if the file is locked, or the transaction had read before
     ///   somebody else wrote: begin it again. [`Fault::Invalid`] for a transaction in another file.
     pub fn enter(
         &self,
         transaction: &Transaction<'_>,
         resource: &ResourceName,
-        token: FencingToken,
+        term: &Term,
     ) -> Result<(), FenceError> {
         self.check_file(transaction)?;
-        match enter(transaction, resource, token) {
-            Ok(admitted) => admitted,
+        match enter(transaction, resource, term) {
+            Ok(admitted) => admitted.or_else(|refused| self.refuse(refused)),
             Err(error) if is_stale_snapshot(&error) => {
                 // What the transaction has read is older than somebody's write. If that write was a claim,
                 // say so: beginning again would be in vain.
-                if let Ok(Some(mark)) = self.with(|connection| mark(connection, resource))
-                    && mark > token
-                {
-                    return Err(stale(resource, token, mark));
+                if let Ok(mark) = self.with(|connection| mark::mark(connection, resource)) {
+                    ruled(resource, term, mark).or_else(|refused| self.refuse(refused))?;
                 }
                 Err(FenceError::Store(StoreError::not_applied(
                     Fault::Busy,
@@ -137,6 +139,11 @@ impl SqliteFence {
             }
             Err(error) => Err(self.failure(resource, Trouble::Statement(error))),
         }
+    }
+
+    fn refuse<T>(&self, error: FenceError) -> Result<T, FenceError> {
+        self.noter.count(&error);
+        Err(error)
     }
 
     fn check_file(&self, transaction: &Transaction<'_>) -> Result<(), FenceError> {
@@ -192,79 +199,65 @@ impl std::fmt::Debug for SqliteFence {
 }
 
 impl Fence for SqliteFence {
-    /// On disk before it returns. Waits, within bounds, for a transaction that has entered.
+    /// On disk before it returns. Waits, within bounds, for a transaction that has entered. A refusal takes no lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,
-        token: FencingToken,
+        term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
         Box::pin(async move {
-            self.patiently(resource, |connection| {
-                transaction::write(connection, |connection| claim(connection, resource, token))
-            })
-            .await?
+            let looked = self.patiently(resource, |connection| mark::rule(connection, resource, term));
+            if let Err(refused) = looked.await? {
+                return self.refuse(refused);
+            }
+            let claimed = self.patiently(resource, |connection| {
+                transaction::write(connection, |connection| mark::claim(connection, resource, term))
+            });
+            claimed.await?.or_else(|refused| self.refuse(refused))
         })
     }
 
-    fn mark<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> Answer<'a, Result<Option<FencingToken>, FenceError>> {
-        Box::pin(self.patiently(resource, |connection| mark(connection, resource)))
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        Box::pin(async move {
+            let mark = self
+                .patiently(resource, |connection| mark::mark(connection, resource))
+                .await?;
+            ruled(resource, term, mark).or_else(|refused| self.refuse(refused))
+        })
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        Box::pin(self.patiently(resource, |connection| mark::mark(connection, resource)))
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        Box::pin(async move {
+            let subject = || "the fence".to_owned();
+            let look = || self.with(|connection| mark::marks(connection, after));
+            Ok(patiently(&self.jitter, subject, &self.shown, look).await?)
+        })
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        Box::pin(self.patiently(&bump.resource, move |connection| {
+            transaction::write(connection, |connection| mark::bump(connection, bump))
+        }))
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+fn open(path: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::ZERO)?;
+    Ok(connection)
+}
+
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = open(path)?;
     // EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without
     // which a power cut could bring the journal back and take the claim away.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     Ok(connection)
-}
-
-fn claim(
-    connection: &Connection,
-    resource: &ResourceName,
-    token: FencingToken,
-) -> Result<Result<Claimed, FenceError>, Trouble> {
-    let from = mark(connection, resource)?;
-    match from {
-        Some(mark) if mark > token => return Ok(Err(stale(resource, token, mark))),
-        Some(mark) if mark == token => return Ok(Ok(Claimed::Already)),
-        Some(_) | None => {}
-    }
-    connection
-        .prepare_cached(
-            "INSERT INTO tenure_fence (resource, token, claimed_at) \
-             VALUES (?1, ?2, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) \
-             ON CONFLICT (resource) DO UPDATE SET token = excluded.token, claimed_at = excluded.claimed_at",
-        )?
-        .execute(params![resource.as_str(), token.signed()])?;
-    Ok(Ok(Claimed::Raised { from }))
-}
-
-/// The mark as the table has it; one that is no token is refused rather than believed.
-fn mark(connection: &Connection, resource: &ResourceName) -> Result<Option<FencingToken>, Trouble> {
-    let mut statement = connection.prepare_cached("SELECT token FROM tenure_fence WHERE resource = ?1")?;
-    let mut rows = statement.query([resource.as_str()])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
-    let token = match row.get_ref(0)? {
-        ValueRef::Integer(number) => FencingToken::from_signed(number).ok(),
-        ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
-    };
-    token.map(Some).ok_or_else(|| {
-        Trouble::Told(StoreError::not_applied(
-            Fault::Unreadable,
-            format!(
-                "fence \"{resource}\" has a mark that is no token; nobody is admitted; correct that row of \
-                 tenure_fence to the highest token ever used"
-            ),
-        ))
-    })
 }
 
 /// Writes the row, whatever its mark: an `UPDATE` begins a write even where it finds nothing to change, so
@@ -272,33 +265,35 @@ fn mark(connection: &Connection, resource: &ResourceName) -> Result<Option<Fenci
 fn enter(
     transaction: &Transaction<'_>,
     resource: &ResourceName,
-    token: FencingToken,
+    term: &Term,
 ) -> Result<Result<(), FenceError>, rusqlite::Error> {
     let admitted = transaction
-        .prepare_cached("UPDATE tenure_fence SET token = token WHERE resource = ?1 AND token = ?2")?
-        .execute(params![resource.as_str(), token.signed()])?;
+        .prepare_cached(
+            "UPDATE tenure_fence SET token = token WHERE resource = ?1 AND token = ?2 AND lease = ?3",
+        )?
+        .execute(params![
+            resource.as_str(),
+            term.token.signed(),
+            term.lease.as_str()
+        ])?;
     if admitted == 1 {
         return Ok(Ok(()));
     }
-    Ok(Err(match mark(transaction, resource) {
-        Ok(Some(mark)) if mark > token => stale(resource, token, mark),
-        Ok(_) => FenceError::Unclaimed {
-            resource: resource.clone(),
-            token,
-        },
-        Err(Trouble::Statement(error)) => return Err(error),
-        Err(trouble) => {
-            FenceError::Store(trouble.into_error(&format!("fence \"{resource}\""), "this database"))
-        }
-    }))
+    match mark::mark(transaction, resource) {
+        Ok(mark) => Ok(ruled(resource, term, mark)),
+        Err(Trouble::Statement(error)) => Err(error),
+        Err(trouble) => Ok(Err(FenceError::Store(
+            trouble.into_error(&format!("fence \"{resource}\""), "this database"),
+        ))),
+    }
 }
 
-fn stale(resource: &ResourceName, token: FencingToken, mark: FencingToken) -> FenceError {
-    FenceError::Stale {
-        resource: resource.clone(),
-        token,
-        mark,
-    }
+fn ruled(resource: &ResourceName, term: &Term, mark: Option<Mark>) -> Result<(), FenceError> {
+    let (owner, token) = match mark {
+        Some(mark) => (mark.lease, Some(mark.token)),
+        None => (None, None),
+    };
+    decide_entry(resource, term, owner.as_ref(), token)
 }
 
 fn is_stale_snapshot(error: &rusqlite::Error) -> bool {

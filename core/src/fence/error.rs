@@ -1,0 +1,140 @@
+use crate::{FencingToken, LeaseName, ResourceName, StoreError};
+use std::fmt;
+
+/// How a fence knows which tokens cannot have been granted yet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Horizon {
+    /// The lease is in the store of the fence: this is the highest token in its record. Exact.
+    Granted(FencingToken),
+    /// The lease is elsewhere: this is [`horizon`](crate::horizon) of the fence's own clock and the mark. It
+    /// keeps out what would close the resource for ever, not a token that is wrong by less than a day.
+    Clock(FencingToken),
+}
+
+impl Horizon {
+    /// The highest token that may exist.
+    #[must_use]
+    pub fn token(self) -> FencingToken {
+        match self {
+            Self::Granted(token) | Self::Clock(token) => token,
+        }
+    }
+}
+
+/// Why a fence did not admit a term.
+///
+/// Effect on authority: none by itself; but a stale term has certainly been succeeded, and its work must end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FenceError {
+    /// A later term has claimed the resource: the write was refused, and so will be every other of this term.
+    Stale {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The refused token.
+        token: FencingToken,
+        /// The mark that refused it.
+        mark: FencingToken,
+    },
+    /// This term has not claimed the resource. Claim first, then read, then write: without the claim, an
+    /// older term may still change what was read, and an accepted write is lost.
+    Unclaimed {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token that has not claimed.
+        token: FencingToken,
+    },
+    /// The resource belongs to another lease, whose tokens say nothing about this one's. A mistake of the
+    /// program's, or two programs that share a name; nothing was changed.
+    Foreign {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The lease of the refused term.
+        lease: LeaseName,
+        /// The refused token.
+        token: FencingToken,
+        /// The lease that the resource belongs to, since its first claim.
+        owner: LeaseName,
+    },
+    /// No store can have granted this token yet: admitting it would refuse every real term after it. Nothing
+    /// was changed.
+    Future {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The refused token.
+        token: FencingToken,
+        /// What is known of the tokens that exist.
+        horizon: Horizon,
+    },
+    /// The store of the fence failed.
+    Store(StoreError),
+}
+
+impl FenceError {
+    /// What was refused, and its token; `None` if the fence's store failed instead, and nothing was decided.
+    #[must_use]
+    pub fn refused(&self) -> Option<(&ResourceName, FencingToken)> {
+        match self {
+            Self::Stale { resource, token, .. }
+            | Self::Unclaimed { resource, token }
+            | Self::Foreign { resource, token, .. }
+            | Self::Future { resource, token, .. } => Some((resource, *token)),
+            Self::Store(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for FenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale {
+                resource,
+                token,
+                mark,
+            } => write!(
+                f,
+                "refused: token {token} is stale for \"{resource}\", which term {mark} has claimed; stop this work"
+            ),
+            Self::Unclaimed { resource, token } => write!(
+                f,
+                "refused: token {token} has not claimed \"{resource}\"; claim the fence before reading what will be changed"
+            ),
+            Self::Foreign {
+                resource,
+                lease,
+                token,
+                owner,
+            } => write!(
+                f,
+                "refused: token {token} is of lease \"{lease}\", but \"{resource}\" belongs to lease \"{owner}\"; \
+                 give each lease resources of its own"
+            ),
+            Self::Future {
+                resource,
+                token,
+                horizon: Horizon::Granted(highest),
+            } => write!(
+                f,
+                "refused: token {token} is from the future for \"{resource}\": its lease has granted at most \
+                 {highest}; check where the token comes from"
+            ),
+            Self::Future {
+                resource,
+                token,
+                horizon: Horizon::Clock(highest),
+            } => write!(
+                f,
+                "refused: token {token} is from the future for \"{resource}\": by the clock none is above \
+                 {highest}; check where the token comes from, or raise the mark to just below it (tenure fence bump)"
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FenceError {}
+
+impl From<StoreError> for FenceError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

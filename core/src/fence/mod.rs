@@ -1,0 +1,86 @@
+//! The fence contract: what every fence promises, whatever keeps its marks.
+
+mod error;
+mod mark;
+mod refusals;
+
+pub use error::{FenceError, Horizon};
+pub use mark::{Bump, Mark, Ruling, bumped, decide_claim, decide_entry, horizon};
+pub use refusals::{Refusals, Refused};
+
+use crate::store::Answer;
+use crate::{FencingToken, ResourceName, Term};
+
+/// Most marks that [`Fence::marks`] answers at once.
+pub const MARKS_MAX: usize = 1_000;
+
+/// What a claim found.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Claimed {
+    /// The mark was raised to this term's token, from this one (`None`: the resource had none).
+    Raised {
+        /// The mark before.
+        from: Option<FencingToken>,
+    },
+    /// This term had claimed the resource before.
+    Already,
+}
+
+/// The data path's refusal of old terms: a mark per resource that only rises.
+///
+/// Two steps, in this order:
+/// 1. **claim**, once per term, before the term first reads the state that it will change;
+/// 2. **enter**, in the very transaction that writes: it admits the term that holds the mark and refuses any
+///    other, and conflicts with a claim that happens meanwhile. Transactions differ from store to store, so
+///    `enter` belongs to each fence's own type.
+///
+/// Both are needed. With a check beside the write instead of in its transaction, stale writes get in. Without
+/// the claim before the first read, accepted writes are lost.
+///
+/// The first claim binds the resource to the lease of its term: tokens of two leases cannot be compared.
+///
+/// Every refusal is counted beside the mark, and logged, at the cost of the refused: see [`Refusals`].
+pub trait Fence: Send + Sync {
+    /// Raises the mark of `resource` to the token of `term`. Idempotent for one term.
+    ///
+    /// # Errors
+    /// - [`FenceError::Stale`] if the mark is higher: this term is over, whatever it believes;
+    /// - [`FenceError::Foreign`] if the resource belongs to another lease;
+    /// - [`FenceError::Future`] for a token that cannot have been granted yet: exactly known where the lease is
+    ///   in the store of the fence, and by the clock elsewhere ([`Horizon`]);
+    /// - [`FenceError::Store`]: claim again.
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>>;
+
+    /// Whether `term` would be admitted now.
+    ///
+    /// Advice: a later term may claim before the write that follows. To enforce, enter in its transaction.
+    ///
+    /// # Errors
+    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`], counted like every refusal;
+    /// [`FenceError::Store`].
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>>;
+
+    /// The mark of `resource`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`].
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>>;
+
+    /// The marks after `after`, in the order of their resources (bytes of UTF-8), [`MARKS_MAX`] at most: fewer
+    /// are the last. For people.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`].
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>>;
+
+    /// Raises a mark above every token that may have been granted, and answers with it. From then on no term is
+    /// admitted until a later one has claimed. For an operator.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]; nothing was changed unless it says so.
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>>;
+}

@@ -1,0 +1,197 @@
+//! Raising marks.
+
+use super::mark::{self, Found};
+use super::{MongoFence, OPEN_TRANSACTION, REQUEST_TIME_MAX, stripes, subject};
+use crate::fault::{Deed, is_duplicate_key, reported};
+use crate::site::write_concern;
+use mongodb::bson::{Bson, Document, bson, doc};
+use mongodb::options::ReturnDocument;
+use tenure_core::{
+    Bump, Certainty, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName,
+    Ruling, StoreError, Term, bumped, decide_claim, horizon,
+};
+
+/// How often one claim sends its upsert; see the acquisition of a lease.
+const UPSERTS_MAX: u32 = 2;
+
+impl MongoFence {
+    /// Claims: first the mark, then every stripe. Each step only raises, so one that was cut short is repeated
+    /// by the next claim of the term.
+    pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
+        let found = self.look(resource).await?;
+        let mark = found.as_ref().map(|found| found.token);
+        let limit = match self.granted(resource, &term.lease).await? {
+            Some(highest) => Horizon::Granted(highest),
+            None => Horizon::Clock(horizon(self.clock_ms(resource).await?, mark)),
+        };
+        let rule = |found: Option<&Found>| {
+            let owner = found.and_then(|found| found.lease.as_ref());
+            decide_claim(resource, term, owner, found.map(|found| found.token), limit)
+        };
+        let claimed = match rule(found.as_ref())? {
+            Ruling::Holds => Claimed::Already,
+            Ruling::Raise => {
+                // The server decides again: somebody may have claimed since.
+                let before = self.upsert(resource, Some(&term.lease), term.token).await?;
+                match rule(before.as_ref())? {
+                    Ruling::Holds => Claimed::Already,
+                    Ruling::Raise => Claimed::Raised {
+                        from: before.map(|before| before.token),
+                    },
+                }
+            }
+        };
+        self.raise_stripes(resource, Some(&term.lease), term.token)
+            .await?;
+        Ok(claimed)
+    }
+
+    /// Bumps the mark and every stripe.
+    pub(super) async fn lift(&self, bump: &Bump) -> Result<Mark, FenceError> {
+        let resource = &bump.resource;
+        let found = self.look(resource).await?;
+        let owner = found.as_ref().and_then(|found| found.lease.clone());
+        let lease = bump.lease.clone().or(owner);
+        let granted = match &lease {
+            Some(lease) => self.granted(resource, lease).await?,
+            None => None,
+        };
+        let mark = found.as_ref().map(|found| found.token);
+        let token = bumped(mark, bump.above.max(granted), self.clock_ms(resource).await?);
+        let token = token.ok_or_else(|| {
+            StoreError::not_applied(
+                Fault::Invalid,
+                format!("{}: no token is left above the mark", subject(resource)),
+            )
+        })?;
+        if let Some(lease) = &bump.lease {
+            self.rebind(resource, lease).await?;
+        }
+        self.upsert(resource, lease.as_ref(), token).await?;
+        // Without a lease: nobody enters by them until somebody has claimed.
+        self.raise_stripes(resource, None, token).await?;
+        let shown = self.shown(resource).await?;
+        shown.ok_or_else(|| self.restless(resource))
+    }
+
+    /// Raises the mark to `token` if it is lower and of this lease, or makes it; answers with the mark before.
+    async fn upsert(
+        &self,
+        resource: &ResourceName,
+        lease: Option<&LeaseName>,
+        token: FencingToken,
+    ) -> Result<Option<Found>, FenceError> {
+        for _upsert in 0..UPSERTS_MAX {
+            let claim = self
+                .marks
+                .find_one_and_update(mark::filter(resource), raised(lease, token))
+                .upsert(true)
+                .return_document(ReturnDocument::Before)
+                .max_time(REQUEST_TIME_MAX);
+            let claim = async {
+                match claim.await {
+                    Err(error) if is_duplicate_key(&error) => Ok(None),
+                    answer => answer.map(Some),
+                }
+            };
+            if let Some(before) = self.within(Deed::Write, &subject(resource), claim).await? {
+                let before = before.map(|before| Found::read(&before, &self.namespace));
+                return Ok(before.transpose()?);
+            }
+        }
+        // A document that is no mark, or one that came and went; the former is an error.
+        self.look(resource).await?;
+        Err(self.restless(resource))
+    }
+
+    async fn rebind(&self, resource: &ResourceName, lease: &LeaseName) -> Result<(), FenceError> {
+        let bound = doc! { "$set": { "lease": lease.as_str() } };
+        let bind = self.marks.update_one(mark::filter(resource), bound);
+        self.within(Deed::Write, &subject(resource), bind.into_future())
+            .await?;
+        Ok(())
+    }
+
+    /// Raises every stripe, waiting for the transactions that have entered by one, and looks that all of them
+    /// are at `token`.
+    async fn raise_stripes(
+        &self,
+        resource: &ResourceName,
+        lease: Option<&LeaseName>,
+        token: FencingToken,
+    ) -> Result<(), FenceError> {
+        let name = subject(resource);
+        let concern = write_concern(REQUEST_TIME_MAX);
+        let update = doc! {
+            "update": self.marks.name(),
+            "updates": stripes::raise(resource, lease.map(LeaseName::as_str), token),
+            "ordered": false,
+            "maxTimeMS": i64::try_from(REQUEST_TIME_MAX.as_millis()).expect("seconds"),
+            "writeConcern": mongodb::bson::serialize_to_document(&concern).expect("a write concern is a document"),
+        };
+        let raise = self.database.run_command(update);
+        let answer = self.within(Deed::Write, &name, raise.into_future()).await?;
+        let failed = answer
+            .get_array("writeErrors")
+            .ok()
+            .and_then(|errors| errors.first()?.as_document());
+        let unconfirmed = answer.get_document("writeConcernError").ok();
+        if let Some(failure) = failed.or(unconfirmed) {
+            let mut error = reported(failure, Certainty::Unknown, &name, &self.namespace);
+            if error.fault == Fault::TimedOut {
+                error.message.push_str(OPEN_TRANSACTION);
+            }
+            return Err(FenceError::Store(error));
+        }
+        let look = async {
+            let mut found = self.marks.find(stripes::all(resource)).await?;
+            let mut tokens = Vec::new();
+            while found.advance().await? {
+                tokens.push(found.deserialize_current()?.get_i64("token").ok());
+            }
+            Ok(tokens)
+        };
+        let tokens = self.within(Deed::Read, &name, look).await?;
+        let highest = tokens.iter().copied().max().flatten();
+        match highest.and_then(|highest| FencingToken::from_signed(highest).ok()) {
+            Some(highest) if highest > token => Err(FenceError::Stale {
+                resource: resource.clone(),
+                token,
+                mark: highest,
+            }),
+            Some(_) if tokens.iter().all(|stripe| *stripe == Some(token.signed())) => Ok(()),
+            Some(_) | None => Err(self.restless(resource)),
+        }
+    }
+
+    fn restless(&self, resource: &ResourceName) -> FenceError {
+        FenceError::Store(StoreError::unknown(
+            Fault::Busy,
+            format!(
+                "{} at {}: the mark keeps changing; claim again",
+                subject(resource),
+                self.namespace
+            ),
+        ))
+    }
+}
+
+/// Raises the mark if it is lower and nobody else's, or makes it; else leaves it as it is.
+fn raised(lease: Option<&LeaseName>, token: FencingToken) -> Vec<Document> {
+    let fresh = bson!({ "$eq": [{ "$type": "$token" }, "missing"] });
+    let lease = lease.map_or(Bson::Null, |lease| crate::pipeline::literal(lease.as_str()));
+    let lower = bson!({ "$or": [
+        fresh.clone(),
+        { "$and": [{ "$lt": ["$token", token.signed()] }, { "$in": ["$lease", [null, lease.clone()]] }] },
+        // Raised by an operator, and claimed by nobody yet.
+        { "$and": [{ "$eq": ["$token", token.signed()] }, { "$eq": ["$lease", null] }] },
+    ] });
+    let changes = doc! {
+        "lease": lease,
+        "token": token.signed(),
+        "stripes": stripes::STRIPES,
+        "claimedAt": "$$NOW",
+        "previous": { "$cond": [fresh, null, "$token"] },
+    };
+    crate::pipeline::merge_if(lower, changes)
+}

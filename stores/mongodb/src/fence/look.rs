@@ -1,0 +1,137 @@
+//! Reading marks.
+
+use super::mark::{self, Found};
+use super::{MongoFence, subject};
+use crate::fault::Deed;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::ReadConcern;
+use std::collections::BTreeMap;
+use tenure_core::{FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, Term, decide_entry};
+
+/// Whether a term may enter by the mark that was found.
+pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Found>) -> Result<(), FenceError> {
+    let owner = found.and_then(|found| found.lease.as_ref());
+    decide_entry(resource, term, owner, found.map(|found| found.token))
+}
+
+impl MongoFence {
+    /// The mark, so that nothing newer can exist.
+    pub(super) async fn look(&self, resource: &ResourceName) -> Result<Option<Found>, FenceError> {
+        let look = self
+            .marks
+            .find_one(doc! { "_id": resource.as_str() })
+            .read_concern(ReadConcern::linearizable())
+            .max_time(super::REQUEST_TIME_MAX);
+        let found = self
+            .within(Deed::Read, &subject(resource), look.into_future())
+            .await?;
+        Ok(found
+            .map(|found| Found::read(&found, &self.namespace))
+            .transpose()?)
+    }
+
+    /// The highest token in the lease's record, where the leases are in the same database.
+    pub(super) async fn granted(
+        &self,
+        resource: &ResourceName,
+        lease: &LeaseName,
+    ) -> Result<Option<FencingToken>, FenceError> {
+        let Some(leases) = &self.leases else {
+            return Ok(None);
+        };
+        let look = leases
+            .find_one(doc! { "_id": lease.as_str() })
+            .projection(doc! { "generation": 1 })
+            .read_concern(ReadConcern::linearizable())
+            .max_time(super::REQUEST_TIME_MAX);
+        let found = self
+            .within(Deed::Read, &subject(resource), look.into_future())
+            .await?;
+        let token = found.and_then(|record| record.get_i64("generation").ok());
+        Ok(token.and_then(|token| FencingToken::from_signed(token).ok()))
+    }
+
+    /// The server's clock.
+    pub(super) async fn clock_ms(&self, resource: &ResourceName) -> Result<u64, FenceError> {
+        let hello = self.database.run_command(doc! { "hello": 1 });
+        let answer = self
+            .within(Deed::Read, &subject(resource), hello.into_future())
+            .await?;
+        let time = answer
+            .get_datetime("localTime")
+            .map_or(0, |time| time.timestamp_millis());
+        Ok(u64::try_from(time).unwrap_or(0))
+    }
+
+    /// The mark with its refusals.
+    pub(super) async fn shown(&self, resource: &ResourceName) -> Result<Option<Mark>, FenceError> {
+        let Some(found) = self.look(resource).await? else {
+            return Ok(None);
+        };
+        let marks = self.with_refusals(vec![found]).await?;
+        Ok(marks.into_iter().next())
+    }
+
+    /// A page of marks after `after`.
+    pub(super) async fn page(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, FenceError> {
+        let limit = i64::try_from(MARKS_MAX).expect("a page is small");
+        let find = async {
+            let found = self
+                .marks
+                .find(doc! { "_id": { "$type": "string", "$gt": after.map_or("", ResourceName::as_str) } })
+                .sort(doc! { "_id": 1 })
+                .limit(limit)
+                .max_time(super::REQUEST_TIME_MAX);
+            collect(found.await?).await
+        };
+        let documents = self.within(Deed::Read, "the fence", find).await?;
+        let found: Result<Vec<_>, _> = documents
+            .iter()
+            .map(|document| Found::read(document, &self.namespace))
+            .collect();
+        self.with_refusals(found?).await
+    }
+
+    async fn with_refusals(&self, found: Vec<Found>) -> Result<Vec<Mark>, FenceError> {
+        let ids: Vec<Document> = found
+            .iter()
+            .map(|found| mark::refusals_id(&found.resource))
+            .collect();
+        let find = async { collect(self.marks.find(doc! { "_id": { "$in": ids } }).await?).await };
+        let mut refusals: BTreeMap<String, (u64, Option<FencingToken>)> = BTreeMap::new();
+        for counted in self.within(Deed::Read, "the fence", find).await? {
+            let Ok(resource) = counted.get_document("_id").and_then(|id| id.get_str("resource")) else {
+                continue;
+            };
+            // For people: what is no number is shown as none.
+            let number = |field| match counted.get(field) {
+                Some(Bson::Int64(number)) => *number,
+                _ => 0,
+            };
+            let count = u64::try_from(number("count")).unwrap_or(0);
+            refusals.insert(
+                resource.to_owned(),
+                (count, FencingToken::from_signed(number("last")).ok()),
+            );
+        }
+        let shown = |found: Found| {
+            let (refused, last_refused) = refusals.get(found.resource.as_str()).copied().unwrap_or_default();
+            Mark {
+                resource: found.resource,
+                lease: found.lease,
+                token: found.token,
+                refused,
+                last_refused,
+            }
+        };
+        Ok(found.into_iter().map(shown).collect())
+    }
+}
+
+async fn collect(mut cursor: mongodb::Cursor<Document>) -> mongodb::error::Result<Vec<Document>> {
+    let mut documents = Vec::new();
+    while cursor.advance().await? {
+        documents.push(cursor.deserialize_current()?);
+    }
+    Ok(documents)
+}

@@ -1,0 +1,71 @@
+//! What makes a claim and an open transaction of an older term conflict, and two of the same term not.
+//!
+//! The server detects conflicts of writes only. So a transaction that enters writes one of a resource's stripes, and
+//! a claim writes all of them: the claim waits for whoever has entered, and whoever enters later with an older
+//! snapshot conflicts. Transactions of one term take the stripes in turn, so they meet only where more of them
+//! overlap than there are stripes; then one of them is repeated.
+
+use mongodb::bson::{Bson, Document, bson, doc};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tenure_core::{FencingToken, ResourceName, Term};
+
+/// Stripes of one resource. Part of the layout: a mark with another number is refused.
+pub(super) const STRIPES: i32 = 32;
+
+/// Deals stripes out in turn, from a random one on: two processes do not walk in step.
+#[derive(Debug)]
+pub(super) struct Turn(AtomicU32);
+
+impl Turn {
+    pub(super) fn new() -> Self {
+        let bits = RandomState::new().build_hasher().finish();
+        Self(AtomicU32::new(u32::try_from(bits >> 40).unwrap_or(0)))
+    }
+
+    pub(super) fn next(&self) -> i32 {
+        let turn = self.0.fetch_add(1, Ordering::Relaxed) % STRIPES.unsigned_abs();
+        i32::try_from(turn).expect("a small number")
+    }
+}
+
+/// Finds the stripe, if this term has claimed it.
+pub(super) fn claimed(resource: &ResourceName, stripe: i32, term: &Term) -> Document {
+    doc! { "_id": id(resource, stripe), "lease": term.lease.as_str(), "token": term.token.signed() }
+}
+
+/// What entering changes.
+pub(super) fn entered() -> Vec<Document> {
+    vec![doc! { "$set": { "entries": { "$add": ["$entries", 1_i64] }, "enteredAt": "$$NOW" } }]
+}
+
+/// Finds all stripes of a resource.
+pub(super) fn all(resource: &ResourceName) -> Document {
+    let ids: Vec<Document> = (0..STRIPES).map(|stripe| id(resource, stripe)).collect();
+    doc! { "_id": { "$in": ids } }
+}
+
+/// The statements that raise every stripe to `token`, or leave it where it is higher already. A stripe that is
+/// left as it is costs no write, and waits for nobody.
+pub(super) fn raise(resource: &ResourceName, lease: Option<&str>, token: FencingToken) -> Vec<Document> {
+    let lower = bson!({ "$or": [
+        { "$eq": [{ "$type": "$token" }, "missing"] },
+        { "$lt": ["$token", token.signed()] },
+        // Raised by an operator, and claimed by nobody yet.
+        { "$and": [{ "$eq": ["$token", token.signed()] }, { "$eq": ["$lease", null] }] },
+    ] });
+    let changes = doc! {
+        "lease": lease.map_or(Bson::Null, crate::pipeline::literal),
+        "token": token.signed(),
+        "entries": { "$ifNull": ["$entries", 0_i64] },
+        "enteredAt": { "$ifNull": ["$enteredAt", null] },
+    };
+    let pipeline = crate::pipeline::merge_if(lower, changes);
+    let statement =
+        |stripe| doc! { "q": { "_id": id(resource, stripe) }, "u": pipeline.clone(), "upsert": true };
+    (0..STRIPES).map(statement).collect()
+}
+
+fn id(resource: &ResourceName, stripe: i32) -> Document {
+    doc! { "resource": resource.as_str(), "stripe": stripe }
+}

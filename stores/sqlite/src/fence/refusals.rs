@@ -1,0 +1,170 @@
+//! Refusals on their way into the table: at the cost of the refused, not of the term that holds the mark.
+
+use super::mark;
+use crate::patience::{Jitter, LOCK_WAIT_MAX};
+use crate::transaction;
+use crate::trouble::Trouble;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tenure_core::{FenceError, Refusals};
+
+/// Shortest time between two notes: a refused writer that tries without end costs one short write a second.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// Longest that dropping a fence waits until its last refusals are noted.
+const LAST_NOTE_WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Counts refusals, and notes them on a thread that lives from the first of them until there were none for a second.
+///
+/// Not where they happen: there the user's transaction is open, and what it rolls back would be lost with it.
+pub(super) struct Noter {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    path: PathBuf,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    refusals: Refusals,
+    warned_at: Option<Instant>,
+    unwarned: u64,
+    /// Whether the thread lives; when it does not, whoever counts starts it.
+    running: bool,
+    closing: bool,
+}
+
+impl Noter {
+    pub(super) fn new(path: &Path) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                path: path.to_owned(),
+                state: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// Counts `error` if it is a refusal. Never waits for the file.
+    pub(super) fn count(&self, error: &FenceError) {
+        if error.refused().is_none() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.refusals.count(error);
+        state.warn(error);
+        if state.running {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let named = std::thread::Builder::new().name("tenure-fence".to_owned());
+        // Where no thread can be started, the next refusal tries again.
+        if let Ok(thread) = named.spawn(move || shared.note_until_quiet()) {
+            state.running = true;
+            *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        }
+    }
+}
+
+impl Drop for Noter {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It ends within `LAST_NOTE_WAIT_MAX` once it sees that this closes.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_until_quiet(&self) {
+        let jitter = Jitter::seeded();
+        let mut connection = None;
+        loop {
+            let pending: Vec<_> = self.lock().refusals.take().collect();
+            let noted = self.patiently(&jitter, || {
+                let connection = match &mut connection {
+                    Some(connection) => connection,
+                    empty => empty.insert(connect(&self.path)?),
+                };
+                transaction::write(connection, |connection| {
+                    let each = |(resource, refused): &(_, _)| mark::note(connection, resource, *refused);
+                    pending.iter().try_for_each(each)
+                })
+            });
+            let mut state = self.lock();
+            if noted.is_err() && !state.closing {
+                for (resource, refused) in &pending {
+                    state.refusals.add(resource, *refused);
+                }
+            }
+            let waited = self
+                .changed
+                .wait_timeout_while(state, NOTE_EVERY, |state| !state.closing);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.refusals.is_empty() {
+                state.running = false;
+                return;
+            }
+        }
+    }
+
+    fn patiently(
+        &self,
+        jitter: &Jitter,
+        mut note: impl FnMut() -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        let mut closing_since = None;
+        let began = Instant::now();
+        loop {
+            match note() {
+                Err(trouble) if trouble.is_locked() && began.elapsed() < LOCK_WAIT_MAX => {}
+                outcome => return outcome,
+            }
+            if self.lock().closing {
+                let since = closing_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= LAST_NOTE_WAIT_MAX {
+                    return note();
+                }
+            }
+            std::thread::sleep(jitter.pause());
+        }
+    }
+}
+
+impl State {
+    /// At most once a second: a refused writer may try a million times.
+    fn warn(&mut self, error: &FenceError) {
+        self.unwarned = self.unwarned.saturating_add(1);
+        let now = Instant::now();
+        if self
+            .warned_at
+            .is_none_or(|warned| now.duration_since(warned) >= NOTE_EVERY)
+        {
+            self.warned_at = Some(now);
+            tracing::warn!(refusals = self.unwarned, "{error}");
+            self.unwarned = 0;
+        }
+    }
+}
+
+/// Counts need not survive a power cut, so nobody waits for the disk where there is a write-ahead log.
+fn connect(path: &Path) -> Result<Connection, Trouble> {
+    let connection = super::open(path)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    Ok(connection)
+}

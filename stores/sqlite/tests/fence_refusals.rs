@@ -1,0 +1,208 @@
+//! What the fence refuses besides stale tokens, and how refusals are counted.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Asker, PATIENCE, Scratch, grant};
+use rusqlite::{Connection, TransactionBehavior};
+use std::time::{Duration, Instant};
+use tenure_core::{
+    Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,
+};
+use tenure_sqlite::SqliteFence;
+
+fn ledger() -> ResourceName {
+    ResourceName::new("it's a \"ledger\"").unwrap()
+}
+
+fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).unwrap()
+}
+
+fn term(lease: &str, number: u64) -> Term {
+    Term::new(LeaseName::new(lease).unwrap(), token(number))
+}
+
+fn fence(scratch: &Scratch) -> SqliteFence {
+    SqliteFence::install(&scratch.raw()).unwrap();
+    SqliteFence::new(scratch.file()).unwrap()
+}
+
+fn enter(connection: &mut Connection, fence: &SqliteFence, term: &Term) -> Result<(), FenceError> {
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .unwrap();
+    fence.enter(&transaction, &ledger(), term)
+}
+
+#[tokio::test]
+async fn a_token_of_another_lease_is_refused_whatever_its_number() {
+    let scratch = Scratch::new();
+    let fence = fence(&scratch);
+    fence.claim(&ledger(), &term("nightly", 7)).await.unwrap();
+    let mut connection = scratch.raw();
+    for number in [6, 7, 8] {
+        let other = term("hourly", number);
+        for refused in [
+            fence.claim(&ledger(), &other).await.unwrap_err(),
+            fence.check(&ledger(), &other).await.unwrap_err(),
+            enter(&mut connection, &fence, &other).unwrap_err(),
+        ] {
+            assert!(
+                matches!(&refused, FenceError::Foreign { owner, .. } if owner.as_str() == "nightly"),
+                "{refused}"
+            );
+        }
+    }
+    enter(&mut connection, &fence, &term("nightly", 7)).unwrap();
+}
+
+/// In the leases' own file the highest token is known; elsewhere the clock keeps out what would close the resource.
+#[tokio::test]
+async fn a_token_from_the_future_is_refused() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let fence = fence(&scratch);
+    let asker = Asker::new("a");
+    let granted = grant(&store, &asker, "nightly").await.token;
+    let future = term("nightly", granted.number() + 1);
+    let refused = fence.claim(&ledger(), &future).await.unwrap_err();
+    assert!(
+        matches!(&refused, FenceError::Future { horizon, .. } if *horizon == Horizon::Granted(granted)),
+        "{refused}"
+    );
+    fence
+        .claim(&ledger(), &Term::new(future.lease.clone(), granted))
+        .await
+        .unwrap();
+    store
+        .release(&[asker.release("nightly", granted)])
+        .await
+        .remove(0)
+        .unwrap();
+    let next = grant(&store, &asker.next_attempt(), "nightly").await.token;
+    fence
+        .claim(&ledger(), &Term::new(future.lease, next))
+        .await
+        .unwrap();
+    // The store finds its own file in order, with the marks in it.
+    drop(scratch.open());
+
+    let elsewhere = Scratch::new();
+    let fence = self::fence(&elsewhere);
+    let refused = fence
+        .claim(&ledger(), &term("nightly", 1 << 62))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            &refused,
+            FenceError::Future {
+                horizon: Horizon::Clock(_),
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    assert_eq!(fence.mark(&ledger()).await, Ok(None));
+    fence
+        .claim(&ledger(), &term("nightly", next.number()))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_bump_is_above_whatever_was_granted_and_the_next_term_claims() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let fence = fence(&scratch);
+    let asker = Asker::new("a");
+    let granted = grant(&store, &asker, "nightly").await.token;
+    let current = term("nightly", granted.number());
+    fence.claim(&ledger(), &current).await.unwrap();
+    // As after a restore: the mark is older than the term.
+    scratch.sql("UPDATE tenure_fence SET token = 5");
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    assert!(mark.token > granted, "{mark:?}");
+    assert_eq!(fence.mark(&ledger()).await.unwrap(), Some(mark.clone()));
+    let refused = enter(&mut scratch.raw(), &fence, &current).unwrap_err();
+    assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
+    store
+        .release(&[asker.release("nightly", granted)])
+        .await
+        .remove(0)
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let next = grant(&store, &asker.next_attempt(), "nightly").await.token;
+    let claimed = fence.claim(&ledger(), &term("nightly", next.number())).await;
+    assert_eq!(
+        claimed,
+        Ok(Claimed::Raised {
+            from: Some(mark.token)
+        })
+    );
+    let bump = Bump {
+        resource: ledger(),
+        above: Some(token(next.number() + 1_000_000)),
+        lease: Some(LeaseName::new("hourly").unwrap()),
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    assert_eq!(mark.token, token(next.number() + 1_000_001));
+    assert_eq!(fence.marks(None).await.unwrap(), [mark]);
+}
+
+#[tokio::test]
+async fn refusals_are_counted_beside_the_mark_and_survive_the_rollback() {
+    let scratch = Scratch::new();
+    let fence = fence(&scratch);
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let mut connection = scratch.raw();
+    for _ in 0..1_000 {
+        enter(&mut connection, &fence, &term("nightly", 5)).unwrap_err();
+    }
+    fence.claim(&ledger(), &term("nightly", 3)).await.unwrap_err();
+    drop(fence);
+    let fence = self::fence(&scratch);
+    let mark = fence.mark(&ledger()).await.unwrap().unwrap();
+    assert_eq!((mark.refused, mark.last_refused), (1_001, Some(token(3))));
+    enter(&mut connection, &fence, &term("nightly", 9)).unwrap();
+}
+
+/// A stale writer that tries without end writes about once a second, and the rightful one is never told "busy".
+#[tokio::test]
+async fn a_stale_writer_costs_the_winner_nothing() {
+    let scratch = Scratch::new();
+    let fence = fence(&scratch);
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let onlooker = scratch.raw();
+    let version = || {
+        onlooker
+            .query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let began = Instant::now();
+    let (mut refused, mut writes, mut seen) = (0, 0, version());
+    while began.elapsed() < Duration::from_millis(600) {
+        fence.claim(&ledger(), &term("nightly", 5)).await.unwrap_err();
+        refused += 1;
+        let now = version();
+        writes += u64::from(now != seen);
+        seen = now;
+    }
+    assert!(refused > 50, "{refused}");
+    assert!(
+        writes <= 2 + began.elapsed().as_secs(),
+        "{writes} writes for {refused} refusals"
+    );
+    let deadline = Instant::now() + PATIENCE;
+    while fence.mark(&ledger()).await.unwrap().unwrap().refused < refused {
+        assert!(Instant::now() < deadline, "the rest was never noted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -51,6 +51,7 @@ pub use tenure_core::{
     Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,
     LeaseStore, Mark, ResourceName, StoreError, Term, Timing, TimingError, TimingOptions, Ttl,
 };
+pub use tenure_watermark::{Admission, Watermark};
 
 #[cfg(feature = "mongodb")]
 pub use tenure_mongodb as mongodb;

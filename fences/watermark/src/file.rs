@@ -1,0 +1,242 @@
+//! The file of a watermark: replaced as a whole, so that a crash leaves the old one or the new one.
+//!
+//! ```text
+//! tenure watermark 1
+//! claimed<TAB>1763712000123<TAB>2<TAB>1763711000456<TAB>nightly<TAB>ledger
+//! end<TAB>1<TAB>8c736521
+//! ```
+//! A line holds how the mark was raised, the mark, refusals, the token refused last (or `-`), lease, resource. No
+//! name holds a tab: control characters are refused in names. The last line counts the lines before it, and holds
+//! the CRC-32 of every byte before itself.
+
+use crate::gate::Kept;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use tenure_core::{Fault, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError};
+
+const HEADER: &str = "tenure watermark 1";
+
+/// Largest file that is read, in bytes: [`RESOURCES_MAX`](crate::RESOURCES_MAX) lines of the longest names.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Writes the file, and keeps other processes out.
+pub(crate) struct Keeper {
+    path: PathBuf,
+    /// What the file holds. One writes at a time.
+    written: Mutex<Vec<u8>>,
+    /// Locked for as long as this lives; the kernel unlocks it when the process dies.
+    _lock: File,
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Keeper").field(&self.path).finish()
+    }
+}
+
+impl Keeper {
+    /// Locks and reads the file, and makes it where it is missing.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Kept>), FenceError> {
+        let failed = |error| failure(path, &error);
+        let Some(name) = path.file_name() else {
+            return Err(told(
+                Fault::Invalid,
+                path,
+                "is no file; give a path such as /var/lib/app/marks",
+            ));
+        };
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // Found once: what is beside the file must be beside it also after a change of directory.
+        let directory = directory
+            .unwrap_or(Path::new("."))
+            .canonicalize()
+            .map_err(failed)?;
+        let path = directory.join(name);
+        if path.is_dir() {
+            return Err(told(
+                Fault::Invalid,
+                &path,
+                "is a directory; give the path of a file in it",
+            ));
+        }
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(beside(&path, ".lock"))
+            .map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(told(
+                    Fault::Busy,
+                    &path,
+                    "is open in another process; one at a time may keep its marks there: stop it, or give each a file \
+                     of its own",
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let (written, kept) = match read(&path) {
+            Ok(Some(bytes)) => {
+                let kept = parse(&bytes).map_err(|why| {
+                    let message = format!(
+                        "is no watermark, or is damaged ({why}); it was left as it is: restore it, then raise every \
+                         mark with tenure fence bump"
+                    );
+                    told(Fault::Unreadable, &path, &message)
+                })?;
+                (bytes, kept)
+            }
+            Ok(None) => (Vec::new(), Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let keeper = Self {
+            path,
+            written: Mutex::new(written),
+            _lock: lock,
+        };
+        // Made now, so that a place that cannot be written is told now.
+        keeper.save(|| kept.clone())?;
+        Ok((keeper, kept))
+    }
+
+    /// Replaces the file by what `marks` answers once it is this caller's turn. When it returns, everything that
+    /// was raised before is on disk.
+    pub(crate) fn save(&self, marks: impl FnOnce() -> Vec<Kept>) -> Result<(), FenceError> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = render(&marks());
+        if bytes == *written {
+            return Ok(());
+        }
+        replace(&self.path, &bytes).map_err(|error| failure(&self.path, &error))?;
+        *written = bytes;
+        Ok(())
+    }
+}
+
+/// Writes a new file beside the old one, and puts it in its place once it is on disk.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = beside(path, ".new");
+    let mut file = File::create(&fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)?;
+    // The name is the directory's: without this, a power cut may bring the old file back.
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    File::open(directory)?.sync_all()
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(metadata) if metadata.len() > FILE_BYTES_MAX => Ok(Some(Vec::new())),
+        Ok(_) => std::fs::read(path).map(Some),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn render(marks: &[Kept]) -> Vec<u8> {
+    let mut text = format!("{HEADER}\n");
+    for Kept { mark, bumped } in marks {
+        let raised = if *bumped { "bumped" } else { "claimed" };
+        let last = mark
+            .last_refused
+            .map_or_else(|| "-".to_owned(), |token| token.to_string());
+        let lease = mark.lease.as_ref().map_or("", LeaseName::as_str);
+        let (token, refused, resource) = (mark.token, mark.refused, &mark.resource);
+        text.push_str(&format!(
+            "{raised}\t{token}\t{refused}\t{last}\t{lease}\t{resource}\n"
+        ));
+    }
+    let checksum = crc32fast::hash(text.as_bytes());
+    text.push_str(&format!("end\t{}\t{checksum:08x}\n", marks.len()));
+    text.into_bytes()
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<Kept>, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text")?;
+    let body = text.strip_prefix(HEADER).and_then(|rest| rest.strip_prefix('\n'));
+    let body = body.ok_or("its first line is another")?;
+    let end = body.rfind("end\t").ok_or("its last line is missing")?;
+    let (lines, last) = body.split_at(end);
+    let (count, checksum) = last
+        .strip_prefix("end\t")
+        .and_then(|last| last.strip_suffix('\n'))
+        .and_then(|last| last.split_once('\t'))
+        .ok_or("its last line is not whole")?;
+    let summed = &bytes[..bytes.len() - last.len()];
+    if u32::from_str_radix(checksum, 16) != Ok(crc32fast::hash(summed)) {
+        return Err("its checksum is wrong");
+    }
+    let marks: Option<Vec<Kept>> = lines.lines().map(line).collect();
+    let marks = marks.ok_or("a line is no mark")?;
+    if count.parse() != Ok(marks.len()) {
+        return Err("lines are missing");
+    }
+    Ok(marks)
+}
+
+fn line(line: &str) -> Option<Kept> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [raised, token, refused, last, lease, resource] = fields.try_into().ok()?;
+    let bumped = match raised {
+        "claimed" => false,
+        "bumped" => true,
+        _ => return None,
+    };
+    let optional = |text: &str| match text {
+        "-" => Some(None),
+        token => token.parse::<FencingToken>().ok().map(Some),
+    };
+    Some(Kept {
+        mark: Mark {
+            resource: ResourceName::new(resource).ok()?,
+            lease: match lease {
+                "" => None,
+                lease => Some(LeaseName::new(lease).ok()?),
+            },
+            token: token.parse().ok()?,
+            refused: refused.parse().ok()?,
+            last_refused: optional(last)?,
+        },
+        bumped,
+    })
+}
+
+fn told(fault: Fault, path: &Path, message: &str) -> FenceError {
+    FenceError::Store(StoreError::not_applied(
+        fault,
+        format!("the watermark {} {message}", path.display()),
+    ))
+}
+
+fn failure(path: &Path, error: &io::Error) -> FenceError {
+    let (fault, way_out) = match error.kind() {
+        ErrorKind::PermissionDenied => (
+            Fault::Forbidden,
+            "give this user permission on it and its directory",
+        ),
+        ErrorKind::ReadOnlyFilesystem => (Fault::ReadOnly, "give a path that can be written"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Fault::Full, "free some space on that disk"),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => (Fault::Unreachable, "make its directory first"),
+        _ => (Fault::Internal, "see the disk and the kernel's log"),
+    };
+    // A mark may be in the file although the last step failed: it only rises, so claiming again is safe.
+    FenceError::Store(StoreError::unknown(
+        fault,
+        format!(
+            "the watermark {} cannot be kept: {error}; {way_out}",
+            path.display()
+        ),
+    ))
+}

@@ -1,0 +1,261 @@
+//! One resource: its mark, and who is inside.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tenure_core::{
+    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
+    StoreError, Term, bumped, decide_claim, decide_entry, horizon,
+};
+use tokio::sync::Notify;
+
+/// How long one claim waits for the writes of earlier terms that are inside. After that it may be made again.
+pub const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Shortest time between two warnings about refusals of one resource: a refused writer may try a million times.
+const WARNING_EVERY: Duration = Duration::from_secs(1);
+
+/// One resource. Its lock is held for a few instructions and never across an await.
+pub(crate) struct Gate {
+    pub(crate) resource: ResourceName,
+    state: Mutex<State>,
+    /// Told when the last write of an earlier term has left.
+    emptied: Notify,
+}
+
+/// What the file keeps of a resource.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Kept {
+    pub(crate) mark: Mark,
+    /// Whether the mark was raised by an operator, and not claimed since.
+    pub(crate) bumped: bool,
+}
+
+struct State {
+    lease: Option<LeaseName>,
+    mark: Option<FencingToken>,
+    /// The mark before this one.
+    previous: Option<FencingToken>,
+    /// Whether the mark is kept, and nobody of an earlier term is inside: only then its term is admitted.
+    open: bool,
+    bumped: bool,
+    /// Writes inside of the term that holds the mark.
+    entered: u64,
+    /// Writes inside of earlier terms.
+    earlier: u64,
+    refused: u64,
+    last_refused: Option<FencingToken>,
+    warned_at: Option<Instant>,
+    unwarned: u64,
+}
+
+impl Gate {
+    pub(crate) fn new(resource: ResourceName) -> Self {
+        Self::with(
+            resource,
+            State {
+                lease: None,
+                mark: None,
+                previous: None,
+                open: false,
+                bumped: false,
+                entered: 0,
+                earlier: 0,
+                refused: 0,
+                last_refused: None,
+                warned_at: None,
+                unwarned: 0,
+            },
+        )
+    }
+
+    /// A gate as the file has it. Nobody is inside: what a process had begun ended with it.
+    pub(crate) fn restored(kept: Kept) -> Self {
+        let Kept { mark, bumped } = kept;
+        let gate = Self::new(mark.resource);
+        {
+            let mut state = gate.lock();
+            state.lease = mark.lease;
+            state.mark = Some(mark.token);
+            state.open = !bumped;
+            state.bumped = bumped;
+            state.refused = mark.refused;
+            state.last_refused = mark.last_refused;
+        }
+        gate
+    }
+
+    fn with(resource: ResourceName, state: State) -> Self {
+        Self {
+            resource,
+            state: Mutex::new(state),
+            emptied: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be kept; `None` if nobody has raised the mark yet.
+    pub(crate) fn kept(&self) -> Option<Kept> {
+        let state = self.lock();
+        state.mark.map(|token| Kept {
+            mark: state.shown(&self.resource, token),
+            bumped: state.bumped,
+        })
+    }
+
+    /// Begins a claim: raises the mark in memory, so that every earlier term is refused from here on, also if
+    /// the claim is not finished. `None`: this term has claimed, and nothing is left to do.
+    pub(crate) fn raise(&self, term: &Term, clock_ms: u64) -> Result<Option<Raised>, FenceError> {
+        let mut state = self.lock();
+        let limit = Horizon::Clock(horizon(clock_ms, state.mark));
+        let ruling = decide_claim(&self.resource, term, state.lease.as_ref(), state.mark, limit);
+        match ruling.map_err(|error| state.refuse(error))? {
+            Ruling::Holds if state.open => return Ok(None),
+            Ruling::Holds => state.bumped = false,
+            Ruling::Raise => {
+                state.raise_to(term.token);
+                state.lease = Some(term.lease.clone());
+                state.bumped = false;
+            }
+        }
+        Ok(Some(Raised))
+    }
+
+    /// Ends a claim whose mark is kept: waits for the writes of earlier terms, and opens the gate.
+    pub(crate) async fn open(&self, term: &Term) -> Result<Claimed, FenceError> {
+        let emptied = async {
+            loop {
+                // Registered before the look, so that no wake-up is missed between the two.
+                let notified = self.emptied.notified();
+                let mut notified = std::pin::pin!(notified);
+                notified.as_mut().enable();
+                if self.lock().earlier == 0 {
+                    return;
+                }
+                notified.await;
+            }
+        };
+        if self.lock().earlier > 0 {
+            // The look below says what came of it.
+            let _late = tokio::time::timeout(CLAIM_WAIT_MAX, emptied).await;
+        }
+        let mut state = self.lock();
+        let owner = state.lease.clone();
+        match decide_entry(&self.resource, term, owner.as_ref(), state.mark) {
+            Err(refused) => Err(state.refuse(refused)),
+            Ok(()) if state.earlier > 0 => Err(self.still_inside(Fault::TimedOut, term, state.earlier)),
+            Ok(()) => {
+                state.open = true;
+                Ok(Claimed::Raised { from: state.previous })
+            }
+        }
+    }
+
+    /// Admits one write, if its term holds the mark.
+    pub(crate) fn enter(&self, term: &Term) -> Result<(), FenceError> {
+        let mut state = self.lock();
+        if let Err(refused) = decide_entry(&self.resource, term, state.lease.as_ref(), state.mark) {
+            return Err(state.refuse(refused));
+        }
+        if state.bumped {
+            let unclaimed = FenceError::Unclaimed {
+                resource: self.resource.clone(),
+                token: term.token,
+            };
+            return Err(state.refuse(unclaimed));
+        }
+        if !state.open {
+            return Err(self.still_inside(Fault::Busy, term, state.earlier));
+        }
+        state.entered += 1;
+        Ok(())
+    }
+
+    /// One write of the term with this token has ended.
+    pub(crate) fn leave(&self, token: FencingToken) {
+        let mut state = self.lock();
+        if state.mark == Some(token) {
+            state.entered -= 1;
+        } else {
+            state.earlier -= 1;
+            if state.earlier == 0 {
+                self.emptied.notify_waiters();
+            }
+        }
+    }
+
+    pub(crate) fn bump(&self, bump: &Bump, clock_ms: u64) -> Result<(), FenceError> {
+        let mut state = self.lock();
+        let Some(token) = bumped(state.mark, bump.above, clock_ms) else {
+            return Err(FenceError::Store(StoreError::not_applied(
+                Fault::Invalid,
+                format!("fence \"{}\": no token is left above the mark", self.resource),
+            )));
+        };
+        state.raise_to(token);
+        state.bumped = true;
+        if let Some(lease) = &bump.lease {
+            state.lease = Some(lease.clone());
+        }
+        Ok(())
+    }
+
+    fn still_inside(&self, fault: Fault, term: &Term, earlier: u64) -> FenceError {
+        let message = match earlier {
+            0 => format!(
+                "fence \"{}\": the claim of {term} is not finished; claim again",
+                self.resource
+            ),
+            _ => format!(
+                "fence \"{}\": {earlier} writes of earlier terms are still inside; claim again for {term} when they \
+                 have ended",
+                self.resource
+            ),
+        };
+        FenceError::Store(StoreError::not_applied(fault, message))
+    }
+}
+
+/// That the mark was raised in memory, and is to be kept before it is relied on.
+pub(crate) struct Raised;
+
+impl State {
+    fn raise_to(&mut self, token: FencingToken) {
+        self.previous = self.mark;
+        self.mark = Some(token);
+        self.open = false;
+        self.earlier += self.entered;
+        self.entered = 0;
+    }
+
+    fn shown(&self, resource: &ResourceName, token: FencingToken) -> Mark {
+        Mark {
+            resource: resource.clone(),
+            lease: self.lease.clone(),
+            token,
+            refused: self.refused,
+            last_refused: self.last_refused,
+        }
+    }
+
+    fn refuse(&mut self, error: FenceError) -> FenceError {
+        let Some((resource, token)) = error.refused() else {
+            return error;
+        };
+        self.refused = self.refused.saturating_add(1);
+        self.unwarned = self.unwarned.saturating_add(1);
+        self.last_refused = Some(token);
+        let now = Instant::now();
+        if self
+            .warned_at
+            .is_none_or(|warned| now.duration_since(warned) >= WARNING_EVERY)
+        {
+            self.warned_at = Some(now);
+            tracing::warn!(%resource, %token, refusals = self.unwarned, "{error}");
+            self.unwarned = 0;
+        }
+        error
+    }
+}

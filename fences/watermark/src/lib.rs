@@ -1,0 +1,15 @@
+//! Tenure's fence inside a process: a mark per resource, in memory or kept in a file.
+//!
+//! For whatever a process guards itself: a service that takes writes from leaders, a cache, a device, a file. What
+//! it promises and what not: [`Watermark`].
+
+#![forbid(unsafe_code)]
+
+mod admission;
+mod file;
+mod gate;
+mod watermark;
+
+pub use admission::Admission;
+pub use gate::CLAIM_WAIT_MAX;
+pub use watermark::{RESOURCES_MAX, Watermark};

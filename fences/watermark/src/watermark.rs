@@ -1,0 +1,268 @@
+use crate::admission::Admission;
+use crate::file::Keeper;
+use crate::gate::{Gate, Kept};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tenure_core::{
+    Answer, Bump, Claimed, Fault, Fence, FenceError, Horizon, MARKS_MAX, Mark, ResourceName, StoreError,
+    Term, horizon,
+};
+
+/// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
+pub const RESOURCES_MAX: usize = 65_536;
+
+/// A fence inside this process, for what the process guards itself: a mark per resource, and who is inside.
+///
+/// ```
+/// use tenure_core::{Fence, FencingToken, LeaseName, ResourceName, Term};
+/// use tenure_watermark::Watermark;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let scratch = tempfile::tempdir()?;
+/// # let path = scratch.path().join("marks");
+/// let fence = Watermark::open(&path)?; // or Watermark::new(), which forgets its marks when the process ends
+/// let ledger = ResourceName::new("ledger")?;
+/// // What a writer sent with its request: the lease and the token of its term.
+/// let term = Term::new(LeaseName::new("nightly")?, FencingToken::new(7)?);
+/// // Once per term, before it first reads what it will change.
+/// fence.claim(&ledger, &term).await?;
+/// let admitted = fence.admit(&ledger, &term)?; // refuses a stale term
+/// // … the write …
+/// drop(admitted);
+///
+/// let later = Term::new(LeaseName::new("nightly")?, FencingToken::new(9)?);
+/// fence.claim(&ledger, &later).await?;
+/// assert!(fence.admit(&ledger, &term).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Guarantee
+/// - A write is admitted only if its term holds the mark, and a claim of a later term returns only when every
+///   write that was admitted before has ended ([`Admission`] dropped): so none has its effect after the later term
+///   has begun to read. The claim refuses earlier terms from the moment it begins, also if it is not finished.
+/// - [`open`](Self::open)ed from a file: a mark is on disk before its term is admitted, and the file is whole
+///   after a crash at any moment, for it is replaced as a whole. One process at a time may open it.
+///
+/// # What it does not promise
+/// - One made with [`new`](Self::new) forgets its marks with the process. Then an old term may claim again first,
+///   and be admitted until the current one claims. Take it where what it guards is forgotten as well.
+/// - A claim can wait for writes of its own process only. What a write has sent on to another system is that
+///   system's to fence.
+///
+/// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), and
+/// claims at once share one write; `admit` only ever looks at memory. At most [`RESOURCES_MAX`] resources.
+#[derive(Clone)]
+pub struct Watermark(Arc<Shared>);
+
+struct Shared {
+    gates: RwLock<BTreeMap<ResourceName, Arc<Gate>>>,
+    keeper: Option<Keeper>,
+}
+
+impl Watermark {
+    /// A watermark in memory.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(Shared {
+            gates: RwLock::default(),
+            keeper: None,
+        }))
+    }
+
+    /// A watermark that keeps its marks in the file at `path`, which is made where it is missing. Beside it a file
+    /// `PATH.lock` keeps other processes out. Blocks for a few writes to disk.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open,
+    /// [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. Else what the file system
+    /// says.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
+        let (keeper, kept) = Keeper::open(path.as_ref())?;
+        let gates = kept
+            .into_iter()
+            .map(|kept| (kept.mark.resource.clone(), Arc::new(Gate::restored(kept))))
+            .collect();
+        Ok(Self(Arc::new(Shared {
+            gates: RwLock::new(gates),
+            keeper: Some(keeper),
+        })))
+    }
+
+    /// Admits one write of `term`, and with the answer protects it until that is dropped. Never waits.
+    ///
+    /// # Errors
+    /// - [`FenceError::Stale`]: a later term has claimed, or has begun to; stop the work;
+    /// - [`FenceError::Unclaimed`], [`FenceError::Foreign`];
+    /// - [`FenceError::Store`] with [`Fault::Busy`]: this term's claim has not returned yet.
+    pub fn admit(&self, resource: &ResourceName, term: &Term) -> Result<Admission, FenceError> {
+        let Some(gate) = self.0.gate(resource) else {
+            return Err(FenceError::Unclaimed {
+                resource: resource.clone(),
+                token: term.token,
+            });
+        };
+        gate.enter(term)?;
+        Ok(Admission::new(gate, term.clone()))
+    }
+
+    async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
+        let limit = horizon(clock_ms(), None);
+        let gate = match self.0.gate(resource) {
+            Some(gate) => gate,
+            // Not even kept in memory: garbage must not use up the places.
+            None if term.token > limit => {
+                return Err(FenceError::Future {
+                    resource: resource.clone(),
+                    token: term.token,
+                    horizon: Horizon::Clock(limit),
+                });
+            }
+            None => self.0.gate_or_new(resource)?,
+        };
+        if gate.raise(term, clock_ms())?.is_none() {
+            return Ok(Claimed::Already);
+        }
+        self.keep().await?;
+        gate.open(term).await
+    }
+
+    /// Writes the marks to the file, if there is one, on a thread that may block.
+    ///
+    /// It goes on when it is no longer waited for: the marks were raised in memory in any case.
+    async fn keep(&self) -> Result<(), FenceError> {
+        if self.0.keeper.is_none() {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.0);
+        tokio::task::spawn_blocking(move || shared.save())
+            .await
+            .map_err(|error| {
+                FenceError::Store(StoreError::unknown(
+                    Fault::Internal,
+                    format!("the watermark could not be written: {error}; claim again"),
+                ))
+            })?
+    }
+}
+
+impl Shared {
+    fn gate(&self, resource: &ResourceName) -> Option<Arc<Gate>> {
+        let gates = self.gates.read().unwrap_or_else(PoisonError::into_inner);
+        gates.get(resource).cloned()
+    }
+
+    fn gate_or_new(&self, resource: &ResourceName) -> Result<Arc<Gate>, FenceError> {
+        if let Some(gate) = self.gate(resource) {
+            return Ok(gate);
+        }
+        let mut gates = self.gates.write().unwrap_or_else(PoisonError::into_inner);
+        let count = gates.len();
+        if count >= RESOURCES_MAX && !gates.contains_key(resource) {
+            return Err(FenceError::Store(StoreError::not_applied(
+                Fault::Full,
+                format!(
+                    "fence \"{resource}\": the watermark keeps {count} resources, the most it can; use fewer, \
+                     larger ones, or several watermarks"
+                ),
+            )));
+        }
+        let gate = gates
+            .entry(resource.clone())
+            .or_insert_with(|| Arc::new(Gate::new(resource.clone())));
+        Ok(Arc::clone(gate))
+    }
+
+    fn save(&self) -> Result<(), FenceError> {
+        match &self.keeper {
+            Some(keeper) => keeper.save(|| self.kept()),
+            None => Ok(()),
+        }
+    }
+
+    fn kept(&self) -> Vec<Kept> {
+        let gates = self.gates.read().unwrap_or_else(PoisonError::into_inner);
+        gates.values().filter_map(|gate| gate.kept()).collect()
+    }
+}
+
+impl Drop for Shared {
+    /// The refusals since the last claim are counted in memory only.
+    fn drop(&mut self) {
+        if let Err(error) = self.save() {
+            tracing::warn!(%error, "the last refusals are not in the file");
+        }
+    }
+}
+
+impl Fence for Watermark {
+    /// Waits for writes of earlier terms that are inside, at most [`CLAIM_WAIT_MAX`](crate::CLAIM_WAIT_MAX). With
+    /// a file, needs a tokio runtime.
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        Box::pin(self.raise(resource, term))
+    }
+
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        Box::pin(std::future::ready(self.admit(resource, term).map(drop)))
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        let mark = self
+            .0
+            .gate(resource)
+            .and_then(|gate| gate.kept())
+            .map(|kept| kept.mark);
+        Box::pin(std::future::ready(Ok(mark)))
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        let gates = self.0.gates.read().unwrap_or_else(PoisonError::into_inner);
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let marks = gates
+            .range::<ResourceName, _>((from, Bound::Unbounded))
+            .filter_map(|(_, gate)| gate.kept())
+            .map(|kept| kept.mark)
+            .take(MARKS_MAX)
+            .collect();
+        Box::pin(std::future::ready(Ok(marks)))
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        Box::pin(async move {
+            let gate = self.0.gate_or_new(&bump.resource)?;
+            gate.bump(bump, clock_ms())?;
+            self.keep().await?;
+            let kept = gate.kept().expect("a mark that was raised is there");
+            Ok(kept.mark)
+        })
+    }
+}
+
+impl Default for Watermark {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Watermark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watermark")
+            .field("keeper", &self.0.keeper)
+            .finish_non_exhaustive()
+    }
+}
+
+/// This machine's clock: a bound against garbage that a day's error does not hurt.
+fn clock_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,197 @@
+//! What the file keeps, through restarts, crashes and damage.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_testkit::Process;
+use tenure_watermark::Watermark;
+
+/// For what happens within milliseconds on an idle machine.
+const SOON: Duration = Duration::from_secs(30);
+
+fn ledger() -> ResourceName {
+    ResourceName::new("größtes ledger").unwrap()
+}
+
+fn term(number: u64) -> Term {
+    Term::new(
+        LeaseName::new("week end").unwrap(),
+        FencingToken::new(number).unwrap(),
+    )
+}
+
+fn scratch() -> (TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("marks");
+    (directory, path)
+}
+
+fn fault(opened: Result<Watermark, FenceError>) -> Fault {
+    match opened {
+        Err(FenceError::Store(error)) => error.fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn marks_refusals_and_bumps_survive_a_restart() {
+    let (_scratch, path) = scratch();
+    let bumped = ResourceName::new("bumped").unwrap();
+    let before = {
+        let fence = Watermark::open(&path).unwrap();
+        fence.claim(&ledger(), &term(9)).await.unwrap();
+        fence.admit(&ledger(), &term(5)).unwrap_err();
+        let bump = Bump {
+            resource: bumped.clone(),
+            above: None,
+            lease: None,
+        };
+        fence.bump(&bump).await.unwrap();
+        fence.marks(None).await.unwrap()
+    };
+    let fence = Watermark::open(&path).unwrap();
+    assert_eq!(fence.marks(None).await.unwrap(), before);
+    assert_eq!(before[1].refused, 1);
+    assert!(matches!(
+        fence.admit(&ledger(), &term(5)),
+        Err(FenceError::Stale { .. })
+    ));
+    drop(fence.admit(&ledger(), &term(9)).unwrap());
+    assert_eq!(fence.claim(&ledger(), &term(9)).await, Ok(Claimed::Already));
+    let nobody = fence.admit(&bumped, &term(before[0].token.number())).unwrap_err();
+    assert!(matches!(nobody, FenceError::Unclaimed { .. }), "{nobody}");
+}
+
+#[tokio::test]
+async fn one_at_a_time_opens_it() {
+    let (_scratch, path) = scratch();
+    let fence = Watermark::open(&path).unwrap();
+    assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
+    drop(fence);
+    Watermark::open(&path).unwrap();
+}
+
+#[tokio::test]
+async fn every_damage_is_told_and_left_as_it_is() {
+    let (_scratch, path) = scratch();
+    {
+        let fence = Watermark::open(&path).unwrap();
+        fence.claim(&ledger(), &term(7)).await.unwrap();
+    }
+    let whole = fs::read(&path).unwrap();
+    // What the test damages stands alone in the line.
+    assert!(String::from_utf8_lossy(&whole).contains("\t7\t"));
+    let mut damages: Vec<Vec<u8>> = (0..whole.len()).map(|bytes| whole[..bytes].to_vec()).collect();
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        damages.push(damaged);
+    }
+    for damaged in damages {
+        fs::write(&path, &damaged).unwrap();
+        assert_eq!(
+            fault(Watermark::open(&path)),
+            Fault::Unreadable,
+            "{}",
+            damaged.escape_ascii()
+        );
+        assert_eq!(fs::read(&path).unwrap(), damaged);
+    }
+    fs::write(&path, &whole).unwrap();
+    // What a crash between writing and renaming leaves behind.
+    fs::write(path.with_extension("new"), b"tenure water").unwrap();
+    let fence = Watermark::open(&path).unwrap();
+    drop(fence.admit(&ledger(), &term(7)).unwrap());
+}
+
+#[tokio::test]
+async fn a_term_whose_mark_is_not_on_disk_is_not_admitted() {
+    let (scratch, path) = scratch();
+    let fence = Watermark::open(&path).unwrap();
+    fence.claim(&ledger(), &term(5)).await.unwrap();
+    // Permissions would not stop root: a directory in the way of the new file does.
+    fs::create_dir(scratch.path().join("marks.new")).unwrap();
+    let failed = fence.claim(&ledger(), &term(9)).await.unwrap_err();
+    assert!(matches!(failed, FenceError::Store(_)), "{failed}");
+    let early = fence.admit(&ledger(), &term(9)).unwrap_err();
+    assert!(
+        matches!(&early, FenceError::Store(error) if error.fault == Fault::Busy),
+        "{early}"
+    );
+    assert!(matches!(
+        fence.admit(&ledger(), &term(5)),
+        Err(FenceError::Stale { .. })
+    ));
+    fs::remove_dir(scratch.path().join("marks.new")).unwrap();
+    fence.claim(&ledger(), &term(9)).await.unwrap();
+    drop(fence.admit(&ledger(), &term(9)).unwrap());
+}
+
+#[test]
+fn a_place_that_cannot_be_used_is_told() {
+    let (scratch, _) = scratch();
+    assert_eq!(fault(Watermark::open(scratch.path())), Fault::Invalid);
+    assert_eq!(fault(Watermark::open("/")), Fault::Invalid);
+    assert_eq!(
+        fault(Watermark::open(scratch.path().join("no/marks"))),
+        Fault::Unreachable
+    );
+}
+
+/// Killed at any moment, the file is whole and holds every claim that was told.
+#[test]
+fn a_killed_process_has_kept_what_it_claimed() {
+    let (_scratch, path) = scratch();
+    if let Some(path) = std::env::var_os("TENURE_TEST_CLAIMS_UNTIL_KILLED") {
+        claim_for_ever(Path::new(&path));
+    }
+    let mut told = 0;
+    for round in 0..15 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args([
+                "--exact",
+                "a_killed_process_has_kept_what_it_claimed",
+                "--nocapture",
+            ])
+            .env("TENURE_TEST_CLAIMS_UNTIL_KILLED", &path);
+        let child = Process::spawn(command).unwrap();
+        child
+            .wait_for_line(&format!("claimed {}", told + 2 + round), SOON)
+            .unwrap();
+        child.kill_leader();
+        child.wait_for_exit(SOON).unwrap();
+        let lines = child.lines();
+        let mut claimed = lines
+            .iter()
+            .filter_map(|line| line.text.strip_prefix("claimed ")?.parse::<u64>().ok());
+        told = claimed.next_back().expect("it has claimed");
+        let fence = Watermark::open(&path).unwrap();
+        let stale = fence.admit(&ledger(), &term(told - 1)).unwrap_err();
+        assert!(matches!(stale, FenceError::Stale { .. }), "{stale}");
+    }
+}
+
+fn claim_for_ever(path: &Path) -> ! {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let fence = Watermark::open(path).unwrap();
+        let mut number = fence
+            .mark(&ledger())
+            .await
+            .unwrap()
+            .map_or(1, |mark| mark.token.number());
+        loop {
+            number += 1;
+            fence.claim(&ledger(), &term(number)).await.unwrap();
+            println!("claimed {number}");
+        }
+    })
+}

@@ -31,6 +31,6 @@ mod watch;
 #[doc(hidden)]
 pub mod fuzzing;
 
-pub use fence::SqliteFence;
+pub use fence::{FencedTable, SqliteFence};
 pub use options::{FileSystemTrust, MissingDirectory, SqliteOptions};
 pub use store::SqliteStore;

@@ -2,6 +2,9 @@
 
 mod mark;
 mod refusals;
+mod table;
+
+pub use table::FencedTable;
 
 use crate::patience::{Jitter, patiently};
 use crate::transaction;
@@ -47,7 +50,7 @@ use tenure_core::{
 ///
 /// Refusals are counted in the table and logged, at most once a second each, by a thread that lives only while
 /// there are some. In the leases' own file ([`SqliteStore`](crate::SqliteStore)) a token from the future is known
-/// exactly, elsewhere by the wall clock to a day.
+/// exactly, elsewhere by the wall clock to a day. Writers that know nothing of Tenure: [`FencedTable`].
 pub struct SqliteFence {
     shown: String,
     jitter: Jitter,

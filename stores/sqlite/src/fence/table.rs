@@ -1,0 +1,214 @@
+//! A table that refuses stale tokens by itself, whoever writes to it.
+
+use super::{SqliteFence, ruled};
+use crate::trouble::Trouble;
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
+
+/// What the triggers say, up to the name of the resource.
+const REFUSAL: &str = "tenure fence: the row does not carry the token that has claimed ";
+
+/// A table whose rows carry the token of their writer in a column, checked by triggers.
+///
+/// For writers that know nothing of Tenure, in any language, but write the token with the row: the command that
+/// `tenure run` started has it in `TENURE_TOKEN`.
+///
+/// ```
+/// # use tenure_core::{Fence, FencingToken, LeaseName, ResourceName, Term};
+/// # use tenure_sqlite::{FencedTable, SqliteFence};
+/// # use rusqlite::Connection;
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// # let scratch = tempfile::tempdir()?;
+/// # let path = scratch.path().join("ledger.db");
+/// let ledger = ResourceName::new("ledger")?;
+/// let connection = Connection::open(&path)?;
+/// connection.execute_batch("CREATE TABLE account (id INTEGER PRIMARY KEY, cents INTEGER, fence INTEGER)")?;
+/// SqliteFence::install(&connection)?;
+/// FencedTable::new("account", &ledger).install(&connection)?; // the column "fence"
+/// let term = Term::new(LeaseName::new("nightly")?, FencingToken::new(7)?);
+/// SqliteFence::new(&path)?.claim(&ledger, &term).await?;
+/// connection.execute("INSERT INTO account VALUES (1, 100, 7)", [])?;
+/// assert!(connection.execute("UPDATE account SET cents = 0, fence = 6", []).is_err());
+/// connection.execute("UPDATE account SET cents = 90, fence = 7", [])?;
+/// // A deletion carries the token by its negative, first.
+/// connection.execute_batch("UPDATE account SET fence = -7; DELETE FROM account WHERE fence = -7")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Guarantee
+/// A row is inserted or updated only with the token that holds the mark of the resource, and the check is part of
+/// the transaction that writes, as with [`SqliteFence::enter`]. A row is deleted only if it was first updated to the
+/// *negative* of that token: a plain `DELETE` cannot carry one, so it is refused.
+///
+/// # What it does not promise
+/// - **Every `UPDATE` must set the column.** One that does not, repeats the token of the row's last writer: it is
+///   refused after a later claim only until the later term has written that row itself.
+/// - The lease of a token is not checked: a column holds a number. The claim checks it.
+/// - It counts no refusal, since the statement is rolled back; [`refusal`](Self::refusal) does, for Rust.
+/// - Whoever may drop a trigger, or write `tenure_fence`, is not held back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FencedTable {
+    table: String,
+    column: String,
+    resource: ResourceName,
+}
+
+impl FencedTable {
+    /// `table`, protected by the mark of `resource`, with the token in the column `fence`.
+    #[must_use]
+    pub fn new(table: &str, resource: &ResourceName) -> Self {
+        Self {
+            table: table.to_owned(),
+            column: "fence".to_owned(),
+            resource: resource.clone(),
+        }
+    }
+
+    /// Names the column of the token. Default: `fence`.
+    #[must_use]
+    pub fn column(mut self, column: &str) -> Self {
+        self.column = column.to_owned();
+        self
+    }
+
+    /// Makes the triggers, in one transaction; those of an earlier call are replaced. The table of the marks must
+    /// be there ([`SqliteFence::install`]). Rows that are there already keep their column; the current term sets
+    /// it with its first write.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]; nothing was changed: the table or its column is missing, or the column is not
+    /// declared as an integer.
+    pub fn install(&self, connection: &Connection) -> Result<(), FenceError> {
+        self.check(connection)?;
+        let [insert, update, delete] = self.names();
+        let (table, column, resource) = (
+            quoted(&self.table),
+            quoted(&self.column),
+            text(self.resource.as_str()),
+        );
+        // The message is a literal: an expression would need SQLite 3.47, and an older one could not read the file.
+        let refuse = format!(
+            "BEGIN SELECT RAISE(ABORT, {}); END;",
+            text(&format!("{REFUSAL}{}", self.resource))
+        );
+        let claimed_by = |token: &str| {
+            format!(
+                "(SELECT 1 FROM tenure_fence WHERE resource = {resource} AND lease <> '' AND token = {token})"
+            )
+        };
+        self.run(
+            connection,
+            &format!(
+                "SAVEPOINT tenure_fence; {}
+                 CREATE TRIGGER {insert} BEFORE INSERT ON {table} WHEN NOT EXISTS {} {refuse}
+                 CREATE TRIGGER {update} BEFORE UPDATE ON {table} WHEN NOT EXISTS {} {refuse}
+                 CREATE TRIGGER {delete} BEFORE DELETE ON {table} WHEN NOT EXISTS {} {refuse}
+                 RELEASE tenure_fence;",
+                self.dropping(),
+                claimed_by(&format!("NEW.{column}")),
+                claimed_by(&format!("abs(NEW.{column})")),
+                claimed_by(&format!("-OLD.{column}")),
+            ),
+        )
+    }
+
+    /// Removes the triggers, if they are there. The column stays.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]; nothing was changed.
+    pub fn remove(&self, connection: &Connection) -> Result<(), FenceError> {
+        let statements = format!(
+            "SAVEPOINT tenure_fence; {} RELEASE tenure_fence;",
+            self.dropping()
+        );
+        self.run(connection, &statements)
+    }
+
+    /// The refusal of a trigger in an error of SQLite's, counted beside the mark; `None` if it is another error.
+    #[must_use]
+    pub fn refusal(&self, fence: &SqliteFence, term: &Term, error: &rusqlite::Error) -> Option<FenceError> {
+        let rusqlite::Error::SqliteFailure(failure, Some(message)) = error else {
+            return None;
+        };
+        let ours = failure.code == ErrorCode::ConstraintViolation
+            && message.strip_prefix(REFUSAL) == Some(self.resource.as_str());
+        if !ours {
+            return None;
+        }
+        let mark = fence
+            .with(|connection| super::mark::mark(connection, &self.resource))
+            .ok()?;
+        // The term holds the mark, but the row did not carry its token.
+        let unclaimed = || FenceError::Unclaimed {
+            resource: self.resource.clone(),
+            token: term.token,
+        };
+        let refusal = ruled(&self.resource, term, mark).err().unwrap_or_else(unclaimed);
+        fence.noter.count(&refusal);
+        Some(refusal)
+    }
+
+    fn check(&self, connection: &Connection) -> Result<(), FenceError> {
+        let (table, column) = (&self.table, &self.column);
+        let declared: Option<String> = connection
+            .query_row(
+                "SELECT upper(type) FROM pragma_table_info(?1) WHERE lower(name) = lower(?2)",
+                [table, column],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(|error| self.failed(connection, Trouble::Statement(error)))?;
+        let message = match declared {
+            Some(declared) if declared.contains("INT") => return Ok(()),
+            Some(declared) => format!(
+                "column \"{column}\" of table \"{table}\" is declared as \"{declared}\"; a token is compared as a \
+                 number: declare it INTEGER"
+            ),
+            None => format!(
+                "there is no table \"{table}\" with a column \"{column}\"; add it: ALTER TABLE {} ADD COLUMN {} INTEGER",
+                quoted(table),
+                quoted(column)
+            ),
+        };
+        Err(self.failed(
+            connection,
+            Trouble::Told(StoreError::not_applied(Fault::Invalid, message)),
+        ))
+    }
+
+    fn run(&self, connection: &Connection, statements: &str) -> Result<(), FenceError> {
+        connection.execute_batch(statements).map_err(|error| {
+            // Fails where the savepoint itself could not be opened.
+            drop(connection.execute_batch("ROLLBACK TO tenure_fence; RELEASE tenure_fence;"));
+            self.failed(connection, Trouble::Statement(error))
+        })
+    }
+
+    fn failed(&self, connection: &Connection, trouble: Trouble) -> FenceError {
+        let subject = format!("the triggers on table \"{}\"", self.table);
+        FenceError::Store(trouble.into_error(&subject, connection.path().unwrap_or_default()))
+    }
+
+    fn names(&self) -> [String; 3] {
+        ["insert", "update", "delete"].map(|deed| quoted(&format!("tenure_fence_{deed}_{}", self.table)))
+    }
+
+    fn dropping(&self) -> String {
+        self.names()
+            .map(|name| format!("DROP TRIGGER IF EXISTS {name};"))
+            .concat()
+    }
+}
+
+/// A name of SQLite's, whatever it holds.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text of SQLite's, whatever it holds.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}

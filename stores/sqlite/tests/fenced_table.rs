@@ -1,0 +1,163 @@
+//! A table that refuses stale tokens by its triggers, written to by whoever knows nothing of Tenure.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Scratch;
+use rusqlite::Connection;
+use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_sqlite::{FencedTable, SqliteFence};
+
+fn ledger() -> ResourceName {
+    ResourceName::new("it's a \"ledger\"").unwrap()
+}
+
+fn term(number: u64) -> Term {
+    Term::new(
+        LeaseName::new("nightly").unwrap(),
+        FencingToken::new(number).unwrap(),
+    )
+}
+
+/// Two accounts of term 5 in a table with a name and a column that need quoting, and the mark at 9.
+async fn succeeded() -> (Scratch, SqliteFence, FencedTable, Connection) {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection
+        .execute_batch(
+            "CREATE TABLE \"a \"\"b\" (id INTEGER PRIMARY KEY, cents INTEGER, \"the \"\"token\" INTEGER)",
+        )
+        .unwrap();
+    SqliteFence::install(&connection).unwrap();
+    let table = FencedTable::new("a \"b", &ledger()).column("the \"token");
+    table.install(&connection).unwrap();
+    table.install(&connection).unwrap();
+    let fence = SqliteFence::new(scratch.file()).unwrap();
+    fence.claim(&ledger(), &term(5)).await.unwrap();
+    connection
+        .execute("INSERT INTO \"a \"\"b\" VALUES (1, 100, 5), (2, 100, 5)", [])
+        .unwrap();
+    fence.claim(&ledger(), &term(9)).await.unwrap();
+    (scratch, fence, table, connection)
+}
+
+fn run(connection: &Connection, statement: &str) -> Result<usize, rusqlite::Error> {
+    let statement = statement
+        .replace("account", "\"a \"\"b\"")
+        .replace("fence", "\"the \"\"token\"");
+    connection.execute(&statement, [])
+}
+
+#[tokio::test]
+async fn every_kind_of_stale_write_is_refused() {
+    let (_scratch, fence, table, connection) = succeeded().await;
+    for statement in [
+        "INSERT INTO account VALUES (3, 1, 5)",
+        "INSERT INTO account VALUES (3, 1, NULL)",
+        "INSERT INTO account VALUES (3, 1, -9)",
+        "INSERT INTO account VALUES (3, 1, '5')",
+        "INSERT OR REPLACE INTO account VALUES (1, 1, 5)",
+        "INSERT OR IGNORE INTO account VALUES (3, 1, 5)",
+        "INSERT INTO account VALUES (1, 1, 5) ON CONFLICT DO UPDATE SET cents = 1, fence = 5",
+        "UPDATE account SET cents = 0, fence = 5",
+        "UPDATE account SET cents = 0",
+        "UPDATE account SET cents = 0, fence = 10",
+        "UPDATE account SET fence = NULL",
+        "UPDATE account SET fence = -5",
+        "UPDATE OR REPLACE account SET id = 2, fence = 5 WHERE id = 1",
+        "DELETE FROM account",
+        "DELETE FROM account WHERE id = 1",
+    ] {
+        let error = run(&connection, statement).expect_err(statement);
+        let refusal = table.refusal(&fence, &term(5), &error).expect(statement);
+        assert!(
+            matches!(refusal, FenceError::Stale { .. }),
+            "{statement}: {error}"
+        );
+    }
+    let rows: String = connection
+        .query_row(
+            "SELECT group_concat(id || ' ' || cents) FROM \"a \"\"b\"",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(rows, "1 100,2 100");
+}
+
+#[tokio::test]
+async fn the_term_that_claimed_writes_and_deletes() {
+    let (_scratch, fence, table, connection) = succeeded().await;
+    for statement in [
+        "UPDATE account SET cents = 90, fence = 9 WHERE id = 1",
+        "INSERT INTO account VALUES (3, 1, 9)",
+        "INSERT OR REPLACE INTO account VALUES (3, 2, 9)",
+        "INSERT INTO account VALUES (3, 1, 9) ON CONFLICT DO UPDATE SET cents = 5, fence = 9",
+        "UPDATE account SET fence = -9 WHERE id = 3",
+        "DELETE FROM account WHERE fence = -9",
+    ] {
+        assert_eq!(run(&connection, statement).expect(statement), 1, "{statement}");
+    }
+    // Of its own rows, too, a plain deletion is refused: it carries no token.
+    let error = run(&connection, "DELETE FROM account WHERE id = 1").unwrap_err();
+    let refusal = table.refusal(&fence, &term(9), &error).unwrap();
+    assert!(matches!(refusal, FenceError::Unclaimed { .. }), "{refusal}");
+    let unrelated = connection
+        .execute("INSERT INTO no_such_table VALUES (1)", [])
+        .unwrap_err();
+    assert_eq!(table.refusal(&fence, &term(9), &unrelated), None);
+}
+
+#[tokio::test]
+async fn refusals_of_triggers_are_counted_where_they_are_shown_to_the_fence() {
+    let (scratch, fence, table, connection) = succeeded().await;
+    for _ in 0..3 {
+        let error = run(&connection, "UPDATE account SET fence = 5").unwrap_err();
+        table.refusal(&fence, &term(5), &error).unwrap();
+    }
+    drop(fence);
+    let fence = SqliteFence::new(scratch.file()).unwrap();
+    assert_eq!(fence.mark(&ledger()).await.unwrap().unwrap().refused, 3);
+}
+
+#[tokio::test]
+async fn without_a_mark_nobody_writes_and_without_triggers_everybody() {
+    let (_scratch, _fence, table, connection) = succeeded().await;
+    connection.execute("DELETE FROM tenure_fence", []).unwrap();
+    run(&connection, "UPDATE account SET cents = 0, fence = 9").unwrap_err();
+    run(&connection, "UPDATE account SET cents = 0, fence = NULL").unwrap_err();
+    table.remove(&connection).unwrap();
+    table.remove(&connection).unwrap();
+    run(&connection, "DELETE FROM account").unwrap();
+}
+
+#[test]
+fn a_table_that_cannot_be_protected_is_told_with_the_repair() {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection
+        .execute_batch("CREATE TABLE account (id INTEGER, word TEXT)")
+        .unwrap();
+    SqliteFence::install(&connection).unwrap();
+    let told = |table: FencedTable| match table.install(&connection).unwrap_err() {
+        FenceError::Store(error) => (error.fault, error.message),
+        other => panic!("{other}"),
+    };
+    let (fault, message) = told(FencedTable::new("account", &ledger()));
+    assert_eq!(fault, Fault::Invalid);
+    assert!(
+        message.contains("ALTER TABLE \"account\" ADD COLUMN \"fence\" INTEGER"),
+        "{message}"
+    );
+    let (fault, message) = told(FencedTable::new("account", &ledger()).column("word"));
+    assert_eq!(fault, Fault::Invalid);
+    assert!(message.contains("declare it INTEGER"), "{message}");
+    let triggers: i64 = connection
+        .query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(triggers, 0);
+}

@@ -26,5 +26,5 @@ mod watch;
 pub mod fuzzing;
 
 pub use builder::MongoStoreBuilder;
-pub use fence::{EnterError, MongoFence};
+pub use fence::{BulkResult, EnterError, FencedCollection, FencedUpdate, MongoFence};
 pub use store::MongoStore;

@@ -2,12 +2,14 @@
 
 mod claim;
 mod connect;
+mod documents;
 mod enter;
 mod look;
 mod mark;
 mod refusals;
 mod stripes;
 
+pub use documents::{BulkResult, FencedCollection, FencedUpdate};
 pub use enter::EnterError;
 
 use crate::fault::{Deed, store_error, timed_out};
@@ -42,6 +44,8 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 /// was killed stays open in the server for `transactionLifetimeLimitSeconds`, 60 s by default, and so long the
 /// claims of its resource time out. To bound it, end the predecessor's sessions (`killSessions`), as
 /// `examples/settlement` does, or lower the parameter.
+///
+/// Writes without a transaction: [`FencedCollection`].
 ///
 /// Needs a replica set or a sharded cluster, as transactions do. A resource is `_id`, so a sharded
 /// collection of marks needs `_id` as its shard key. All requests run where they are awaited, on the runtime

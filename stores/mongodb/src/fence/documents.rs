@@ -1,0 +1,331 @@
+//! A fence per document: no transaction, no further round trip.
+
+mod bulk;
+mod condition;
+
+pub use bulk::{BulkResult, FencedUpdate};
+
+use super::{EnterError, MongoFence};
+use condition::Condition;
+use mongodb::Collection;
+use mongodb::bson::{Document, doc, serialize_to_document};
+use mongodb::error::{Error, ErrorKind, WriteFailure};
+use mongodb::options::{
+    ReadConcern, ReadPreference, ReturnDocument, SelectionCriteria, UpdateModifications, WriteModel,
+};
+use mongodb::results::{DeleteResult, UpdateResult};
+use serde::{Serialize, de::DeserializeOwned};
+use tenure_core::{Fence, FenceError, FencingToken, ResourceName, Term};
+
+/// The field of the token, unless another is named.
+const FIELD: &str = "fence";
+
+/// A collection whose documents each carry the token of their last writer in a field, for one term.
+///
+/// A write of the term changes only documents whose field is not above its token, and sets the field to it: both in
+/// the one step that the server takes for a document.
+///
+/// ```no_run
+/// use mongodb::bson::{Document, doc};
+/// use tenure_core::{ResourceName, Term};
+/// use tenure_mongodb::MongoFence;
+///
+/// async fn settle(client: &mongodb::Client, term: Term) -> Result<(), Box<dyn std::error::Error>> {
+///     let bank = client.database("bank");
+///     let accounts = bank.collection::<Document>("accounts");
+///     // Claims the resource for the term: it must be over with before the term reads.
+///     let accounts = MongoFence::new(&bank).documents(&ResourceName::new("accounts")?, &term, &accounts).await?;
+///     // Reads one document and claims it: no earlier term changes it from here on.
+///     let Some(account) = accounts.claim_one(doc! { "_id": 1 }).await? else { return Ok(()) };
+///     let cents = account.get_i64("cents")? - 5;
+///     accounts.update_one(doc! { "_id": 1 }, doc! { "$set": { "cents": cents } }).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// # Guarantee
+/// - No write of an earlier term changes a document that a later term has written or claimed. It is refused as
+///   [`FenceError::Stale`] where it has matched nothing for that reason.
+/// - No update is lost, if a term changes what it has read only where it read by [`claim_one`](Self::claim_one) or
+///   after [`claim_many`](Self::claim_many).
+///
+/// # What it does not promise
+/// - **Documents that no later term has touched** are still open to an earlier one, also after the later term has
+///   claimed the resource: claim them, or use transactions ([`MongoFence::enter`]).
+/// - A document that does not exist carries no token: an earlier term may insert one, and a deletion forgets it.
+///   Keep a document and mark it as deleted, or use transactions.
+/// - A write of many documents that has changed some tells nothing of those that a later term has written: ask
+///   [`newer`](Self::newer).
+/// - A document whose field is neither a number nor null is matched by nothing.
+///
+/// Write and read concern are those of the collection that was given; with less than `w: "majority"`, a fail-over
+/// may take a claim back with the write that made it. Indexes need not know the field.
+#[derive(Clone, Debug)]
+pub struct FencedCollection<T: Send + Sync> {
+    collection: Collection<T>,
+    fence: MongoFence,
+    resource: ResourceName,
+    term: Term,
+    condition: Condition,
+}
+
+impl MongoFence {
+    /// Claims `resource` for `term`, and fences the documents of `collection` for it, by their field `fence`.
+    ///
+    /// # Errors
+    /// As [`claim`](Fence::claim).
+    pub async fn documents<T: Send + Sync>(
+        &self,
+        resource: &ResourceName,
+        term: &Term,
+        collection: &Collection<T>,
+    ) -> Result<FencedCollection<T>, FenceError> {
+        self.claim(resource, term).await?;
+        Ok(FencedCollection {
+            collection: collection.clone(),
+            fence: self.clone(),
+            resource: resource.clone(),
+            term: term.clone(),
+            condition: Condition::new(FIELD, term.token),
+        })
+    }
+}
+
+impl<T: Send + Sync> FencedCollection<T> {
+    /// Names the field of the token. Default: `fence`. All writers must agree on it.
+    #[must_use]
+    pub fn field(mut self, field: &str) -> Self {
+        self.condition = Condition::new(field, self.term.token);
+        self
+    }
+
+    /// `filter`, narrowed to documents that this term may write: for calls of your own, in which the update must be
+    /// [`fenced`](Self::update), too.
+    #[must_use]
+    pub fn filter(&self, filter: Document) -> Document {
+        self.condition.narrow(filter)
+    }
+
+    /// `update`, which sets the field to the token besides.
+    ///
+    /// # Errors
+    /// [`EnterError::Refused`] with [`Fault::Invalid`](tenure_core::Fault::Invalid): it changes the field itself, or is
+    /// no update.
+    pub fn update(&self, update: impl Into<UpdateModifications>) -> Result<UpdateModifications, EnterError> {
+        self.condition.stamp(update.into())
+    }
+
+    /// The same for a statement of the driver's `Client::bulk_write`, which MongoDB 8.0 and later understand. How
+    /// many it has matched must be looked at; [`newer`](Self::newer) tells stale from absent. Elsewhere:
+    /// [`update_bulk`](Self::update_bulk).
+    ///
+    /// # Errors
+    /// As [`update`](Self::update). An insertion carries no condition; it only gets the field.
+    pub fn write_model(&self, model: WriteModel) -> Result<WriteModel, EnterError> {
+        self.condition.model(model)
+    }
+
+    /// Changes one document.
+    ///
+    /// # Errors
+    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written what `filter` finds; nothing
+    /// was changed. [`EnterError::Driver`].
+    ///
+    /// # Cost
+    /// One round trip, as without the fence; two where nothing was matched.
+    pub async fn update_one(
+        &self,
+        filter: Document,
+        update: impl Into<UpdateModifications>,
+    ) -> Result<UpdateResult, EnterError> {
+        let update = self.update(update)?;
+        let updated = self
+            .collection
+            .update_one(self.filter(filter.clone()), update)
+            .await?;
+        self.unless_newer(updated.matched_count, filter).await?;
+        Ok(updated)
+    }
+
+    /// Changes one document, or makes it. `filter` must name the `_id`: only then can there be no second document
+    /// beside one that a later term has written.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one); [`Fault::Invalid`](tenure_core::Fault::Invalid) without an `_id`.
+    pub async fn upsert_one(
+        &self,
+        filter: Document,
+        update: impl Into<UpdateModifications>,
+    ) -> Result<UpdateResult, EnterError> {
+        condition::require_id(&filter)?;
+        let update = self.update(update)?;
+        for _race in 0..UPSERTS_MAX {
+            let upsert = self
+                .collection
+                .update_one(self.filter(filter.clone()), update.clone())
+                .upsert(true);
+            match upsert.await {
+                // A later term has written it; or somebody has just made it, and the next turn finds it.
+                Err(error) if is_duplicate_key(&error) => self.unless_newer(0, filter.clone()).await?,
+                answer => return Ok(answer?),
+            }
+        }
+        Err(condition::invalid(format!(
+            "fence \"{}\": a unique index other than that of _id refuses the document, or it keeps coming and going",
+            self.resource
+        )))
+    }
+
+    /// Changes every document that `filter` finds and no later term has written.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one), where nothing was matched.
+    pub async fn update_many(
+        &self,
+        filter: Document,
+        update: impl Into<UpdateModifications>,
+    ) -> Result<UpdateResult, EnterError> {
+        let update = self.update(update)?;
+        let updated = self
+            .collection
+            .update_many(self.filter(filter.clone()), update)
+            .await?;
+        self.unless_newer(updated.matched_count, filter).await?;
+        Ok(updated)
+    }
+
+    /// Sets the field of every document that `filter` finds to this term's token: what earlier terms still write to
+    /// them is refused from here on. Before they are read.
+    ///
+    /// # Errors
+    /// As [`update_many`](Self::update_many).
+    pub async fn claim_many(&self, filter: Document) -> Result<UpdateResult, EnterError> {
+        self.update_many(filter, doc! { "$set": {} }).await
+    }
+
+    /// Deletes one document. With it, its token is forgotten.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one).
+    pub async fn delete_one(&self, filter: Document) -> Result<DeleteResult, EnterError> {
+        let deleted = self.collection.delete_one(self.filter(filter.clone())).await?;
+        self.unless_newer(deleted.deleted_count, filter).await?;
+        Ok(deleted)
+    }
+
+    /// Deletes every document that `filter` finds and no later term has written.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one), where nothing was deleted.
+    pub async fn delete_many(&self, filter: Document) -> Result<DeleteResult, EnterError> {
+        let deleted = self.collection.delete_many(self.filter(filter.clone())).await?;
+        self.unless_newer(deleted.deleted_count, filter).await?;
+        Ok(deleted)
+    }
+
+    /// The highest token above this term's among the documents that `filter` finds; `None` if no later term has
+    /// written one.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub async fn newer(&self, filter: Document) -> Result<Option<FencingToken>, EnterError> {
+        // From the primary, and not of a majority: it must see what has just kept the filter from matching.
+        let newest = self
+            .collection
+            .clone_with_type::<Document>()
+            .find_one(self.condition.newer(filter))
+            .sort(doc! { self.condition.field(): -1 })
+            .projection(doc! { self.condition.field(): 1 })
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+            .read_concern(ReadConcern::local())
+            .await?;
+        Ok(newest.and_then(|newest| self.condition.token(&newest)))
+    }
+
+    async fn unless_newer(&self, matched: u64, filter: Document) -> Result<(), EnterError> {
+        if matched > 0 {
+            return Ok(());
+        }
+        let Some(mark) = self.newer(filter).await? else {
+            return Ok(());
+        };
+        let stale = FenceError::Stale {
+            resource: self.resource.clone(),
+            token: self.term.token,
+            mark,
+        };
+        Ok(self.fence.refuse(stale)?)
+    }
+}
+
+impl<T: Send + Sync + Serialize> FencedCollection<T> {
+    /// Replaces one document; the field is added to it.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one); [`Fault::Invalid`](tenure_core::Fault::Invalid) if it cannot be made a document.
+    pub async fn replace_one(&self, filter: Document, replacement: &T) -> Result<UpdateResult, EnterError> {
+        let replacement =
+            serialize_to_document(replacement).map_err(|error| condition::invalid(error.to_string()))?;
+        let replaced = self
+            .collection
+            .clone_with_type::<Document>()
+            .replace_one(self.filter(filter.clone()), self.condition.stamped(replacement))
+            .await?;
+        self.unless_newer(replaced.matched_count, filter).await?;
+        Ok(replaced)
+    }
+}
+
+impl<T: Send + Sync + DeserializeOwned> FencedCollection<T> {
+    /// Reads one document and claims it: no earlier term changes it from here on. `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one).
+    pub async fn claim_one(&self, filter: Document) -> Result<Option<T>, EnterError> {
+        self.find_one_and_update(filter, doc! { "$set": {} }, ReturnDocument::After)
+            .await
+    }
+
+    /// Changes one document, and answers with it as it was before or is after; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one).
+    pub async fn find_one_and_update(
+        &self,
+        filter: Document,
+        update: impl Into<UpdateModifications>,
+        answer: ReturnDocument,
+    ) -> Result<Option<T>, EnterError> {
+        let update = self.update(update)?;
+        let found = self
+            .collection
+            .find_one_and_update(self.filter(filter.clone()), update)
+            .return_document(answer)
+            .await?;
+        self.unless_newer(u64::from(found.is_some()), filter).await?;
+        Ok(found)
+    }
+
+    /// Deletes one document, and answers with it as it was; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`update_one`](Self::update_one).
+    pub async fn find_one_and_delete(&self, filter: Document) -> Result<Option<T>, EnterError> {
+        let found = self
+            .collection
+            .find_one_and_delete(self.filter(filter.clone()))
+            .await?;
+        self.unless_newer(u64::from(found.is_some()), filter).await?;
+        Ok(found)
+    }
+}
+
+/// How often one upsert is sent: a lost race with an insertion finds the document at the next turn.
+const UPSERTS_MAX: u32 = 3;
+
+fn is_duplicate_key(error: &Error) -> bool {
+    matches!(
+        &*error.kind,
+        ErrorKind::Write(WriteFailure::WriteError(refused)) if refused.code == crate::fault::DUPLICATE_KEY
+    )
+}

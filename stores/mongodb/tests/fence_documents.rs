@@ -1,0 +1,283 @@
+//! The fence per document, on a real replica set.
+
+mod common;
+
+use common::Scratch;
+use mongodb::Collection;
+use mongodb::bson::{Document, doc};
+use mongodb::options::{ReturnDocument, UpdateModifications};
+use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_mongodb::{EnterError, FencedCollection, FencedUpdate, MongoFence};
+use tenure_testkit::ReplicaSet;
+
+struct Bank {
+    fence: MongoFence,
+    accounts: Collection<Document>,
+    _scratch: Scratch,
+}
+
+/// Account 1 carries no token yet, account 2 that of term 5.
+async fn bank() -> Bank {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let database = scratch.client().await.database(&scratch.database);
+    let accounts = database.collection("accounts");
+    let documents = [
+        doc! { "_id": 1, "cents": 100 },
+        doc! { "_id": 2, "cents": 100, "fence": 5_i64 },
+    ];
+    accounts.insert_many(documents).await.expect("accounts");
+    Bank {
+        fence: MongoFence::new(&database),
+        accounts,
+        _scratch: scratch,
+    }
+}
+
+impl Bank {
+    async fn term(&self, number: u64) -> FencedCollection<Document> {
+        let fenced = self
+            .fence
+            .documents(&resource(), &term(number), &self.accounts)
+            .await;
+        fenced.expect("claimed")
+    }
+
+    async fn account(&self, id: i32) -> (i32, Option<i64>) {
+        let account = self.accounts.find_one(doc! { "_id": id }).await.expect("a read");
+        let account = account.expect("the account");
+        (
+            account.get_i32("cents").expect("cents"),
+            account.get_i64("fence").ok(),
+        )
+    }
+}
+
+fn resource() -> ResourceName {
+    ResourceName::new("accounts").expect("a name")
+}
+
+fn term(number: u64) -> Term {
+    let token = FencingToken::new(number).expect("a token");
+    Term::new(LeaseName::new("nightly").expect("a name"), token)
+}
+
+fn set(cents: i32) -> Document {
+    doc! { "$set": { "cents": cents } }
+}
+
+#[track_caller]
+fn stale<T: std::fmt::Debug>(outcome: Result<T, EnterError>) {
+    assert!(
+        matches!(&outcome, Err(EnterError::Refused(FenceError::Stale { mark, .. })) if mark.number() == 9),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn every_kind_of_stale_write_is_refused_and_changes_nothing() {
+    let bank = bank().await;
+    let old = bank.term(5).await;
+    let new = bank.term(9).await;
+    new.claim_many(doc! {}).await.expect("claimed");
+    let one = || doc! { "_id": 1 };
+    let pipeline = vec![doc! { "$set": { "cents": 0, "fence": 99_i64 } }];
+    stale(old.update_one(one(), set(0)).await);
+    stale(old.update_one(one(), pipeline).await);
+    stale(
+        old.update_one(doc! { "$or": [{ "_id": 1 }, { "_id": 2 }] }, set(0))
+            .await,
+    );
+    stale(old.upsert_one(one(), set(0)).await);
+    stale(old.update_many(doc! {}, set(0)).await);
+    stale(old.replace_one(one(), &doc! { "cents": 0 }).await);
+    stale(
+        old.find_one_and_update(one(), set(0), ReturnDocument::After)
+            .await,
+    );
+    stale(old.claim_one(one()).await);
+    stale(old.claim_many(doc! {}).await);
+    stale(old.delete_one(one()).await);
+    stale(old.delete_many(doc! {}).await);
+    stale(old.find_one_and_delete(one()).await);
+    let bulk = vec![
+        FencedUpdate::one(one(), set(0)),
+        FencedUpdate::upsert(doc! { "_id": 2 }, set(0)),
+    ];
+    stale(old.update_bulk(bulk).await);
+    assert_eq!(bank.account(1).await, (100, Some(9)));
+    assert_eq!(bank.account(2).await, (100, Some(9)));
+    bank.fence.note_refusals().await;
+    let mark = bank
+        .fence
+        .mark(&resource())
+        .await
+        .expect("a look")
+        .expect("a mark");
+    assert!(mark.refused > 0, "{mark:?}");
+}
+
+#[tokio::test]
+async fn the_current_term_writes_and_leaves_its_token() {
+    let bank = bank().await;
+    let new = bank.term(9).await;
+    let one = || doc! { "_id": 1 };
+    assert_eq!(
+        new.update_one(one(), set(1))
+            .await
+            .expect("written")
+            .matched_count,
+        1
+    );
+    assert_eq!(bank.account(1).await, (1, Some(9)));
+    let pipeline: UpdateModifications = vec![doc! { "$set": { "cents": { "$add": ["$cents", 1] } } }].into();
+    new.update_one(one(), pipeline).await.expect("written");
+    assert_eq!(bank.account(1).await, (2, Some(9)));
+    new.replace_one(doc! { "_id": 2 }, &doc! { "cents": 3 })
+        .await
+        .expect("written");
+    assert_eq!(bank.account(2).await, (3, Some(9)));
+    let made = new.upsert_one(doc! { "_id": 3 }, set(4)).await.expect("made");
+    assert!(made.upserted_id.is_some());
+    assert_eq!(bank.account(3).await, (4, Some(9)));
+    let before = new
+        .find_one_and_update(one(), set(5), ReturnDocument::Before)
+        .await
+        .expect("written");
+    assert_eq!(before.expect("the account").get_i32("cents").expect("cents"), 2);
+    let bulk = (1..=3).map(|id| FencedUpdate::one(doc! { "_id": id }, set(6)));
+    let bulk = bulk
+        .chain([FencedUpdate::upsert(doc! { "_id": 4 }, set(7))])
+        .collect();
+    let result = new.update_bulk(bulk).await.expect("written");
+    assert_eq!((result.matched, result.modified, result.upserted), (4, 3, 1));
+    assert_eq!(
+        new.update_many(doc! {}, set(8))
+            .await
+            .expect("written")
+            .modified_count,
+        4
+    );
+    assert_eq!(
+        new.delete_one(doc! { "_id": 4 })
+            .await
+            .expect("deleted")
+            .deleted_count,
+        1
+    );
+    assert!(
+        new.find_one_and_delete(doc! { "_id": 3 })
+            .await
+            .expect("deleted")
+            .is_some()
+    );
+    assert_eq!(bank.account(2).await, (8, Some(9)));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_stale() {
+    let bank = bank().await;
+    let new = bank.term(9).await;
+    let nobody = || doc! { "_id": 7 };
+    assert_eq!(
+        new.update_one(nobody(), set(0))
+            .await
+            .expect("told")
+            .matched_count,
+        0
+    );
+    assert_eq!(new.delete_many(nobody()).await.expect("told").deleted_count, 0);
+    assert_eq!(new.claim_one(nobody()).await.expect("told"), None);
+    let bulk = vec![FencedUpdate::one(nobody(), set(0))];
+    assert_eq!(new.update_bulk(bulk).await.expect("told").matched, 0);
+}
+
+#[tokio::test]
+async fn some_newer_documents_are_told_by_asking() {
+    let bank = bank().await;
+    let old = bank.term(5).await;
+    bank.term(9)
+        .await
+        .update_one(doc! { "_id": 1 }, set(1))
+        .await
+        .expect("written");
+    let result = old
+        .update_many(doc! {}, set(0))
+        .await
+        .expect("document 2 is still open to it");
+    assert_eq!(result.matched_count, 1);
+    let newer = old.newer(doc! {}).await.expect("told");
+    assert_eq!(newer.map(FencingToken::number), Some(9));
+    assert_eq!(bank.account(1).await, (1, Some(9)));
+}
+
+/// The order that loses an update without the claim: read, overtaken by an older write, write.
+#[tokio::test]
+async fn whoever_claims_before_it_reads_loses_no_update() {
+    let bank = bank().await;
+    let old = bank.term(5).await;
+    let new = bank.term(9).await;
+    let read = new
+        .claim_one(doc! { "_id": 2 })
+        .await
+        .expect("read")
+        .expect("the account");
+    stale(old.update_one(doc! { "_id": 2 }, set(50)).await);
+    let cents = read.get_i32("cents").expect("cents");
+    new.update_one(doc! { "_id": 2 }, set(cents + 1))
+        .await
+        .expect("written");
+    assert_eq!(bank.account(2).await, (101, Some(9)));
+}
+
+#[tokio::test]
+async fn what_would_get_around_the_fence_is_refused_before_it_is_sent() {
+    let bank = bank().await;
+    let new = bank.term(9).await;
+    let invalid = |outcome: Result<_, EnterError>| match outcome {
+        Err(EnterError::Refused(FenceError::Store(error))) => assert_eq!(error.fault, Fault::Invalid),
+        other => panic!("{other:?}"),
+    };
+    for update in [
+        doc! { "$set": { "fence": 7_i64 } },
+        doc! { "$unset": { "fence.x": "" } },
+        doc! { "$rename": { "cents": "fence" } },
+        doc! { "cents": 7 },
+        doc! { "$set": 7 },
+    ] {
+        invalid(new.update_one(doc! { "_id": 1 }, update).await.map(|_| ()));
+    }
+    for filter in [doc! { "cents": 100 }, doc! { "_id": { "$gt": 1 } }] {
+        invalid(new.upsert_one(filter, set(0)).await.map(|_| ()));
+    }
+    invalid(new.update_bulk(vec![]).await.map(|_| ()));
+    assert_eq!(bank.account(1).await, (100, None));
+    let other = new.clone().field("term");
+    other
+        .update_one(doc! { "_id": 1 }, set(3))
+        .await
+        .expect("another field");
+    let written = bank
+        .accounts
+        .find_one(doc! { "_id": 1, "term": 9_i64 })
+        .await
+        .expect("a read");
+    assert!(written.is_some());
+}
+
+#[tokio::test]
+async fn a_field_that_is_no_number_is_matched_by_nothing() {
+    let bank = bank().await;
+    let foreign = doc! { "$set": { "fence": "yesterday" } };
+    bank.accounts
+        .update_one(doc! { "_id": 1 }, foreign)
+        .await
+        .expect("a foreign write");
+    let updated = bank
+        .term(9)
+        .await
+        .update_one(doc! { "_id": 1 }, set(0))
+        .await
+        .expect("told");
+    assert_eq!(updated.matched_count, 0);
+    assert_eq!(bank.account(1).await.0, 100);
+}

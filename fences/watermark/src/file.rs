@@ -28,12 +28,19 @@ pub(crate) struct Keeper {
     /// What the file holds. One writes at a time.
     written: Mutex<Vec<u8>>,
     /// Locked for as long as this lives; the kernel unlocks it when the process dies.
-    _lock: File,
+    lock: File,
 }
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Keeper").field(&self.path).finish()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // A child that was forked just now and has not yet executed shares the lock: closing would not end it.
+        let _closing_does = self.lock.unlock();
     }
 }
 
@@ -97,7 +104,7 @@ impl Keeper {
         let keeper = Self {
             path,
             written: Mutex::new(written),
-            _lock: lock,
+            lock,
         };
         // Made now, so that a place that cannot be written is told now.
         keeper.save(|| kept.clone())?;

@@ -28,12 +28,13 @@ impl MongoFence {
             let owner = found.and_then(|found| found.lease.as_ref());
             decide_claim(resource, term, owner, found.map(|found| found.token), limit)
         };
-        let claimed = match rule(found.as_ref())? {
+        let ruled = rule(found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error));
+        let claimed = match ruled? {
             Ruling::Holds => Claimed::Already,
             Ruling::Raise => {
                 // The server decides again: somebody may have claimed since.
                 let before = self.upsert(resource, Some(&term.lease), term.token).await?;
-                match rule(before.as_ref())? {
+                match rule(before.as_ref()).or_else(|error| self.refuse(before.as_ref(), error))? {
                     Ruling::Holds => Claimed::Already,
                     Ruling::Raise => Claimed::Raised {
                         from: before.map(|before| before.token),

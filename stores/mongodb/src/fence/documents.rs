@@ -254,7 +254,8 @@ impl<T: Send + Sync> FencedCollection<T> {
             token: self.term.token,
             mark,
         };
-        Ok(self.fence.refuse(stale)?)
+        self.fence.noter.count(&stale);
+        Err(stale.into())
     }
 }
 

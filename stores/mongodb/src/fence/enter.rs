@@ -94,7 +94,7 @@ impl MongoFence {
         let refused = look::ruled(resource, term, found.as_ref())
             .err()
             .unwrap_or(unclaimed);
-        Ok(self.refuse(refused)?)
+        Ok(self.refuse(found.as_ref(), refused)?)
     }
 
     /// The fence's refusal in an error that came out of a driver's transaction; `None` if it is another's.

@@ -14,6 +14,7 @@ pub use enter::EnterError;
 
 use crate::fault::{Deed, store_error, timed_out};
 use crate::site::collection;
+use mark::Found;
 use mongodb::bson::Document;
 use mongodb::error::Error;
 use mongodb::{Collection, Database};
@@ -127,8 +128,11 @@ impl MongoFence {
         self.noter.note().await;
     }
 
-    fn refuse<T>(&self, error: FenceError) -> Result<T, FenceError> {
-        self.noter.count(&error);
+    /// Counts a refusal by the mark that was found; where there is none, there is nothing to count beside.
+    fn refuse<T>(&self, found: Option<&Found>, error: FenceError) -> Result<T, FenceError> {
+        if found.is_some() {
+            self.noter.count(&error);
+        }
         Err(error)
     }
 
@@ -156,17 +160,13 @@ impl Fence for MongoFence {
         resource: &'a ResourceName,
         term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
-        Box::pin(async {
-            self.raise(resource, term)
-                .await
-                .or_else(|error| self.refuse(error))
-        })
+        Box::pin(self.raise(resource, term))
     }
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
         Box::pin(async {
             let found = self.look(resource).await?;
-            look::ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(error))
+            look::ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
         })
     }
 

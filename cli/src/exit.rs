@@ -29,6 +29,10 @@ pub(crate) enum Code {
     Configuration,
     /// Leadership ended while the command ran, and the command was ended.
     Lost,
+    /// A later term has claimed what is protected.
+    Stale,
+    /// The term has not claimed what is protected.
+    Unclaimed,
     /// The command exists but cannot be executed.
     NotExecutable,
     /// The command does not exist.
@@ -50,6 +54,8 @@ impl Code {
             Self::Forbidden => 77,
             Self::Configuration => 78,
             Self::Lost => 79,
+            Self::Stale => 80,
+            Self::Unclaimed => 81,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
         }

@@ -3,17 +3,21 @@
 mod doctor;
 mod durations;
 mod explain;
+mod fence;
 mod lock;
 mod run;
 mod select;
+mod status;
 mod step_down;
 mod timing;
 
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
+pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArguments, TermArguments};
 pub(crate) use lock::LockArguments;
 pub(crate) use run::{Again, Patience, RunArguments};
 pub(crate) use select::{SelectArguments, Selection};
+pub(crate) use status::StatusArguments;
 pub(crate) use step_down::StepDownArguments;
 pub(crate) use timing::TimingArguments;
 
@@ -107,12 +111,14 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Wait for a lock, then run a command while holding it: flock(1) across machines
     Lock(Box<LockArguments>),
-    /// Show leases: who holds them, with which token, for how much longer
-    Status(SelectArguments),
+    /// Show leases: who holds them, with which token, for how much longer; and the marks of their fences
+    Status(StatusArguments),
     /// Show leases and go on showing what changes
     Watch(SelectArguments),
     /// Ask the holder of a lease to end its work and let another take over
     StepDown(StepDownArguments),
+    /// Claim, check, show and raise the marks that keep old terms out of the data
+    Fence(FenceArguments),
     /// Say in words what a timing promises, or everything that is wrong with it
     Explain(ExplainArguments),
     /// Examine the store: reachability, privileges, durability, clock, round trip, advised ttl
@@ -174,8 +180,10 @@ Exit codes:
    74   the store's disk is full
    75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
    77   wrong credentials, or missing privileges
-   78   wrong configuration: a name, a timing, a ttl outside the store's range, a store URL, a trace file
+   78   wrong configuration: a name, a token, a timing, a ttl outside the store's range, a store URL, a trace file
    79   leadership or the lock was lost while the command ran, and the command was ended
+   80   `fence`: refused, a later term has claimed
+   81   `fence`: refused, this term has not claimed
   126   the command cannot be executed
   127   the command was not found
   other the exit code of the command; 128 + n if signal n ended it
@@ -203,10 +211,12 @@ mod tests {
     fn every_option_is_an_environment_variable_whose_value_is_not_shown() {
         let mut command = Cli::command();
         command.build();
-        let commands = command
-            .get_subcommands()
-            .filter(|command| command.get_name() != "help");
-        for command in commands {
+        let mut commands: Vec<&clap::Command> = command.get_subcommands().collect();
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            if command.get_name() == "help" {
+                continue;
+            }
             for option in command.get_opts().filter(|option| option.get_id() != "help") {
                 let shown = format!("tenure {} --{}", command.get_name(), option.get_id());
                 let variable = option

@@ -1,5 +1,6 @@
 //! Leases as a table, as lines, as JSON.
 
+use super::table::columns;
 use super::{clean, in_json, short};
 use serde_json::{Value, json};
 use tenure::core::{Lease, Occupancy};
@@ -98,23 +99,7 @@ pub(crate) fn table_of(rows: &[Row]) -> String {
         }
         cells
     }));
-    let mut widths = [0; HEADINGS.len()];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for line in &lines {
-        let padded: Vec<String> = line
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text.push_str(padded.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
+    columns(&lines)
 }
 
 /// One line about one lease.

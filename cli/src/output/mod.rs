@@ -2,10 +2,13 @@
 
 mod clean;
 mod leases;
+mod marks;
+mod table;
 mod voice;
 
 pub(crate) use clean::{clean, in_json, short};
 pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
+pub(crate) use marks::{json_of_mark, table_of_marks};
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};

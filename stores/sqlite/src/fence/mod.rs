@@ -1,6 +1,7 @@
 //! The fence for data that lives in SQLite: old terms are refused inside the transaction that writes.
 
 mod mark;
+mod opening;
 mod refusals;
 mod table;
 

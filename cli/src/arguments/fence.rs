@@ -1,0 +1,134 @@
+use clap::{Args, Subcommand};
+
+/// Claim, check, show and raise the marks that keep old terms out of the data.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = HELP)]
+pub(crate) struct FenceArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) deed: FenceDeed,
+}
+
+/// Where the marks are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FencePlaceArguments {
+    /// Where the marks are: sqlite:PATH, mongodb://HOST/DATABASE, file:PATH [default: beside the leases]
+    ///
+    /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
+    /// nothing by itself: then a script asks it right before it acts, and that is advice.
+    #[arg(long, env = "TENURE_FENCE", hide_env_values = true, value_name = "URL")]
+    pub(crate) fence: Option<String>,
+}
+
+/// Whose term it is.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TermArguments {
+    /// What is protected: a ledger, a table, a bucket
+    #[arg(value_name = "RESOURCE")]
+    pub(crate) resource: String,
+
+    /// Token of the term
+    #[arg(long, env = "TENURE_TOKEN", hide_env_values = true, value_name = "TOKEN")]
+    pub(crate) token: u64,
+
+    /// Lease of the term
+    #[arg(
+        long,
+        env = "TENURE_NAME",
+        hide_env_values = true,
+        value_name = "NAME",
+        default_value = ""
+    )]
+    pub(crate) lease: String,
+
+    /// Where the marks are.
+    #[command(flatten)]
+    pub(crate) place: FencePlaceArguments,
+}
+
+/// What to do with a mark.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum FenceDeed {
+    /// Raise the mark to the token of a term, before the term first reads what it will change
+    Claim(TermArguments),
+    /// Ask whether a term still holds the mark
+    Check(TermArguments),
+    /// Show the marks: whose they are, which token, how many were refused
+    Show {
+        /// Only these resources [default: all]
+        #[arg(value_name = "RESOURCE")]
+        resources: Vec<String>,
+        /// Where the marks are.
+        #[command(flatten)]
+        place: FencePlaceArguments,
+    },
+    /// Raise a mark above every token that may have been granted, after a restore: an operator's command
+    Bump {
+        /// What is protected
+        #[arg(value_name = "RESOURCE")]
+        resource: String,
+        /// A token that the mark must be above, beside its own, the lease's and the clock
+        #[arg(long, env = "TENURE_BUMP_ABOVE", hide_env_values = true, value_name = "TOKEN")]
+        above: Option<u64>,
+        /// Bind the resource to this lease from now on
+        #[arg(long, env = "TENURE_BUMP_LEASE", hide_env_values = true, value_name = "NAME")]
+        lease: Option<String>,
+        /// Where the marks are.
+        #[command(flatten)]
+        place: FencePlaceArguments,
+    },
+    /// Make a table of an SQLite file refuse rows that do not carry the token that has claimed
+    Guard {
+        /// What is protected
+        #[arg(value_name = "RESOURCE")]
+        resource: String,
+        /// Which table and column.
+        #[command(flatten)]
+        table: TableArguments,
+    },
+    /// Remove what `guard` has made
+    Unguard {
+        /// Which table and column.
+        #[command(flatten)]
+        table: TableArguments,
+    },
+}
+
+/// A table of an SQLite file.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TableArguments {
+    /// The table
+    #[arg(
+        long,
+        env = "TENURE_FENCE_TABLE",
+        hide_env_values = true,
+        value_name = "TABLE"
+    )]
+    pub(crate) table: String,
+    /// The column that holds the token of the writer; an integer
+    #[arg(
+        long,
+        env = "TENURE_FENCE_COLUMN",
+        hide_env_values = true,
+        value_name = "COLUMN",
+        default_value = "fence"
+    )]
+    pub(crate) column: String,
+    /// Where the marks are: the file of the table.
+    #[command(flatten)]
+    pub(crate) place: FencePlaceArguments,
+}
+
+const HELP: &str = "\
+`claim` and `check` end with 0 if the term is admitted, with 80 if a later term has claimed, with 81 if the term has
+not claimed, with 78 if the token is of another lease, from the future, or no token. `tenure run` gives its command
+the token (TENURE_TOKEN) and the lease (TENURE_NAME).
+
+Examples:
+  tenure run nightly -- sh -c 'tenure fence claim ledger && ./settle.sh'
+  tenure fence check ledger --token $TENURE_TOKEN || exit
+  tenure fence show --fence sqlite:/var/lib/app/ledger.db
+  tenure fence bump ledger --fence mongodb://db1,db2,db3/bank
+        After a restore of the data or of the leases: no term from before it is admitted again.
+  tenure fence guard ledger --table account --fence sqlite:/var/lib/app/ledger.db
+        Whoever writes to the table without the current token in its column `fence` is refused.";

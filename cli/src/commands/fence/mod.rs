@@ -1,0 +1,287 @@
+//! `tenure fence`.
+
+mod place;
+
+pub(crate) use place::{FencePlace, Making};
+
+use super::look::answer;
+use crate::arguments::{FenceArguments, FenceDeed, FencePlaceArguments, Form, TableArguments, TermArguments};
+use crate::exit::{Code, Failure};
+use crate::output::{self, json_of_mark, table_of_marks};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use serde_json::{Value, json};
+use std::future::Future;
+use tenure::core::MARKS_MAX;
+use tenure::{
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError, Term,
+};
+
+/// Most marks that are shown.
+const SHOWN_MAX: usize = 100_000;
+
+/// Does what was asked of the fence.
+pub(crate) async fn fence(
+    arguments: &FenceArguments,
+    matches: &ArgMatches,
+    store: Option<&str>,
+    form: Form,
+) -> Result<u8, Failure> {
+    let (_, matches) = matches.subcommand().expect("a subcommand is required");
+    match &arguments.deed {
+        FenceDeed::Claim(arguments) => claim(arguments, matches, store, form).await,
+        FenceDeed::Check(arguments) => check(arguments, matches, store, form).await,
+        FenceDeed::Show { resources, place } => show(resources, place, store, form).await,
+        FenceDeed::Bump {
+            resource,
+            above,
+            lease,
+            place,
+        } => {
+            let bump = Bump {
+                resource: ResourceName::new(resource)?,
+                above: above.map(|above| token("--above", above)).transpose()?,
+                lease: lease.as_ref().map(LeaseName::new).transpose()?,
+            };
+            bump_mark(&bump, place, store, form).await
+        }
+        FenceDeed::Guard { resource, table } => {
+            guard(&ResourceName::new(resource)?, table, store, form).await
+        }
+        FenceDeed::Unguard { table } => unguard(table, store, form).await,
+    }
+}
+
+async fn claim(
+    arguments: &TermArguments,
+    matches: &ArgMatches,
+    store: Option<&str>,
+    form: Form,
+) -> Result<u8, Failure> {
+    let (resource, term) = term_of(arguments, matches)?;
+    let fence = FencePlace::find(&arguments.place, store)?
+        .open(Making::WhereMissing)
+        .await?;
+    let fence = fence.expect("it was made where it was missing");
+    let claimed = decided(fence.fence().claim(&resource, &term)).await;
+    fence.close().await;
+    let from = match claimed? {
+        Claimed::Raised { from } => from,
+        Claimed::Already => Some(term.token),
+    };
+    admitted(
+        &resource,
+        &term,
+        form,
+        match from {
+            Some(from) if from == term.token => "had claimed it already".to_owned(),
+            Some(from) => format!("has claimed it, after term {from}"),
+            None => "has claimed it, as the first".to_owned(),
+        },
+    )
+}
+
+async fn check(
+    arguments: &TermArguments,
+    matches: &ArgMatches,
+    store: Option<&str>,
+    form: Form,
+) -> Result<u8, Failure> {
+    let (resource, term) = term_of(arguments, matches)?;
+    let Some(fence) = FencePlace::find(&arguments.place, store)?
+        .open(Making::Never)
+        .await?
+    else {
+        return Err(refusal(FenceError::Unclaimed {
+            resource,
+            token: term.token,
+        }));
+    };
+    let checked = decided(fence.fence().check(&resource, &term)).await;
+    fence.close().await;
+    checked?;
+    admitted(&resource, &term, form, "holds the mark".to_owned())
+}
+
+fn admitted(resource: &ResourceName, term: &Term, form: Form, how: String) -> Result<u8, Failure> {
+    output::print(&match form {
+        Form::Text => format!("resource \"{resource}\": {term} {how}\n"),
+        Form::Json => {
+            let (lease, token) = (term.lease.as_str(), term.token.number());
+            format!(
+                "{}\n",
+                json!({"resource": resource.as_str(), "lease": lease, "token": token, "admitted": true})
+            )
+        }
+    })?;
+    Ok(0)
+}
+
+async fn show(
+    resources: &[String],
+    place: &FencePlaceArguments,
+    store: Option<&str>,
+    form: Form,
+) -> Result<u8, Failure> {
+    let names: Result<Vec<_>, _> = resources.iter().map(ResourceName::new).collect();
+    let names = names?;
+    let mut marks = Vec::new();
+    if let Some(fence) = FencePlace::find(place, store)?.open(Making::Never).await? {
+        if names.is_empty() {
+            marks = all(fence.fence()).await?;
+        }
+        for name in &names {
+            marks.extend(decided(fence.fence().mark(name)).await?);
+        }
+        fence.close().await;
+    }
+    output::print(&shown(&marks, form))?;
+    Ok(0)
+}
+
+fn shown(marks: &[Mark], form: Form) -> String {
+    match form {
+        Form::Text => table_of_marks(marks),
+        Form::Json => {
+            let marks: Vec<Value> = marks.iter().map(json_of_mark).collect();
+            format!("{}\n", json!({ "fences": marks }))
+        }
+    }
+}
+
+/// Every mark, page by page.
+pub(crate) async fn all(fence: &dyn Fence) -> Result<Vec<Mark>, Failure> {
+    let mut marks: Vec<Mark> = Vec::new();
+    loop {
+        let after = marks.last().map(|mark| mark.resource.clone());
+        let page = decided(fence.marks(after.as_ref())).await?;
+        let last = page.len() < MARKS_MAX;
+        marks.extend(page);
+        if last || marks.len() >= SHOWN_MAX {
+            return Ok(marks);
+        }
+    }
+}
+
+async fn bump_mark(
+    bump: &Bump,
+    place: &FencePlaceArguments,
+    store: Option<&str>,
+    form: Form,
+) -> Result<u8, Failure> {
+    let place = FencePlace::find(place, store)?;
+    let mut bump = bump.clone();
+    let fence = place.open(Making::WhereMissing).await?;
+    let fence = fence.expect("it was made where it was missing");
+    // The lease may live in another store than the mark, with a clock that is ahead: what it has granted counts.
+    let owner = match &bump.lease {
+        Some(lease) => Some(lease.clone()),
+        None => decided(fence.fence().mark(&bump.resource))
+            .await?
+            .and_then(|mark| mark.lease),
+    };
+    if let Some(owner) = owner
+        && let Some(granted) = granted(&owner, store).await?
+    {
+        bump.above = bump.above.max(Some(granted));
+    }
+    let mark = decided(fence.fence().bump(&bump)).await;
+    fence.close().await;
+    let mark = mark?;
+    output::print(&match form {
+        Form::Text => format!(
+            "resource \"{}\": the mark is {}; no term is admitted until a later one has claimed\n",
+            mark.resource, mark.token
+        ),
+        Form::Json => format!("{}\n", json_of_mark(&mark)),
+    })?;
+    Ok(0)
+}
+
+async fn granted(lease: &LeaseName, store: Option<&str>) -> Result<Option<FencingToken>, Failure> {
+    let store = super::open(store).await?;
+    let lease = answer(store.get(lease)).await?;
+    Ok(lease.map(|lease| lease.token))
+}
+
+async fn guard(
+    resource: &ResourceName,
+    table: &TableArguments,
+    store: Option<&str>,
+    form: Form,
+) -> Result<u8, Failure> {
+    FencePlace::find(&table.place, store)?.guard(resource, table)?;
+    output::print(&match form {
+        Form::Text => format!(
+            "table \"{}\": refuses rows whose \"{}\" is not the token that has claimed \"{resource}\"; every INSERT and \
+             UPDATE must set it, and a DELETE needs its negative set before\n",
+            table.table, table.column
+        ),
+        Form::Json => format!(
+            "{}\n",
+            json!({"table": table.table, "column": table.column, "resource": resource.as_str(), "guarded": true})
+        ),
+    })?;
+    Ok(0)
+}
+
+async fn unguard(table: &TableArguments, store: Option<&str>, form: Form) -> Result<u8, Failure> {
+    FencePlace::find(&table.place, store)?.unguard(table)?;
+    output::print(&match form {
+        Form::Text => format!("table \"{}\": is not guarded\n", table.table),
+        Form::Json => format!("{}\n", json!({"table": table.table, "guarded": false})),
+    })?;
+    Ok(0)
+}
+
+/// The term that is meant: the environment's token is of the environment's lease, and of no other.
+fn term_of(arguments: &TermArguments, matches: &ArgMatches) -> Result<(ResourceName, Term), Failure> {
+    let resource = ResourceName::new(&arguments.resource)?;
+    let inherited = |id| matches.value_source(id) == Some(ValueSource::EnvVariable);
+    let others = std::env::var("TENURE_NAME").is_ok_and(|name| name != arguments.lease);
+    if inherited("token") && others {
+        return Err(Failure::new(
+            Code::Usage,
+            format!(
+                "resource \"{resource}\": the token in TENURE_TOKEN is of the lease in TENURE_NAME, not of \"{}\"; give \
+                 --token, too",
+                arguments.lease
+            ),
+        ));
+    }
+    if arguments.lease.is_empty() {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("resource \"{resource}\": whose token is it? give --lease NAME, or set TENURE_NAME"),
+        ));
+    }
+    let lease = LeaseName::new(&arguments.lease)?;
+    Ok((resource, Term::new(lease, token("--token", arguments.token)?)))
+}
+
+fn token(option: &str, number: u64) -> Result<FencingToken, Failure> {
+    FencingToken::new(number)
+        .map_err(|error| Failure::new(Code::Configuration, format!("{option} {number}: {error}")))
+}
+
+/// Waits for the fence, but not for ever.
+async fn decided<T>(deciding: impl Future<Output = Result<T, FenceError>>) -> Result<T, Failure> {
+    let mut decided = None;
+    let waiting = async {
+        decided = Some(deciding.await);
+        Ok::<(), StoreError>(())
+    };
+    answer(waiting).await?;
+    decided.expect("it was waited for").map_err(refusal)
+}
+
+/// How a refusal ends the command.
+pub(crate) fn refusal(error: FenceError) -> Failure {
+    let code = match &error {
+        FenceError::Stale { .. } => Code::Stale,
+        FenceError::Unclaimed { .. } => Code::Unclaimed,
+        FenceError::Foreign { .. } | FenceError::Future { .. } => Code::Configuration,
+        FenceError::Store(error) => Code::from(error.fault),
+    };
+    Failure::new(code, error.to_string())
+}

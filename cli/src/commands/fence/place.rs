@@ -1,0 +1,172 @@
+//! Where marks are, and what is opened there.
+
+use super::refusal;
+use crate::arguments::{FencePlaceArguments, TableArguments};
+use crate::exit::{Code, Failure};
+use crate::place::{Credentials, Place};
+use std::path::PathBuf;
+use tenure::{Fence, ResourceName, Watermark};
+
+/// Whether a place without marks is made ready for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Making {
+    /// Where they are missing.
+    WhereMissing,
+    /// Never: whoever looks changes nothing.
+    Never,
+}
+
+/// Where the marks are.
+pub(crate) enum FencePlace {
+    /// Where somebody said.
+    Given(String),
+    /// In the store of the leases.
+    BesideLeases(Place),
+}
+
+/// A fence that was opened.
+pub(crate) enum Opened {
+    #[cfg(feature = "sqlite")]
+    Sqlite(tenure::sqlite::SqliteFence),
+    #[cfg(feature = "mongodb")]
+    Mongo(tenure::mongodb::MongoFence),
+    Watermark(Watermark),
+}
+
+impl FencePlace {
+    /// The place that was given, or the store of the leases.
+    ///
+    /// # Errors
+    /// As [`Place::find`].
+    pub(crate) fn find(given: &FencePlaceArguments, store: Option<&str>) -> Result<Self, Failure> {
+        match given.fence.as_deref().filter(|url| !url.is_empty()) {
+            Some(url) => Ok(Self::Given(url.to_owned())),
+            None => Place::find(store).map(Self::BesideLeases),
+        }
+    }
+
+    /// Opens the fence; `None` where there are no marks and none are to be made.
+    ///
+    /// # Errors
+    /// What the fence says. No message holds a password.
+    pub(crate) async fn open(&self, making: Making) -> Result<Option<Opened>, Failure> {
+        if let (Self::BesideLeases(place), Making::WhereMissing) = (self, making) {
+            // Makes the file of the leases where there is none, and refuses one that is another program's.
+            drop(place.open().await?);
+        }
+        let url = self.url();
+        if let Some(path) = url.strip_prefix("file:") {
+            return watermark(path.into(), making);
+        }
+        match url.split(':').next() {
+            #[cfg(feature = "sqlite")]
+            Some("sqlite") => sqlite(&url, making),
+            #[cfg(feature = "mongodb")]
+            Some("mongodb" | "mongodb+srv") => {
+                let fence = tenure::mongodb::MongoFence::connect(&url).await?;
+                Ok(Some(Opened::Mongo(fence)))
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Given(url) => url.clone(),
+            // Not passed on to anybody: the password stays in it.
+            Self::BesideLeases(place) => place.for_command(Credentials::Shared),
+        }
+    }
+
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn guard(&self, resource: &ResourceName, table: &TableArguments) -> Result<(), Failure> {
+        let fenced = fenced_table(resource, table);
+        match sqlite(&self.table_url()?, Making::WhereMissing)? {
+            Some(Opened::Sqlite(fence)) => fence.protect(&fenced).map_err(refusal),
+            _ => Err(unknown()),
+        }
+    }
+
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn unguard(&self, table: &TableArguments) -> Result<(), Failure> {
+        let any = ResourceName::new("any").expect("this is a name");
+        match sqlite(&self.table_url()?, Making::Never)? {
+            Some(Opened::Sqlite(fence)) => fence.unprotect(&fenced_table(&any, table)).map_err(refusal),
+            _ => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    pub(crate) fn guard(&self, _resource: &ResourceName, _table: &TableArguments) -> Result<(), Failure> {
+        Err(unknown())
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    pub(crate) fn unguard(&self, _table: &TableArguments) -> Result<(), Failure> {
+        Err(unknown())
+    }
+
+    /// The leases' own file has no table of the user's, so there a slip is more likely than a wish.
+    #[cfg(feature = "sqlite")]
+    fn table_url(&self) -> Result<String, Failure> {
+        match self {
+            Self::Given(url) if url.starts_with("sqlite:") => Ok(url.clone()),
+            Self::Given(_) | Self::BesideLeases(_) => Err(Failure::new(
+                Code::Usage,
+                "only a table of an SQLite file can be guarded; name the file: --fence sqlite:PATH",
+            )),
+        }
+    }
+}
+
+impl Opened {
+    pub(crate) fn fence(&self) -> &dyn Fence {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(fence) => fence,
+            #[cfg(feature = "mongodb")]
+            Self::Mongo(fence) => fence,
+            Self::Watermark(fence) => fence,
+        }
+    }
+
+    /// Notes what was refused: this process ends now.
+    pub(crate) async fn close(self) {
+        #[cfg(feature = "mongodb")]
+        if let Self::Mongo(fence) = &self {
+            fence.note_refusals().await;
+        }
+    }
+}
+
+fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
+    if making == Making::Never && !path.exists() {
+        return Ok(None);
+    }
+    let fence = Watermark::open(path).map_err(refusal)?;
+    Ok(Some(Opened::Watermark(fence)))
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failure> {
+    use tenure::sqlite::SqliteFence;
+    let path = SqliteFence::path_of(url).map_err(refusal)?;
+    let fence = match making {
+        Making::WhereMissing => SqliteFence::create(path).map(Some),
+        Making::Never if !path.exists() => Ok(None),
+        Making::Never => SqliteFence::find(path),
+    };
+    Ok(fence.map_err(refusal)?.map(Opened::Sqlite))
+}
+
+#[cfg(feature = "sqlite")]
+fn fenced_table(resource: &ResourceName, table: &TableArguments) -> tenure::sqlite::FencedTable {
+    tenure::sqlite::FencedTable::new(&table.table, resource).column(&table.column)
+}
+
+fn unknown() -> Failure {
+    Failure::new(
+        Code::Configuration,
+        "the fence's URL has no scheme that is known here; write sqlite:PATH, mongodb://HOST/DATABASE or file:PATH",
+    )
+}

@@ -1,0 +1,92 @@
+//! The body of an admitted request: it ends with an error once a later term has claimed.
+
+use crate::gate::{Succession, Superseded};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+type News = Pin<Box<dyn Future<Output = Superseded> + Send>>;
+
+pin_project! {
+    /// The body of a request that has passed the layer.
+    ///
+    /// A client that is frozen while it sends would keep its handler waiting for the rest, and with it every
+    /// later term: the very client that a fence is for. So once a later term has claimed, what has not been
+    /// read yet is an error ([`Superseded`]), and the handler ends.
+    pub struct FencedBody<B> {
+        #[pin]
+        inner: B,
+        succession: Option<Succession>,
+        // Made only when there is something to wait for.
+        news: Option<News>,
+    }
+}
+
+impl<B> FencedBody<B> {
+    pub(crate) fn unfenced(inner: B) -> Self {
+        Self {
+            inner,
+            succession: None,
+            news: None,
+        }
+    }
+
+    pub(crate) fn until(inner: B, succession: Succession) -> Self {
+        Self {
+            inner,
+            succession: Some(succession),
+            news: None,
+        }
+    }
+}
+
+impl<B> Body for FencedBody<B>
+where
+    B: Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    type Data = B::Data;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let this = self.project();
+        if let Some(superseded) = this.succession.as_ref().and_then(Succession::now) {
+            return Poll::Ready(Some(Err(superseded.into())));
+        }
+        if let Poll::Ready(frame) = this.inner.poll_frame(context) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let Some(succession) = this.succession else {
+            return Poll::Pending;
+        };
+        // The client may never send again: so be woken by the claim as well.
+        let news = this.news.get_or_insert_with(|| {
+            let succession = succession.clone();
+            Box::pin(async move { succession.comes().await })
+        });
+        let superseded = ready!(news.as_mut().poll(context));
+        *this.news = None;
+        Poll::Ready(Some(Err(superseded.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl<B> fmt::Debug for FencedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedBody").finish_non_exhaustive()
+    }
+}

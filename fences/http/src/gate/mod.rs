@@ -1,0 +1,143 @@
+//! The gate: lets terms in by their tokens, and keeps a later one waiting until the older ones have left.
+
+mod admission;
+mod resources;
+mod seat;
+
+pub(crate) use admission::Succession;
+pub use admission::{Admission, Superseded};
+
+use crate::refusal::Refusal;
+use resources::Resources;
+use seat::{Seat, Step};
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Fault, Fence, FenceError, FencingToken, ResourceName, StoreError};
+use tokio::time::{Instant, timeout_at};
+
+/// How long a term waits at the gate, unless [`Gate::wait_at_most`] says otherwise.
+const WAIT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// A fence of a whole service: one mark per resource, and a count of who is inside.
+///
+/// A fence in a database refuses in the very transaction that writes. A service's handler is no transaction:
+/// between its check and its effect a later term could claim. So the gate lets a request in and knows when it
+/// has left, and this holds for each resource:
+/// - **Only the term that holds the mark gets in.** A lower token is stale. A higher one claims: it raises
+///   the mark in the [`Fence`] first, and in this gate then.
+/// - **A later term gets in only when every older one has left.** What an admitted request does, it has done
+///   before any later term sees the resource.
+/// - **The mark is kept by the [`Fence`]**, so it outlives this process if that does.
+///
+/// # To ensure correctness
+/// - **One process, one gate** for a resource: two replicas behind a load balancer do not know who is inside
+///   the other. There, let the handler enter the fence of its database with the token of its
+///   [`Admission`]; the layer then only refuses early.
+/// - Marks that are raised in the `Fence` behind the gate's back are seen at the next claim.
+pub struct Gate {
+    fence: Arc<dyn Fence>,
+    resources: Resources,
+    wait: Duration,
+}
+
+impl Gate {
+    /// A gate whose marks are kept by `fence`.
+    pub fn new(fence: Arc<dyn Fence>) -> Self {
+        Self {
+            fence,
+            resources: Resources::default(),
+            wait: WAIT_DEFAULT,
+        }
+    }
+
+    /// How long a term waits for the fence's store to answer its claim and, after that, for requests of older
+    /// terms to end. Default: 10 s. Larger: a take-over succeeds behind slower requests. Smaller: its client
+    /// is told sooner to come again.
+    #[must_use]
+    pub fn wait_at_most(self, wait: Duration) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Lets a term in, or refuses it. The first of a term claims the resource.
+    ///
+    /// Cancelling: nothing is left inside; the mark may have been raised.
+    ///
+    /// Needs a tokio runtime with its timer.
+    ///
+    /// # Errors
+    /// [`Refusal::Stale`], [`Refusal::OlderInside`], [`Refusal::Crowded`], [`Refusal::Unavailable`]: the term
+    /// was not let in.
+    pub async fn admit(&self, resource: &ResourceName, token: FencingToken) -> Result<Admission, Refusal> {
+        let seat = self.resources.seat(resource)?;
+        if let Step::Enters(admission) = seat.step(token) {
+            return Ok(admission);
+        }
+        let _waits = seat.wait_in_line()?;
+        let deadline = Instant::now() + self.wait;
+        // Ends: each turn claims at most once, waits for a change that somebody else makes, or returns; the
+        // deadline ends the waiting.
+        loop {
+            let mut change = pin!(seat.changed());
+            // In place before looking, so that a change in between is not missed.
+            change.as_mut().enable();
+            match seat.step(token) {
+                Step::Enters(admission) => return Ok(admission),
+                Step::Stale { mark } => return Err(seat.stale(token, mark)),
+                Step::Crowded => return Err(seat.crowded()),
+                Step::Claims => self.claim(&seat, token, deadline).await?,
+                Step::Waits { inside } => {
+                    if timeout_at(deadline, change).await.is_err() {
+                        return Err(seat.older_inside(token, inside, self.wait));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Raises the mark in the fence, then here. One at a time for each resource: a thousand first requests of
+    /// a term make one claim.
+    async fn claim(&self, seat: &Seat, token: FencingToken, deadline: Instant) -> Result<(), Refusal> {
+        let claim = async {
+            let _turn = seat.claim_turn().await;
+            if seat.mark().is_some_and(|mark| mark >= token) {
+                return Ok(());
+            }
+            match self.fence.claim(seat.resource(), token).await {
+                Ok(_) => {
+                    seat.raise(token);
+                    Ok(())
+                }
+                Err(FenceError::Stale { mark, .. }) => {
+                    seat.raise(mark);
+                    Err(seat.stale(token, mark))
+                }
+                Err(FenceError::Store(error)) => Err(seat.unavailable(error)),
+                Err(error @ FenceError::Unclaimed { .. }) => {
+                    Err(seat.unavailable(StoreError::unknown(Fault::Internal, error.to_string())))
+                }
+            }
+        };
+        // A claim that is given up may still be applied. That is safe: nobody was let in by it, and it only
+        // refuses what was refused already.
+        timeout_at(deadline, claim).await.unwrap_or_else(|_| {
+            Err(seat.unavailable(StoreError::unknown(
+                Fault::TimedOut,
+                format!(
+                    "the fence did not answer a claim of \"{}\" within {:?}",
+                    seat.resource(),
+                    self.wait
+                ),
+            )))
+        })
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,35 @@
+//! The resources that a gate knows.
+
+use super::seat::Seat;
+use crate::refusal::Refusal;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tenure_core::ResourceName;
+
+/// Most resources that a gate keeps in memory, at about 300 bytes each. Beyond it, those that nobody is inside
+/// of are forgotten; their marks are still in the fence.
+const RESOURCES_MAX: usize = 100_000;
+
+#[derive(Default)]
+pub(super) struct Resources(Mutex<BTreeMap<ResourceName, Arc<Seat>>>);
+
+impl Resources {
+    pub(super) fn seat(&self, resource: &ResourceName) -> Result<Arc<Seat>, Refusal> {
+        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(seat) = seats.get(resource) {
+            return Ok(Arc::clone(seat));
+        }
+        if seats.len() >= RESOURCES_MAX {
+            // Whoever is inside, waits or claims has a clone, and clones come from this map only.
+            seats.retain(|_, seat| Arc::strong_count(seat) > 1);
+        }
+        if seats.len() >= RESOURCES_MAX {
+            return Err(Refusal::Crowded {
+                resource: resource.clone(),
+            });
+        }
+        let seat = Arc::new(Seat::new(resource.clone()));
+        seats.insert(resource.clone(), Arc::clone(&seat));
+        Ok(seat)
+    }
+}

@@ -1,0 +1,72 @@
+//! A real fence in a file, for whatever stands behind it.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tenure_core::{FencingToken, LeaseName, ResourceName};
+use tenure_http::{FencingHeader, Gate, Protection};
+use tenure_sqlite::SqliteFence;
+
+/// Long, as a loaded machine may need it.
+pub const LONG: Duration = Duration::from_secs(30);
+/// Long enough for what must not happen to happen.
+pub const A_WHILE: Duration = Duration::from_millis(80);
+
+pub struct Marks {
+    folder: TempDir,
+}
+
+impl Marks {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let marks = Self { folder };
+        SqliteFence::install(&marks.connection()).unwrap();
+        marks
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("marks.db")
+    }
+
+    pub fn connection(&self) -> Connection {
+        Connection::open(self.file()).unwrap()
+    }
+
+    pub fn fence(&self) -> SqliteFence {
+        SqliteFence::new(self.file()).unwrap()
+    }
+
+    pub fn gate(&self) -> Gate {
+        Gate::new(Arc::new(self.fence())).wait_at_most(LONG)
+    }
+}
+
+pub fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).unwrap()
+}
+
+pub fn ledger() -> ResourceName {
+    ResourceName::new("ledger").unwrap()
+}
+
+pub fn nightly() -> LeaseName {
+    LeaseName::new("nightly").unwrap()
+}
+
+pub fn protection() -> Protection {
+    Protection {
+        resource: ledger(),
+        lease: nightly(),
+    }
+}
+
+pub fn presented(number: u64) -> http::HeaderValue {
+    let header = FencingHeader {
+        lease: nightly(),
+        token: token(number),
+    };
+    header.value()
+}

@@ -1,0 +1,295 @@
+//! The gate: who is inside beside whom, for how long a later term waits, and what outlives the process.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{A_WHILE, LONG, Marks, ledger, token};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, ResourceName};
+use tenure_http::{Gate, Refusal};
+use tenure_sqlite::SqliteFence;
+use tokio::time::{sleep, timeout};
+
+fn stale(refused: u64, mark: u64) -> Refusal {
+    Refusal::Stale {
+        resource: ledger(),
+        token: token(refused),
+        mark: token(mark),
+    }
+}
+
+#[tokio::test]
+async fn later_term_waits_until_the_older_ones_have_left() {
+    let marks = Marks::new();
+    let gate = Arc::new(marks.gate());
+    let first = gate.admit(&ledger(), token(1)).await.unwrap();
+    let second = gate.admit(&ledger(), token(1)).await.unwrap();
+    let later = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.admit(&ledger(), token(2)).await }
+    });
+    timeout(LONG, first.superseded()).await.unwrap();
+    // It has claimed, so nobody else of the old term gets in, and it is not inside itself.
+    assert_eq!(gate.admit(&ledger(), token(1)).await.unwrap_err(), stale(1, 2));
+    drop(first);
+    sleep(A_WHILE).await;
+    assert!(!later.is_finished());
+    drop(second);
+    let later = timeout(LONG, later).await.unwrap().unwrap().unwrap();
+    assert_eq!((later.token(), later.is_superseded()), (token(2), false));
+}
+
+#[tokio::test]
+async fn clone_of_an_admission_keeps_a_later_term_waiting() {
+    let marks = Marks::new();
+    let gate = marks.gate().wait_at_most(A_WHILE);
+    let admission = gate.admit(&ledger(), token(1)).await.unwrap();
+    let clone = admission.clone();
+    drop(admission);
+    let refused = gate.admit(&ledger(), token(2)).await.unwrap_err();
+    assert!(
+        matches!(refused, Refusal::OlderInside { inside: 1, .. }),
+        "{refused}"
+    );
+    drop(clone);
+    gate.admit(&ledger(), token(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn wait_is_bounded_and_the_mark_stays_raised() {
+    let marks = Marks::new();
+    let gate = marks.gate().wait_at_most(A_WHILE);
+    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let refused = timeout(LONG, gate.admit(&ledger(), token(2))).await.unwrap();
+    let expected = Refusal::OlderInside {
+        resource: ledger(),
+        token: token(2),
+        inside: 1,
+        waited: A_WHILE,
+    };
+    assert_eq!(refused.unwrap_err(), expected);
+    assert_eq!(gate.admit(&ledger(), token(1)).await.unwrap_err(), stale(1, 2));
+    drop(inside);
+    gate.admit(&ledger(), token(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn term_that_waits_is_refused_once_a_later_one_claims() {
+    let marks = Marks::new();
+    let gate = Arc::new(marks.gate());
+    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let wait_for = |number| {
+        let gate = gate.clone();
+        tokio::spawn(async move { gate.admit(&ledger(), token(number)).await })
+    };
+    let second = wait_for(2);
+    timeout(LONG, inside.superseded()).await.unwrap();
+    let third = wait_for(3);
+    let refused = timeout(LONG, second).await.unwrap().unwrap();
+    assert_eq!(refused.unwrap_err(), stale(2, 3));
+    drop(inside);
+    timeout(LONG, third).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn mark_outlives_the_gate() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    gate.admit(&ledger(), token(2)).await.unwrap();
+    drop(gate);
+    let restarted = marks.gate();
+    assert_eq!(
+        restarted.admit(&ledger(), token(1)).await.unwrap_err(),
+        stale(1, 2)
+    );
+    restarted.admit(&ledger(), token(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn resources_do_not_wait_for_each_other() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    let _inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let other = ResourceName::new("other").unwrap();
+    timeout(LONG, gate.admit(&other, token(9)))
+        .await
+        .unwrap()
+        .unwrap();
+    gate.admit(&ledger(), token(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_new_gets_in_while_the_fence_does_not_answer() {
+    let marks = Marks::new();
+    let gate = marks.gate().wait_at_most(A_WHILE);
+    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let blocker = marks.connection();
+    blocker.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let refused = timeout(LONG, gate.admit(&ledger(), token(2))).await.unwrap();
+    let Err(Refusal::Unavailable { error, .. }) = &refused else {
+        panic!("{refused:?}")
+    };
+    assert!(matches!(error.fault, Fault::TimedOut | Fault::Busy), "{error:?}");
+    // Nobody was let in by that claim, so the term that has the mark goes on, without asking the fence.
+    assert!(!inside.is_superseded());
+    gate.admit(&ledger(), token(1)).await.unwrap();
+    drop(inside);
+    blocker.execute_batch("ROLLBACK").unwrap();
+    gate.admit(&ledger(), token(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn fence_that_fails_lets_nobody_in() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    marks
+        .connection()
+        .execute_batch("DROP TABLE tenure_fence")
+        .unwrap();
+    let refused = gate.admit(&ledger(), token(1)).await.unwrap_err();
+    let Refusal::Unavailable { error, .. } = &refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(error.fault, Fault::Unreadable, "{error}");
+}
+
+#[tokio::test]
+async fn line_at_the_gate_is_bounded_and_a_cancelled_wait_gives_its_place_back() {
+    let marks = Marks::new();
+    let gate = Arc::new(marks.gate());
+    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let waiting: Vec<_> = (0..1024)
+        .map(|_| {
+            let gate = gate.clone();
+            tokio::spawn(async move { gate.admit(&ledger(), token(2)).await.map(drop) })
+        })
+        .collect();
+    timeout(LONG, inside.superseded()).await.unwrap();
+    sleep(A_WHILE).await;
+    let refused = gate.admit(&ledger(), token(2)).await.unwrap_err();
+    assert_eq!(refused, Refusal::Crowded { resource: ledger() });
+    waiting[0].abort();
+    sleep(A_WHILE).await;
+    let short = timeout(A_WHILE, gate.admit(&ledger(), token(2))).await;
+    assert!(
+        short.is_err(),
+        "it waits in the place that has become free: {short:?}"
+    );
+    drop(inside);
+    for waiter in waiting.into_iter().skip(1) {
+        timeout(LONG, waiter).await.unwrap().unwrap().unwrap();
+    }
+}
+
+/// A fence that counts its claims.
+struct Counting {
+    inner: SqliteFence,
+    claims: Arc<AtomicUsize>,
+}
+
+impl Fence for Counting {
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        token: FencingToken,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        self.claims.fetch_add(1, Ordering::SeqCst);
+        self.inner.claim(resource, token)
+    }
+    fn mark<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+    ) -> Answer<'a, Result<Option<FencingToken>, FenceError>> {
+        self.inner.mark(resource)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_requests_of_a_term_make_one_claim() {
+    let marks = Marks::new();
+    let claims = Arc::new(AtomicUsize::new(0));
+    let gate = Arc::new(Gate::new(Arc::new(Counting {
+        inner: marks.fence(),
+        claims: claims.clone(),
+    })));
+    let requests: Vec<_> = (0..500)
+        .map(|_| {
+            let gate = gate.clone();
+            tokio::spawn(async move { gate.admit(&ledger(), token(7)).await.map(drop) })
+        })
+        .collect();
+    for request in requests {
+        request.await.unwrap().unwrap();
+    }
+    assert_eq!(claims.load(Ordering::SeqCst), 1);
+}
+
+/// Whatever the order in which 64 tasks come, go, wait and give up: the terms inside are of one token, and
+/// tokens inside never go back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_older_term_is_inside_beside_or_after_a_later_one() {
+    let marks = Marks::new();
+    let gate = Arc::new(marks.gate());
+    let next = Arc::new(AtomicU64::new(1));
+    // The token in the upper part, how many are inside in the lower 16 bits.
+    let inside = Arc::new(AtomicU64::new(0));
+    let (admitted, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let task = |seed| {
+        let (gate, next, inside) = (gate.clone(), next.clone(), inside.clone());
+        let (admitted, refused) = (admitted.clone(), refused.clone());
+        async move {
+            let mut dice = fastrand::Rng::with_seed(seed);
+            for _ in 0..60 {
+                // Mostly tokens that somebody has already, now and then a new one.
+                let latest = next.load(Ordering::SeqCst);
+                let number = if dice.u8(0..80) == 0 {
+                    next.fetch_add(1, Ordering::SeqCst) + 1
+                } else {
+                    latest.saturating_sub(dice.u64(0..3)).max(1)
+                };
+                let resource = ledger();
+                let admission = gate.admit(&resource, token(number));
+                let patience = Duration::from_micros(dice.u64(0..60_000));
+                let admission = match timeout(patience, admission).await {
+                    Ok(Ok(admission)) => admission,
+                    Ok(Err(Refusal::Stale { token, mark, .. })) => {
+                        assert!(token < mark);
+                        refused.fetch_add(1, Ordering::SeqCst);
+                        continue;
+                    }
+                    Ok(Err(refusal)) => panic!("{refusal}"),
+                    Err(_) => continue,
+                };
+                let before = inside
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| {
+                        let (token, count) = (word >> 16, word & 0xffff);
+                        (number > token && count == 0 || number == token)
+                            .then_some((number << 16) + count + 1)
+                    })
+                    .unwrap_or_else(|word| {
+                        panic!(
+                            "{number} got in beside or after {}, with {} inside",
+                            word >> 16,
+                            word & 0xffff
+                        )
+                    });
+                assert!(before >> 16 <= number);
+                admitted.fetch_add(1, Ordering::SeqCst);
+                sleep(Duration::from_micros(dice.u64(0..800))).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(admission);
+            }
+        }
+    };
+    let tasks: Vec<_> = (0..64).map(|seed| tokio::spawn(task(seed))).collect();
+    for task in tasks {
+        timeout(LONG, task).await.unwrap().unwrap();
+    }
+    let (admitted, refused) = (admitted.load(Ordering::SeqCst), refused.load(Ordering::SeqCst));
+    assert!(
+        admitted > 200 && refused > 200,
+        "{admitted} admitted, {refused} refused: too few to show anything"
+    );
+}

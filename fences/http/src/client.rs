@@ -2,7 +2,7 @@
 
 use crate::header::{FENCING_TOKEN, FencingHeader};
 use std::fmt;
-use tenure_core::{Authority, LeaseName};
+use tenure_core::{Authority, LeaseName, Term};
 
 /// A header was asked for although authority is over: the work must stop.
 ///
@@ -35,10 +35,9 @@ impl FencingHeader {
     /// [`AuthorityOver`] for [`Authority::None`].
     pub fn of(lease: &LeaseName, authority: Authority) -> Result<Self, AuthorityOver> {
         match authority {
-            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => Ok(Self {
-                lease: lease.clone(),
-                token,
-            }),
+            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => {
+                Ok(Self(Term::new(lease.clone(), token)))
+            }
             Authority::None => Err(AuthorityOver { lease: lease.clone() }),
         }
     }

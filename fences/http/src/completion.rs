@@ -47,8 +47,8 @@ impl<F: Future + Send + 'static> Drop for Completion<F> {
     fn drop(&mut self) {
         if let Some((work, admission)) = self.work.take() {
             debug!(
-                "nobody waits any more for a request of term {} to \"{}\"; it runs to its end",
-                admission.token(),
+                "nobody waits any more for a request of {} to \"{}\"; it runs to its end",
+                admission.term(),
                 admission.resource()
             );
             self.runtime.spawn(async move {

@@ -5,7 +5,7 @@ use sfv::visitor::{ItemVisitor, ParameterVisitor};
 use sfv::{BareItemFromInput, Integer, ItemSerializer, KeyRef, Parser, RefBareItem, StringRef, key_ref};
 use std::convert::Infallible;
 use std::fmt;
-use tenure_core::{FencingToken, LeaseName, NameError};
+use tenure_core::{FencingToken, LeaseName, NameError, Term};
 
 /// The header's name.
 pub const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
@@ -19,7 +19,7 @@ const SHOWN_CHARACTERS_MAX: usize = 40;
 
 const LEASE: &KeyRef = key_ref("lease");
 
-/// What a request presents: the token of a term, and the lease whose term it is.
+/// What a request presents: a term, by its lease and its token.
 ///
 /// On the wire, an Item of RFC 9651 (Structured Field Values for HTTP) with one parameter:
 ///
@@ -34,12 +34,7 @@ const LEASE: &KeyRef = key_ref("lease");
 ///   parameter, and a String for a token that fits an Integer are refused. What is not understood must not
 ///   be let in.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct FencingHeader {
-    /// The lease.
-    pub lease: LeaseName,
-    /// The token of one of its terms.
-    pub token: FencingToken,
-}
+pub struct FencingHeader(pub Term);
 
 /// Why a `Fencing-Token` header is refused.
 ///
@@ -156,7 +151,7 @@ impl FencingHeader {
             Lease::Missing => Err(HeaderError::NoLease),
             Lease::Unclear => Err(HeaderError::LeaseUnclear),
             Lease::Named(name) => match LeaseName::new(name) {
-                Ok(lease) => Ok(Self { lease, token }),
+                Ok(lease) => Ok(Self(Term::new(lease, token))),
                 Err(error) => Err(HeaderError::Lease(error)),
             },
         }
@@ -165,15 +160,16 @@ impl FencingHeader {
     /// The value of the header.
     #[must_use]
     pub fn value(&self) -> HeaderValue {
-        let number = self.token.signed();
+        let Self(Term { lease, token }) = self;
+        let number = token.signed();
         let digits = number.to_string();
         let bare = match Integer::try_from(number) {
             Ok(integer) => RefBareItem::Integer(integer),
             Err(_) => RefBareItem::String(StringRef::from_str(&digits).expect("digits are ASCII")),
         };
-        let lease = match StringRef::from_str(self.lease.as_str()) {
+        let lease = match StringRef::from_str(lease.as_str()) {
             Ok(ascii) => RefBareItem::String(ascii),
-            Err(_) => RefBareItem::DisplayString(self.lease.as_str()),
+            Err(_) => RefBareItem::DisplayString(lease.as_str()),
         };
         let value = ItemSerializer::new()
             .bare_item(bare)

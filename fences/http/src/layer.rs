@@ -119,13 +119,13 @@ impl Rules {
         let Protection { resource, lease } = (self.protects)(parts).map_err(Refusal::NoResource)?;
         match presented {
             None => Err(Refusal::Missing { resource, lease }),
-            Some(presented) if presented.lease != lease => Err(Refusal::Foreign {
+            Some(FencingHeader(term)) if term.lease != lease => Err(Refusal::Foreign {
                 resource,
-                token: presented.token,
-                lease: presented.lease,
+                token: term.token,
+                lease: term.lease,
                 owner: lease,
             }),
-            Some(presented) => self.gate.admit(&resource, presented.token).await.map(Some),
+            Some(FencingHeader(term)) => self.gate.admit(&resource, &term).await.map(Some),
         }
     }
 }

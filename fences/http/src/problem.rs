@@ -16,7 +16,7 @@ impl Refusal {
         match self {
             Self::Missing { .. } => StatusCode::PRECONDITION_REQUIRED,
             Self::Malformed(_) | Self::NoResource(_) => StatusCode::BAD_REQUEST,
-            Self::Foreign { .. } => StatusCode::FORBIDDEN,
+            Self::Foreign { .. } | Self::Future { .. } => StatusCode::FORBIDDEN,
             Self::Stale { .. } => StatusCode::CONFLICT,
             Self::OlderInside { .. } | Self::Crowded { .. } | Self::Unavailable { .. } => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -32,6 +32,7 @@ impl Refusal {
             Self::Malformed(_) => "urn:tenure:problem:token-malformed",
             Self::NoResource(_) => "urn:tenure:problem:no-resource",
             Self::Foreign { .. } => "urn:tenure:problem:token-of-another-lease",
+            Self::Future { .. } => "urn:tenure:problem:token-from-the-future",
             Self::Stale { .. } => "urn:tenure:problem:token-stale",
             Self::OlderInside { .. } => "urn:tenure:problem:older-terms-inside",
             Self::Crowded { .. } => "urn:tenure:problem:fence-crowded",
@@ -45,6 +46,7 @@ impl Refusal {
             Self::Malformed(_) => "The fencing token cannot be read",
             Self::NoResource(_) => "The request names no resource",
             Self::Foreign { .. } => "The fencing token is of another lease",
+            Self::Future { .. } => "The fencing token is from the future",
             Self::Stale { .. } => "The fencing token is stale",
             Self::OlderInside { .. } => "Requests of older terms have not ended",
             Self::Crowded { .. } => "Too many requests at the fence",
@@ -70,7 +72,9 @@ impl Refusal {
                 problem["token"] = json!(token.number());
                 problem["mark"] = json!(mark.number());
             }
-            Self::Foreign { resource, token, .. } | Self::OlderInside { resource, token, .. } => {
+            Self::Foreign { resource, token, .. }
+            | Self::Future { resource, token, .. }
+            | Self::OlderInside { resource, token, .. } => {
                 problem["resource"] = json!(resource.as_str());
                 problem["token"] = json!(token.number());
             }

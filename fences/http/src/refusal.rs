@@ -3,7 +3,7 @@
 use crate::header::HeaderError;
 use std::fmt;
 use std::time::Duration;
-use tenure_core::{FencingToken, LeaseName, NameError, ResourceName, StoreError};
+use tenure_core::{FencingToken, Horizon, LeaseName, NameError, ResourceName, StoreError};
 
 /// Why a request was not let in. In every case the inner service was not called: nothing was done.
 ///
@@ -32,6 +32,15 @@ pub enum Refusal {
         lease: LeaseName,
         /// The lease that protects the resource.
         owner: LeaseName,
+    },
+    /// No store can have granted this token yet: it would refuse every real term after it. 403.
+    Future {
+        /// The protected resource.
+        resource: ResourceName,
+        /// The token.
+        token: FencingToken,
+        /// What the fence knows of the tokens that exist.
+        horizon: Horizon,
     },
     /// A later term has claimed the resource. 409. Trying again is useless.
     Stale {
@@ -95,6 +104,16 @@ impl fmt::Display for Refusal {
             } => write!(
                 f,
                 "refused: token {token} is stale for \"{resource}\", which term {mark} has claimed; stop this work"
+            ),
+            Self::Future {
+                resource,
+                token,
+                horizon,
+            } => write!(
+                f,
+                "refused: token {token} is from the future for \"{resource}\": none above {} can exist yet; check \
+                 where it comes from",
+                horizon.token()
             ),
             Self::OlderInside {
                 resource,

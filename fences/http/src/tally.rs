@@ -16,6 +16,8 @@ pub struct Tally {
     pub malformed: u64,
     /// 403: a token of another lease.
     pub foreign: u64,
+    /// 403: a token that cannot exist yet.
+    pub future: u64,
     /// 409.
     pub stale: u64,
     /// 503: older requests did not end in time.
@@ -34,6 +36,7 @@ pub(crate) struct Counters {
     missing: AtomicU64,
     malformed: AtomicU64,
     foreign: AtomicU64,
+    future: AtomicU64,
     stale: AtomicU64,
     older_inside: AtomicU64,
     crowded: AtomicU64,
@@ -54,6 +57,7 @@ impl Counters {
             Refusal::Missing { .. } => &self.missing,
             Refusal::Malformed(_) | Refusal::NoResource(_) => &self.malformed,
             Refusal::Foreign { .. } => &self.foreign,
+            Refusal::Future { .. } => &self.future,
             Refusal::Stale { .. } => &self.stale,
             Refusal::OlderInside { .. } => &self.older_inside,
             Refusal::Crowded { .. } => &self.crowded,
@@ -70,6 +74,7 @@ impl Counters {
             missing: now(&self.missing),
             malformed: now(&self.malformed),
             foreign: now(&self.foreign),
+            future: now(&self.future),
             stale: now(&self.stale),
             older_inside: now(&self.older_inside),
             crowded: now(&self.crowded),

@@ -99,9 +99,10 @@ impl Slow {
 
     fn routes(&self) -> Router {
         let (slow, fast) = (self.clone(), self.clone());
-        let slow = move |Extension(admission): Extension<Admission>| slow.work(admission.token().number());
+        let slow =
+            move |Extension(admission): Extension<Admission>| slow.work(admission.term().token.number());
         let fast = move |Extension(admission): Extension<Admission>| async move {
-            fast.effects.lock().unwrap().push(admission.token().number());
+            fast.effects.lock().unwrap().push(admission.term().token.number());
         };
         Router::new().route("/slow", put(slow)).route("/fast", put(fast))
     }
@@ -321,7 +322,7 @@ async fn work_that_goes_on_after_the_response_holds_a_later_term_up_if_it_owns_i
         let slow = slow.clone();
         move |Extension(admission): Extension<Admission>| async move {
             tokio::spawn(async move {
-                slow.work(admission.token().number()).await;
+                slow.work(admission.term().token.number()).await;
                 drop(admission);
             });
         }

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{A_WHILE, LONG, Marks, ledger, token};
+use common::{A_WHILE, LONG, Marks, ledger, nightly, term, token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tenure_core::{Answer, Claimed, Fault, Fence, FenceError, FencingToken, ResourceName};
+use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, LeaseName, Mark, ResourceName, Term};
 use tenure_http::{Gate, Refusal};
 use tenure_sqlite::SqliteFence;
 use tokio::time::{sleep, timeout};
@@ -24,45 +24,45 @@ fn stale(refused: u64, mark: u64) -> Refusal {
 async fn later_term_waits_until_the_older_ones_have_left() {
     let marks = Marks::new();
     let gate = Arc::new(marks.gate());
-    let first = gate.admit(&ledger(), token(1)).await.unwrap();
-    let second = gate.admit(&ledger(), token(1)).await.unwrap();
+    let first = gate.admit(&ledger(), &term(1)).await.unwrap();
+    let second = gate.admit(&ledger(), &term(1)).await.unwrap();
     let later = tokio::spawn({
         let gate = gate.clone();
-        async move { gate.admit(&ledger(), token(2)).await }
+        async move { gate.admit(&ledger(), &term(2)).await }
     });
     timeout(LONG, first.superseded()).await.unwrap();
     // It has claimed, so nobody else of the old term gets in, and it is not inside itself.
-    assert_eq!(gate.admit(&ledger(), token(1)).await.unwrap_err(), stale(1, 2));
+    assert_eq!(gate.admit(&ledger(), &term(1)).await.unwrap_err(), stale(1, 2));
     drop(first);
     sleep(A_WHILE).await;
     assert!(!later.is_finished());
     drop(second);
     let later = timeout(LONG, later).await.unwrap().unwrap().unwrap();
-    assert_eq!((later.token(), later.is_superseded()), (token(2), false));
+    assert_eq!((later.term(), later.is_superseded()), (&term(2), false));
 }
 
 #[tokio::test]
 async fn clone_of_an_admission_keeps_a_later_term_waiting() {
     let marks = Marks::new();
     let gate = marks.gate().wait_at_most(A_WHILE);
-    let admission = gate.admit(&ledger(), token(1)).await.unwrap();
+    let admission = gate.admit(&ledger(), &term(1)).await.unwrap();
     let clone = admission.clone();
     drop(admission);
-    let refused = gate.admit(&ledger(), token(2)).await.unwrap_err();
+    let refused = gate.admit(&ledger(), &term(2)).await.unwrap_err();
     assert!(
         matches!(refused, Refusal::OlderInside { inside: 1, .. }),
         "{refused}"
     );
     drop(clone);
-    gate.admit(&ledger(), token(2)).await.unwrap();
+    gate.admit(&ledger(), &term(2)).await.unwrap();
 }
 
 #[tokio::test]
 async fn wait_is_bounded_and_the_mark_stays_raised() {
     let marks = Marks::new();
     let gate = marks.gate().wait_at_most(A_WHILE);
-    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
-    let refused = timeout(LONG, gate.admit(&ledger(), token(2))).await.unwrap();
+    let inside = gate.admit(&ledger(), &term(1)).await.unwrap();
+    let refused = timeout(LONG, gate.admit(&ledger(), &term(2))).await.unwrap();
     let expected = Refusal::OlderInside {
         resource: ledger(),
         token: token(2),
@@ -70,19 +70,19 @@ async fn wait_is_bounded_and_the_mark_stays_raised() {
         waited: A_WHILE,
     };
     assert_eq!(refused.unwrap_err(), expected);
-    assert_eq!(gate.admit(&ledger(), token(1)).await.unwrap_err(), stale(1, 2));
+    assert_eq!(gate.admit(&ledger(), &term(1)).await.unwrap_err(), stale(1, 2));
     drop(inside);
-    gate.admit(&ledger(), token(2)).await.unwrap();
+    gate.admit(&ledger(), &term(2)).await.unwrap();
 }
 
 #[tokio::test]
 async fn term_that_waits_is_refused_once_a_later_one_claims() {
     let marks = Marks::new();
     let gate = Arc::new(marks.gate());
-    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let inside = gate.admit(&ledger(), &term(1)).await.unwrap();
     let wait_for = |number| {
         let gate = gate.clone();
-        tokio::spawn(async move { gate.admit(&ledger(), token(number)).await })
+        tokio::spawn(async move { gate.admit(&ledger(), &term(number)).await })
     };
     let second = wait_for(2);
     timeout(LONG, inside.superseded()).await.unwrap();
@@ -97,47 +97,86 @@ async fn term_that_waits_is_refused_once_a_later_one_claims() {
 async fn mark_outlives_the_gate() {
     let marks = Marks::new();
     let gate = marks.gate();
-    gate.admit(&ledger(), token(2)).await.unwrap();
+    gate.admit(&ledger(), &term(2)).await.unwrap();
     drop(gate);
     let restarted = marks.gate();
     assert_eq!(
-        restarted.admit(&ledger(), token(1)).await.unwrap_err(),
+        restarted.admit(&ledger(), &term(1)).await.unwrap_err(),
         stale(1, 2)
     );
-    restarted.admit(&ledger(), token(2)).await.unwrap();
+    restarted.admit(&ledger(), &term(2)).await.unwrap();
 }
 
 #[tokio::test]
 async fn resources_do_not_wait_for_each_other() {
     let marks = Marks::new();
     let gate = marks.gate();
-    let _inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let _inside = gate.admit(&ledger(), &term(1)).await.unwrap();
     let other = ResourceName::new("other").unwrap();
-    timeout(LONG, gate.admit(&other, token(9)))
+    timeout(LONG, gate.admit(&other, &term(9)))
         .await
         .unwrap()
         .unwrap();
-    gate.admit(&ledger(), token(1)).await.unwrap();
+    gate.admit(&ledger(), &term(1)).await.unwrap();
+}
+
+/// Two leases may grant one number; an operator's bump is nobody's claim.
+#[tokio::test]
+async fn number_of_the_mark_alone_lets_nobody_in() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    gate.admit(&ledger(), &term(5)).await.unwrap();
+    let hourly = Term::new(LeaseName::new("hourly").unwrap(), token(5));
+    let refused = gate.admit(&ledger(), &hourly).await.unwrap_err();
+    let expected = Refusal::Foreign {
+        resource: ledger(),
+        token: token(5),
+        lease: hourly.lease,
+        owner: nightly(),
+    };
+    assert_eq!(refused, expected);
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let bumped = marks.fence().bump(&bump).await.unwrap().token.number();
+    drop(gate);
+    let gate = marks.gate();
+    assert_eq!(
+        gate.admit(&ledger(), &term(5)).await.unwrap_err(),
+        stale(5, bumped)
+    );
+    gate.admit(&ledger(), &term(bumped + 1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn token_that_cannot_exist_yet_closes_nothing() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    let refused = gate.admit(&ledger(), &term(i64::MAX as u64)).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Future { .. }), "{refused}");
+    gate.admit(&ledger(), &term(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn nobody_new_gets_in_while_the_fence_does_not_answer() {
     let marks = Marks::new();
     let gate = marks.gate().wait_at_most(A_WHILE);
-    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let inside = gate.admit(&ledger(), &term(1)).await.unwrap();
     let blocker = marks.connection();
     blocker.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let refused = timeout(LONG, gate.admit(&ledger(), token(2))).await.unwrap();
+    let refused = timeout(LONG, gate.admit(&ledger(), &term(2))).await.unwrap();
     let Err(Refusal::Unavailable { error, .. }) = &refused else {
         panic!("{refused:?}")
     };
     assert!(matches!(error.fault, Fault::TimedOut | Fault::Busy), "{error:?}");
     // Nobody was let in by that claim, so the term that has the mark goes on, without asking the fence.
     assert!(!inside.is_superseded());
-    gate.admit(&ledger(), token(1)).await.unwrap();
+    gate.admit(&ledger(), &term(1)).await.unwrap();
     drop(inside);
     blocker.execute_batch("ROLLBACK").unwrap();
-    gate.admit(&ledger(), token(2)).await.unwrap();
+    gate.admit(&ledger(), &term(2)).await.unwrap();
 }
 
 #[tokio::test]
@@ -148,7 +187,7 @@ async fn fence_that_fails_lets_nobody_in() {
         .connection()
         .execute_batch("DROP TABLE tenure_fence")
         .unwrap();
-    let refused = gate.admit(&ledger(), token(1)).await.unwrap_err();
+    let refused = gate.admit(&ledger(), &term(1)).await.unwrap_err();
     let Refusal::Unavailable { error, .. } = &refused else {
         panic!("{refused:?}")
     };
@@ -159,20 +198,20 @@ async fn fence_that_fails_lets_nobody_in() {
 async fn line_at_the_gate_is_bounded_and_a_cancelled_wait_gives_its_place_back() {
     let marks = Marks::new();
     let gate = Arc::new(marks.gate());
-    let inside = gate.admit(&ledger(), token(1)).await.unwrap();
+    let inside = gate.admit(&ledger(), &term(1)).await.unwrap();
     let waiting: Vec<_> = (0..1024)
         .map(|_| {
             let gate = gate.clone();
-            tokio::spawn(async move { gate.admit(&ledger(), token(2)).await.map(drop) })
+            tokio::spawn(async move { gate.admit(&ledger(), &term(2)).await.map(drop) })
         })
         .collect();
     timeout(LONG, inside.superseded()).await.unwrap();
     sleep(A_WHILE).await;
-    let refused = gate.admit(&ledger(), token(2)).await.unwrap_err();
+    let refused = gate.admit(&ledger(), &term(2)).await.unwrap_err();
     assert_eq!(refused, Refusal::Crowded { resource: ledger() });
     waiting[0].abort();
     sleep(A_WHILE).await;
-    let short = timeout(A_WHILE, gate.admit(&ledger(), token(2))).await;
+    let short = timeout(A_WHILE, gate.admit(&ledger(), &term(2))).await;
     assert!(
         short.is_err(),
         "it waits in the place that has become free: {short:?}"
@@ -193,16 +232,22 @@ impl Fence for Counting {
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,
-        token: FencingToken,
+        term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
         self.claims.fetch_add(1, Ordering::SeqCst);
-        self.inner.claim(resource, token)
+        self.inner.claim(resource, term)
     }
-    fn mark<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-    ) -> Answer<'a, Result<Option<FencingToken>, FenceError>> {
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        self.inner.check(resource, term)
+    }
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
         self.inner.mark(resource)
+    }
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        self.inner.marks(after)
+    }
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        self.inner.bump(bump)
     }
 }
 
@@ -217,7 +262,7 @@ async fn first_requests_of_a_term_make_one_claim() {
     let requests: Vec<_> = (0..500)
         .map(|_| {
             let gate = gate.clone();
-            tokio::spawn(async move { gate.admit(&ledger(), token(7)).await.map(drop) })
+            tokio::spawn(async move { gate.admit(&ledger(), &term(7)).await.map(drop) })
         })
         .collect();
     for request in requests {
@@ -250,7 +295,8 @@ async fn no_older_term_is_inside_beside_or_after_a_later_one() {
                     latest.saturating_sub(dice.u64(0..3)).max(1)
                 };
                 let resource = ledger();
-                let admission = gate.admit(&resource, token(number));
+                let term = term(number);
+                let admission = gate.admit(&resource, &term);
                 let patience = Duration::from_micros(dice.u64(0..60_000));
                 let admission = match timeout(patience, admission).await {
                     Ok(Ok(admission)) => admission,

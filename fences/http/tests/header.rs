@@ -3,14 +3,14 @@
 
 use fastrand::Rng;
 use http::{HeaderMap, HeaderValue, Request};
-use tenure_core::{Authority, FencingToken, LeaseName, Moment};
+use tenure_core::{Authority, FencingToken, LeaseName, Moment, Term};
 use tenure_http::{AuthorityOver, FENCING_TOKEN, FencedRequest, FencingHeader, HeaderError};
 
 fn header(token: u64, lease: &str) -> FencingHeader {
-    FencingHeader {
-        lease: LeaseName::new(lease).unwrap(),
-        token: FencingToken::new(token).unwrap(),
-    }
+    FencingHeader(Term::new(
+        LeaseName::new(lease).unwrap(),
+        FencingToken::new(token).unwrap(),
+    ))
 }
 
 fn written(token: u64, lease: &str) -> String {
@@ -43,7 +43,7 @@ fn token_too_large_for_an_integer_of_the_rfc_is_a_string_of_digits() {
 #[test]
 fn every_header_that_is_written_is_read_back() {
     let mut dice = Rng::with_seed(7);
-    for _ in 0..20_000 {
+    for _ in 0..5_000 {
         let bits = dice.u32(0..62);
         let token = dice.u64(1..=(i64::MAX as u64) >> bits);
         let length = dice.usize(1..80);
@@ -60,10 +60,7 @@ fn every_header_that_is_written_is_read_back() {
         let Ok(lease) = LeaseName::new(&name) else {
             continue;
         };
-        let header = FencingHeader {
-            lease,
-            token: FencingToken::new(token).unwrap(),
-        };
+        let header = FencingHeader(Term::new(lease, FencingToken::new(token).unwrap()));
         let value = header.value();
         assert_eq!(FencingHeader::read(value.as_bytes()), Ok(header), "{value:?}");
     }
@@ -84,7 +81,7 @@ fn no_value_panics_and_what_is_read_means_one_thing() {
     ];
     let mut dice = Rng::with_seed(11);
     let (mut accepted, mut refused) = (0, 0);
-    for _ in 0..200_000 {
+    for _ in 0..50_000 {
         let token = dice.u64(1..2_000_000_000_000_000);
         let mut value = written(token, "grüße/nightly").into_bytes();
         for _ in 0..dice.usize(0..4) {
@@ -112,7 +109,7 @@ fn no_value_panics_and_what_is_read_means_one_thing() {
         }
     }
     assert!(
-        accepted > 10_000 && refused > 10_000,
+        accepted > 5_000 && refused > 5_000,
         "{accepted} accepted, {refused} refused"
     );
 }

@@ -16,6 +16,9 @@ use tenure_core::{Fence as _, ResourceName};
 use tenure_http::{Admission, FENCING_TOKEN, FenceLayer, Need, Protection, Tally};
 use tower::ServiceExt as _;
 
+/// As tokens look that follow the clock.
+const LATER: u64 = 1_700_001_065_800;
+
 /// A service that counts what reaches it, behind the layer.
 struct Site {
     router: Router,
@@ -30,7 +33,8 @@ impl Site {
         let handler = any(move |request: Request<Body>| {
             counted.fetch_add(1, Ordering::SeqCst);
             let admitted = request.extensions().get::<Admission>();
-            let told = admitted.map(|admission| format!("{} {}", admission.resource(), admission.token()));
+            let told =
+                admitted.map(|admission| format!("{} {}", admission.resource(), admission.term().token));
             async move { told.unwrap_or_default() }
         });
         Self {
@@ -80,17 +84,15 @@ async fn admitted_request_reaches_the_service_with_its_admission() {
     assert_eq!(response.status(), StatusCode::OK);
     let body = response.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, "ledger 5");
-    assert_eq!(
-        marks.fence().mark(&ledger()).await.unwrap(),
-        Some(common::token(5))
-    );
+    let mark = marks.fence().mark(&ledger()).await.unwrap().unwrap();
+    assert_eq!((mark.token, mark.lease), (common::token(5), Some(nightly())));
 }
 
 #[tokio::test]
 async fn stale_token_is_answered_with_409_and_never_reaches_the_service() {
     let marks = Marks::new();
     let site = one_ledger(&marks);
-    site.put(9_007_199_254_740_993).await;
+    site.put(LATER).await;
     let refused = site.put(5).await;
     assert_eq!(refused.status(), StatusCode::CONFLICT);
     assert_eq!(refused.headers()["cache-control"], "no-store");
@@ -98,9 +100,9 @@ async fn stale_token_is_answered_with_409_and_never_reaches_the_service() {
         "type": "urn:tenure:problem:token-stale",
         "title": "The fencing token is stale",
         "status": 409,
-        "detail": "refused: token 5 is stale for \"ledger\", which term 9007199254740993 has claimed; stop this work",
+        "detail": "refused: token 5 is stale for \"ledger\", which term 1700001065800 has claimed; stop this work",
         "token": 5,
-        "mark": 9_007_199_254_740_993_u64,
+        "mark": LATER,
         "resource": "ledger",
     });
     assert_eq!(problem(refused).await, expected);
@@ -187,6 +189,18 @@ async fn token_of_another_lease_is_answered_with_403_and_raises_no_mark() {
     assert_eq!(problem["token"], 99);
     assert_eq!(site.put(1).await.status(), StatusCode::OK);
     assert_eq!(site.calls(), 1);
+}
+
+#[tokio::test]
+async fn token_from_the_future_is_answered_with_403_and_closes_nothing() {
+    let marks = Marks::new();
+    let site = one_ledger(&marks);
+    let refused = site.put(i64::MAX as u64).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    let problem = problem(refused).await;
+    assert_eq!(problem["type"], "urn:tenure:problem:token-from-the-future");
+    assert_eq!(problem["token"], i64::MAX);
+    assert_eq!(site.put(1).await.status(), StatusCode::OK);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::seat::Seat;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
-use tenure_core::{FencingToken, ResourceName};
+use tenure_core::{FencingToken, ResourceName, Term};
 
 /// A request is inside: until the last clone of this is dropped, no later term gets in.
 ///
@@ -17,24 +17,24 @@ pub struct Admission(Arc<Inside>);
 
 struct Inside {
     seat: Arc<Seat>,
-    token: FencingToken,
+    term: Term,
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.seat.leave(self.token);
+        self.seat.leave(self.term.token);
     }
 }
 
 impl Admission {
-    pub(super) fn new(seat: Arc<Seat>, token: FencingToken) -> Self {
-        Self(Arc::new(Inside { seat, token }))
+    pub(super) fn new(seat: Arc<Seat>, term: Term) -> Self {
+        Self(Arc::new(Inside { seat, term }))
     }
 
-    /// The token that was admitted: for the fence of a database that the handler writes to.
+    /// The term that was admitted: for the fence of a database that the handler writes to.
     #[must_use]
-    pub fn token(&self) -> FencingToken {
-        self.0.token
+    pub fn term(&self) -> &Term {
+        &self.0.term
     }
 
     /// The resource it was admitted to.
@@ -58,7 +58,7 @@ impl Admission {
     pub(crate) fn succession(&self) -> Succession {
         Succession {
             seat: Arc::clone(&self.0.seat),
-            token: self.0.token,
+            token: self.0.term.token,
         }
     }
 }
@@ -67,7 +67,7 @@ impl fmt::Debug for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admission")
             .field("resource", self.resource())
-            .field("token", &self.token())
+            .field("term", self.term())
             .finish()
     }
 }

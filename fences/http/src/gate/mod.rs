@@ -14,7 +14,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Fault, Fence, FenceError, FencingToken, ResourceName, StoreError};
+use tenure_core::{Fault, Fence, FenceError, ResourceName, StoreError, Term};
 use tokio::time::{Instant, timeout_at};
 
 /// How long a term waits at the gate, unless [`Gate::wait_at_most`] says otherwise.
@@ -67,11 +67,11 @@ impl Gate {
     /// Needs a tokio runtime with its timer.
     ///
     /// # Errors
-    /// [`Refusal::Stale`], [`Refusal::OlderInside`], [`Refusal::Crowded`], [`Refusal::Unavailable`]: the term
-    /// was not let in.
-    pub async fn admit(&self, resource: &ResourceName, token: FencingToken) -> Result<Admission, Refusal> {
+    /// [`Refusal::Stale`], [`Refusal::Foreign`], [`Refusal::Future`], [`Refusal::OlderInside`],
+    /// [`Refusal::Crowded`], [`Refusal::Unavailable`]: the term was not let in.
+    pub async fn admit(&self, resource: &ResourceName, term: &Term) -> Result<Admission, Refusal> {
         let seat = self.resources.seat(resource)?;
-        if let Step::Enters(admission) = seat.step(token) {
+        if let Step::Enters(admission) = seat.step(term) {
             return Ok(admission);
         }
         let _waits = seat.wait_in_line()?;
@@ -82,14 +82,14 @@ impl Gate {
             let mut change = pin!(seat.changed());
             // In place before looking, so that a change in between is not missed.
             change.as_mut().enable();
-            match seat.step(token) {
+            match seat.step(term) {
                 Step::Enters(admission) => return Ok(admission),
-                Step::Stale { mark } => return Err(seat.stale(token, mark)),
+                Step::Stale { mark } => return Err(seat.stale(term.token, mark)),
                 Step::Crowded => return Err(seat.crowded()),
-                Step::Claims => self.claim(&seat, token, deadline).await?,
+                Step::Claims => self.claim(&seat, term, deadline).await?,
                 Step::Waits { inside } => {
                     if timeout_at(deadline, change).await.is_err() {
-                        return Err(seat.older_inside(token, inside, self.wait));
+                        return Err(seat.older_inside(term.token, inside, self.wait));
                     }
                 }
             }
@@ -98,21 +98,41 @@ impl Gate {
 
     /// Raises the mark in the fence, then here. One at a time for each resource: a thousand first requests of
     /// a term make one claim.
-    async fn claim(&self, seat: &Seat, token: FencingToken, deadline: Instant) -> Result<(), Refusal> {
+    async fn claim(&self, seat: &Arc<Seat>, term: &Term, deadline: Instant) -> Result<(), Refusal> {
         let claim = async {
             let _turn = seat.claim_turn().await;
-            if seat.mark().is_some_and(|mark| mark >= token) {
+            if !seat.must_claim(term) {
                 return Ok(());
             }
-            match self.fence.claim(seat.resource(), token).await {
+            match self.fence.claim(seat.resource(), term).await {
                 Ok(_) => {
-                    seat.raise(token);
+                    seat.hold(term);
                     Ok(())
                 }
                 Err(FenceError::Stale { mark, .. }) => {
                     seat.raise(mark);
-                    Err(seat.stale(token, mark))
+                    Err(seat.stale(term.token, mark))
                 }
+                Err(FenceError::Foreign {
+                    resource,
+                    lease,
+                    token,
+                    owner,
+                }) => Err(Refusal::Foreign {
+                    resource,
+                    token,
+                    lease,
+                    owner,
+                }),
+                Err(FenceError::Future {
+                    resource,
+                    token,
+                    horizon,
+                }) => Err(Refusal::Future {
+                    resource,
+                    token,
+                    horizon,
+                }),
                 Err(FenceError::Store(error)) => Err(seat.unavailable(error)),
                 Err(error @ FenceError::Unclaimed { .. }) => {
                     Err(seat.unavailable(StoreError::unknown(Fault::Internal, error.to_string())))

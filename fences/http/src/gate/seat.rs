@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure_core::{FencingToken, ResourceName, StoreError};
+use tenure_core::{FencingToken, ResourceName, StoreError, Term};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tracing::{debug, warn};
@@ -30,8 +30,10 @@ pub(crate) struct Seat {
 
 #[derive(Default)]
 struct State {
-    /// The highest token that is known to have claimed in the fence.
+    /// The highest mark that the fence has told of.
     mark: Option<FencingToken>,
+    /// The term whose claim the fence has confirmed: nobody else gets in.
+    holder: Option<Term>,
     inside: BTreeMap<FencingToken, usize>,
     waiting: usize,
     /// The stale token that was refused last.
@@ -62,11 +64,13 @@ impl Seat {
         &self.resource
     }
 
-    pub(crate) fn step(self: &Arc<Self>, token: FencingToken) -> Step {
+    pub(crate) fn step(self: &Arc<Self>, term: &Term) -> Step {
         let mut state = self.state();
+        let token = term.token;
         match state.mark {
             Some(mark) if token < mark => return Step::Stale { mark },
-            Some(mark) if token == mark => {}
+            // Not by the number alone: another lease, or an operator, may have set this very mark.
+            Some(_) if state.holder.as_ref() == Some(term) => {}
             Some(_) | None => return Step::Claims,
         }
         // Whoever is inside with another token has an older one: the mark lets no other in.
@@ -80,7 +84,19 @@ impl Seat {
         }
         *count += 1;
         drop(state);
-        Step::Enters(Admission::new(Arc::clone(self), token))
+        Step::Enters(Admission::new(Arc::clone(self), term.clone()))
+    }
+
+    /// Whether only a claim can tell what this term may do.
+    pub(crate) fn must_claim(&self, term: &Term) -> bool {
+        let state = self.state();
+        state.mark.is_none_or(|mark| mark <= term.token) && state.holder.as_ref() != Some(term)
+    }
+
+    /// The fence has confirmed a claim.
+    pub(crate) fn hold(&self, term: &Term) {
+        self.state().holder = Some(term.clone());
+        self.raise(term.token);
     }
 
     /// The end of an admission.

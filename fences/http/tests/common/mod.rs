@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use tenure_core::{FencingToken, LeaseName, ResourceName};
+use tenure_core::{FencingToken, LeaseName, ResourceName, Term};
 use tenure_http::{FencingHeader, Gate, Protection};
 use tenure_sqlite::SqliteFence;
 
@@ -48,6 +48,10 @@ pub fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
+pub fn term(number: u64) -> Term {
+    Term::new(nightly(), token(number))
+}
+
 pub fn ledger() -> ResourceName {
     ResourceName::new("ledger").unwrap()
 }
@@ -64,9 +68,5 @@ pub fn protection() -> Protection {
 }
 
 pub fn presented(number: u64) -> http::HeaderValue {
-    let header = FencingHeader {
-        lease: nightly(),
-        token: token(number),
-    };
-    header.value()
+    FencingHeader(term(number)).value()
 }

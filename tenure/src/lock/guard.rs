@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
     Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, ResourceName,
+    Term,
 };
 
 /// A lock that is held: exists from being taken until it is dropped, which releases it in the background.
@@ -171,12 +172,18 @@ impl Lock {
         }
     }
 
+    /// Lease and token of this lock: what its work shows to every fence.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        Term::new(self.name().clone(), self.token())
+    }
+
     /// Claims `resource` for this lock in its fence: before first reading what is to be changed.
     ///
     /// # Errors
     /// [`FenceError::Stale`]: a later holder has claimed it, and this one's time is over, whatever it believes.
     pub async fn claim(&self, fence: &dyn Fence, resource: &ResourceName) -> Result<Claimed, FenceError> {
-        fence.claim(resource, self.token()).await
+        fence.claim(resource, &self.term()).await
     }
 
     /// Releases the lock, and says what it found. Call it when the work has ended.

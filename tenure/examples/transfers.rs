@@ -80,7 +80,7 @@ fn book(
     let mut connection = open(ledger)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for (account, lock) in locks {
-        fence.enter(&transaction, account, lock.token())?;
+        fence.enter(&transaction, account, &lock.term())?;
     }
     for (account, amount) in changes {
         let balance: i64 =

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 type News = Pin<Box<dyn Future<Output = Superseded> + Send>>;
@@ -23,6 +24,21 @@ pin_project! {
         succession: Option<Succession>,
         // Made only when there is something to wait for.
         news: Option<News>,
+        cut: Cut,
+    }
+}
+
+/// What a handler was told instead of the rest of its request's body.
+#[derive(Clone, Default)]
+pub(crate) struct Cut(Arc<OnceLock<Superseded>>);
+
+impl Cut {
+    pub(crate) fn reason(&self) -> Option<&Superseded> {
+        self.0.get()
+    }
+
+    fn by<T>(&self, superseded: Superseded) -> Poll<Option<Result<T, Box<dyn Error + Send + Sync>>>> {
+        Poll::Ready(Some(Err(self.0.get_or_init(|| superseded).clone().into())))
     }
 }
 
@@ -32,15 +48,20 @@ impl<B> FencedBody<B> {
             inner,
             succession: None,
             news: None,
+            cut: Cut::default(),
         }
     }
 
-    pub(crate) fn until(inner: B, succession: Succession) -> Self {
-        Self {
+    /// The body, and whether it was cut short.
+    pub(crate) fn until(inner: B, succession: Succession) -> (Self, Cut) {
+        let cut = Cut::default();
+        let body = Self {
             inner,
             succession: Some(succession),
             news: None,
-        }
+            cut: cut.clone(),
+        };
+        (body, cut)
     }
 }
 
@@ -58,7 +79,7 @@ where
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.project();
         if let Some(superseded) = this.succession.as_ref().and_then(Succession::now) {
-            return Poll::Ready(Some(Err(superseded.into())));
+            return this.cut.by(superseded);
         }
         if let Poll::Ready(frame) = this.inner.poll_frame(context) {
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
@@ -73,7 +94,7 @@ where
         });
         let superseded = ready!(news.as_mut().poll(context));
         *this.news = None;
-        Poll::Ready(Some(Err(superseded.into())))
+        this.cut.by(superseded)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The layer: what is checked before the inner service sees a request.
 
-use crate::gate::{Admission, Gate};
+use crate::gate::{Admission, Gate, Superseded};
 use crate::header::FencingHeader;
 use crate::protection::{Need, Protection};
 use crate::refusal::Refusal;
@@ -109,6 +109,14 @@ impl Rules {
             }
         }
         verdict
+    }
+
+    /// An admitted request failed because its body was cut short.
+    pub(crate) fn cut_short(&self, superseded: &Superseded) -> Refusal {
+        let refusal = Refusal::Superseded(superseded.clone());
+        self.counters.refused(&refusal);
+        debug!("{refusal}");
+        refusal
     }
 
     async fn check(&self, parts: &Parts) -> Result<Option<Admission>, Refusal> {

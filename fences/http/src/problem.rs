@@ -1,5 +1,6 @@
 //! A refusal as a response: a problem of RFC 9457, as JSON.
 
+use crate::gate::Superseded;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -17,7 +18,7 @@ impl Refusal {
             Self::Missing { .. } => StatusCode::PRECONDITION_REQUIRED,
             Self::Malformed(_) | Self::NoResource(_) => StatusCode::BAD_REQUEST,
             Self::Foreign { .. } | Self::Future { .. } => StatusCode::FORBIDDEN,
-            Self::Stale { .. } => StatusCode::CONFLICT,
+            Self::Stale { .. } | Self::Superseded(_) => StatusCode::CONFLICT,
             Self::OlderInside { .. } | Self::Crowded { .. } | Self::Unavailable { .. } => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -34,6 +35,7 @@ impl Refusal {
             Self::Foreign { .. } => "urn:tenure:problem:token-of-another-lease",
             Self::Future { .. } => "urn:tenure:problem:token-from-the-future",
             Self::Stale { .. } => "urn:tenure:problem:token-stale",
+            Self::Superseded(_) => "urn:tenure:problem:token-superseded",
             Self::OlderInside { .. } => "urn:tenure:problem:older-terms-inside",
             Self::Crowded { .. } => "urn:tenure:problem:fence-crowded",
             Self::Unavailable { .. } => "urn:tenure:problem:fence-unavailable",
@@ -48,6 +50,7 @@ impl Refusal {
             Self::Foreign { .. } => "The fencing token is of another lease",
             Self::Future { .. } => "The fencing token is from the future",
             Self::Stale { .. } => "The fencing token is stale",
+            Self::Superseded(_) => "The fencing token has become stale",
             Self::OlderInside { .. } => "Requests of older terms have not ended",
             Self::Crowded { .. } => "Too many requests at the fence",
             Self::Unavailable { .. } => "The fence cannot be asked",
@@ -67,7 +70,12 @@ impl Refusal {
                 resource,
                 token,
                 mark,
-            } => {
+            }
+            | Self::Superseded(Superseded {
+                resource,
+                token,
+                mark,
+            }) => {
                 problem["resource"] = json!(resource.as_str());
                 problem["token"] = json!(token.number());
                 problem["mark"] = json!(mark.number());

@@ -1,11 +1,13 @@
 //! Why a request is not let in.
 
+use crate::gate::Superseded;
 use crate::header::HeaderError;
 use std::fmt;
 use std::time::Duration;
 use tenure_core::{FencingToken, Horizon, LeaseName, NameError, ResourceName, StoreError};
 
-/// Why a request was not let in. In every case the inner service was not called: nothing was done.
+/// Why a request was not let in. In every case but [`Superseded`](Self::Superseded) the inner service was not
+/// called: nothing was done.
 ///
 /// Effect on authority: none by itself; but a [`Stale`](Self::Stale) term has certainly been succeeded, and
 /// its work must end.
@@ -51,6 +53,9 @@ pub enum Refusal {
         /// The mark that refused it.
         mark: FencingToken,
     },
+    /// A later term has claimed after this request was admitted and before all of its body was there, and the
+    /// handler has failed for that. 409. What the handler did before, it did in time. Trying again is useless.
+    Superseded(Superseded),
     /// Requests of older terms are still inside after the wait. 503, come again: the mark has been raised, so
     /// no further ones get in.
     OlderInside {
@@ -85,6 +90,7 @@ impl fmt::Display for Refusal {
                 "refused: \"{resource}\" is changed only with a token of lease \"{lease}\"; send the header \
                  Fencing-Token with the token of your term"
             ),
+            Self::Superseded(superseded) => superseded.fmt(f),
             Self::Malformed(error) => write!(f, "refused: {error}"),
             Self::NoResource(error) => write!(f, "refused: {error}"),
             Self::Foreign {

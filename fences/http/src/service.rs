@@ -63,10 +63,18 @@ where
                     inner.call(request).await
                 }
                 Ok(Some(admission)) => {
-                    let body = FencedBody::until(body, admission.succession());
+                    let (body, cut) = FencedBody::until(body, admission.succession());
                     parts.extensions.insert(admission.clone());
                     let work = inner.call(Request::from_parts(parts, body));
-                    Completion::new(work, admission).await
+                    let response = Completion::new(work, admission).await?;
+                    let status = response.status();
+                    match cut.reason() {
+                        // The handler can only say that its body broke off; the client must learn why.
+                        Some(superseded) if status.is_client_error() || status.is_server_error() => {
+                            Ok(rules.cut_short(superseded).response())
+                        }
+                        Some(_) | None => Ok(response),
+                    }
                 }
             }
         })

@@ -18,7 +18,7 @@ pub struct Tally {
     pub foreign: u64,
     /// 403: a token that cannot exist yet.
     pub future: u64,
-    /// 409.
+    /// 409; one that was admitted first and cut short is counted in both.
     pub stale: u64,
     /// 503: older requests did not end in time.
     pub older_inside: u64,
@@ -58,7 +58,7 @@ impl Counters {
             Refusal::Malformed(_) | Refusal::NoResource(_) => &self.malformed,
             Refusal::Foreign { .. } => &self.foreign,
             Refusal::Future { .. } => &self.future,
-            Refusal::Stale { .. } => &self.stale,
+            Refusal::Stale { .. } | Refusal::Superseded(_) => &self.stale,
             Refusal::OlderInside { .. } => &self.older_inside,
             Refusal::Crowded { .. } => &self.crowded,
             Refusal::Unavailable { .. } => &self.unavailable,

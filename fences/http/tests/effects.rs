@@ -219,8 +219,11 @@ async fn client_that_is_frozen_while_it_sends_does_not_hold_a_later_term_up() {
         .await
         .unwrap()
         .unwrap_or_default();
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    assert!(answer.contains("token 1 was admitted to"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    assert!(
+        answer.contains("token-superseded") && answer.contains("token 1 was admitted to"),
+        "{answer}"
+    );
     assert_eq!(*effects.lock().unwrap(), [2]);
 }
 
@@ -253,7 +256,7 @@ async fn what_was_not_read_before_a_later_claim_is_not_read_after_it() {
         go_on.notify_one();
         assert_eq!(later.await, StatusCode::OK);
     });
-    assert_eq!(first, StatusCode::BAD_REQUEST);
+    assert_eq!(first, StatusCode::CONFLICT);
 }
 
 /// A response body that never ends, with an admission of its own or without.

@@ -5,6 +5,7 @@
 //! cargo run --release -p tenure-bench -- requests  # what an idle standby and a leader cost
 //! cargo run --release -p tenure-bench -- command   # start-up and memory of `tenure run`
 //! cargo run --release -p tenure-bench -- failover  # after SIGKILL, and after a clean exit
+//! cargo run --release -p tenure-bench -- fences    # stale writes on every fence, and what a fenced write costs
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
 //! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
@@ -20,6 +21,7 @@ mod build;
 mod command;
 mod counting;
 mod failover;
+mod fences;
 mod figures;
 mod locks;
 mod requests;
@@ -88,6 +90,31 @@ enum Figure {
         #[command(subcommand)]
         figure: locks::Figure,
     },
+    /// Stale writes on every fence, attempted by contending tasks and by frozen leaders; then what a fence costs.
+    Fences {
+        /// Only these fences; default: all.
+        #[arg(long = "fence", value_enum)]
+        kinds: Vec<fences::Kind>,
+        /// Stale writes on each fence. The short form: 2000.
+        #[arg(long, default_value_t = 100_000)]
+        stale_writes: u64,
+        /// Leaders that are frozen on each fence; the short form: 3.
+        #[arg(long, default_value_t = 20)]
+        pauses: u32,
+        /// Writes of each kind whose cost is measured; 0 leaves it out.
+        #[arg(long, default_value_t = 600)]
+        rounds: u32,
+    },
+    /// The leader that `fences` freezes.
+    #[command(hide = true)]
+    FenceWriter {
+        #[arg(long, value_enum)]
+        kind: fences::Kind,
+        #[arg(long)]
+        place: String,
+        #[arg(long)]
+        token: u64,
+    },
     /// A clean release build of the command with its default features, in a folder of its own.
     Build,
 }
@@ -104,6 +131,13 @@ async fn main() {
         Figure::Failover { kills, exits, store } => failover::measure(kills, exits, store).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
         Figure::Locks { figure } => locks::measure(figure).await,
+        Figure::Fences {
+            kinds,
+            stale_writes,
+            pauses,
+            rounds,
+        } => fences::measure(&kinds, stale_writes, pauses, rounds).await,
+        Figure::FenceWriter { kind, place, token } => fences::write_until_refused(kind, &place, token).await,
         Figure::Build => build::measure(),
     }
 }

@@ -58,9 +58,9 @@ impl Engine {
     }
 
     pub(super) fn deadline_seen(&mut self, name: &LeaseName, token: FencingToken, actions: &mut Actions) {
-        if let Some(term) = self.term_mut(name, token) {
-            let cause = Cause::Deadline(term.last_error.clone());
-            self.end(name, cause, actions);
+        let last_error = self.term_mut(name, token).map(|term| term.last_error.clone());
+        if let Some(error) = last_error {
+            self.end(name, Cause::Deadline(error), actions);
         }
     }
 

@@ -150,6 +150,12 @@ fn belief_that_comes_back_or_grows_by_itself_is_a_breach() {
 }
 
 #[test]
+fn term_that_begins_when_it_is_over_is_a_breach() {
+    sound(late_grant_begins_no_term(500, 499));
+    broken(late_grant_begins_no_term(500, 500), "late-grant-begins-no-term");
+}
+
+#[test]
 fn authority_beyond_the_deadline_is_a_breach() {
     sound(authority_ends_at_the_deadline(10, believed(10, 500), 499));
     sound(authority_ends_at_the_deadline(0, believed(10, 500), 500));

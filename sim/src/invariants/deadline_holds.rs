@@ -11,6 +11,13 @@ pub(super) const LAW: Law = Law {
     assumes: Assumes::Nothing,
 };
 
+pub(super) const BEGINNING_LAW: Law = Law {
+    name: "late-grant-begins-no-term",
+    guarantee: "G3",
+    source: "I2",
+    assumes: Assumes::Nothing,
+};
+
 /// What a store has granted, by the clock of the process that asked. Nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extension {
@@ -64,5 +71,15 @@ pub fn authority_ends_at_the_deadline(answered: u64, believed: Believed, local: 
     let right = if over { 0 } else { believed.token };
     hold(&LAW, answered == right, || {
         format!("at {local} ns authority gave token {answered}, while {believed:?}")
+    })
+}
+
+/// Whether a term that an engine reports as begun at `local` has any time left: it ends at `until_local`.
+///
+/// # Errors
+/// [`Breach`](super::Breach) if it was over before it was reported.
+pub fn late_grant_begins_no_term(until_local: u64, local: u64) -> Verdict {
+    hold(&BEGINNING_LAW, local < until_local, || {
+        format!("a term that ended at {until_local} ns was reported as begun at {local} ns")
     })
 }

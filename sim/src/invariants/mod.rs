@@ -32,7 +32,9 @@ mod twin_is_told;
 
 pub use attempt_rotates::AttemptRotates;
 pub use belief_is_sound::{Believed, belief_is_sound};
-pub use deadline_holds::{Extension, authority_ends_at_the_deadline, belief_never_extends_late};
+pub use deadline_holds::{
+    Extension, authority_ends_at_the_deadline, belief_never_extends_late, late_grant_begins_no_term,
+};
 pub use end_has_a_reason::{campaign_end_is_a_misconfiguration, end_has_a_reason, loss_ends_the_term};
 pub use engine_sleeps::engine_sleeps;
 pub use exclusivity::Exclusivity;
@@ -103,6 +105,7 @@ pub const LAWS: &[&Law] = &[
     &belief_is_sound::LAW,
     &one_believer::LAW,
     &deadline_holds::LAW,
+    &deadline_holds::BEGINNING_LAW,
     &tokens_rise::LAW,
     &one_attempt_per_token::LAW,
     &attempt_rotates::LAW,

@@ -6,7 +6,8 @@ use super::process::{Ending, NEVER};
 use crate::faults::FaultKind;
 use crate::invariants::{
     Believed, Extension, Verdict, belief_never_extends_late, campaign_end_is_a_misconfiguration,
-    end_has_a_reason, engine_sleeps, nothing_is_left, release_is_prompt, stuck_work_ends, twin_is_told,
+    end_has_a_reason, engine_sleeps, late_grant_begins_no_term, nothing_is_left, release_is_prompt,
+    stuck_work_ends, twin_is_told,
 };
 use crate::plan::{NAMES_MAX, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
@@ -207,7 +208,10 @@ impl World<'_> {
     fn take_in(&mut self, slot: u8, local: u64, event: Event, extensions: &Extensions) {
         self.narrate_event(slot, &event);
         match event {
-            Event::Acquired { name, grant, .. } => {
+            Event::Acquired {
+                name, grant, until, ..
+            } => {
+                self.judge(late_grant_begins_no_term(until.as_nanos(), local));
                 let index = self.name_index(&name);
                 self.term_begins(slot, index, grant.token.number(), local);
             }

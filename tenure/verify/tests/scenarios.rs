@@ -55,6 +55,9 @@ tests![
     close_while_a_request_hangs,
     leadership_outlives_its_election,
     drop_against_close,
+    waiter_leaves_about_its_turn,
+    last_handle_goes_about_when_one_is_taken,
+    manager_goes_while_locks_are_held,
     subscriber_lags,
     observer_is_dropped,
 ];

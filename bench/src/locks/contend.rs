@@ -7,7 +7,7 @@ use crate::store::Cycle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tenure::LockManager;
+use tenure::{Fairness, LockManager};
 use tenure_testkit::Size;
 
 const TASKS: u32 = 64;
@@ -15,15 +15,14 @@ const TASKS: u32 = 64;
 /// Of each kind before the other has its turn: whatever else the machine does, it does to both.
 const SLICES: u32 = 5;
 
-pub async fn measure(kind: Kind, turns: u32, managers: u32) {
+pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) {
     let place = Place::start(kind, Size::Three).await;
     let store = place.store().await;
     let mut cycle = Cycle::new(&*store);
     let mut all = Vec::new();
-    for _ in 0..managers.max(1) {
-        all.push(Arc::new(
-            LockManager::builder(place.store().await).build().unwrap(),
-        ));
+    for number in 0..managers.max(1) {
+        let builder = LockManager::builder(place.store().await).candidate(format!("manager-{number}"));
+        all.push(Arc::new(builder.fairness(fairness).build().unwrap()));
     }
     let (mut raw, mut locks, mut waits) = (Duration::ZERO, Duration::ZERO, Samples::default());
     let each = turns.div_ceil(SLICES);
@@ -41,7 +40,7 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32) {
     }
     let rate = |time: Duration| f64::from(each * SLICES) / time.as_secs_f64();
     println!(
-        "{TASKS} tasks in {} managers contend for one lock, {turns} turns:",
+        "{TASKS} tasks in {} managers contend for one lock, {fairness:?}, {turns} turns:",
         all.len()
     );
     println!(

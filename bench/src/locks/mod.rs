@@ -8,6 +8,7 @@ mod place;
 use crate::Kind;
 use clap::Subcommand;
 use std::time::Duration;
+use tenure::Fairness;
 
 #[derive(Subcommand)]
 pub enum Figure {
@@ -28,6 +29,9 @@ pub enum Figure {
         /// In how many managers, as in so many processes.
         #[arg(long, default_value_t = 1)]
         managers: u32,
+        /// First come, first served.
+        #[arg(long)]
+        fair: bool,
         /// On which store.
         #[arg(long, value_enum, default_value = "sqlite")]
         store: Kind,
@@ -55,8 +59,12 @@ pub async fn measure(figure: Figure) {
         Figure::Contend {
             turns,
             managers,
+            fair,
             store,
-        } => contend::measure(store, turns, managers).await,
+        } => {
+            let fairness = if fair { Fairness::Fair } else { Fairness::Barging };
+            contend::measure(store, turns, managers, fairness).await;
+        }
         Figure::Hold {
             locks,
             seconds,

@@ -6,6 +6,7 @@
 //! cargo run --release -p tenure-bench -- command   # start-up and memory of `tenure run`
 //! cargo run --release -p tenure-bench -- failover  # after SIGKILL, and after a clean exit
 //! cargo run --release -p tenure-bench -- fences    # stale writes on every fence, and what a fenced write costs
+//! cargo run --release -p tenure-bench -- http      # what the fence over HTTP costs
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
 //! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
@@ -23,6 +24,7 @@ mod counting;
 mod failover;
 mod fences;
 mod figures;
+mod http;
 mod locks;
 mod requests;
 mod soak;
@@ -79,6 +81,12 @@ enum Figure {
         #[arg(long, value_enum, default_value = "sqlite")]
         store: Kind,
     },
+    /// Requests a second to a service with and without the fence over HTTP.
+    Http {
+        /// How many turns of half a second each side gets.
+        #[arg(long, default_value_t = 10)]
+        turns: u32,
+    },
     /// Changes of leader that nobody forced, while both cores are busy.
     Soak {
         /// How long, in seconds.
@@ -129,6 +137,7 @@ async fn main() {
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
         Figure::Failover { kills, exits, store } => failover::measure(kills, exits, store).await,
+        Figure::Http { turns } => http::measure(turns).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
         Figure::Locks { figure } => locks::measure(figure).await,
         Figure::Fences {

@@ -72,6 +72,9 @@ pub enum Grants {
     /// Now more, now less: a renewal may end a lease sooner than the one before had promised. A holder is promised
     /// nothing then until it has heard of it.
     Varying,
+    /// The same, and sometimes so little that it is over before the holder hears of it. Nobody is promised to lead
+    /// on.
+    Erratic,
 }
 
 /// A flaw planted in the model world, to prove that the invariants notice. No plan of a seed has one.
@@ -315,10 +318,10 @@ fn habits(chance: &mut Chance, broken: Option<Broken>, flaw: Option<Flaw>) -> St
         },
         token_floor,
         granted_percent: if observed { 100 } else { granted_percent },
-        grants: if chance.per_mille(80) && !observed && flaw.is_none() {
-            Grants::Varying
-        } else {
+        grants: if observed || flaw.is_some() {
             Grants::Alike
+        } else {
+            chance.weighted(&[(Grants::Alike, 90), (Grants::Varying, 7), (Grants::Erratic, 3)])
         },
         refreshes_at_failover: chance.per_mille(500) && broken.is_none() && !observed,
         reads_lag: chance.per_mille(500),

@@ -17,6 +17,9 @@ const TAIL_MAX: usize = 4;
 /// What a store of varying grants grants in turn, in hundredths.
 const VARYING: [u64; 7] = [100, 100, 60, 100, 80, 100, 50];
 
+/// What an erratic one does.
+const ERRATIC: [u64; 4] = [100, 10, 100, 3];
+
 pub(crate) struct ServerStore {
     records: Records,
     habits: StoreHabits,
@@ -192,10 +195,13 @@ impl ServerStore {
 
     fn granted(&mut self, asked: Ttl) -> Ttl {
         let mut percent = self.habits.granted_percent;
-        if self.habits.grants == Grants::Varying {
-            percent = percent * VARYING[self.turn % VARYING.len()] / 100;
-            self.turn += 1;
-        }
+        let in_turn: &[u64] = match self.habits.grants {
+            Grants::Alike => &[100],
+            Grants::Varying => &VARYING,
+            Grants::Erratic => &ERRATIC,
+        };
+        percent = percent * in_turn[self.turn % in_turn.len()] / 100;
+        self.turn = self.turn.wrapping_add(1);
         if percent == 100 {
             return asked;
         }

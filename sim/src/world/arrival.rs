@@ -109,7 +109,7 @@ impl World<'_> {
                     }
                 }
             }
-            if self.plan.store.grants == Grants::Varying {
+            if self.plan.store.grants != Grants::Alike {
                 let after = self.truths();
                 for (view, (before, after)) in self.leases.iter_mut().zip(before.iter().zip(after)) {
                     if *before != after {

@@ -5,7 +5,7 @@ use super::process::{Arms, Ending, NEVER, Reach, UnderWay, WatchState};
 use super::{Calm, World};
 use crate::faults::FaultKind;
 use crate::invariants::{Role, leader_exists, leader_is_stable, outage_is_survived, request_budget};
-use crate::plan::{StoreKind, nanoseconds};
+use crate::plan::{Grants, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
 use std::time::Duration;
 use tenure_core::Timing;
@@ -128,7 +128,9 @@ impl World<'_> {
     pub(super) fn quiet_ends(&mut self) {
         for index in 0..self.names.len() {
             let leader = self.believed_now(index);
-            self.judge(leader_is_stable(self.leases[index].leader, leader));
+            if self.plan.store.grants != Grants::Erratic {
+                self.judge(leader_is_stable(self.leases[index].leader, leader));
+            }
         }
         if self.outages == 0 {
             self.judge_requests();

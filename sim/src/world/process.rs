@@ -9,8 +9,8 @@ use crate::invariants::{
 use crate::plan::NAMES_MAX;
 use tenure_core::{CandidateId, Engine, RequestId, Sightings, Timing};
 
-/// How many answered requests are remembered: more than one can be doubled meanwhile.
-const ANSWERED: usize = 4;
+/// How many answered requests are remembered: others are answered before a double of the first arrives.
+const ANSWERED: usize = 16;
 
 /// No moment: later than every run.
 pub(crate) const NEVER: u64 = u64::MAX / 4;

@@ -94,7 +94,7 @@ impl World<'_> {
     /// Whether the store has changed what it granted, and this process cannot know: where grants vary, only what was
     /// heard of is promised.
     fn is_unheard_of(&self, slot: usize, index: usize) -> bool {
-        self.plan.store.grants == Grants::Varying
+        self.plan.store.grants != Grants::Alike
             && self.leases[index].last_applied != self.processes[slot].seats[index].heard
     }
 

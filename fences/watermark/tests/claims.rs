@@ -1,6 +1,7 @@
 //! Who is admitted, and what a claim waits for.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -143,7 +144,7 @@ async fn sixty_four_contending_tasks_lose_no_update() {
     let fence = Watermark::new();
     let (value, tokens) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let history = Arc::new(Mutex::new(Vec::new()));
-    let tasks = (0..64).map(|_| {
+    let tasks = (0..64).map(|index| {
         let (fence, value, tokens, history) = (
             fence.clone(),
             Arc::clone(&value),
@@ -151,12 +152,13 @@ async fn sixty_four_contending_tasks_lose_no_update() {
             Arc::clone(&history),
         );
         tokio::spawn(async move {
-            for _ in 0..20 {
+            let mut written = 0;
+            while written < 10 {
                 let term = term(tokens.fetch_add(1, Ordering::SeqCst) + 1);
                 if fence.claim(&ledger(), &term).await.is_err() {
                     continue;
                 }
-                for _ in 0..10 {
+                while written < 10 {
                     let read = value.load(Ordering::SeqCst);
                     tokio::task::yield_now().await;
                     let Ok(admitted) = fence.admit(&ledger(), &term) else {
@@ -166,7 +168,10 @@ async fn sixty_four_contending_tasks_lose_no_update() {
                     value.store(read + 1, Ordering::SeqCst);
                     history.lock().unwrap().push((term.token, read));
                     drop(admitted);
+                    written += 1;
                 }
+                // Each its own time, or all would end each other's terms for ever.
+                tokio::time::sleep(Duration::from_micros(index * 50)).await;
             }
         })
     });
@@ -174,10 +179,12 @@ async fn sixty_four_contending_tasks_lose_no_update() {
         task.await.unwrap();
     }
     let history = history.lock().unwrap();
+    assert_eq!(history.len(), 640);
+    let terms: BTreeSet<FencingToken> = history.iter().map(|(token, _)| *token).collect();
     assert!(
-        history.len() > 10,
-        "hardly anything was written: {}",
-        history.len()
+        terms.len() >= 64,
+        "a term for each task at least: {}",
+        terms.len()
     );
     for (index, (token, read)) in history.iter().enumerate() {
         assert_eq!(*read, index as u64, "an update was lost");

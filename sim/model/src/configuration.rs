@@ -89,14 +89,15 @@ impl Configuration {
         }
     }
 
-    /// Three candidates, of which two can die while the third takes over. About 10^8 states.
+    /// Three candidates, of which two can die while the third takes over, and holders that are asked to step down.
+    /// More than 10^8 states.
     #[must_use]
     pub fn three_candidates() -> Self {
         Self {
             name: "three candidates",
             candidates: 3,
             late_max: 0,
-            features: vec![Feature::Crashes],
+            features: vec![Feature::Crashes, Feature::Requests],
             ..Self::quick()
         }
     }

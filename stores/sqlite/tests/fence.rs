@@ -41,7 +41,8 @@ impl Ledger {
 
     fn connection(&self) -> Connection {
         let connection = Connection::open(self.scratch.file()).unwrap();
-        connection.busy_timeout(Duration::ZERO).unwrap();
+        // Refusals are counted beside, and hold the file for a moment.
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
         connection
     }
 

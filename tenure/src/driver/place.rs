@@ -1,6 +1,6 @@
 //! What a driver knows of one lease: who waits for it here, and who holds it.
 
-use super::message::{NotWon, Queueing, Waiting};
+use super::message::{NotWon, Queueing, Waiting, Won};
 use super::permit::Permit;
 use crate::held::HeldTerm;
 use crate::sync::oneshot;
@@ -50,26 +50,28 @@ impl Place {
     /// Hands the term to the first who still waits.
     pub(super) fn hand_over(&mut self, grant: &Grant, term: &Arc<SharedTerm>) -> Seen {
         self.term = Some(term.clone());
-        let mut unseen: Option<HeldTerm> = None;
+        let mut unseen: Option<Won> = None;
+        let mut seen = Seen::No;
         while let Some(waiting) = self.waiting.pop_front() {
-            let held = unseen.take().unwrap_or_else(|| {
-                HeldTerm::new(
-                    waiting.name.clone(),
-                    term.clone(),
-                    grant.clone(),
-                    waiting.messages,
-                )
+            let won = unseen.take().unwrap_or_else(|| Won {
+                held: HeldTerm::new(waiting.name, term.clone(), waiting.messages),
+                grant: grant.clone(),
             });
-            match waiting.won.send(Ok(held)) {
+            match waiting.won.send(Ok(won)) {
                 Ok(()) => {
                     self.permit = waiting.permit;
-                    return Seen::Yes;
+                    seen = Seen::Yes;
+                    break;
                 }
                 // It left a moment ago: nobody has seen the term, so the next may have it.
                 Err(unread) => unseen = unread.ok(),
             }
         }
-        Seen::No
+        if self.waiting.is_empty() {
+            // A place may last as long as the term, and most have seen a single waiter.
+            self.waiting = VecDeque::new();
+        }
+        seen
     }
 
     /// Tells the first one, if it came for one look.

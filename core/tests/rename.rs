@@ -257,6 +257,10 @@ fn renamed_input(input: Input, names: &mut Names) -> Input {
             let token = names.token(token);
             Input::Command(Command::DeadlineSeen { name, token })
         }
+        Input::Command(Command::Extend { name, token }) => {
+            let token = names.token(token);
+            Input::Command(Command::Extend { name, token })
+        }
         Input::Command(Command::Progress { name, token, at }) => Input::Command(Command::Progress {
             name,
             token: names.token(token),

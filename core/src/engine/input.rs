@@ -103,6 +103,15 @@ pub enum Command {
         /// The term. Without effect on any other.
         token: FencingToken,
     },
+    /// Extend the term now, not only with the next beat, for somebody who has just begun to count on it. Without
+    /// effect where renewals have stopped, while one is under way, where the last one failed, and within an eighth
+    /// of the renewal interval after the one that was granted last: nobody can make the engine ask all the time.
+    Extend {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+    },
     /// The work of the term is not stuck.
     Progress {
         /// The lease.

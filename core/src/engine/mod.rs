@@ -164,6 +164,7 @@ impl Engine {
             Command::StepDown { name, token } => self.begin_to_end(now, &name, token),
             Command::WorkEnded { name, token } => self.work_ended(now, &name, token, actions),
             Command::DeadlineSeen { name, token } => self.deadline_seen(&name, token, actions),
+            Command::Extend { name, token } => self.extend_now(now, &name, token),
             Command::Progress { name, token, at } => self.progress(&name, token, at.min(now), now),
         }
     }

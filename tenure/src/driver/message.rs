@@ -74,6 +74,11 @@ pub(crate) enum Message {
         token: FencingToken,
         has_ended: HasEnded,
     },
+    /// Somebody more has begun to count on the term: extend it before its next beat.
+    Extend {
+        name: LeaseName,
+        token: FencingToken,
+    },
     /// The progress of a stuck term is to be looked at.
     Progress {
         name: LeaseName,

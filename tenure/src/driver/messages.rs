@@ -42,6 +42,7 @@ impl Driver {
                 });
                 self.beat_soon();
             }
+            Message::Extend { name, token } => self.step(Input::Command(Command::Extend { name, token })),
             Message::Progress { name } => {
                 // Until a renewal shows that it was enough, further progress is awaited.
                 if let Some(progressing) = self.progressing.get(&name) {

@@ -51,6 +51,12 @@ impl Hold {
         self.held.term().authority()
     }
 
+    /// Asks for an extension now, without waiting for it: what is believed meanwhile is true already.
+    fn extend(&self) {
+        let (name, token) = (self.held.name().clone(), self.held.token());
+        self.held.tell(Message::Extend { name, token });
+    }
+
     /// Ends the term, however many handles there are.
     pub(crate) fn end(&self) {
         if !self.held.term().has_been_ended() {
@@ -66,12 +72,13 @@ impl Lock {
         Self { hold, state }
     }
 
-    /// One more handle; `None` if the last one was released a moment ago.
+    /// One more handle, for which the term is extended; `None` if the last one was released a moment ago.
     pub(super) fn another(hold: Arc<Hold>) -> Option<Self> {
         let one_more = |handles| (handles > 0).then_some(handles + 1);
         hold.handles
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
             .ok()?;
+        hold.extend();
         let state = State::Held;
         Some(Self { hold, state })
     }

@@ -21,6 +21,7 @@ choice!(Command {
     "step_down" => StepDown { name, token },
     "work_ended" => WorkEnded { name, token },
     "deadline_seen" => DeadlineSeen { name, token },
+    "extend" => Extend { name, token },
     "progress" => Progress { name, token, at },
 });
 

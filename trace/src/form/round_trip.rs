@@ -199,6 +199,10 @@ fn commands() -> Vec<Command> {
             name: name.clone(),
             token,
         },
+        Command::Extend {
+            name: name.clone(),
+            token,
+        },
         Command::Progress {
             name,
             token,

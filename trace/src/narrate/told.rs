@@ -57,6 +57,7 @@ pub(super) fn came_in(input: &Input, start: Moment) -> String {
             Command::DeadlineSeen { name, token } => {
                 format!("command: the deadline of \"{name}\" in term {token} was seen to pass")
             }
+            Command::Extend { name, token } => format!("command: extend \"{name}\" in term {token} now"),
             Command::Progress { name, token, at } => {
                 let at = passed(start, *at);
                 format!("command: progress of \"{name}\" in term {token} at {at}")

@@ -128,7 +128,10 @@ impl Stream {
             4 => Command::StepDown { name, token },
             5 | 6 => Command::WorkEnded { name, token },
             _ => {
-                let at = match choices.byte() % 3 {
+                let which = choices.byte();
+                let at = match which % 3 {
+                    // So that the inputs of before this command was there still mean what they meant.
+                    _ if which >= 240 => return Command::Extend { name, token },
                     0 => now,
                     1 => now.before(duration(choices)),
                     _ => now.after(duration(choices)),

@@ -109,7 +109,7 @@ impl Checker {
                     self.due.push((name.clone(), Due::End(Ending::Overdue)));
                 }
             }
-            Command::Progress { .. } => {}
+            Command::Progress { .. } | Command::Extend { .. } => {}
         }
     }
 

@@ -92,6 +92,22 @@ pub enum Command {
         /// The term. Without effect on any other.
         token: FencingToken,
     },
+    /// The work of the term has ended, and somebody else in this process goes on with the lease: authority of the
+    /// term is none from now, and a campaign begins whose attempt takes the lease from it in one step, with a token
+    /// of its own, and without a release in between. [`Event::Departed`](super::Event::Departed) tells of the old
+    /// term when the attempt was answered. A campaign that ends without a term releases the old one after all.
+    HandOn {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+        /// As [`Campaign`](Self::Campaign) has it.
+        note: Note,
+        /// As [`Campaign`](Self::Campaign) has it.
+        progress_within: Option<Duration>,
+        /// As [`Campaign`](Self::Campaign) has it.
+        max_hold: Option<Duration>,
+    },
     /// Somebody has seen the deadline of the term pass, before a renewal that was taken in since: the term is
     /// over, as at its deadline, and nothing is released.
     ///

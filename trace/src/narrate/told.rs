@@ -54,6 +54,9 @@ pub(super) fn came_in(input: &Input, start: Moment) -> String {
             Command::WorkEnded { name, token } => {
                 format!("command: the work of \"{name}\" in term {token} has ended")
             }
+            Command::HandOn { name, token, .. } => {
+                format!("command: the work of \"{name}\" in term {token} has ended, and another here goes on")
+            }
             Command::DeadlineSeen { name, token } => {
                 format!("command: the deadline of \"{name}\" in term {token} was seen to pass")
             }

@@ -2,7 +2,7 @@
 
 use crate::exit::{Code, Failure};
 use std::path::{Path, PathBuf};
-use tenure::{Registry, SharedStore};
+use tenure::{Registry, SharedPurge, SharedStore};
 
 /// Where the leases are.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,6 +40,22 @@ impl Place {
             Self::Given(url) => Ok(Registry::connect(url).await?),
             Self::Default(path) => open_default(path),
         }
+    }
+
+    /// Opens the store for cleaning up.
+    ///
+    /// # Errors
+    /// What the store says, or that it is of a kind that is not cleaned up. Nothing was started.
+    pub(crate) async fn open_to_purge(&self) -> Result<SharedPurge, Failure> {
+        let url = match self {
+            Self::Given(url) => url.clone(),
+            Self::Default(path) => {
+                // Makes the file where nobody has used it yet, as every other command does.
+                drop(open_default(path)?);
+                sqlite_url(path, "")
+            }
+        };
+        Ok(Registry::connect_to_purge(&url).await?)
     }
 
     /// The URL for a command that is run: it finds the same store from any directory, and holds no password

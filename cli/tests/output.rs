@@ -201,6 +201,7 @@ fn every_command_has_help_with_examples() {
         "status",
         "watch",
         "step-down",
+        "gc",
         "explain",
         "doctor",
         "completions",

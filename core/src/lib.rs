@@ -31,8 +31,9 @@ pub use observed::{
 };
 pub use store::{
     Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Durability, End, Fault, Finding, Grant, Lease,
-    LeasePage, LeaseStore, Listed, Occupancy, Page, Predecessor, Release, Released, Renew, Renewed, Scope,
-    StoreError, StoreTraits, Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish,
+    LeasePage, LeasePurge, LeaseStore, Listed, Occupancy, PURGE_TTLS_MIN, Page, Predecessor, Purge, Purged,
+    Purging, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource,
+    Verdict, Watch, WatchEvent, WatchSource, Wish,
 };
 pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{

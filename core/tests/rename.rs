@@ -253,9 +253,26 @@ fn renamed_input(input: Input, names: &mut Names) -> Input {
             let token = names.token(token);
             Input::Command(Command::WorkEnded { name, token })
         }
+        Input::Command(Command::HandOn {
+            name,
+            token,
+            note,
+            progress_within,
+            max_hold,
+        }) => Input::Command(Command::HandOn {
+            name,
+            token: names.token(token),
+            note,
+            progress_within,
+            max_hold,
+        }),
         Input::Command(Command::DeadlineSeen { name, token }) => {
             let token = names.token(token);
             Input::Command(Command::DeadlineSeen { name, token })
+        }
+        Input::Command(Command::Extend { name, token }) => {
+            let token = names.token(token);
+            Input::Command(Command::Extend { name, token })
         }
         Input::Command(Command::Progress { name, token, at }) => Input::Command(Command::Progress {
             name,

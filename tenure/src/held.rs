@@ -7,13 +7,12 @@ use crate::term::{Phase, SharedTerm};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Cause, Departure, FencingToken, Grant, LeaseName};
+use tenure_core::{Authority, Cause, Departure, FencingToken, LeaseName};
 
 /// Lasts from winning until it is dropped, which ends the term and releases the lease in the background.
 pub(crate) struct HeldTerm {
     name: LeaseName,
     term: Arc<SharedTerm>,
-    grant: Grant,
     messages: mpsc::UnboundedSender<Message>,
 }
 
@@ -21,23 +20,13 @@ impl HeldTerm {
     pub(crate) fn new(
         name: LeaseName,
         term: Arc<SharedTerm>,
-        grant: Grant,
         messages: mpsc::UnboundedSender<Message>,
     ) -> Self {
-        Self {
-            name,
-            term,
-            grant,
-            messages,
-        }
+        Self { name, term, messages }
     }
 
     pub(crate) fn name(&self) -> &LeaseName {
         &self.name
-    }
-
-    pub(crate) fn grant(&self) -> &Grant {
-        &self.grant
     }
 
     pub(crate) fn term(&self) -> &SharedTerm {
@@ -50,11 +39,11 @@ impl HeldTerm {
 
     /// Returns when the term is over, and why. Has a timer of its own: needs no other thread.
     pub(crate) async fn lost(&self) -> Cause {
-        let mut phase = self.term.phase();
+        let mut phase = self.term.phases();
         let timer = BootTimer::new();
         loop {
             if let Phase::Over(cause) = &*phase.borrow_and_update() {
-                return cause.clone();
+                return Cause::clone(cause);
             }
             let until = self.term.until();
             if self.term.authority() == Authority::None {
@@ -66,7 +55,7 @@ impl HeldTerm {
 
     /// Returns when authority is doubtful or gone.
     pub(crate) async fn doubted(&self) {
-        let mut phase = self.term.phase();
+        let mut phase = self.term.phases();
         let timer = BootTimer::new();
         loop {
             let (ending, over) = match &*phase.borrow_and_update() {
@@ -115,7 +104,7 @@ async fn cause_in_time(mut phase: watch::Receiver<Phase>) -> Cause {
     let over = phase.wait_for(|phase| matches!(phase, Phase::Over(_)));
     match timeout(COURTESY, over).await {
         Ok(Ok(phase)) => match &*phase {
-            Phase::Over(cause) => cause.clone(),
+            Phase::Over(cause) => Cause::clone(cause),
             Phase::Running | Phase::Ending => Cause::Deadline(None),
         },
         Ok(Err(_)) | Err(_) => Cause::Deadline(None),

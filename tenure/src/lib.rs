@@ -45,7 +45,7 @@ pub use lock::{
     Fairness, LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
     LockTiming, LockTimingOptions, OwnerTag, Reentrancy, Turn,
 };
-pub use registry::{Registry, SharedStore};
+pub use registry::{Registry, SharedPurge, SharedStore};
 pub use tenure_core as core;
 pub use tenure_core::{
     Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,

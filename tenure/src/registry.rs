@@ -5,10 +5,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use tenure_core::{Fault, LeaseStore, StoreError};
+use tenure_core::{Fault, LeasePurge, LeaseStore, StoreError};
 
 /// A store behind the contract, shared by everything that uses it.
 pub type SharedStore = Arc<dyn LeaseStore>;
+
+/// A store whose unused records can be removed.
+pub type SharedPurge = Arc<dyn LeasePurge>;
 
 type Opening = Pin<Box<dyn Future<Output = Result<SharedStore, StoreError>> + Send>>;
 type Opener = Box<dyn Fn(String) -> Opening + Send + Sync>;
@@ -64,6 +67,28 @@ impl Registry {
     {
         self.openers
             .insert(scheme.into(), Box::new(move |url| Box::pin(open(url))));
+    }
+
+    /// Opens the store of a URL for cleaning up, with the schemes that are [compiled in](Self::compiled_in).
+    ///
+    /// # Errors
+    /// [`Fault::Unsupported`] for a store that is known and cannot do it; else as [`open`](Self::open).
+    pub async fn connect_to_purge(url: &str) -> Result<SharedPurge, StoreError> {
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        match scheme {
+            #[cfg(feature = "sqlite")]
+            "sqlite" => Ok(Arc::new(tenure_sqlite::SqliteStore::from_url(url)?)),
+            #[cfg(feature = "mongodb")]
+            "mongodb" | "mongodb+srv" => Ok(Arc::new(tenure_mongodb::MongoStore::connect(url).await?)),
+            _ => {
+                let kind = Self::connect(url).await?.traits().kind;
+                let message = format!(
+                    "Tenure removes no lease records from a store of the kind {kind}; see how that store itself \
+                     expires what is unused"
+                );
+                Err(StoreError::not_applied(Fault::Unsupported, message))
+            }
+        }
     }
 
     /// The known schemes, sorted.

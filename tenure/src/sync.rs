@@ -3,6 +3,7 @@
 //! The shell takes it from here and from nowhere else: the crate in `tenure/verify` compiles the same files over
 //! a `sync` and a `clock` of its own, and tries more orders of what happens than a machine ever shows.
 
+pub(crate) use std::sync::Mutex;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::mpsc as blocking;
 pub(crate) use tokio::select;

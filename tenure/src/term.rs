@@ -2,8 +2,9 @@
 
 use crate::clock;
 use crate::deadline::{Deadline, Extension};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, watch};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, watch};
 use std::cell::Cell;
+use std::sync::PoisonError;
 use std::time::Duration;
 use tenure_core::{Authority, Belief, Cause, FencingToken, Moment};
 
@@ -14,8 +15,8 @@ pub(crate) enum Phase {
     Running,
     /// It is being ended: by its own process, or because somebody asked for it.
     Ending,
-    /// It is over.
-    Over(Cause),
+    /// It is over. (Boxed: a process may have a hundred thousand terms, most of which are not.)
+    Over(Box<Cause>),
 }
 
 impl Phase {
@@ -37,7 +38,16 @@ pub(crate) struct SharedTerm {
     progress_at: AtomicU64,
     /// Whether the driver has stopped renewals and waits to be told of progress.
     progress_awaited: AtomicBool,
-    phase: watch::Sender<Phase>,
+    /// Held for a few instructions only.
+    course: Mutex<Course>,
+}
+
+/// How far a term has come, and who listens to that.
+#[derive(Debug)]
+enum Course {
+    /// Nobody has asked for it yet: a channel costs half a kilobyte, and most locks are never listened to.
+    Unheard(Phase),
+    Heard(watch::Sender<Phase>),
 }
 
 impl SharedTerm {
@@ -46,7 +56,7 @@ impl SharedTerm {
             deadline: Deadline::new(belief),
             progress_at: AtomicU64::new(0),
             progress_awaited: AtomicBool::new(false),
-            phase: watch::Sender::new(Phase::Running),
+            course: Mutex::new(Course::Unheard(Phase::Running)),
         }
     }
 
@@ -105,17 +115,42 @@ impl SharedTerm {
         if matches!(phase, Phase::Over(_)) {
             self.end_belief();
         }
-        self.phase.send_if_modified(|current| {
+        let go_on = |current: &mut Phase| {
             let changes = current.may_become(&phase);
             if changes {
                 *current = phase;
             }
             changes
-        });
+        };
+        match &mut *self.course.lock().unwrap_or_else(PoisonError::into_inner) {
+            Course::Unheard(current) => {
+                go_on(current);
+            }
+            Course::Heard(current) => {
+                current.send_if_modified(go_on);
+            }
+        }
     }
 
-    pub(crate) fn phase(&self) -> watch::Receiver<Phase> {
-        self.phase.subscribe()
+    pub(crate) fn phase(&self) -> Phase {
+        match &*self.course.lock().unwrap_or_else(PoisonError::into_inner) {
+            Course::Unheard(phase) => phase.clone(),
+            Course::Heard(phase) => phase.borrow().clone(),
+        }
+    }
+
+    /// The phase as it is and as it becomes.
+    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
+        let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *course {
+            Course::Unheard(phase) => {
+                let sender = watch::Sender::new(phase.clone());
+                let receiver = sender.subscribe();
+                *course = Course::Heard(sender);
+                receiver
+            }
+            Course::Heard(phase) => phase.subscribe(),
+        }
     }
 
     /// Notes progress. Whether the driver must be told, because it waits for it; once each time that it does.

@@ -5,7 +5,7 @@ mod harness;
 use harness::{Site, soon};
 use std::time::Duration;
 use tenure::core::Occupancy;
-use tenure::{Authority, LockError, LockRelease, Reentrancy};
+use tenure::{Authority, LockError, LockRelease, LockTimingOptions, Reentrancy};
 
 #[tokio::test]
 async fn an_owner_that_would_wait_for_itself_is_told_at_once() {
@@ -73,6 +73,33 @@ async fn counted_handles_share_a_token_and_the_last_one_releases() {
     assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Vacant);
     let next = soon("a new one", owner.lock("a")).await.unwrap();
     assert!(next.token() > third.token(), "given back, so it is another term");
+}
+
+#[tokio::test]
+async fn one_more_handle_extends_the_lock_long_before_the_next_beat() {
+    let site = Site::new();
+    // A beat in 16 s, and an extension on demand from 2 s on.
+    let timing = LockTimingOptions::new(Duration::from_secs(48)).check().unwrap();
+    let manager = site
+        .manager_builder("a")
+        .timing(timing)
+        .reentrancy(Reentrancy::Counted)
+        .build()
+        .unwrap();
+    let owner = manager.owner();
+    let outer = soon("the outer", owner.lock("a")).await.unwrap();
+    let before = outer.until();
+    drop(soon("too soon", owner.lock("a")).await.unwrap());
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    assert_eq!(outer.until(), before, "it was taken a moment before");
+    let _inner = soon("the inner", owner.lock("a")).await.unwrap();
+    let extended = async {
+        while outer.until() == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let long_before_the_beat = tokio::time::timeout(Duration::from_secs(10), extended);
+    long_before_the_beat.await.expect("extended on demand");
 }
 
 #[tokio::test]

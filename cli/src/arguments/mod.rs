@@ -4,6 +4,7 @@ mod doctor;
 mod durations;
 mod explain;
 mod fence;
+mod gc;
 mod lock;
 mod run;
 mod select;
@@ -14,6 +15,7 @@ mod timing;
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
 pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArguments, TermArguments};
+pub(crate) use gc::GcArguments;
 pub(crate) use lock::LockArguments;
 pub(crate) use run::{Again, Patience, RunArguments};
 pub(crate) use select::{SelectArguments, Selection};
@@ -119,6 +121,8 @@ pub(crate) enum Command {
     StepDown(StepDownArguments),
     /// Claim, check, show and raise the marks that keep old terms out of the data
     Fence(FenceArguments),
+    /// Remove the records of leases and locks that nobody uses any more; their next tokens still rise
+    Gc(GcArguments),
     /// Say in words what a timing promises, or everything that is wrong with it
     Explain(ExplainArguments),
     /// Examine the store: reachability, privileges, durability, clock, round trip, advised ttl
@@ -167,6 +171,7 @@ Examples:
   tenure lock --wait 12s orders/7 -- ./pay            like flock(1), for every host that shares the store
   tenure status                                       who holds what
   tenure step-down nightly-settlement                 hand over to a standby
+  tenure gc --dry-run                                 which names nobody has used for 30 days
   tenure doctor                                       is this store safe to keep leases in?
 
 Exit codes:

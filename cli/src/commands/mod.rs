@@ -3,6 +3,7 @@
 mod doctor;
 mod explain;
 mod fence;
+mod gc;
 mod lock;
 mod look;
 mod run;
@@ -28,6 +29,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Watch(arguments) => watch::watch(&arguments, matches, store, form, voice).await,
         Command::StepDown(arguments) => step_down::step_down(&arguments, matches, store, form, voice).await,
         Command::Fence(arguments) => fence::fence(&arguments, matches, store, form).await,
+        Command::Gc(arguments) => gc::gc(&arguments, store, form, voice).await,
         Command::Explain(arguments) => explain::explain(&arguments, matches, form, voice),
         Command::Doctor(arguments) => doctor::doctor(&arguments, store, form).await,
         Command::Completions { shell } => {

@@ -1,9 +1,9 @@
 //! Taking a lease: attempt, wait for what the store says remains, attempt again.
 
 use super::seat::{Campaign, Gate, Hint, Hold, Search, Seat, Term, Wanted};
-use super::{Actions, Engine, Event, InFlight, RequestId};
+use super::{Actions, Departure, Engine, Event, InFlight, RequestId};
 use crate::timing::WAKE_SPREAD;
-use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, StoreError};
+use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, Released, StoreError};
 use std::time::Duration;
 
 impl Engine {
@@ -27,6 +27,7 @@ impl Engine {
             unresolved: false,
             reported: None,
             hint: None,
+            heir_of: None,
         };
         self.seats.insert(name, Seat::Campaign(campaign));
     }
@@ -45,6 +46,7 @@ impl Engine {
                 // A request that is under way will be looked up rather than waited for: its answer may never come.
                 let under_way = campaign.request.take();
                 let attempt = campaign.attempt;
+                let heir_of = campaign.heir_of.take();
                 if let Some(request) = under_way {
                     self.in_flight.remove(request);
                 }
@@ -56,9 +58,13 @@ impl Engine {
                         next_at: now,
                         give_up_at,
                         then: None,
+                        heir_of,
                         error,
                     };
                     self.seats.insert(name.clone(), Seat::Search(search));
+                } else if let Some(left) = heir_of {
+                    actions.events.push(ended(name, error));
+                    self.leave(now, name, left.token, left.attempt, left.give_up_at);
                 } else {
                     self.seats.remove(name);
                     actions.events.push(ended(name, error));
@@ -87,8 +93,15 @@ impl Engine {
         }
         campaign.request = None;
         match result {
-            Ok(Acquired::Granted(grant)) => self.granted(now, name, sent.sent_at, grant, actions),
-            Ok(Acquired::Held(lease)) => self.held_by_another(now, name, lease, actions),
+            Ok(Acquired::Granted(grant)) => {
+                self.inherit(name, Departure::Answered(Released::Vacated), actions);
+                self.granted(now, name, sent.sent_at, grant, actions);
+            }
+            Ok(Acquired::Held(lease)) => {
+                let found = Released::NotYours(Some(Box::new(lease.clone())));
+                self.inherit(name, Departure::Answered(found), actions);
+                self.held_by_another(now, name, lease, actions);
+            }
             Ok(Acquired::Superseded) => {
                 // The record knows a later attempt of this incarnation: this process was copied or set back
                 // with its memory. Only a new attempt can help.
@@ -101,6 +114,7 @@ impl Engine {
                     campaign.attempt = attempt;
                     campaign.next_at = now.after(pause);
                 }
+                self.inherit(name, Departure::Answered(Released::NotYours(None)), actions);
             }
             Err(error) => self.attempt_failed(now, name, error, actions),
         }
@@ -199,8 +213,12 @@ impl Engine {
         campaign.failures = failures.saturating_add(1);
         campaign.hint = None;
         let retry_in = self.back_off(failures);
+        let next_at = now.after(retry_in);
         if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
-            campaign.next_at = now.after(retry_in);
+            campaign.next_at = next_at;
+            if campaign.heir_of.is_some_and(|left| left.give_up_at <= next_at) {
+                self.inherit(name, Departure::Unconfirmed(Some(error.clone())), actions);
+            }
         }
         actions.events.push(Event::AttemptFailed {
             name: name.clone(),

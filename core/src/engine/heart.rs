@@ -7,7 +7,7 @@ use crate::{Acquire, LeaseName, Moment, Release, Renew};
 
 /// A due renewal takes along every other one that is due within this part of the renewal interval, so that
 /// many leases need few calls.
-const TAKE_ALONG: u32 = 8;
+pub(super) const TAKE_ALONG: u32 = 8;
 
 impl Engine {
     pub(super) fn send_due_requests(&mut self, now: Moment, actions: &mut Actions) {

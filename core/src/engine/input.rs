@@ -92,12 +92,37 @@ pub enum Command {
         /// The term. Without effect on any other.
         token: FencingToken,
     },
+    /// The work of the term has ended, and somebody else in this process goes on with the lease: authority of the
+    /// term is none from now, and a campaign begins whose attempt takes the lease from it in one step, with a token
+    /// of its own, and without a release in between. [`Event::Departed`](super::Event::Departed) tells of the old
+    /// term when the attempt was answered. A campaign that ends without a term releases the old one after all.
+    HandOn {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+        /// As [`Campaign`](Self::Campaign) has it.
+        note: Note,
+        /// As [`Campaign`](Self::Campaign) has it.
+        progress_within: Option<Duration>,
+        /// As [`Campaign`](Self::Campaign) has it.
+        max_hold: Option<Duration>,
+    },
     /// Somebody has seen the deadline of the term pass, before a renewal that was taken in since: the term is
     /// over, as at its deadline, and nothing is released.
     ///
     /// For a driver whose other threads read a [`Belief`](crate::Belief): it cannot publish such a renewal,
     /// because authority that was seen to be gone never comes back.
     DeadlineSeen {
+        /// The lease.
+        name: LeaseName,
+        /// The term. Without effect on any other.
+        token: FencingToken,
+    },
+    /// Extend the term now, not only with the next beat, for somebody who has just begun to count on it. Without
+    /// effect where renewals have stopped, while one is under way, where the last one failed, and within an eighth
+    /// of the renewal interval after the one that was granted last: nobody can make the engine ask all the time.
+    Extend {
         /// The lease.
         name: LeaseName,
         /// The term. Without effect on any other.

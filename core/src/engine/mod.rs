@@ -7,6 +7,7 @@ mod departure;
 mod dice;
 mod due;
 mod heart;
+mod heir;
 mod hint;
 mod input;
 mod rename;
@@ -163,7 +164,22 @@ impl Engine {
             Command::Withdraw { name } => self.withdraw(now, &name, None, actions),
             Command::StepDown { name, token } => self.begin_to_end(now, &name, token),
             Command::WorkEnded { name, token } => self.work_ended(now, &name, token, actions),
+            Command::HandOn {
+                name,
+                token,
+                note,
+                progress_within,
+                max_hold,
+            } => {
+                let wanted = Wanted {
+                    note,
+                    progress_within,
+                    max_hold,
+                };
+                self.hand_on(now, &name, token, wanted, actions);
+            }
             Command::DeadlineSeen { name, token } => self.deadline_seen(&name, token, actions),
+            Command::Extend { name, token } => self.extend_now(now, &name, token),
             Command::Progress { name, token, at } => self.progress(&name, token, at.min(now), now),
         }
     }

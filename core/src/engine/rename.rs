@@ -2,7 +2,7 @@
 //! the hour, in how many terms there have been, or in what was told to people, become one.
 
 use super::dice::Dice;
-use super::seat::{Campaign, Gate, Hint, Hold, Leaving, Search, Seat, Term};
+use super::seat::{Campaign, Gate, Hint, Hold, Leaving, Left, Search, Seat, Term};
 use super::{Engine, InFlight, RequestId};
 use crate::{Attempt, FencingToken, Moment, StoreError};
 
@@ -109,6 +109,7 @@ fn rename_campaign(campaign: &mut Campaign, names: &mut impl Rename) {
         unresolved: _,
         reported,
         hint,
+        heir_of,
     } = campaign;
     *attempt = names.attempt(*attempt);
     *request = request.map(|id| id.renamed(names));
@@ -119,6 +120,15 @@ fn rename_campaign(campaign: &mut Campaign, names: &mut impl Rename) {
         Hint::Vacated(token) => Hint::Vacated(names.token(token)),
         Hint::Anything => Hint::Anything,
     });
+    *heir_of = heir_of.map(|left| renamed_left(left, names));
+}
+
+fn renamed_left(left: Left, names: &mut impl Rename) -> Left {
+    Left {
+        token: names.token(left.token),
+        attempt: names.attempt(left.attempt),
+        give_up_at: names.due(left.give_up_at),
+    }
 }
 
 fn rename_term(term: &mut Term, names: &mut impl Rename) {
@@ -183,11 +193,13 @@ fn rename_search(search: &mut Search, names: &mut impl Rename) {
         next_at,
         give_up_at,
         then: _,
+        heir_of,
         error,
     } = search;
     *attempt = names.attempt(*attempt);
     *request = request.map(|id| id.renamed(names));
     *next_at = names.due(*next_at);
     *give_up_at = names.due(*give_up_at);
+    *heir_of = heir_of.map(|left| renamed_left(left, names));
     *error = error.take().and_then(|error| names.error(error));
 }

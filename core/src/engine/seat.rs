@@ -48,6 +48,17 @@ pub(super) struct Campaign {
     pub(super) reported: Option<FencingToken>,
     /// A hint that arrived while a request was under way, and that its answer may not know of yet.
     pub(super) hint: Option<Hint>,
+    /// The term of this process from which the attempt takes the lease.
+    pub(super) heir_of: Option<Left>,
+}
+
+/// A term whose work has ended and that was not released: a later attempt is to take the lease from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Left {
+    pub(super) token: FencingToken,
+    pub(super) attempt: Attempt,
+    /// By then the lease has surely expired by itself.
+    pub(super) give_up_at: Moment,
 }
 
 /// What a watch said while a request was under way.
@@ -151,6 +162,8 @@ pub(super) struct Search {
     pub(super) next_at: Moment,
     pub(super) give_up_at: Moment,
     pub(super) then: Option<Wanted>,
+    /// The term from which the attempt was to take the lease.
+    pub(super) heir_of: Option<Left>,
     /// The misconfiguration that ended the campaign; `None` if a command did.
     pub(super) error: Option<StoreError>,
 }

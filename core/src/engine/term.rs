@@ -1,6 +1,7 @@
 //! Holding a lease: deadline, doubt, renewal, progress, and the ways a term ends.
 
 use super::due::Due;
+use super::heart::TAKE_ALONG;
 use super::seat::{Hold, Seat, Term};
 use super::{Actions, Cause, Engine, Event, RequestId};
 use crate::{Candidate, FencingToken, Lease, LeaseName, Moment, Occupancy, Renewed, StoreError, Ttl, Wish};
@@ -61,6 +62,16 @@ impl Engine {
         let last_error = self.term_mut(name, token).map(|term| term.last_error.clone());
         if let Some(error) = last_error {
             self.end(name, Cause::Deadline(error), actions);
+        }
+    }
+
+    pub(super) fn extend_now(&mut self, now: Moment, name: &LeaseName, token: FencingToken) {
+        let pause = self.timing.renew_every / TAKE_ALONG;
+        if let Some(term) = self.term_mut(name, token)
+            && term.sent_at.after(pause) <= now
+            && term.last_error.is_none()
+        {
+            term.renew_at = term.renew_at.min(now);
         }
     }
 

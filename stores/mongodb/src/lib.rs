@@ -13,6 +13,7 @@ mod fence;
 mod indexes;
 mod list;
 mod pipeline;
+mod purge;
 mod record;
 mod release;
 mod renew;

@@ -6,9 +6,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
-    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
-    Watch, WatchSource,
+    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeasePurge,
+    LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
+    Timekeeper, TokenSource, Ttl, Watch, WatchSource,
 };
 
 /// Most leases that one call renews or releases.
@@ -180,5 +180,12 @@ impl LeaseStore for MongoStore {
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         let site = Arc::clone(self.site());
         Box::pin(async move { self.thread.run(async move { site.examine().await }).await? })
+    }
+}
+
+impl LeasePurge for MongoStore {
+    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
+        let (site, request) = (Arc::clone(self.site()), request.clone());
+        Box::pin(async move { self.thread.run(async move { site.purge(&request).await }).await? })
     }
 }

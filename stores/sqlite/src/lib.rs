@@ -16,6 +16,7 @@ mod look;
 mod options;
 mod patience;
 mod place;
+mod purge;
 mod reactor;
 mod record;
 mod schema;

@@ -6,15 +6,16 @@ use crate::examine;
 use crate::listing;
 use crate::options::SqliteOptions;
 use crate::patience::patiently;
+use crate::purge;
 use crate::terms::{self, BATCH_MAX, subject};
 use crate::trouble::Trouble;
 use crate::watch::SqliteWatch;
 use std::path::Path;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
-    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
-    Watch, WatchSource,
+    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeasePurge,
+    LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
+    Timekeeper, TokenSource, Ttl, Watch, WatchSource,
 };
 
 /// Leases in one SQLite file, shared by every candidate on one machine.
@@ -171,6 +172,15 @@ impl LeaseStore for SqliteStore {
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         Box::pin(examine::examine(self, &self.database))
+    }
+}
+
+impl LeasePurge for SqliteStore {
+    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
+        Box::pin(self.patiently(
+            || format!("the clean-up of leases \"{}*\"", request.prefix.escape_debug()),
+            |database| purge::purge(database, request),
+        ))
     }
 }
 

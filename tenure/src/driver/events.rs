@@ -28,7 +28,7 @@ impl Driver {
                 }
             }
             Event::Ended { name, token, cause } => {
-                self.enter(name, *token, &Phase::Over(cause.clone()));
+                self.enter(name, *token, &Phase::Over(Box::new(cause.clone())));
                 self.ended(name, *token, cause);
             }
             Event::Departed {

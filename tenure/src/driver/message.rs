@@ -4,7 +4,7 @@ use super::permit::Permit;
 use crate::held::HeldTerm;
 use crate::sync::{blocking, mpsc, oneshot};
 use std::fmt;
-use tenure_core::{Departure, FencingToken, Lease, LeaseName, StoreError};
+use tenure_core::{Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
 
 /// Why a campaign led to nothing.
 #[derive(Debug)]
@@ -31,10 +31,16 @@ pub(crate) enum Queueing {
     OneLook,
 }
 
+/// What a campaign has led to.
+pub(crate) struct Won {
+    pub(crate) held: HeldTerm,
+    pub(crate) grant: Grant,
+}
+
 /// Who campaigns.
 pub(crate) struct Waiting {
     pub(crate) name: LeaseName,
-    pub(crate) won: oneshot::Sender<Result<HeldTerm, NotWon>>,
+    pub(crate) won: oneshot::Sender<Result<Won, NotWon>>,
     /// For the term to speak to the driver.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
     pub(crate) queueing: Queueing,
@@ -67,6 +73,11 @@ pub(crate) enum Message {
         name: LeaseName,
         token: FencingToken,
         has_ended: HasEnded,
+    },
+    /// Somebody more has begun to count on the term: extend it before its next beat.
+    Extend {
+        name: LeaseName,
+        token: FencingToken,
     },
     /// The progress of a stuck term is to be looked at.
     Progress {

@@ -15,7 +15,7 @@ mod requests;
 mod watcher;
 mod watches;
 
-pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting};
+pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use watcher::watch_lease;
@@ -277,7 +277,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         for term in self.places.values().filter_map(|place| place.term.as_ref()) {
             if term.authority() != Authority::None {
-                term.enter(Phase::Over(Cause::Deadline(None)));
+                term.enter(Phase::Over(Box::new(Cause::Deadline(None))));
             }
         }
     }

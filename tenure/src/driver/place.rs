@@ -1,10 +1,10 @@
 //! What a driver knows of one lease: who waits for it here, and who holds it.
 
-use super::message::{NotWon, Queueing, Waiting};
+use super::message::{NotWon, Queueing, Waiting, Won};
 use super::permit::Permit;
 use crate::held::HeldTerm;
 use crate::sync::oneshot;
-use crate::term::SharedTerm;
+use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tenure_core::{Departure, FencingToken, Grant};
@@ -17,7 +17,13 @@ pub(super) struct Place {
     /// Kept until the term is over.
     permit: Option<Permit>,
     departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
+    /// How often in a row a term was handed on here without a release.
+    handed_on: u32,
 }
+
+/// How often in a row a lease is handed on within a process before it is released, so that other processes, which
+/// only a release wakes, get to try: eight hand-overs of nine cost one request instead of two.
+const HAND_ONS_MAX: u32 = 8;
 
 /// Whether a term that was won was handed to anybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,26 +56,39 @@ impl Place {
     /// Hands the term to the first who still waits.
     pub(super) fn hand_over(&mut self, grant: &Grant, term: &Arc<SharedTerm>) -> Seen {
         self.term = Some(term.clone());
-        let mut unseen: Option<HeldTerm> = None;
+        let mut unseen: Option<Won> = None;
+        let mut seen = Seen::No;
         while let Some(waiting) = self.waiting.pop_front() {
-            let held = unseen.take().unwrap_or_else(|| {
-                HeldTerm::new(
-                    waiting.name.clone(),
-                    term.clone(),
-                    grant.clone(),
-                    waiting.messages,
-                )
+            let won = unseen.take().unwrap_or_else(|| Won {
+                held: HeldTerm::new(waiting.name, term.clone(), waiting.messages),
+                grant: grant.clone(),
             });
-            match waiting.won.send(Ok(held)) {
+            match waiting.won.send(Ok(won)) {
                 Ok(()) => {
                     self.permit = waiting.permit;
-                    return Seen::Yes;
+                    seen = Seen::Yes;
+                    break;
                 }
                 // It left a moment ago: nobody has seen the term, so the next may have it.
                 Err(unread) => unseen = unread.ok(),
             }
         }
-        Seen::No
+        if self.waiting.is_empty() {
+            // A place may last as long as the term, and most have seen a single waiter.
+            self.waiting = VecDeque::new();
+        }
+        seen
+    }
+
+    /// Whether the term goes over to the next who waits here, without being released in between; counts it.
+    pub(super) fn hands_on(&mut self, token: FencingToken) -> bool {
+        // Somebody who asked for its end is not to find it taken again from within.
+        let goes_over = |term: &Arc<SharedTerm>| term.token() == token && term.phase() == Phase::Running;
+        let hands_on = self.handed_on < HAND_ONS_MAX
+            && self.term.as_ref().is_some_and(goes_over)
+            && self.forget_those_who_left();
+        self.handed_on = if hands_on { self.handed_on + 1 } else { 0 };
+        hands_on
     }
 
     /// Tells the first one, if it came for one look.

@@ -1,4 +1,4 @@
-use crate::driver::Message;
+use crate::driver::{Message, Won};
 use crate::held::HeldTerm;
 use crate::sync::{oneshot, select, watch};
 use crate::term::Phase;
@@ -6,8 +6,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, Predecessor,
-    ResourceName, Term,
+    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, Grant, LeaseName, Moment,
+    Predecessor, ResourceName, Term,
 };
 
 /// One term: exists from winning until it is dropped.
@@ -15,7 +15,7 @@ use tenure_core::{
 /// It is no proof of leading: ask [`authority`](Self::authority) at each use, and let the data path check the
 /// [`token`](Self::token). Dropping it ends the term and releases the lease, in the background; so drop it
 /// only when the work has ended.
-pub struct Leadership(HeldTerm);
+pub struct Leadership(HeldTerm, Grant);
 
 /// A term is over. Its work must stop: what it still writes is refused by a fence, and by nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,8 +70,8 @@ impl fmt::Display for Loss {
 impl std::error::Error for Loss {}
 
 impl Leadership {
-    pub(super) fn new(held: HeldTerm) -> Self {
-        Self(held)
+    pub(super) fn new(won: Won) -> Self {
+        Self(won.held, won.grant)
     }
 
     /// The lease.
@@ -95,13 +95,13 @@ impl Leadership {
     /// How many terms the lease has had, this one included. For people.
     #[must_use]
     pub fn terms(&self) -> u64 {
-        self.0.grant().terms
+        self.1.terms
     }
 
     /// The term before this one, if the store still knew.
     #[must_use]
     pub fn predecessor(&self) -> Option<&Predecessor> {
-        self.0.grant().predecessor.as_ref()
+        self.1.predecessor.as_ref()
     }
 
     /// What this process may believe now. Reads the clock anew each time, and depends on no other thread.
@@ -141,7 +141,7 @@ impl Leadership {
 
     /// Returns when the term is over or is to be ended on somebody's wish.
     pub async fn interrupted(&self) {
-        let mut phase = self.0.term().phase();
+        let mut phase = self.0.term().phases();
         select! {
             biased;
             _ = self.lost() => {}
@@ -150,14 +150,14 @@ impl Leadership {
     }
 
     /// For whoever waits for its end and must not hold it.
-    pub(super) fn phase(&self) -> watch::Receiver<Phase> {
-        self.0.term().phase()
+    pub(super) fn phases(&self) -> watch::Receiver<Phase> {
+        self.0.term().phases()
     }
 
     /// Whether the term is being ended: on somebody's wish, or by [`begin_to_step_down`](Self::begin_to_step_down).
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        *self.0.term().phase().borrow() == Phase::Ending
+        self.0.term().phase() == Phase::Ending
     }
 
     /// Runs `work`, and drops it when the term is over.

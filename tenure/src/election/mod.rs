@@ -115,7 +115,7 @@ impl Election {
         let outcome = answer.await;
         withdrawal.messages = None;
         match outcome {
-            Ok(Ok(held)) => Ok(Leadership::new(held)),
+            Ok(Ok(won)) => Ok(Leadership::new(won)),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
             Ok(Err(NotWon::Busy)) => Err(CampaignError::Busy),
             Ok(Err(NotWon::Held(_) | NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
@@ -141,7 +141,7 @@ impl Election {
     {
         loop {
             let leadership = Arc::new(self.campaign().await?);
-            let mut phase = leadership.phase();
+            let mut phase = leadership.phases();
             let running = work(leadership.clone());
             let outcome = select! {
                 biased;

@@ -102,7 +102,7 @@ impl Shared {
         let outcome = answer.await;
         withdrawal.messages = None;
         match outcome {
-            Ok(Ok(held)) => Ok(held),
+            Ok(Ok(won)) => Ok(won.held),
             Ok(Err(NotWon::Store(error))) => Err(LockError::Store(error)),
             Ok(Err(NotWon::Busy)) => Err(LockError::HeldHere(name.clone())),
             Ok(Err(NotWon::Held(lease))) => Err(LockError::Held(lease)),

@@ -28,13 +28,14 @@ pub(crate) struct Hold {
     held: HeldTerm,
     /// Handles that have not been released.
     handles: AtomicU64,
-    _claim: Option<Claim>,
+    _claim: Option<Box<Claim>>,
 }
 
 enum State {
     Held,
     Leaving(oneshot::Receiver<Departure>),
-    Gone(LockRelease),
+    /// (Boxed: most guards of many are held.)
+    Gone(Box<LockRelease>),
 }
 
 impl Hold {
@@ -42,12 +43,18 @@ impl Hold {
         Self {
             held,
             handles: AtomicU64::new(0),
-            _claim: claim,
+            _claim: claim.map(Box::new),
         }
     }
 
     pub(super) fn authority(&self) -> Authority {
         self.held.term().authority()
+    }
+
+    /// Asks for an extension now, without waiting for it: what is believed meanwhile is true already.
+    fn extend(&self) {
+        let (name, token) = (self.held.name().clone(), self.held.token());
+        self.held.tell(Message::Extend { name, token });
     }
 
     /// Ends the term, however many handles there are.
@@ -65,12 +72,13 @@ impl Lock {
         Self { hold, state }
     }
 
-    /// One more handle; `None` if the last one was released a moment ago.
+    /// One more handle, for which the term is extended; `None` if the last one was released a moment ago.
     pub(super) fn another(hold: Arc<Hold>) -> Option<Self> {
         let one_more = |handles| (handles > 0).then_some(handles + 1);
         hold.handles
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
             .ok()?;
+        hold.extend();
         let state = State::Held;
         Some(Self { hold, state })
     }
@@ -197,10 +205,10 @@ impl Lock {
         }
         if let State::Leaving(departed) = &mut self.state {
             let departure = departed.await.unwrap_or(Departure::Unconfirmed(None));
-            self.state = State::Gone(LockRelease::of(departure, || self.loss()));
+            self.state = State::Gone(Box::new(LockRelease::of(departure, || self.loss())));
         }
         match &self.state {
-            State::Gone(release) => release.clone(),
+            State::Gone(release) => LockRelease::clone(release),
             State::Held | State::Leaving(_) => unreachable!("it was left above, and the answer awaited"),
         }
     }
@@ -209,10 +217,10 @@ impl Lock {
     fn leave(&self) -> State {
         let others = self.hold.handles.fetch_sub(1, Ordering::SeqCst) - 1;
         if others > 0 {
-            return State::Gone(LockRelease::StillHeld { handles: others });
+            return State::Gone(Box::new(LockRelease::StillHeld { handles: others }));
         }
         if self.hold.authority() == Authority::None {
-            return State::Gone(LockRelease::LostBefore(self.loss()));
+            return State::Gone(Box::new(LockRelease::LostBefore(self.loss())));
         }
         let (departed, answer) = oneshot::channel();
         self.hold.held.end(Some(departed));
@@ -220,8 +228,8 @@ impl Lock {
     }
 
     fn loss(&self) -> LockLoss {
-        let cause = match &*self.hold.held.term().phase().borrow() {
-            Phase::Over(cause) => cause.clone(),
+        let cause = match self.hold.held.term().phase() {
+            Phase::Over(cause) => *cause,
             Phase::Running | Phase::Ending => Cause::Deadline(None),
         };
         self.loss_by(cause)

@@ -15,7 +15,8 @@ use tenure_core::{Candidate, Event, LeaseName};
 ///
 /// A lock is a lease: its record stays, its token only rises, and it ends by itself when its process dies.
 /// Whoever waits is woken by the store, or looks when the store says that the lock ends; in one process, waiters
-/// for one lock stand in line.
+/// for one lock stand in line. The next of them takes the lock from the one before with one request, up to eight times
+/// in a row; then it is released, so that other processes get to try.
 ///
 /// Dropping the manager ends what is waited for and waits, at most for one request time-out and at most
 /// [`PATIENCE_AT_DROP`], until what is held has been released; [`close`](Self::close) does so without blocking.

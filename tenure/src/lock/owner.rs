@@ -16,7 +16,8 @@ pub enum Reentrancy {
     /// [`LockError::WaitsForItself`], at once.
     #[default]
     Refused,
-    /// One more handle, with the same token; the lock is released when the last one goes.
+    /// One more handle, with the same token; the lock is extended for it at once, unless it was extended within the
+    /// last eighth of a beat, and is released when the last handle goes. The handle does not wait for the extension.
     Counted,
 }
 

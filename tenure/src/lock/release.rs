@@ -4,7 +4,7 @@ use tenure_core::{Departure, Released, StoreError};
 /// What a release has found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockRelease {
-    /// The lock is free.
+    /// This holder has it no more: it is free, or with whoever waited next in this process.
     Released,
     /// It was lost before: nothing was released. What was written since then may have been refused by a fence.
     LostBefore(LockLoss),

@@ -1,4 +1,4 @@
-//! A store that counts what it is asked to extend.
+//! A store that counts what it is asked for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use tenure::core::{
@@ -7,18 +7,30 @@ use tenure::core::{
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 
-/// Passes every call on to a real store, and counts the calls that extend.
+/// Passes every call on to a real store, and counts those that take, extend and release.
 pub struct Counting {
     pub inner: SharedStore,
+    acquisitions: AtomicU32,
     renewals: AtomicU32,
+    releases: AtomicU32,
 }
 
 impl Counting {
     pub fn new(inner: SharedStore) -> Self {
         Self {
             inner,
+            acquisitions: AtomicU32::new(0),
             renewals: AtomicU32::new(0),
+            releases: AtomicU32::new(0),
         }
+    }
+
+    pub fn acquisitions(&self) -> u32 {
+        self.acquisitions.load(Ordering::SeqCst)
+    }
+
+    pub fn releases(&self) -> u32 {
+        self.releases.load(Ordering::SeqCst)
     }
 
     pub fn renewals(&self) -> u32 {
@@ -31,6 +43,7 @@ impl LeaseStore for Counting {
         self.inner.traits()
     }
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        self.acquisitions.fetch_add(1, Ordering::SeqCst);
         self.inner.acquire(request)
     }
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
@@ -38,6 +51,7 @@ impl LeaseStore for Counting {
         self.inner.renew(requests)
     }
     fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
+        self.releases.fetch_add(1, Ordering::SeqCst);
         self.inner.release(requests)
     }
     fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {

@@ -125,7 +125,8 @@ impl Seat {
         if *cause == Cause::GivenBack {
             let done = matches!(
                 input,
-                Input::Command(Command::WorkEnded { name, token: ended }) if *name == self.name && *ended == token
+                Input::Command(Command::WorkEnded { name, token: ended } | Command::HandOn { name, token: ended, .. })
+                    if *name == self.name && *ended == token
             );
             hold(done, Rule::ReleasesAfterWork, || {
                 let name = &self.name;

@@ -20,7 +20,9 @@ choice!(Command {
     "withdraw" => Withdraw { name },
     "step_down" => StepDown { name, token },
     "work_ended" => WorkEnded { name, token },
+    "hand_on" => HandOn { name, token, note, progress_within, max_hold },
     "deadline_seen" => DeadlineSeen { name, token },
+    "extend" => Extend { name, token },
     "progress" => Progress { name, token, at },
 });
 

@@ -195,7 +195,18 @@ fn commands() -> Vec<Command> {
             name: name.clone(),
             token,
         },
+        Command::HandOn {
+            name: name.clone(),
+            token,
+            note: Note::new("heir").unwrap(),
+            progress_within: Some(Duration::MAX),
+            max_hold: None,
+        },
         Command::DeadlineSeen {
+            name: name.clone(),
+            token,
+        },
+        Command::Extend {
             name: name.clone(),
             token,
         },

@@ -54,9 +54,13 @@ pub(super) fn came_in(input: &Input, start: Moment) -> String {
             Command::WorkEnded { name, token } => {
                 format!("command: the work of \"{name}\" in term {token} has ended")
             }
+            Command::HandOn { name, token, .. } => {
+                format!("command: the work of \"{name}\" in term {token} has ended, and another here goes on")
+            }
             Command::DeadlineSeen { name, token } => {
                 format!("command: the deadline of \"{name}\" in term {token} was seen to pass")
             }
+            Command::Extend { name, token } => format!("command: extend \"{name}\" in term {token} now"),
             Command::Progress { name, token, at } => {
                 let at = passed(start, *at);
                 format!("command: progress of \"{name}\" in term {token} at {at}")

@@ -14,6 +14,7 @@ pub(crate) mod watch;
 
 pub(crate) use crate::clock::{sleep, timeout};
 pub(crate) use join_set::JoinSet;
+pub(crate) use shuttle::sync::Mutex;
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use tokio::select;
 

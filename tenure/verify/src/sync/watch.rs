@@ -17,6 +17,11 @@ impl<T> Sender<T> {
         self.0.send_if_modified(modify)
     }
 
+    pub(crate) fn borrow(&self) -> Ref<'_, T> {
+        point();
+        self.0.borrow()
+    }
+
     pub(crate) fn subscribe(&self) -> Receiver<T> {
         point();
         Receiver(self.0.subscribe())

@@ -126,9 +126,13 @@ impl Stream {
         };
         match kind {
             4 => Command::StepDown { name, token },
-            5 | 6 => Command::WorkEnded { name, token },
+            5 => Command::WorkEnded { name, token },
+            6 => work_ended_or_handed_on(choices, name, token),
             _ => {
-                let at = match choices.byte() % 3 {
+                let which = choices.byte();
+                let at = match which % 3 {
+                    // So that the inputs of before this command was there still mean what they meant.
+                    _ if which >= 240 => return Command::Extend { name, token },
                     0 => now,
                     1 => now.before(duration(choices)),
                     _ => now.after(duration(choices)),
@@ -144,6 +148,20 @@ impl Stream {
             (0..=4, Some(belief)) => belief.token,
             _ => token(choices, self.last_token),
         }
+    }
+}
+
+/// One more choice than there was once; inputs of before are as good as any.
+fn work_ended_or_handed_on(choices: &mut Choices<'_>, name: LeaseName, token: FencingToken) -> Command {
+    if choices.once_in(2) {
+        return Command::WorkEnded { name, token };
+    }
+    Command::HandOn {
+        name,
+        token,
+        note: Note::default(),
+        progress_within: choices.once_in(4).then(|| duration(choices)),
+        max_hold: choices.once_in(4).then(|| duration(choices)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::seat::{Campaign, Due, Ending, Leaving, Seat, Term, Wanted};
 use super::{Checker, Violation, broken};
-use tenure_core::{Cause, Departure, Event, FencingToken, LeaseName};
+use tenure_core::{Attempt, Cause, Departure, Event, FencingToken, LeaseName};
 
 impl Checker {
     pub(super) fn take_event(&mut self, event: &Event) -> Result<(), Violation> {
@@ -131,14 +131,17 @@ impl Checker {
             return broken("G8 a term ends for a reason", name, event);
         };
         let fits = match (why, cause) {
-            (Ending::GivenBack, Cause::GivenBack) => true,
+            (Ending::GivenBack | Ending::HandedOn(_), Cause::GivenBack) => true,
             (Ending::Overdue, Cause::MaxHold(max)) => to_the_last && max_hold == Some(*max),
             (Ending::Overdue, Cause::Deadline(_)) => !to_the_last,
             (Ending::Overdue, Cause::NoProgress(_)) => gated && !to_the_last,
             (Ending::Succeeded | Ending::Lost, Cause::Succeeded { .. }) | (Ending::Lost, Cause::Vanished) => {
                 true
             }
-            (Ending::Overdue | Ending::GivenBack | Ending::Succeeded | Ending::Lost, _) => false,
+            (
+                Ending::Overdue | Ending::GivenBack | Ending::HandedOn(_) | Ending::Succeeded | Ending::Lost,
+                _,
+            ) => false,
         };
         if !fits {
             return broken("G8 a term ends for the reason that is told", name, (why, event));
@@ -149,6 +152,10 @@ impl Checker {
                 attempt,
                 open: None,
                 then: None,
+            }),
+            Ending::HandedOn(wanted) => Seat::Campaign(Campaign {
+                heir_of: Some((token, attempt)),
+                ..Campaign::new(wanted)
             }),
             Ending::Overdue | Ending::Succeeded | Ending::Lost => Seat::Idle,
         };
@@ -164,6 +171,20 @@ impl Checker {
         event: &Event,
     ) -> Result<(), Violation> {
         let rule = "a token is given back once, and the store's answer is told";
+        let told = |due: &Due| matches!(due, Due::Inherit { token: of, .. } if *of == token);
+        if let Some(Due::Inherit { answered, .. }) = self.settle(name, told) {
+            if answered != matches!(departure, Departure::Answered(_)) {
+                return broken(rule, name, event);
+            }
+            match self.seats.get_mut(name) {
+                Some(Seat::Campaign(campaign)) => campaign.heir_of = None,
+                Some(Seat::Search(search)) => search.heir_of = None,
+                Some(Seat::Idle | Seat::Term(_) | Seat::Departure(_)) | None => {
+                    return broken(rule, name, event);
+                }
+            }
+            return Ok(());
+        }
         let due = self.settle(name, |due| matches!(due, Due::Depart { .. }));
         let (Some(Due::Depart { answered }), Some(Seat::Departure(leaving))) = (due, self.seats.get(name))
         else {
@@ -197,6 +218,7 @@ impl Checker {
                 | Due::Ask
                 | Due::End(_)
                 | Due::Depart { .. }
+                | Due::Inherit { .. }
                 | Due::Standby { .. },
             )
             | None => {
@@ -207,13 +229,9 @@ impl Checker {
             return broken(rule, name, event);
         }
         let next = match (self.seats.get(name), orphan) {
-            (Some(Seat::Search(search)), Some(token)) => Seat::Departure(Leaving {
-                token,
-                attempt: search.attempt,
-                open: None,
-                then: search.then,
-            }),
+            (Some(Seat::Search(search)), Some(orphan)) => leaving(orphan, search.then),
             (Some(Seat::Search(search)), None) => after(search.then),
+            (Some(Seat::Campaign(_)), Some(orphan)) => leaving(orphan, None),
             (Some(Seat::Campaign(_)), None) => Seat::Idle,
             _ => return broken(rule, name, event),
         };
@@ -237,6 +255,15 @@ impl Checker {
         let at = self.due.iter().position(|(of, due)| of == name && is(due))?;
         Some(self.due.remove(at).1)
     }
+}
+
+fn leaving((token, attempt): (FencingToken, Attempt), then: Option<Wanted>) -> Seat {
+    Seat::Departure(Leaving {
+        token,
+        attempt,
+        open: None,
+        then,
+    })
 }
 
 fn after(then: Option<Wanted>) -> Seat {

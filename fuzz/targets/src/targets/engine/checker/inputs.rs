@@ -102,6 +102,24 @@ impl Checker {
                     self.due.push((name.clone(), Due::End(Ending::GivenBack)));
                 }
             }
+            Command::HandOn {
+                name,
+                token,
+                progress_within,
+                max_hold,
+                ..
+            } => {
+                let wanted = Wanted {
+                    progress_within: *progress_within,
+                    max_hold: *max_hold,
+                };
+                if let Some(Seat::Term(term)) = self.seats.get(name)
+                    && term.token == *token
+                {
+                    let due = Due::End(Ending::HandedOn(wanted));
+                    self.due.push((name.clone(), due));
+                }
+            }
             Command::DeadlineSeen { name, token } => {
                 if let Some(Seat::Term(term)) = self.seats.get(name)
                     && term.token == *token
@@ -109,7 +127,7 @@ impl Checker {
                     self.due.push((name.clone(), Due::End(Ending::Overdue)));
                 }
             }
-            Command::Progress { .. } => {}
+            Command::Progress { .. } | Command::Extend { .. } => {}
         }
     }
 
@@ -129,6 +147,7 @@ impl Checker {
                     misconfigured,
                     open: None,
                     then: None,
+                    heir_of: campaign.heir_of,
                 };
                 self.seats.insert(name.clone(), Seat::Search(search));
             }
@@ -136,7 +155,7 @@ impl Checker {
                 name.clone(),
                 Due::Settle {
                     misconfigured,
-                    orphan: None,
+                    orphan: campaign.heir_of,
                 },
             )),
         }
@@ -196,6 +215,17 @@ impl Checker {
             return;
         }
         campaign.open = None;
+        if let Some((token, _)) = campaign.heir_of {
+            let answered = match result {
+                Some(Ok(Acquired::Held(lease))) => lease.name == *name,
+                Some(Ok(Acquired::Granted(_) | Acquired::Superseded)) => true,
+                Some(Err(_)) | None => false,
+            };
+            let misconfigured = matches!(result, Some(Err(error)) if error.fault.is_misconfiguration());
+            if !misconfigured {
+                self.due.push((name.clone(), Due::Inherit { token, answered }));
+            }
+        }
         match result {
             Some(Ok(Acquired::Granted(grant))) => {
                 let until = sent_at.after(self.timing.trust(grant.ttl));
@@ -299,7 +329,22 @@ impl Checker {
             return;
         }
         search.open = None;
-        let (attempt, misconfigured) = (search.attempt, search.misconfigured);
+        let (attempt, misconfigured, heir_of) = (search.attempt, search.misconfigured, search.heir_of);
+        let said = match result {
+            Some(Ok(lease)) if lease.as_ref().is_none_or(|lease| lease.name == *name) => Some(lease.as_ref()),
+            Some(_) | None => None,
+        };
+        let still = heir_of.filter(|(token, attempt)| {
+            said.flatten().is_some_and(|lease| {
+                lease.holder.incarnation == self.candidate.incarnation
+                    && (lease.token, lease.attempt) == (*token, *attempt)
+                    && lease.occupancy() == Occupancy::Held
+            })
+        });
+        if let Some((token, _)) = heir_of.filter(|_| still.is_none()) {
+            let answered = said.is_some();
+            self.due.push((name.clone(), Due::Inherit { token, answered }));
+        }
         let due = match result {
             Some(Ok(Some(lease))) if lease.name != *name => Due::GiveUp { misconfigured },
             Some(Ok(lease)) => {
@@ -310,7 +355,7 @@ impl Checker {
                 });
                 Due::Settle {
                     misconfigured,
-                    orphan: ours.map(|lease| lease.token),
+                    orphan: still.or_else(|| ours.map(|lease| (lease.token, attempt))),
                 }
             }
             Some(Err(_)) | None => Due::GiveUp { misconfigured },

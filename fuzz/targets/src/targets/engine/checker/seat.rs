@@ -13,7 +13,7 @@ pub(super) enum Seat {
 }
 
 /// What a campaign was commanded with; kept by a seat that is being left, for the one after it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Wanted {
     pub(super) progress_within: Option<Duration>,
     pub(super) max_hold: Option<Duration>,
@@ -35,6 +35,8 @@ pub(super) struct Campaign {
     pub(super) open: Option<RequestId>,
     /// A request of this attempt may have been applied.
     pub(super) unresolved: bool,
+    /// The term that was handed on to it, and that nobody has released.
+    pub(super) heir_of: Option<(FencingToken, Attempt)>,
 }
 
 impl Campaign {
@@ -44,6 +46,7 @@ impl Campaign {
             attempt: None,
             open: None,
             unresolved: false,
+            heir_of: None,
         }
     }
 }
@@ -87,6 +90,7 @@ pub(super) struct Search {
     pub(super) misconfigured: bool,
     pub(super) open: Option<RequestId>,
     pub(super) then: Option<Wanted>,
+    pub(super) heir_of: Option<(FencingToken, Attempt)>,
 }
 
 /// An event that this step's input makes due, or at least allows.
@@ -109,10 +113,15 @@ pub(super) enum Due {
     Depart {
         answered: bool,
     },
-    /// A campaign's end is told; the term that its attempt left, if it was found.
+    /// What became of the term that was handed on is told; `answered` says whether the store has said so.
+    Inherit {
+        token: FencingToken,
+        answered: bool,
+    },
+    /// A campaign's end is told; the term that is left to be released, if there is one.
     Settle {
         misconfigured: bool,
-        orphan: Option<FencingToken>,
+        orphan: Option<(FencingToken, Attempt)>,
     },
     /// A search may be given up, if what it looks for has surely expired.
     GiveUp {
@@ -128,6 +137,7 @@ pub(super) enum Due {
 pub(super) enum Ending {
     Overdue,
     GivenBack,
+    HandedOn(Wanted),
     Succeeded,
     Lost,
 }
@@ -137,7 +147,7 @@ impl Due {
     pub(super) fn is_required(&self) -> bool {
         match self {
             Self::Begin { .. } | Self::Renew { .. } | Self::Ask | Self::End(_) => true,
-            Self::Depart { answered } => *answered,
+            Self::Depart { answered } | Self::Inherit { answered, .. } => *answered,
             Self::Settle { .. } => true,
             Self::GiveUp { .. } | Self::Standby { .. } => false,
         }

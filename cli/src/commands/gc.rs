@@ -1,0 +1,78 @@
+//! `tenure gc`.
+
+use super::look::answer;
+use crate::arguments::{Form, GcArguments};
+use crate::exit::Failure;
+use crate::output::{self, Voice, clean};
+use crate::place::Place;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tenure::LeaseName;
+use tenure::core::{Purge, Purging};
+
+/// Records that are looked at in one go.
+const PAGE: u16 = 1_000;
+
+/// How often it is said how far the clean-up has come.
+const SAY_EVERY: Duration = Duration::from_secs(2);
+
+/// Removes the records that nobody uses, or says which they are.
+pub(crate) async fn gc(
+    arguments: &GcArguments,
+    store: Option<&str>,
+    form: Form,
+    voice: Voice,
+) -> Result<u8, Failure> {
+    let store = Place::find(store)?.open_to_purge().await?;
+    let mut page = Purge {
+        prefix: arguments.prefix.clone(),
+        after: None,
+        limit: PAGE,
+        unused_for: arguments.unused_for,
+        purging: if arguments.dry_run {
+            Purging::OnlyLooks
+        } else {
+            Purging::Removes
+        },
+    };
+    let (mut unused, mut removed, mut said_at) = (0_u64, 0_u64, Instant::now());
+    loop {
+        let purged = answer(store.purge(&page)).await?;
+        unused += u64::try_from(purged.unused.len()).unwrap_or(u64::MAX);
+        removed += purged.removed;
+        if arguments.dry_run {
+            output::print(&lines_of(&purged.unused, form))?;
+        }
+        let Some(next) = purged.next else { break };
+        if said_at.elapsed() >= SAY_EVERY {
+            said_at = Instant::now();
+            let text =
+                format!("cleaned up to \"{next}\": {removed} of {unused} unused records removed so far");
+            let fields = json!({"next": next.as_str(), "unused": unused, "removed": removed});
+            voice.say("cleaned", &text, fields);
+        }
+        // The names only rise, so that this comes to an end.
+        page.after = Some(next);
+    }
+    match (form, arguments.dry_run) {
+        (Form::Json, true) => {}
+        (Form::Json, false) => {
+            output::print(&format!("{}\n", json!({"unused": unused, "removed": removed})))?
+        }
+        (Form::Text, true) => {
+            let text = format!("{unused} unused records; nothing was removed");
+            voice.say("looked", &text, json!({"unused": unused}));
+        }
+        (Form::Text, false) => output::print(&format!("{removed} unused records removed\n"))?,
+    }
+    Ok(0)
+}
+
+/// A line for each name.
+fn lines_of(names: &[LeaseName], form: Form) -> String {
+    let line = |name: &LeaseName| match form {
+        Form::Text => format!("{}\n", clean(name.as_str())),
+        Form::Json => format!("{}\n", json!({"name": name.as_str()})),
+    };
+    names.iter().map(line).collect()
+}

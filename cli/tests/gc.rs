@@ -1,0 +1,93 @@
+//! Cleaning up what nobody uses.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{Sandbox, json};
+
+/// Makes every record look as if it had been used last that long ago.
+fn age(sandbox: &Sandbox) {
+    let file = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    file.execute(
+        "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z'",
+        [],
+    )
+    .unwrap();
+}
+
+/// A store in which three names were used long ago, one of them is held again, and one was used today.
+fn used() -> (Sandbox, tenure_testkit::Process) {
+    let sandbox = Sandbox::new("gc");
+    for name in ["orders/1", "orders/2", "nightly"] {
+        let ended = sandbox.tenure(&["run", name, "--", "true"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+    }
+    age(&sandbox);
+    let holder = sandbox.run(&[], "orders/2", "sleep 300");
+    sandbox.until_held("orders/2");
+    age(&sandbox);
+    assert_eq!(sandbox.tenure(&["run", "young", "--", "true"]).code, 0);
+    (sandbox, holder)
+}
+
+#[test]
+fn gc_removes_what_nobody_uses_and_its_next_token_is_greater() {
+    let (sandbox, _holder) = used();
+    let before = sandbox.lease("orders/1")["token"].as_u64();
+    let cleaned = sandbox.tenure(&["gc", "--output", "json"]);
+    assert_eq!(cleaned.code, 0, "{cleaned:?}");
+    let told = json(&cleaned.stdout);
+    assert_eq!(
+        (told["unused"].as_u64(), told["removed"].as_u64()),
+        (Some(2), Some(2))
+    );
+    let left = json(&sandbox.tenure(&["status", "--output", "json"]).stdout);
+    let names: Vec<&str> = left["leases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lease| lease["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["orders/2", "young"],
+        "what is held, and what was used today"
+    );
+    assert_eq!(sandbox.tenure(&["run", "orders/1", "--", "true"]).code, 0);
+    assert!(sandbox.lease("orders/1")["token"].as_u64() > before);
+    let again = sandbox.tenure(&["gc"]);
+    assert_eq!(
+        (again.code, again.stdout.as_str()),
+        (0, "0 unused records removed\n")
+    );
+}
+
+#[test]
+fn a_dry_run_says_which_and_removes_nothing() {
+    let (sandbox, _holder) = used();
+    let looked = sandbox.tenure(&["gc", "--dry-run"]);
+    assert_eq!((looked.code, looked.stdout.as_str()), (0, "nightly\norders/1\n"));
+    assert!(
+        looked.stderr.contains("2 unused records; nothing was removed"),
+        "{looked:?}"
+    );
+    let only_orders = sandbox.tenure(&["gc", "--dry-run", "--prefix", "orders/", "--output", "json"]);
+    assert_eq!(json(&only_orders.stdout)["name"], "orders/1");
+    let removed = sandbox.tenure(&["gc"]);
+    assert_eq!(
+        removed.stdout, "2 unused records removed\n",
+        "they were still there"
+    );
+}
+
+#[test]
+fn what_was_used_within_a_day_cannot_be_asked_for() {
+    let sandbox = Sandbox::new("gc-soon");
+    let refused = sandbox.tenure(&["gc", "--unused-for", "12h"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("write 1d or more"), "{refused:?}");
+}

@@ -1,0 +1,66 @@
+//! Removing records that nobody uses: an operator's act, apart from what elects.
+
+use super::{Answer, StoreError};
+use crate::LeaseName;
+use std::time::Duration;
+
+/// Shortest time that a record must have been unused, in units of its own ttl, whatever is asked for: a request of
+/// its last holder that is still under way must not find the name as if it had never been there.
+pub const PURGE_TTLS_MIN: u32 = 10;
+
+/// What to do with the records that nobody uses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Purging {
+    /// Remove them.
+    Removes,
+    /// Only say which they are.
+    OnlyLooks,
+}
+
+/// A request to remove the records that nobody uses, a page at a time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Purge {
+    /// Only names that begin with this text; empty for all.
+    pub prefix: String,
+    /// Only names after this one.
+    pub after: Option<LeaseName>,
+    /// At most so many records are looked at; 1 ..= 1,000, else [`Fault::Invalid`](crate::Fault::Invalid).
+    pub limit: u16,
+    /// For how long nobody has used them, at least; [`PURGE_TTLS_MIN`] of a record's own ttls count at least.
+    pub unused_for: Duration,
+    /// Whether they are removed.
+    pub purging: Purging,
+}
+
+/// The answer to [`LeasePurge::purge`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Purged {
+    /// The names that nobody uses, of those that were looked at, in their order.
+    pub unused: Vec<LeaseName>,
+    /// How many of them were removed. Fewer than [`unused`](Self::unused) where somebody took one meanwhile.
+    pub removed: u64,
+    /// Where the next page begins: give it as [`Purge::after`]. `None` on the last page.
+    pub next: Option<LeaseName>,
+}
+
+/// A store whose unused records can be removed.
+///
+/// Apart from [`LeaseStore`](super::LeaseStore), which removes nothing: a service needs neither this nor the right
+/// to do it.
+///
+/// # To ensure correctness
+/// A record is removed only if, in the atomic step that removes it and by the store's clock, **all** of this holds:
+/// - nobody holds it: it was released, or has expired;
+/// - nobody has used it for [`Purge::unused_for`], nor for [`PURGE_TTLS_MIN`] times its own ttl;
+/// - its token is below the clock that the name's next token starts from, so that tokens still rise;
+/// - it can be understood.
+///
+/// What is removed with it is only what belongs to the record alone. No mark of a fence is touched.
+pub trait LeasePurge: Send + Sync {
+    /// Removes the unused records of one page, or says which they are. A page is bounded by what is looked at, so
+    /// that no call keeps a store busy for long, whatever it holds.
+    ///
+    /// # Errors
+    /// [`StoreError`]. What was removed before stays removed.
+    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>>;
+}

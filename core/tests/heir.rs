@@ -1,0 +1,152 @@
+//! A lease that is handed on within a process: taken by the next attempt, not released.
+
+mod harness;
+use harness::*;
+use tenure_core::*;
+
+fn hand_on(harness: &mut Harness, number: u64) -> Vec<Request> {
+    harness.command(Command::HandOn {
+        name: job(),
+        token: token(number),
+        note: Note::default(),
+        progress_within: None,
+        max_hold: None,
+    })
+}
+
+/// A harness that has handed its term 5 on, and the request by which it is taken.
+fn handing_on() -> (Harness, Request) {
+    let mut harness = Harness::leading();
+    harness.pass(seconds(1.0));
+    harness.events.clear();
+    let request = only(hand_on(&mut harness, 5));
+    (harness, request)
+}
+
+/// What was told of the release of term 5, in this order.
+fn departures(harness: &Harness) -> Vec<Departure> {
+    let told = harness.events.iter().filter_map(|event| match event {
+        Event::Departed {
+            token: of, departure, ..
+        } if *of == token(5) => Some(departure.clone()),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// The record as it is while nobody has taken it from term 5.
+fn still_ours() -> Lease {
+    lease_of(me(), 5, seconds(20.0))
+}
+
+#[test]
+fn one_request_takes_it_with_a_later_attempt_and_a_token_of_its_own() {
+    let (mut harness, request) = handing_on();
+    assert_eq!(harness.authority(), Authority::None, "nobody has it meanwhile");
+    assert_eq!(attempt_of(&request), Attempt::FIRST.next());
+    assert!(departures(&harness).is_empty(), "nothing is known yet");
+    assert!(
+        harness
+            .answer(request.id, Reply::Acquired(Ok(grant(6))))
+            .is_empty()
+    );
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+    assert!(matches!(harness.authority(), Authority::Held { token: now, .. } if now == token(6)));
+}
+
+#[test]
+fn a_term_that_was_another_s_by_then_is_told_so() {
+    let (mut harness, request) = handing_on();
+    let theirs = lease_of(other(), 7, seconds(10.0));
+    harness.answer(request.id, Reply::Acquired(Ok(Acquired::Held(theirs.clone()))));
+    let found = Departure::Answered(Released::NotYours(Some(Box::new(theirs))));
+    assert_eq!(departures(&harness), vec![found]);
+}
+
+#[test]
+fn whoever_was_to_have_it_may_leave_and_the_term_is_released_after_all() {
+    let (mut harness, _request) = handing_on();
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    assert!(matches!(look.operation, Operation::Look(_)), "{look:?}");
+    let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(still_ours())))));
+    let Operation::Release(releases) = &release.operation else {
+        panic!("{release:?}");
+    };
+    assert_eq!(
+        (releases[0].token, releases[0].attempt),
+        (token(5), Attempt::FIRST)
+    );
+    assert!(departures(&harness).is_empty(), "not released yet");
+    harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn what_the_withdrawn_attempt_took_is_found_and_released() {
+    let (mut harness, request) = handing_on();
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    let taken = Lease {
+        attempt: attempt_of(&request),
+        ..lease_of(me(), 6, seconds(29.0))
+    };
+    let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(taken)))));
+    assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(6)));
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+}
+
+#[test]
+fn an_attempt_that_surely_failed_leaves_the_term_to_be_released() {
+    let (mut harness, request) = handing_on();
+    let refused = StoreError::not_applied(Fault::Busy, "lease \"job\": busy");
+    harness.answer(request.id, Reply::Acquired(Err(refused)));
+    assert!(departures(&harness).is_empty(), "it is tried again");
+    let release = only(harness.command(Command::Withdraw { name: job() }));
+    assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(5)));
+}
+
+#[test]
+fn a_misconfiguration_ends_the_campaign_and_releases_the_term() {
+    let (mut harness, request) = handing_on();
+    let release = only(harness.answer(request.id, Reply::Acquired(Err(forbidden()))));
+    assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(5)));
+    assert!(
+        harness
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::CampaignEnded { .. })),
+        "{:?}",
+        harness.events
+    );
+}
+
+#[test]
+fn a_store_that_is_silent_until_the_term_has_expired_leaves_its_release_unconfirmed() {
+    let (mut harness, mut request) = handing_on();
+    for _try in 0..100 {
+        harness.answer(request.id, Reply::Acquired(Err(unreachable())));
+        if !departures(&harness).is_empty() {
+            break;
+        }
+        request = harness.run_to_request();
+    }
+    assert_eq!(
+        departures(&harness),
+        vec![Departure::Unconfirmed(Some(unreachable()))]
+    );
+    let request = harness.run_to_request();
+    harness.answer(request.id, Reply::Acquired(Ok(grant(9))));
+    assert_eq!(departures(&harness).len(), 1, "told once");
+    assert!(
+        matches!(harness.authority(), Authority::Held { .. }),
+        "the campaign went on"
+    );
+}
+
+#[test]
+fn only_the_very_term_is_handed_on() {
+    let mut harness = Harness::leading();
+    assert!(hand_on(&mut harness, 4).is_empty());
+    assert!(hand_on(&mut harness, 6).is_empty());
+    assert!(matches!(harness.authority(), Authority::Held { .. }));
+}

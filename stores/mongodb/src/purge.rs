@@ -1,0 +1,115 @@
+//! Removing the records that nobody uses, a page at a time.
+
+use crate::fault::Deed;
+use crate::list::prefix_range;
+use crate::record::{name_pattern, nameable, understood};
+use crate::site::Site;
+use mongodb::bson::{Bson, Document, bson, doc};
+use std::time::Duration;
+use tenure_core::{Fault, LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
+
+/// Most records of one page.
+const PAGE_MAX: u16 = 1000;
+
+/// Longest time that is asked for: a thousand years.
+const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
+
+/// What errors are about.
+const SUBJECT: &str = "the clean-up of leases";
+
+impl Site {
+    /// Reads a page, asks which of it nobody uses, and removes these by the same condition.
+    pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
+        if !(1..=PAGE_MAX).contains(&request.limit) {
+            return Err(StoreError::not_applied(
+                Fault::Invalid,
+                format!(
+                    "a page of {} leases to clean up is outside 1 to {PAGE_MAX}",
+                    request.limit
+                ),
+            ));
+        }
+        let page = self.names_of_page(request).await?;
+        let next = page.last().filter(|_| page.len() == usize::from(request.limit));
+        let next = next.and_then(|last| LeaseName::new(last).ok());
+        let unused = self.unused(&page, request.unused_for).await?;
+        let removed = match request.purging {
+            Purging::OnlyLooks => 0,
+            Purging::Removes if unused.is_empty() => 0,
+            Purging::Removes => {
+                // Once more with the condition: somebody may have taken one since it was read.
+                let deletion = self.leases.delete_many(condition(&unused, request.unused_for));
+                let deleted = self.within(Deed::Write, SUBJECT, deletion.into_future());
+                deleted.await?.deleted_count
+            }
+        };
+        Ok(Purged {
+            unused: unused
+                .iter()
+                .filter_map(|name| LeaseName::new(name).ok())
+                .collect(),
+            removed,
+            next,
+        })
+    }
+
+    async fn names_of_page(&self, request: &Purge) -> Result<Vec<String>, StoreError> {
+        let mut filter = nameable();
+        let mut range = prefix_range(&request.prefix);
+        range.insert("$regex", name_pattern());
+        if let Some(after) = &request.after {
+            filter.insert("$and", vec![doc! { "_id": { "$gt": after.as_str() } }]);
+        }
+        filter.insert("_id", range);
+        self.names(filter, i64::from(request.limit)).await
+    }
+
+    async fn unused(&self, page: &[String], unused_for: Duration) -> Result<Vec<String>, StoreError> {
+        let limit = i64::try_from(page.len()).unwrap_or(i64::from(PAGE_MAX));
+        if page.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.names(condition(page, unused_for), limit).await
+    }
+
+    async fn names(&self, filter: Document, limit: i64) -> Result<Vec<String>, StoreError> {
+        let request = self
+            .leases
+            .find(filter)
+            .sort(doc! { "_id": 1 })
+            .limit(limit)
+            .batch_size(u32::try_from(limit).unwrap_or(1))
+            .projection(doc! { "_id": 1 })
+            .max_time(self.time_max);
+        let read = async {
+            let mut cursor = request.await?;
+            let mut names = Vec::new();
+            while cursor.advance().await? {
+                let document: Document = cursor.deserialize_current()?;
+                names.extend(document.get_str("_id").map(str::to_owned));
+            }
+            Ok(names)
+        };
+        self.within(Deed::Read, SUBJECT, read).await
+    }
+}
+
+/// Of these names, the records that can be understood and that nobody uses, by the server's clock. A released
+/// record's `expiresAt` is when it ended, so that one comparison serves both.
+fn condition(names: &[String], unused_for: Duration) -> Document {
+    let asked = i64::try_from(unused_for.as_millis()).unwrap_or(UNUSED_MS_MAX);
+    let wait =
+        bson!({ "$max": [asked.min(UNUSED_MS_MAX), { "$multiply": ["$ttlMs", i64::from(PURGE_TTLS_MIN)] }] });
+    let unused = bson!({ "$lte": ["$expiresAt", { "$subtract": ["$$NOW", wait] }] });
+    // The next token of the name starts from the clock.
+    let rises = bson!({ "$lt": ["$generation", { "$toLong": "$$NOW" }] });
+    let names: Vec<Bson> = names.iter().map(|name| name.as_str().into()).collect();
+    let mut filter = understood();
+    let fits = filter.remove("$expr").unwrap_or(Bson::Boolean(true));
+    // In this order: what is no record may have anything in these fields.
+    filter.insert(
+        "$expr",
+        doc! { "$cond": [fits, { "$and": [unused, rises] }, false] },
+    );
+    doc! { "$and": [{ "_id": { "$in": names } }, filter] }
+}

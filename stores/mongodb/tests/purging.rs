@@ -1,0 +1,160 @@
+//! Cleaning up: only what nobody uses goes, and tokens rise over it.
+
+mod common;
+
+use common::{Scratch, giving_back, name, request, seconds, take};
+use mongodb::bson::{Bson, DateTime, doc};
+use std::time::Duration;
+use tenure_core::{Fault, FencingToken, LeasePurge, LeaseStore, Purge, Purged, Purging};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::ReplicaSet;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn scratch() -> Scratch {
+    Scratch::new(ReplicaSet::shared().await.uri())
+}
+
+fn everything(purging: Purging) -> Purge {
+    Purge {
+        prefix: String::new(),
+        after: None,
+        limit: 1_000,
+        unused_for: DAY,
+        purging,
+    }
+}
+
+async fn purge(store: &MongoStore, request: &Purge) -> Purged {
+    store.purge(request).await.expect("a clean-up")
+}
+
+async fn released(store: &MongoStore, lease: &str) -> FencingToken {
+    let asked = request(lease, "holder", seconds(30));
+    let token = take(store, &asked).await.token;
+    let answer = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    answer.expect("a release");
+    token
+}
+
+/// Makes records look as if they had ended so long ago.
+async fn age(scratch: &Scratch, names: &[&str], by: Duration) {
+    let ended = DateTime::from_millis(
+        DateTime::now().timestamp_millis() - i64::try_from(by.as_millis()).expect("days"),
+    );
+    let names: Vec<Bson> = names.iter().map(|name| (*name).into()).collect();
+    let updated = scratch
+        .leases()
+        .await
+        .update_many(
+            doc! { "_id": { "$in": names } },
+            doc! { "$set": { "expiresAt": ended } },
+        )
+        .await;
+    updated.expect("the test can write");
+}
+
+#[tokio::test]
+async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let old = released(&store, "old").await;
+    let young = released(&store, "young").await;
+    take(&store, &request("dead", "holder", seconds(30))).await;
+    take(&store, &request("held", "holder", seconds(30))).await;
+    age(&scratch, &["old", "dead"], DAY * 2).await;
+    let purged = purge(&store, &everything(Purging::Removes)).await;
+    assert_eq!(
+        (purged.unused, purged.removed, purged.next),
+        (vec![name("dead"), name("old")], 2, None)
+    );
+    assert_eq!(store.get(&name("old")).await, Ok(None));
+    let kept = store
+        .get(&name("young"))
+        .await
+        .expect("a read")
+        .expect("the record");
+    assert_eq!(kept.token, young);
+    let again = take(&store, &request("old", "next", seconds(30))).await;
+    assert!(again.token > old, "{} after {old}", again.token);
+}
+
+#[tokio::test]
+async fn ten_ttls_count_at_least_whatever_is_asked_for() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    released(&store, "job").await;
+    let mut at_once = everything(Purging::Removes);
+    at_once.unused_for = Duration::ZERO;
+    age(&scratch, &["job"], Duration::from_secs(200)).await;
+    assert_eq!(purge(&store, &at_once).await.unused, vec![]);
+    age(&scratch, &["job"], Duration::from_secs(301)).await;
+    assert_eq!(purge(&store, &at_once).await.unused, vec![name("job")]);
+}
+
+#[tokio::test]
+async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    for lease in ["ahead", "damaged"] {
+        released(&store, lease).await;
+    }
+    age(&scratch, &["ahead", "damaged"], DAY * 2).await;
+    let leases = scratch.leases().await;
+    let ahead = doc! { "$set": { "generation": 9_000_000_000_000_000_i64, "released.generation": 9_000_000_000_000_000_i64 } };
+    let damage = doc! { "$set": { "note": 7 } };
+    for (key, change) in [("ahead", ahead), ("damaged", damage)] {
+        let changed = leases.update_one(doc! { "_id": key }, change).await;
+        assert_eq!(changed.expect("the test can write").modified_count, 1);
+    }
+    leases
+        .insert_one(doc! { "_id": { "no": "name" }, "generation": "text", "expiresAt": 7 })
+        .await
+        .expect("the test can write");
+    let purged = purge(&store, &everything(Purging::Removes)).await;
+    assert_eq!((purged.unused, purged.removed), (vec![], 0));
+    assert_eq!(leases.count_documents(doc! {}).await.expect("a count"), 3);
+}
+
+#[tokio::test]
+async fn a_look_changes_nothing_and_pages_follow_each_other() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let names: Vec<String> = (0..5).map(|number| format!("a/{number}")).collect();
+    for lease in &names {
+        released(&store, lease).await;
+    }
+    released(&store, "b").await;
+    let all: Vec<&str> = names.iter().map(String::as_str).chain(["b"]).collect();
+    age(&scratch, &all, DAY * 2).await;
+    let mut page = everything(Purging::OnlyLooks);
+    page.prefix = "a/".to_owned();
+    page.limit = 2;
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let purged = purge(&store, &page).await;
+        assert_eq!(purged.removed, 0);
+        found.extend(purged.unused.iter().map(ToString::to_string));
+        pages += 1;
+        match purged.next {
+            Some(next) => page.after = Some(next),
+            None => break,
+        }
+        assert!(pages < 10, "pages without end");
+    }
+    assert_eq!(found, names);
+    let left = scratch.leases().await.count_documents(doc! {}).await;
+    assert_eq!(left.expect("a count"), 6);
+}
+
+#[tokio::test]
+async fn a_page_outside_its_bounds_is_refused() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    for limit in [0, 1_001] {
+        let mut page = everything(Purging::OnlyLooks);
+        page.limit = limit;
+        let refused = store.purge(&page).await.expect_err("not a page");
+        assert_eq!(refused.fault, Fault::Invalid);
+    }
+}

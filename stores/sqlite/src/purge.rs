@@ -1,0 +1,115 @@
+//! Removing the records that nobody uses, a page at a time, each page in one transaction.
+
+use crate::clock::wall_clock_ms;
+use crate::database::Database;
+use crate::record::{Record, record_columns};
+use crate::sighting;
+use crate::transaction;
+use crate::trouble::Trouble;
+use rusqlite::{Connection, params};
+use std::time::Duration;
+use tenure_core::{Fault, LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
+
+/// Most records of one page: others cannot write while one is removed.
+const PAGE_MAX: u16 = 1_000;
+
+/// One try at a page.
+pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trouble> {
+    if !(1..=PAGE_MAX).contains(&request.limit) {
+        return Err(Trouble::Told(StoreError::not_applied(
+            Fault::Invalid,
+            format!(
+                "a page of {} leases to clean up was asked for; ask for 1 to {PAGE_MAX}",
+                request.limit
+            ),
+        )));
+    }
+    let connections = database.connections()?;
+    // What a power cut takes back is removed the next time.
+    let connection = &connections.relaxed;
+    match request.purging {
+        Purging::OnlyLooks => {
+            let (unused, next) = unused(database, connection, request)?;
+            Ok(Purged {
+                unused,
+                removed: 0,
+                next,
+            })
+        }
+        Purging::Removes => transaction::write(connection, |connection| {
+            let (unused, next) = unused(database, connection, request)?;
+            let mut removed = 0;
+            for name in &unused {
+                let rows = connection
+                    .prepare_cached("DELETE FROM lease WHERE name = ?1")?
+                    .execute([name.as_str()])?;
+                sighting::forget(connection, name.as_str())?;
+                removed += u64::try_from(rows).unwrap_or(0);
+            }
+            Ok(Purged {
+                unused,
+                removed,
+                next,
+            })
+        }),
+    }
+}
+
+/// The names of one page that nobody uses, and where the next page begins.
+fn unused(
+    database: &Database,
+    connection: &Connection,
+    request: &Purge,
+) -> Result<(Vec<LeaseName>, Option<LeaseName>), Trouble> {
+    // The age is by the wall clock, for no other clock spans two boots; it decides only what is *kept*, never who
+    // holds a lease. A text there that is no date is no age either.
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        record_columns!(),
+        ", CAST((julianday('now') - julianday(last_renewed_at)) * 86400000.0 AS INTEGER) \
+         FROM lease WHERE name >= ?1 AND name > ?2 ORDER BY name LIMIT ?3"
+    ))?;
+    let after = request.after.as_ref().map_or("", LeaseName::as_str);
+    let mut rows = statement.query(params![request.prefix, after, request.limit])?;
+    let (mut unused, mut seen, mut last) = (Vec::new(), 0_u16, None);
+    while let Some(row) = rows.next()? {
+        seen += 1;
+        let Ok(record) = Record::read(row) else {
+            // Left as it is. If its name is one, the next page can begin after it.
+            last = row
+                .get::<_, String>(0)
+                .ok()
+                .and_then(|key| LeaseName::new(key).ok())
+                .or(last);
+            continue;
+        };
+        if !record.name.as_str().starts_with(&request.prefix) {
+            return Ok((unused, None));
+        }
+        let age_ms: Option<i64> = row.get(15).unwrap_or(None);
+        last = Some(record.name.clone());
+        if is_unused(database, connection, &record, age_ms, request.unused_for)? {
+            unused.push(record.name);
+        }
+    }
+    Ok((unused, last.filter(|_| seen == request.limit)))
+}
+
+fn is_unused(
+    database: &Database,
+    connection: &Connection,
+    record: &Record,
+    age_ms: Option<i64>,
+    unused_for: Duration,
+) -> Result<bool, Trouble> {
+    let clock = database.clock.read();
+    let first_seen = sighting::first_seen(connection, record, clock)?;
+    let longest = unused_for.max(record.ttl.duration() * PURGE_TTLS_MIN);
+    // Counted from the last extension, a record has been unused for its ttl less.
+    let wait = longest.saturating_add(record.ttl.duration());
+    let is_old = age_ms
+        .and_then(|age| u64::try_from(age).ok())
+        .is_some_and(|age| Duration::from_millis(age) >= wait);
+    let rises = u64::try_from(record.token.signed()).is_ok_and(|token| token < wall_clock_ms());
+    Ok(is_old && rises && record.remaining(clock, first_seen).is_zero())
+}

@@ -1,0 +1,169 @@
+//! Cleaning up: only what nobody uses goes, and tokens rise over it.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Asker, Scratch, grant, name};
+use std::time::Duration;
+use tenure_core::{Acquired, Fault, LeasePurge, LeaseStore, Purge, Purged, Purging};
+use tenure_sqlite::SqliteStore;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// As long ago as a record can be.
+const LONG_AGO: &str = "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z'";
+
+fn request(purging: Purging) -> Purge {
+    Purge {
+        prefix: String::new(),
+        after: None,
+        limit: 1_000,
+        unused_for: DAY,
+        purging,
+    }
+}
+
+async fn purge(store: &SqliteStore, request: &Purge) -> Purged {
+    store.purge(request).await.unwrap()
+}
+
+async fn released(store: &SqliteStore, lease: &str) -> tenure_core::FencingToken {
+    let asker = Asker::new(lease);
+    let token = grant(store, &asker, lease).await.token;
+    store
+        .release(&[asker.release(lease, token)])
+        .await
+        .remove(0)
+        .unwrap();
+    token
+}
+
+#[tokio::test]
+async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let old = released(&store, "old").await;
+    scratch.sql(LONG_AGO);
+    let young = released(&store, "young").await;
+    let purged = purge(&store, &request(Purging::Removes)).await;
+    assert_eq!(
+        (purged.unused, purged.removed, purged.next),
+        (vec![name("old")], 1, None)
+    );
+    assert_eq!(store.get(&name("old")).await.unwrap(), None);
+    assert_eq!(store.get(&name("young")).await.unwrap().unwrap().token, young);
+    let again = grant(&store, &Asker::new("next"), "old").await;
+    assert!(again.token > old, "{} after {old}", again.token);
+}
+
+#[tokio::test]
+async fn what_is_held_is_never_removed_and_what_has_expired_is() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    grant(&store, &Asker::new("holder"), "held").await;
+    grant(&store, &Asker::new("dead").ttl_ms(100), "expired").await;
+    scratch.sql(LONG_AGO);
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let purged = purge(&store, &request(Purging::Removes)).await;
+    assert_eq!((purged.unused, purged.removed), (vec![name("expired")], 1));
+    assert!(store.get(&name("held")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_record_of_another_boot_is_kept_until_it_was_watched_for_its_ttl() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    grant(&store, &Asker::new("holder").ttl_ms(300), "job").await;
+    scratch.sql(LONG_AGO);
+    scratch.sql("UPDATE lease SET boot_id = 'another'");
+    assert_eq!(purge(&store, &request(Purging::Removes)).await.removed, 0);
+    let other = Asker::new("other");
+    let Acquired::Held(lease) = store.acquire(&other.acquire("job")).await.unwrap() else {
+        panic!("not watched yet");
+    };
+    tokio::time::sleep(lease.remaining + Duration::from_millis(50)).await;
+    assert_eq!(purge(&store, &request(Purging::Removes)).await.removed, 1);
+    let left: i64 = scratch
+        .raw()
+        .query_row("SELECT count(*) FROM sighting", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(left, 0, "what was noted of it goes with it");
+}
+
+#[tokio::test]
+async fn ten_ttls_count_at_least_whatever_is_asked_for() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    released(&store, "job").await;
+    let mut at_once = request(Purging::Removes);
+    at_once.unused_for = Duration::ZERO;
+    assert_eq!(purge(&store, &at_once).await.unused, vec![]);
+    scratch.sql("UPDATE lease SET last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-329 seconds')");
+    assert_eq!(
+        purge(&store, &at_once).await.unused,
+        vec![],
+        "30 s, and ten times 30 s"
+    );
+    scratch.sql("UPDATE lease SET last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-331 seconds')");
+    assert_eq!(purge(&store, &at_once).await.unused, vec![name("job")]);
+}
+
+#[tokio::test]
+async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    for lease in ["ahead", "damaged", "undated"] {
+        released(&store, lease).await;
+    }
+    scratch.sql(LONG_AGO);
+    scratch.sql("UPDATE lease SET token = 9000000000000000 WHERE name = 'ahead'");
+    scratch.sql("UPDATE lease SET wish = 'strange' WHERE name = 'damaged'");
+    scratch.sql("UPDATE lease SET last_renewed_at = 'yesterday' WHERE name = 'undated'");
+    let purged = purge(&store, &request(Purging::Removes)).await;
+    assert_eq!((purged.unused, purged.removed), (vec![], 0));
+}
+
+#[tokio::test]
+async fn a_look_changes_nothing_and_pages_follow_each_other() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    for number in 0..5 {
+        released(&store, &format!("a/{number}")).await;
+    }
+    released(&store, "b").await;
+    scratch.sql(LONG_AGO);
+    let mut page = request(Purging::OnlyLooks);
+    page.prefix = "a/".to_owned();
+    page.limit = 2;
+    let (mut names, mut pages) = (Vec::new(), 0);
+    loop {
+        let purged = purge(&store, &page).await;
+        assert_eq!(purged.removed, 0);
+        names.extend(purged.unused);
+        pages += 1;
+        match purged.next {
+            Some(next) => page.after = Some(next),
+            None => break,
+        }
+        assert!(pages < 10, "pages without end");
+    }
+    let expected: Vec<_> = (0..5).map(|number| name(&format!("a/{number}"))).collect();
+    assert_eq!(names, expected);
+    let left: i64 = scratch
+        .raw()
+        .query_row("SELECT count(*) FROM lease", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(left, 6);
+}
+
+#[tokio::test]
+async fn a_page_outside_its_bounds_is_refused() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    for limit in [0, 1_001] {
+        let mut page = request(Purging::OnlyLooks);
+        page.limit = limit;
+        assert_eq!(store.purge(&page).await.unwrap_err().fault, Fault::Invalid);
+    }
+}

@@ -1,0 +1,103 @@
+//! A lock that goes from one holder to the next within a process.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+use harness::counting::Counting;
+use harness::{Site, lock_timing, soon};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::core::Occupancy;
+use tenure::{Authority, FencingToken, LockManager, LockRelease};
+
+/// A manager over a store that counts.
+fn counted(site: &Site) -> (Arc<Counting>, Arc<LockManager>) {
+    let store = Arc::new(Counting::new(site.store()));
+    let manager = LockManager::builder(store.clone())
+        .candidate("a")
+        .timing(lock_timing());
+    (store, Arc::new(manager.build().unwrap()))
+}
+
+/// Tasks that each wait for the lock, have it once, and tell its token.
+fn waiters(manager: &Arc<LockManager>, count: u32) -> Vec<tokio::task::JoinHandle<FencingToken>> {
+    let wait = |_| {
+        let manager = manager.clone();
+        tokio::spawn(async move {
+            let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+            assert!(matches!(lock.authority(), Authority::Held { .. }));
+            assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+            lock.token()
+        })
+    };
+    (0..count).map(wait).collect()
+}
+
+async fn until_all_wait(manager: &LockManager, count: u64) {
+    while manager.locks() < count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_here_takes_the_lock_with_one_request_and_a_token_of_its_own() {
+    let site = Site::new();
+    let (store, manager) = counted(&site);
+    let mut first = soon("the lock", manager.lock("a")).await.unwrap();
+    let tasks = waiters(&manager, 19);
+    until_all_wait(&manager, 20).await;
+    assert_eq!(soon("the release", first.release()).await, LockRelease::Released);
+    let mut before = first.token();
+    for task in tasks {
+        let token = task.await.unwrap();
+        assert!(token > before, "{token} after {before}");
+        before = token;
+    }
+    assert_eq!(store.acquisitions(), 20, "one for each");
+    // Handed on eight times in a row, then released for others to try; and when nobody waits any more.
+    assert_eq!(store.releases(), 3);
+    assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Vacant);
+}
+
+#[tokio::test]
+async fn a_waiter_who_leaves_in_the_middle_of_it_leaves_nothing_held() {
+    let site = Site::new();
+    let (_store, manager) = counted(&site);
+    for round in 0..50 {
+        let mut first = soon("the lock", manager.lock("a")).await.unwrap();
+        let waiter = waiters(&manager, 1).remove(0);
+        until_all_wait(&manager, 2).await;
+        let release = tokio::spawn(async move { first.release().await });
+        // Before, in, and after the request by which it would have the lock.
+        tokio::time::sleep(Duration::from_micros(40 * round)).await;
+        waiter.abort();
+        let released = soon("the release", release).await.unwrap();
+        assert_eq!(released, LockRelease::Released, "round {round}");
+        drop(waiter.await);
+        let vacant = async {
+            while site.record("a").await.unwrap().occupancy() == Occupancy::Held {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        // Long before its ttl of 3 s is over, or the next round would wait for that.
+        let in_time = tokio::time::timeout(Duration::from_secs(2), vacant).await;
+        in_time.unwrap_or_else(|_| panic!("round {round}: still held"));
+    }
+}
+
+#[tokio::test]
+async fn a_holder_who_is_asked_to_end_releases_for_others() {
+    let site = Site::new();
+    let (store, manager) = counted(&site);
+    let mut first = soon("the lock", manager.lock("a")).await.unwrap();
+    let waiter = waiters(&manager, 1).remove(0);
+    until_all_wait(&manager, 2).await;
+    let ask = tenure::core::Ask {
+        name: first.name().clone(),
+        token: first.token(),
+    };
+    site.store().ask(&ask).await.unwrap();
+    soon("the wish", first.doubted()).await;
+    assert_eq!(soon("the release", first.release()).await, LockRelease::Released);
+    soon("the waiter", waiter).await.unwrap();
+    assert_eq!(store.releases(), 2, "each released its own");
+}

@@ -212,13 +212,17 @@ impl Engine {
         let failures = campaign.failures;
         campaign.failures = failures.saturating_add(1);
         campaign.hint = None;
+        if let Some(Seat::Campaign(campaign)) = self.seats.get(name)
+            && campaign
+                .heir_of
+                .is_some_and(|left| left.give_up_at <= now.after(self.timing.retry_every))
+        {
+            // The term that was handed on has expired by itself by the next try, as a release is given up.
+            self.inherit(name, Departure::Unconfirmed(Some(error.clone())), actions);
+        }
         let retry_in = self.back_off(failures);
-        let next_at = now.after(retry_in);
         if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
-            campaign.next_at = next_at;
-            if campaign.heir_of.is_some_and(|left| left.give_up_at <= next_at) {
-                self.inherit(name, Departure::Unconfirmed(Some(error.clone())), actions);
-            }
+            campaign.next_at = now.after(retry_in);
         }
         actions.events.push(Event::AttemptFailed {
             name: name.clone(),

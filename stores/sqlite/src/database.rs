@@ -20,10 +20,6 @@ use tenure_core::{Fault, LeaseName, StoreError};
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;
 
-/// Pages that one connection keeps of the file at most, in KiB; SQLite's own default is four times that. A beat of
-/// thousands of locks goes through the table in the order of its names and needs no page twice.
-const CACHE_KIB_MAX: i32 = 512;
-
 /// How much a commit waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Durable {
@@ -171,12 +167,14 @@ fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Triggers and views in the file are somebody's text; they shall not call what could harm.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    let synchronous = match durable {
-        Durable::OnDisk => "FULL",
-        Durable::InKernel => "NORMAL",
+    // Pages that the connection keeps, in KiB; SQLite's own default is 2,000. A new term touches a handful of pages; a
+    // beat of thousands of locks goes through the table in the order of its names, and needs no page twice.
+    let (synchronous, cache_kib) = match durable {
+        Durable::OnDisk => ("FULL", 128),
+        Durable::InKernel => ("NORMAL", 256),
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB_MAX)?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
     Ok(connection)
 }
 

@@ -157,6 +157,27 @@ async fn a_bump_is_above_whatever_was_granted_and_the_next_term_claims() {
 }
 
 #[tokio::test]
+async fn a_bump_is_above_a_granted_token_that_is_ahead_of_the_clock() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let fence = fence(&scratch);
+    let granted = grant(&store, &Asker::new("a"), "nightly").await.token;
+    fence
+        .claim(&ledger(), &term("nightly", granted.number()))
+        .await
+        .unwrap();
+    // As after the clock was set back.
+    scratch.sql("UPDATE lease SET token = 8000000000000000");
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    assert_eq!(mark.token, token(8_000_000_000_000_001));
+}
+
+#[tokio::test]
 async fn refusals_are_counted_beside_the_mark_and_survive_the_rollback() {
     let scratch = Scratch::new();
     let fence = fence(&scratch);
@@ -172,6 +193,24 @@ async fn refusals_are_counted_beside_the_mark_and_survive_the_rollback() {
     let mark = fence.mark(&ledger()).await.unwrap().unwrap();
     assert_eq!((mark.refused, mark.last_refused), (1_001, Some(token(3))));
     enter(&mut connection, &fence, &term("nightly", 9)).unwrap();
+}
+
+/// Whoever holds the file for longer than a note waits delays the count, and takes nothing from it.
+#[tokio::test]
+async fn refusals_that_could_not_be_noted_are_noted_later() {
+    let scratch = Scratch::new();
+    let fence = fence(&scratch);
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let writer = scratch.raw();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    fence.check(&ledger(), &term("nightly", 5)).await.unwrap_err();
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    writer.execute_batch("COMMIT").unwrap();
+    let began = Instant::now();
+    while fence.mark(&ledger()).await.unwrap().unwrap().refused != 1 {
+        assert!(began.elapsed() < PATIENCE, "the refusal was lost");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// A stale writer that tries without end writes about once a second, and the rightful one is never told "busy".

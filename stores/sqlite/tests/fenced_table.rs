@@ -5,7 +5,7 @@ mod common;
 
 use common::Scratch;
 use rusqlite::Connection;
-use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_sqlite::{FencedTable, SqliteFence};
 
 fn ledger() -> ResourceName {
@@ -160,4 +160,31 @@ fn a_table_that_cannot_be_protected_is_told_with_the_repair() {
         )
         .unwrap();
     assert_eq!(triggers, 0);
+}
+
+#[tokio::test]
+async fn a_mark_that_an_operator_raised_lets_nobody_write() {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection
+        .execute_batch("CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)")
+        .unwrap();
+    SqliteFence::install(&connection).unwrap();
+    FencedTable::new("account", &ledger())
+        .install(&connection)
+        .unwrap();
+    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    // Nobody has claimed: not even the number of the mark is anybody's.
+    let refused = connection.execute("INSERT INTO account VALUES (1, ?1)", [mark.token.signed()]);
+    assert!(refused.is_err(), "{refused:?}");
+    let claimed = term(mark.token.number() + 1);
+    fence.claim(&ledger(), &claimed).await.unwrap();
+    let inserted = connection.execute("INSERT INTO account VALUES (1, ?1)", [claimed.token.signed()]);
+    assert_eq!(inserted, Ok(1));
 }

@@ -114,9 +114,7 @@ impl Driver {
     /// Ends every campaign; a term ends with its handle, which may outlive us.
     pub(super) fn leave(&mut self) {
         let waited_for = |(name, place): (&LeaseName, &mut super::Place)| {
-            let anybody = !place.waiting.is_empty();
-            place.waiting.clear();
-            anybody.then(|| name.clone())
+            place.forget_all_who_wait().then(|| name.clone())
         };
         let names: Vec<LeaseName> = self.places.iter_mut().filter_map(waited_for).collect();
         for name in names {

@@ -11,14 +11,22 @@ use tenure_core::{Departure, FencingToken, Grant};
 
 #[derive(Default)]
 pub(super) struct Place {
-    /// In the order in which they came; the engine campaigns for the first.
-    pub(super) waiting: VecDeque<Waiting>,
+    /// `None` where there is nobody: of a hundred thousand locks, few have anybody who waits for anything.
+    crowd: Option<Box<Crowd>>,
     pub(super) term: Option<Arc<SharedTerm>>,
     /// Kept until the term is over.
     permit: Option<Permit>,
-    departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
     /// How often in a row a term was handed on here without a release.
     handed_on: u32,
+}
+
+/// Those at a place who wait for something.
+#[derive(Default)]
+struct Crowd {
+    /// For the lease, in the order in which they came; the engine campaigns for the first.
+    waiting: VecDeque<Waiting>,
+    /// To hear what became of a term that they have ended.
+    departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
 }
 
 /// How often in a row a lease is handed on within a process before it is released, so that other processes, which
@@ -38,9 +46,9 @@ impl Place {
     /// Lets `waiting` wait, unless it is not to. Whether it is the first, so that the engine must campaign.
     #[must_use]
     pub(super) fn admit(&mut self, waiting: Waiting) -> bool {
-        let is_first = self.waiting.is_empty() && self.term.is_none();
+        let is_first = !self.has_waiting() && self.term.is_none();
         if is_first || waiting.queueing == Queueing::Line {
-            self.waiting.push_back(waiting);
+            self.crowd.get_or_insert_default().waiting.push_back(waiting);
         } else {
             let _ = waiting.won.send(Err(NotWon::Busy));
         }
@@ -49,8 +57,37 @@ impl Place {
 
     /// Forgets who waits no longer. Whether anybody is left.
     pub(super) fn forget_those_who_left(&mut self) -> bool {
-        self.waiting.retain(|waiting| !waiting.won.is_closed());
-        !self.waiting.is_empty()
+        if let Some(crowd) = &mut self.crowd {
+            crowd.waiting.retain(|waiting| !waiting.won.is_closed());
+        }
+        self.thin_out();
+        self.has_waiting()
+    }
+
+    /// Forgets all who wait for the lease. Whether there was anybody.
+    pub(super) fn forget_all_who_wait(&mut self) -> bool {
+        let anybody = self.has_waiting();
+        if let Some(crowd) = &mut self.crowd {
+            crowd.waiting.clear();
+        }
+        self.thin_out();
+        anybody
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.crowd.as_ref().is_some_and(|crowd| !crowd.waiting.is_empty())
+    }
+
+    fn next_waiting(&mut self) -> Option<Waiting> {
+        self.crowd.as_mut()?.waiting.pop_front()
+    }
+
+    /// Gives the room of a crowd back when nobody is in it.
+    fn thin_out(&mut self) {
+        let nobody = |crowd: &Crowd| crowd.waiting.is_empty() && crowd.departing.is_empty();
+        if self.crowd.as_deref().is_some_and(nobody) {
+            self.crowd = None;
+        }
     }
 
     /// Hands the term to the first who still waits.
@@ -58,7 +95,7 @@ impl Place {
         self.term = Some(term.clone());
         let mut unseen: Option<Won> = None;
         let mut seen = Seen::No;
-        while let Some(waiting) = self.waiting.pop_front() {
+        while let Some(waiting) = self.next_waiting() {
             let won = unseen.take().unwrap_or_else(|| Won {
                 held: HeldTerm::new(waiting.name, term.clone(), waiting.messages),
                 grant: grant.clone(),
@@ -73,10 +110,7 @@ impl Place {
                 Err(unread) => unseen = unread.ok(),
             }
         }
-        if self.waiting.is_empty() {
-            // A place may last as long as the term, and most have seen a single waiter.
-            self.waiting = VecDeque::new();
-        }
+        self.thin_out();
         seen
     }
 
@@ -94,18 +128,21 @@ impl Place {
     /// Tells the first one, if it came for one look.
     pub(super) fn end_look(&mut self, why: impl FnOnce() -> NotWon) {
         let came_to_look = |first: &Waiting| first.queueing == Queueing::OneLook;
-        if self.waiting.front().is_some_and(came_to_look)
-            && let Some(waiting) = self.waiting.pop_front()
+        let first = self.crowd.as_ref().and_then(|crowd| crowd.waiting.front());
+        if first.is_some_and(came_to_look)
+            && let Some(waiting) = self.next_waiting()
         {
             let _ = waiting.won.send(Err(why()));
         }
+        self.thin_out();
     }
 
     /// Ends the waiting of all.
     pub(super) fn refuse_all(&mut self, why: impl Fn() -> NotWon) {
-        for waiting in self.waiting.drain(..) {
+        while let Some(waiting) = self.next_waiting() {
             let _ = waiting.won.send(Err(why()));
         }
+        self.thin_out();
     }
 
     /// The term is over; whoever waits for its departure is told, unless that goes on.
@@ -115,25 +152,28 @@ impl Place {
     }
 
     pub(super) fn await_departure(&mut self, token: FencingToken, departed: oneshot::Sender<Departure>) {
-        self.departing.push((token, departed));
+        let crowd = self.crowd.get_or_insert_default();
+        crowd.departing.push((token, departed));
     }
 
     pub(super) fn answer_departures(&mut self, token: FencingToken, departure: &Departure) {
-        for (departing, answer) in std::mem::take(&mut self.departing) {
+        let Some(crowd) = &mut self.crowd else { return };
+        for (departing, answer) in std::mem::take(&mut crowd.departing) {
             if departing == token {
                 let _ = answer.send(departure.clone());
             } else {
-                self.departing.push((departing, answer));
+                crowd.departing.push((departing, answer));
             }
         }
+        self.thin_out();
     }
 
     /// Whether the engine must campaign for it.
     pub(super) fn is_waited_for(&self) -> bool {
-        !self.waiting.is_empty() && self.term.is_none()
+        self.has_waiting() && self.term.is_none()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.term.is_none() && self.departing.is_empty()
+        self.crowd.is_none() && self.term.is_none()
     }
 }

@@ -1,5 +1,6 @@
 use super::owner::Claim;
 use super::{LockLoss, LockRelease};
+use crate::clock;
 use crate::driver::{HasEnded, Message};
 use crate::held::HeldTerm;
 use crate::sync::{AtomicU64, Ordering, oneshot, select};
@@ -28,6 +29,8 @@ pub(crate) struct Hold {
     held: HeldTerm,
     /// Handles that have not been released.
     handles: AtomicU64,
+    /// When the term was last granted or asked to be extended, in nanoseconds.
+    extended_at: AtomicU64,
     _claim: Option<Box<Claim>>,
 }
 
@@ -43,6 +46,7 @@ impl Hold {
         Self {
             held,
             handles: AtomicU64::new(0),
+            extended_at: AtomicU64::new(clock::now().as_nanos()),
             _claim: claim.map(Box::new),
         }
     }
@@ -51,8 +55,17 @@ impl Hold {
         self.held.term().authority()
     }
 
-    /// Asks for an extension now, without waiting for it: what is believed meanwhile is true already.
-    fn extend(&self) {
+    /// Asks for an extension now, without waiting for it: what is believed meanwhile is true already. Once in `pause`
+    /// at most, however many handles are taken, so that no loop of them fills the driver's queue.
+    fn extend(&self, pause: Duration) {
+        let now = clock::now();
+        let is_due = |at| (Moment::from_nanos(at).after(pause) <= now).then_some(now.as_nanos());
+        let asks = self
+            .extended_at
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_due);
+        if asks.is_err() {
+            return;
+        }
         let (name, token) = (self.held.name().clone(), self.held.token());
         self.held.tell(Message::Extend { name, token });
     }
@@ -73,12 +86,12 @@ impl Lock {
     }
 
     /// One more handle, for which the term is extended; `None` if the last one was released a moment ago.
-    pub(super) fn another(hold: Arc<Hold>) -> Option<Self> {
+    pub(super) fn another(hold: Arc<Hold>, pause: Duration) -> Option<Self> {
         let one_more = |handles| (handles > 0).then_some(handles + 1);
         hold.handles
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
             .ok()?;
-        hold.extend();
+        hold.extend(pause);
         let state = State::Held;
         Some(Self { hold, state })
     }

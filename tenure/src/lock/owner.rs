@@ -32,6 +32,9 @@ pub struct LockOwner {
     claims: Arc<Claims>,
 }
 
+/// How often in a beat one more handle extends the lock: the engine would not do it oftener.
+const EXTENSIONS_A_BEAT_MAX: u32 = 8;
+
 /// What an owner has. Only its own tasks contend for it, and none waits while it is locked.
 #[derive(Default)]
 struct Claims(Mutex<Claimed>);
@@ -137,7 +140,8 @@ impl LockOwner {
             match self.shared.reentrancy {
                 Reentrancy::Refused => return Found::Itself,
                 Reentrancy::Counted => {
-                    if let Some(lock) = Lock::another(hold) {
+                    let pause = self.shared.timing.lease().renew_every() / EXTENSIONS_A_BEAT_MAX;
+                    if let Some(lock) = Lock::another(hold, pause) {
                         return Found::Handle(lock);
                     }
                 }

@@ -14,15 +14,29 @@ use tenure_core::{
 /// How often one claim sends its upsert; see the acquisition of a lease.
 const UPSERTS_MAX: u32 = 2;
 
+/// What is known of the tokens that may exist.
+enum Known {
+    Granted(FencingToken),
+    ClockMs(u64),
+}
+
 impl MongoFence {
     /// Claims: first the mark, then every stripe. Each step only raises, so one that was cut short is repeated
     /// by the next claim of the term.
     pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
-        let found = self.look(resource).await?;
+        let known = async {
+            match self.granted(resource, &term.lease).await? {
+                Some(highest) => Ok::<_, FenceError>(Known::Granted(highest)),
+                None => Ok(Known::ClockMs(self.clock_ms(resource).await?)),
+            }
+        };
+        // Side by side: neither needs the other, and each is a round trip.
+        let (found, known) = tokio::join!(self.look(resource), known);
+        let found = found?;
         let mark = found.as_ref().map(|found| found.token);
-        let limit = match self.granted(resource, &term.lease).await? {
-            Some(highest) => Horizon::Granted(highest),
-            None => Horizon::Clock(horizon(self.clock_ms(resource).await?, mark)),
+        let limit = match known? {
+            Known::Granted(highest) => Horizon::Granted(highest),
+            Known::ClockMs(clock_ms) => Horizon::Clock(horizon(clock_ms, mark)),
         };
         let rule = |found: Option<&Found>| {
             let owner = found.and_then(|found| found.lease.as_ref());

@@ -199,3 +199,15 @@ fn a_standby_looks_once_in_a_ttl_where_the_renewals_divide_it_and_sooner_where_n
     // Every 6.67 s.
     assert_eq!(looks(3_330), 9);
 }
+
+#[test]
+fn a_timing_tells_the_errors_of_clocks_that_it_allows_for() {
+    let timing = TimingOptions {
+        clock_rate_error_ppm: 700,
+        step_allowance: Some(milliseconds(33)),
+        ..options()
+    };
+    let timing = timing.check().unwrap();
+    assert_eq!(timing.clock_rate_error_ppm(), 700);
+    assert_eq!(timing.step_allowance(), milliseconds(33));
+}

@@ -30,6 +30,8 @@ pub enum Feature {
     Withdrawals,
     /// A holder is asked by its user, or through the record, to step down.
     Requests,
+    /// When the work of a term ends, another in the same process goes on with the lease.
+    HandOns,
     /// An operator vacates a lease while its holder works.
     ForcedReleases,
     /// The work claims a fence, reads, and writes, and does not look at a clock in between.
@@ -38,7 +40,7 @@ pub enum Feature {
 
 impl Feature {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Duplicates,
         Self::LateReplies,
         Self::Crashes,
@@ -46,6 +48,7 @@ impl Feature {
         Self::Hints,
         Self::Withdrawals,
         Self::Requests,
+        Self::HandOns,
         Self::ForcedReleases,
         Self::Fence,
     ];
@@ -135,6 +138,12 @@ impl Configuration {
                 &[Feature::Crashes, Feature::Requests, Feature::Fence],
             ),
             slice("withdrawals and late messages", 1, 0, &[Feature::Withdrawals]),
+            slice(
+                "handing on, and late messages",
+                1,
+                0,
+                &[Feature::HandOns, Feature::Withdrawals],
+            ),
             slice("pauses", 0, 3, &[Feature::Crashes]),
             slice("pauses and late messages", 1, 2, &[]),
         ]
@@ -158,6 +167,7 @@ impl Configuration {
             }
             Milestone::OrphanReleased => self.has(Feature::Withdrawals),
             Milestone::HandedOverOnDemand => self.has(Feature::Requests),
+            Milestone::HandedOn => self.has(Feature::HandOns),
             Milestone::Crashed => self.has(Feature::Crashes),
             Milestone::FenceRaised | Milestone::StaleRefused => {
                 self.has(Feature::Fence) && self.candidates > 1

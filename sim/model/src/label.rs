@@ -13,6 +13,7 @@ pub(crate) enum Label {
     Withdraws,
     StepsDown,
     WorkEnds { token: u8 },
+    HandsOn { token: u8 },
     Crashes,
     Restart,
     Applied,

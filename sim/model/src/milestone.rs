@@ -32,6 +32,8 @@ pub enum Milestone {
     OrphanReleased,
     /// A holder stepped down because somebody asked.
     HandedOverOnDemand,
+    /// A term took the lease from the one before of its process, without a release in between.
+    HandedOn,
     /// A process died.
     Crashed,
     /// A work claimed the fence after another had.
@@ -44,7 +46,7 @@ pub enum Milestone {
 
 impl Milestone {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::TakenOver,
         Self::TakenAfterRelease,
         Self::Renewed,
@@ -59,6 +61,7 @@ impl Milestone {
         Self::LateRequestRefused,
         Self::OrphanReleased,
         Self::HandedOverOnDemand,
+        Self::HandedOn,
         Self::Crashed,
         Self::FenceRaised,
         Self::StaleRefused,

@@ -176,6 +176,7 @@ fn own(label: Label) -> String {
         Label::Withdraws => "is told to withdraw".to_owned(),
         Label::StepsDown => "is told to step down".to_owned(),
         Label::WorkEnds { token } => format!("ends the work of term {token}"),
+        Label::HandsOn { token } => format!("ends the work of term {token}, and another in it goes on"),
         Label::Crashes => "crashes".to_owned(),
         Label::Restart => "starts again".to_owned(),
         Label::ClockTicks

@@ -126,6 +126,8 @@ pub struct Work {
     pub gated_per_mille: u64,
     /// Longest pause between the end of a term and the next campaign of its holder.
     pub rest: u64,
+    /// How many of a thousand ends of a term hand the lease on within the process.
+    pub hands_on_per_mille: u64,
 }
 
 /// How the model store behaves beyond the contract's letter.
@@ -299,8 +301,8 @@ fn most(timings: &[Timing], of: impl Fn(&Timing) -> u64) -> u64 {
 
 fn broken(chance: &mut Chance) -> Option<Broken> {
     chance.weighted(&[
-        (None, 86),
-        (Some(Broken::Store), 7),
+        (None, 84),
+        (Some(Broken::Store), 9),
         (Some(Broken::Step), 4),
         (Some(Broken::Rate), 3),
     ])
@@ -350,5 +352,6 @@ fn work(chance: &mut Chance, ttl: u64, timings: &[Timing]) -> Work {
         compute: (ttl * compute_share / 100).min(grace).max(1_000_000),
         gated_per_mille: chance.weighted(&[(0, 2), (300, 2), (1000, 1)]),
         rest: ttl * chance.weighted(&[(1, 5), (10, 3), (60, 1)]) / 100,
+        hands_on_per_mille: chance.weighted(&[(0, 5), (250, 2), (900, 1)]),
     }
 }

@@ -43,8 +43,8 @@ fn usual(plan: &Plan, kind: FaultKind) -> u64 {
         }
     };
     match kind {
-        FaultKind::TailLoss | FaultKind::StoreWipe => broken(Broken::Store, 1_000),
-        FaultKind::StoreRestore => broken(Broken::Store, 2_200),
+        FaultKind::TailLoss | FaultKind::StoreWipe => broken(Broken::Store, 1_300),
+        FaultKind::StoreRestore => broken(Broken::Store, 3_200),
         FaultKind::FrozenClock => broken(Broken::Rate, 3_000),
         FaultKind::StoreStepForward | FaultKind::StoreStepBack => by_clock(60),
         FaultKind::FailoverRefresh => by_clock(if plan.store.refreshes_at_failover { 150 } else { 0 }),

@@ -12,7 +12,9 @@ use crate::invariants::{
 use crate::plan::{NAMES_MAX, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
 use crate::stores::MILLISECOND;
-use tenure_core::{Cause, Command, Departure, Event, Input, LeaseName, Moment, Operation, Request, Ttl};
+use tenure_core::{
+    Cause, Command, Departure, Event, Input, LeaseName, Moment, Operation, Released, Request, Ttl,
+};
 
 /// What a step left.
 #[derive(Clone, Copy)]
@@ -20,6 +22,10 @@ enum Leaves {
     Nothing,
     /// The term with this token was given back.
     Term(u64),
+    /// The term with this token was given back, and another in the process goes on with the lease.
+    HandedOn(u64),
+    /// A campaign that was to take the lease from the term with this token, and did not.
+    Heir(u64),
     /// A withdrawn campaign.
     Campaign,
 }
@@ -36,6 +42,7 @@ impl World<'_> {
             return;
         };
         let local = process.clock.shown(now);
+        let hands_on = matches!(input, Input::Command(Command::HandOn { .. }));
         let actions = engine.step(Moment::from_nanos(local), input);
         let (told, asked) = (actions.events.len() as u64, actions.requests.len() as u64);
         let mut ended = [Leaves::Nothing; NAMES_MAX];
@@ -45,8 +52,25 @@ impl World<'_> {
                     name,
                     token,
                     cause: Cause::GivenBack,
-                } => ended[self.name_index(name)] = Leaves::Term(token.number()),
-                Event::Withdrawn { name } => ended[self.name_index(name)] = Leaves::Campaign,
+                } => {
+                    let index = self.name_index(name);
+                    ended[index] = if hands_on {
+                        self.processes[usize::from(slot)].seats[index].heir_of = token.number();
+                        Leaves::HandedOn(token.number())
+                    } else {
+                        Leaves::Term(token.number())
+                    };
+                }
+                Event::Withdrawn { name } | Event::CampaignEnded { name, .. } => {
+                    let index = self.name_index(name);
+                    let seat = &mut self.processes[usize::from(slot)].seats[index];
+                    ended[index] = match std::mem::take(&mut seat.heir_of) {
+                        0 if matches!(event, Event::Withdrawn { .. }) => Leaves::Campaign,
+                        0 => Leaves::Nothing,
+                        token => Leaves::Heir(token),
+                    };
+                }
+                Event::Departed { name, departure, .. } => self.heir_is_told(slot, name, departure),
                 _ => {}
             }
             self.take_in(slot, local, event, extensions);
@@ -77,16 +101,28 @@ impl World<'_> {
     /// Whether who leaves a lease gives it back in the same step.
     fn judge_leaving(&mut self, slot: u8, left: &[Leaves; NAMES_MAX], requests: &[Request]) {
         for (index, left) in left.iter().enumerate().take(self.names.len()) {
+            let name = &self.names[index];
             let releasing = || {
-                let name = &self.names[index];
                 requests.iter().any(|request| match &request.operation {
                     Operation::Release(releases) => releases.iter().any(|release| release.name == *name),
                     Operation::Acquire(_) | Operation::Renew(_) | Operation::Look(_) => false,
                 })
             };
+            let asking = || {
+                requests.iter().any(
+                    |request| matches!(&request.operation, Operation::Acquire(acquire) if acquire.name == *name),
+                )
+            };
             let verdict = match *left {
                 Leaves::Nothing => continue,
                 Leaves::Term(token) => release_is_prompt(token, releasing()),
+                Leaves::HandedOn(token) => release_is_prompt(token, asking()),
+                Leaves::Heir(token) => {
+                    let verdict = release_is_prompt(token, releasing());
+                    self.processes[usize::from(slot)].seats[index].withdrew_at = 0;
+                    self.saw(Sometimes::HeirLeft);
+                    verdict
+                }
                 Leaves::Campaign => {
                     let (process, view) = (&self.processes[usize::from(slot)], &self.leases[index]);
                     let seat = &process.seats[index];
@@ -111,6 +147,16 @@ impl World<'_> {
                 }
             };
             self.judge(verdict);
+        }
+    }
+
+    /// The term before is over: by the attempt of the campaign that was to go on with the lease, if there is one.
+    fn heir_is_told(&mut self, slot: u8, name: &LeaseName, departure: &Departure) {
+        let index = self.name_index(name);
+        let seat = &mut self.processes[usize::from(slot)].seats[index];
+        let heir = std::mem::take(&mut seat.heir_of) != 0;
+        if heir && matches!(departure, Departure::Answered(Released::Vacated)) {
+            self.saw(Sometimes::HandedOn);
         }
     }
 

@@ -106,6 +106,8 @@ pub(crate) struct SeatView {
     pub(crate) heard: u64,
     /// The progress gate, in nanoseconds; 0 for none.
     pub(crate) gate: u64,
+    /// The token of the term that its campaign is to take the lease from; 0 for none.
+    pub(crate) heir_of: u64,
 }
 
 /// The work of one term.

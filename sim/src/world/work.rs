@@ -346,6 +346,23 @@ impl World<'_> {
             self.names[index].clone(),
             FencingToken::new(token).expect("a term's token"),
         );
-        self.command(slot, Command::WorkEnded { name, token });
+        let process = &mut self.processes[usize::from(slot)];
+        if early || process.dice.below(1_000) >= self.plan.work.hands_on_per_mille {
+            self.command(slot, Command::WorkEnded { name, token });
+            return;
+        }
+        let seat = &process.seats[index];
+        let progress_within = (seat.gate != 0).then(|| std::time::Duration::from_nanos(seat.gate));
+        let note = self.note.clone();
+        self.command(
+            slot,
+            Command::HandOn {
+                name,
+                token,
+                note,
+                progress_within,
+                max_hold: None,
+            },
+        );
     }
 }

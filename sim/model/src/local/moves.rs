@@ -213,8 +213,21 @@ fn commands(configuration: &Configuration, local: &Local, process: &Process, mov
         let mut idle = process.clone();
         idle.work = None;
         let token = token_of(work.token);
-        let command = Command::WorkEnded { name, token };
+        let command = Command::WorkEnded {
+            name: name.clone(),
+            token,
+        };
         step(Label::WorkEnds { token: work.token }, &idle, command);
+        if configuration.has(Feature::HandOns) {
+            let command = Command::HandOn {
+                name,
+                token,
+                note: Note::default(),
+                progress_within: None,
+                max_hold: None,
+            };
+            step(Label::HandsOn { token: work.token }, &idle, command);
+        }
     } else if process.open == 0 {
         let command = Command::Campaign {
             name: name.clone(),

@@ -33,6 +33,11 @@ impl Process {
         );
         stepped.process.overdue = 0;
         let actions = stepped.process.engine.step(NOW, input);
+        let departed = |event: &Event| matches!(event, Event::Departed { .. });
+        let acquired = |event: &Event| matches!(event, Event::Acquired { .. });
+        if actions.events.iter().any(departed) && actions.events.iter().any(acquired) {
+            stepped.reached.add(Milestone::HandedOn);
+        }
         for event in actions.events {
             stepped.event(&event);
         }

@@ -2,8 +2,10 @@
 
 use crate::{Checker, Edit, Row};
 
+const CAMPAIGN: &str = "core/src/engine/campaign.rs";
 const DEPARTURE: &str = "core/src/engine/departure.rs";
 const ENGINE: &str = "core/src/engine/mod.rs";
+const HEIR: &str = "core/src/engine/heir.rs";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -41,6 +43,42 @@ pub(super) const ROWS: &[Row] = &[
             "self.seats.insert(name.clone(), Seat::Departure(leaving));",
             "let leaving = Leaving { next_at: give_up_at, ..leaving };
              self.seats.insert(name.clone(), Seat::Departure(leaving));",
+        )],
+    },
+    Row {
+        name: "handed-on term is not told to be over",
+        catalogue: &[65],
+        guarantee: "G12",
+        why: "two in one process take the lease for theirs: the one before was never told that it went on",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            HEIR,
+            "self.end(name, Cause::GivenBack, actions);",
+            "",
+        )],
+    },
+    Row {
+        name: "heir takes the lease by the attempt before",
+        catalogue: &[20],
+        guarantee: "G5",
+        why: "the store takes it for a lost reply and grants the token before once more: two works, one token",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            HEIR,
+            "campaign.heir_of = Some(left);",
+            "campaign.heir_of = Some(left); campaign.attempt = attempt;",
+        )],
+    },
+    Row {
+        name: "heir that withdraws forgets the term before",
+        catalogue: &[27],
+        guarantee: "G17",
+        why: "whoever was to go on with the lease leaves, and nobody releases it: all wait for a ttl",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            CAMPAIGN,
+            "campaign.heir_of.take()",
+            "campaign.heir_of.take().filter(|_| false)",
         )],
     },
 ];

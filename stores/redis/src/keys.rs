@@ -1,6 +1,6 @@
 //! Which keys and channels the records of one place have.
 
-use tenure_core::LeaseName;
+use tenure_core::{LeaseName, ResourceName};
 
 /// The names of everything under one prefix.
 ///
@@ -36,6 +36,31 @@ impl Keys {
     /// What the channel of every lease begins with.
     pub(crate) fn channels(&self) -> String {
         format!("{}:changes:", self.prefix)
+    }
+
+    /// The sorted set of all fenced resources, by which they are listed in order.
+    pub(crate) fn marks(&self) -> String {
+        format!("{}:fences", self.prefix)
+    }
+
+    /// What the key of every mark begins with.
+    pub(crate) fn mark_keys(&self) -> String {
+        format!("{}:fence:", self.prefix)
+    }
+
+    /// The mark of a resource.
+    pub(crate) fn mark(&self, resource: &ResourceName) -> String {
+        format!("{}:fence:{resource}", self.prefix)
+    }
+
+    /// What the key of all counts of refusals begins with.
+    pub(crate) fn refusal_keys(&self) -> String {
+        format!("{}:refusals:", self.prefix)
+    }
+
+    /// Where refusals of a resource are counted.
+    pub(crate) fn refusals(&self, resource: &ResourceName) -> String {
+        format!("{}:refusals:{resource}", self.prefix)
     }
 
     /// Where changes of a lease are told.

@@ -1,6 +1,7 @@
 //! Tenure's leases and fences on Redis and Valkey.
 //!
-//! [`RedisStore`] keeps leases, one hash each, and judges them by the server's clock, in one script per request.
+//! [`RedisStore`] keeps leases, one hash each, and judges them by the server's clock, in one script per request. [`RedisFence`] refuses stale
+//! terms in the very script that writes.
 //! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
 
 mod acquire;
@@ -9,6 +10,7 @@ mod connect;
 mod durability;
 mod examine;
 mod fault;
+mod fence;
 mod keys;
 mod link;
 mod list;
@@ -27,4 +29,6 @@ mod watch;
 #[doc(hidden)]
 pub mod fuzzing;
 
+pub use fence::{FencedScript, FencedWrites, RedisFence};
+pub use redis::Value;
 pub use store::RedisStore;

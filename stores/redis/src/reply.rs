@@ -70,6 +70,11 @@ impl Reply {
         Reply::new(self.next()?)
     }
 
+    /// The next part as it came; nothing if none is left.
+    pub(crate) fn value(&mut self) -> Option<Value> {
+        self.parts.next()
+    }
+
     /// Whether nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.as_slice().is_empty()

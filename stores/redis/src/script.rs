@@ -18,14 +18,14 @@ pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| on_records(include_st
 pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
 
 /// A script, and the hash by which a server knows it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Script {
     text: String,
     hash: String,
 }
 
 impl Script {
-    fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         Self {
             hash: redis::Script::new(&text).get_hash().to_owned(),
             text,
@@ -44,6 +44,8 @@ fn on_records(body: &str) -> Script {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Arguments {
     pub(crate) keys: Vec<String>,
+    /// Keys of the user's, after ours.
+    pub(crate) data_keys: Vec<Vec<u8>>,
     pub(crate) values: Vec<Vec<u8>>,
 }
 
@@ -52,7 +54,7 @@ impl Arguments {
     pub(crate) fn on(keys: impl IntoIterator<Item = String>) -> Self {
         Self {
             keys: keys.into_iter().collect(),
-            values: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -80,8 +82,11 @@ impl Arguments {
 
     fn command(&self, name: &str, script: &str) -> Cmd {
         let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len());
+        command.arg(script).arg(self.keys.len() + self.data_keys.len());
         for key in &self.keys {
+            command.arg(key);
+        }
+        for key in &self.data_keys {
             command.arg(key);
         }
         for value in &self.values {

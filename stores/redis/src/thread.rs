@@ -62,9 +62,14 @@ impl OwnThread {
         Running(self.handle.spawn(work))
     }
 
+    /// Runs `work` on the thread, and waits for nothing.
+    pub(crate) fn leave(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(work);
+    }
+
     /// Lets go of `value` on the thread: what the driver does when dropped needs its runtime.
     pub(crate) fn drop_there(&self, value: impl Send + 'static) {
-        self.handle.spawn(async move { drop(value) });
+        self.leave(async move { drop(value) });
     }
 }
 

@@ -88,7 +88,9 @@ impl Listener {
         let (mut sink, messages) = site.target.listen(&dialled.host).await?.split();
         let subscribed = match scope {
             Scope::Name(name) => sink.subscribe(site.keys.channel(name)).await,
-            Scope::Prefix(prefix) => sink.psubscribe(pattern(&(site.keys.channels() + prefix))).await,
+            // Of all leases: who may subscribe to a pattern needs the right to that very pattern, and the scope is looked
+            // at again with each message.
+            Scope::Prefix(_) => sink.psubscribe(pattern(&site.keys.channels())).await,
         };
         subscribed.map_err(|error| store_error(&error, Deed::Read, "the watch", &site.place))?;
         let existed = match scope {

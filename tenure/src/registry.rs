@@ -60,6 +60,13 @@ impl Registry {
                 Ok(store)
             });
         }
+        #[cfg(feature = "redis")]
+        for scheme in ["redis+quorum", "rediss+quorum"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_redis::QuorumStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
         registry
     }
 

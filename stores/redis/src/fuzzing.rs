@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::{Lease, StoreError};
 
 /// The fields of a record in the order of [`decode`]'s second argument.
-pub const FIELDS: [&str; 17] = record::FIELDS;
+pub const FIELDS: [&str; 18] = record::FIELDS;
 
 /// Reads a record as the store does.
 ///

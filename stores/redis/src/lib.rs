@@ -1,6 +1,7 @@
 //! Tenure's leases and fences on Redis and Valkey.
 //!
-//! [`RedisStore`] keeps leases, one hash each, and judges them by the server's clock, in one script per request. [`RedisFence`] refuses stale
+//! [`RedisStore`] keeps leases, one hash each, and judges them by the server's clock, in one script per
+//! request; [`QuorumStore`] keeps them in several independent servers. [`RedisFence`] refuses stale
 //! terms in the very script that writes.
 //! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
 
@@ -14,6 +15,7 @@ mod fence;
 mod keys;
 mod link;
 mod list;
+mod quorum;
 mod read;
 mod record;
 mod release;
@@ -30,5 +32,6 @@ mod watch;
 pub mod fuzzing;
 
 pub use fence::{FencedScript, FencedWrites, RedisFence};
+pub use quorum::QuorumStore;
 pub use redis::Value;
 pub use store::RedisStore;

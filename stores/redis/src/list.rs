@@ -1,5 +1,5 @@
 use crate::fault::Deed;
-use crate::record::{decode, shown};
+use crate::record::{decode, is_confirmed, shown};
 use crate::script::{Arguments, LIST};
 use crate::site::Site;
 use tenure_core::{Fault, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -10,9 +10,29 @@ const PAGE_MAX: u16 = 1000;
 /// Most names that one page looks at: those that were purged have no record, and are passed over.
 const LOOKS_MAX: usize = 10_000;
 
+/// A page as one server has it.
+pub(crate) struct Found {
+    /// Each with whether it is a term.
+    pub(crate) listed: Vec<(Listed, bool)>,
+    pub(crate) next: Option<LeaseName>,
+}
+
 impl Site {
     /// Reads a page, in one step of the server.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        let found = self.page(page).await?;
+        Ok(LeasePage {
+            leases: found
+                .listed
+                .into_iter()
+                .map(|(listed, _confirmed)| listed)
+                .collect(),
+            next: found.next,
+        })
+    }
+
+    /// The same, and whether each is a term.
+    pub(crate) async fn page(&self, page: &Page) -> Result<Found, StoreError> {
         if !(1..=PAGE_MAX).contains(&page.limit) {
             return Err(StoreError::not_applied(
                 Fault::Invalid,
@@ -29,13 +49,14 @@ impl Site {
             .run(&LIST, &arguments, Deed::Read, "the list of leases")
             .await?;
         let (now_ms, next, mut found) = (reply.number()?, reply.text()?, reply.array()?);
-        let mut leases = Vec::new();
+        let mut listed = Vec::new();
         while !found.is_empty() {
             let (name, fields) = (found.bytes()?, found.fields()?);
-            leases.push(self.listed(&name, fields.as_ref(), now_ms));
+            let confirmed = is_confirmed(fields.as_ref());
+            listed.push((self.listed(&name, fields.as_ref(), now_ms), confirmed));
         }
-        Ok(LeasePage {
-            leases,
+        Ok(Found {
+            listed,
             next: next.and_then(|last| LeaseName::new(last).ok()),
         })
     }

@@ -9,7 +9,7 @@ use tenure_core::{
 
 /// The fields, in the order in which scripts answer with them. A field that a record lacks is none; those that
 /// are not listed are kept.
-pub(crate) const FIELDS: [&str; 17] = [
+pub(crate) const FIELDS: [&str; 18] = [
     "owner",
     "incarnation",
     "generation",
@@ -27,6 +27,7 @@ pub(crate) const FIELDS: [&str; 17] = [
     "previousGeneration",
     "previousEnd",
     "previousAt",
+    "unconfirmed",
 ];
 
 /// Longest key or value that a message shows, in characters.
@@ -92,6 +93,12 @@ pub(crate) fn predecessor(
         .map_err(|Wrong { field, why }| unreadable(key, name, &format!("field \"{field}\" {why}")))
 }
 
+/// Whether this is a term, and not what a candidate has asked for in one member of a quorum and not yet got.
+pub(crate) fn is_confirmed(fields: Option<&Fields>) -> bool {
+    let place = place("unconfirmed");
+    fields.is_some_and(|fields| fields.get(place).is_some_and(Option::is_none))
+}
+
 /// Text that a message shows.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
@@ -126,6 +133,12 @@ impl Record<'_> {
         self.date("createdAt")?;
         let renewed = self.optional("lastRenewedAt", Self::date)?;
         self.previous(place("previousOwner"), acquired)?;
+        if let Some(other) = self
+            .value("unconfirmed")
+            .filter(|value| ![&b"first"[..], b"later"].contains(value))
+        {
+            return Err(is("unconfirmed", other, "\"first\" or \"later\""));
+        }
         Ok(Lease {
             name: LeaseName::new(name).map_err(|error| wrong("name", error))?,
             holder: Candidate {

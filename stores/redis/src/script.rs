@@ -17,6 +17,14 @@ pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| on_records(include_st
 /// Reads a page of records.
 pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
 
+/// Takes a record in a member of a quorum.
+pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));
+/// Gives what was taken its token.
+pub(crate) static CONFIRM: LazyLock<Script> =
+    LazyLock::new(|| on_records(include_str!("lua/quorum_confirm.lua")));
+/// Lets go of what was taken.
+pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_undo.lua")));
+
 /// A script, and the hash by which a server knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {

@@ -78,7 +78,7 @@ impl RedisStore {
 
 impl Site {
     /// What the server that rules the records now keeps of what it confirms.
-    async fn assess(&self) -> Result<Durability, StoreError> {
+    pub(crate) async fn assess(&self) -> Result<Durability, StoreError> {
         let open = self.requests.open().await?;
         let settings = Settings::ask(&self.requests, &self.place).await?;
         Ok(settings.durability(self.target.set(), open.dialled.hello.clustered))

@@ -138,6 +138,16 @@ impl StoreUrl {
         }
     }
 
+    /// The URL of each host alone.
+    pub(crate) fn members(&self) -> Vec<Self> {
+        let alone = |host: &Host| Self {
+            set: Set::Server,
+            hosts: vec![host.clone()],
+            ..self.clone()
+        };
+        self.hosts.iter().map(alone).collect()
+    }
+
     /// The hosts and the database, for people.
     pub(crate) fn shown(&self) -> String {
         let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();

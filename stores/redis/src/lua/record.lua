@@ -71,7 +71,8 @@ local function understood(r)
     and is_number(r.terms) and is_number(r.ttlMs) and not less(r.ttlMs, '100') and not less('86400000', r.ttlMs)
     and is_date(r.createdAt) and is_date(r.acquiredAt) and optional(is_date, r.lastRenewedAt)
     and is_date(r.expiresAt) and optional(is_date, r.releasedAt) and optional(is_date, r.stepDownAskedAt)
-    and is_note(r.note)) then
+    and is_note(r.note)
+    and (r.unconfirmed == false or r.unconfirmed == 'first' or r.unconfirmed == 'later')) then
     return false
   end
   if r.previousEnd == false then

@@ -15,6 +15,10 @@ for place = 2, #KEYS do
       redis.call('PUBLISH', channel, 'vacated ' .. token)
     end
     answer = { 'vacated', now }
+  elseif r.unconfirmed and r.incarnation == incarnation and r.attempt == attempt then
+    -- This member of a quorum missed the confirmation: here it was no term, and holds nobody up any longer.
+    redis.call('HSET', key, 'expiresAt', text_of(math.min(tonumber(r.expiresAt), now)))
+    answer = { 'vacated', now }
   else
     answer = { 'lost', now, values }
   end

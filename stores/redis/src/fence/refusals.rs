@@ -16,6 +16,8 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Noter {
     site: Arc<Site>,
     state: Mutex<State>,
+    /// Held while a note is written: whoever ends the process waits for one that is under way.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -31,6 +33,7 @@ impl Noter {
         Arc::new(Self {
             site,
             state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -67,6 +70,7 @@ impl Noter {
 
     /// Writes what has been counted. What cannot be written is lost, but for the log.
     pub(super) async fn note(&self) {
+        let _turn = self.writing.lock().await;
         let pending: Vec<_> = self.lock().refusals.take().collect();
         for (resource, refused) in pending {
             let arguments = Arguments::on([self.site.keys.refusals(&resource)])

@@ -3,6 +3,7 @@
 use super::Quorum;
 use crate::thread::{OwnThread, Running};
 use crate::watch::MessageWatch;
+use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
@@ -43,9 +44,13 @@ impl QuorumWatch {
     pub(super) async fn open(quorum: &Quorum, thread: &OwnThread, scope: &Scope) -> Result<Self, StoreError> {
         let (sender, told) = mpsc::channel(EVENTS_WAITING_MAX);
         let (mut readers, mut errors) = (Vec::new(), Vec::new());
-        for (place, member) in quorum.members.iter().enumerate() {
-            let opening = MessageWatch::open(Arc::clone(&member.site), thread, scope.clone());
-            match opening.await {
+        // At once: one that is frozen is waited for only once.
+        let opening = quorum
+            .members
+            .iter()
+            .map(|member| MessageWatch::open(Arc::clone(&member.site), thread, scope.clone()));
+        for (place, opened) in join_all(opening).await.into_iter().enumerate() {
+            match opened {
                 Ok(watch) => readers.push(thread.run(read(place, watch, sender.clone()))),
                 Err(error) => errors.push(error),
             }

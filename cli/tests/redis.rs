@@ -11,7 +11,8 @@ mod common;
 use common::{SOON, Sandbox, bare, ended, exit_code, json};
 use std::time::{Duration, Instant};
 use tenure_testkit::{
-    Fault, FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, block_on, eventually, is_alive,
+    Fault, FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ScratchDir, block_on,
+    eventually, free_port, is_alive,
 };
 
 fn durable() -> RedisServer {
@@ -132,6 +133,61 @@ fn a_job_is_led_again_after_the_sentinels_made_a_replica_primary() {
     assert!(matches!(exit_code(&first), 79), "the first leader ended its work");
     let next = sandbox.tenure(&["run", "job", "--", "sh", "-c", "echo $TENURE_TOKEN"]);
     assert!(next.stdout.trim().parse::<u64>().unwrap() > token, "{next:?}");
+}
+
+#[test]
+fn a_job_is_led_by_a_quorum_although_a_member_dies() {
+    let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let sandbox = Sandbox::at("redis-quorum", &format!("redis+quorum://{}", hosts.join(",")));
+    let first = sandbox.run(&["--ttl", "6s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    servers[0].kill();
+    let second = sandbox.run(&["--ttl", "6s"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    // Past the end that the lease had when the member died.
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(sandbox.lease("job")["state"], "held");
+    assert_eq!(sandbox.tenure(&["doctor"]).code, 0);
+    assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "30s"]).code, 0);
+    assert_eq!(exit_code(&first), 79);
+    second.wait_for_line("mine", SOON).unwrap();
+    let fence = sandbox.tenure(&["fence", "show"]);
+    assert!(
+        fence.code != 0 && fence.stderr.contains("keeps no marks"),
+        "{fence:?}"
+    );
+}
+
+/// The certificate is trusted because `SSL_CERT_FILE` says so, and by nobody else.
+#[test]
+fn tls_reaches_a_server_whose_certificate_is_trusted_and_no_other() {
+    let folder = ScratchDir::new("redis-tls");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+    let port = free_port();
+    let options = RedisOptions::with(&format!(
+        "--tls-port {port} --tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate} \
+         --tls-auth-clients no"
+    ));
+    let _server = block_on(RedisServer::start(options)).unwrap();
+    let run = |variable: &str| {
+        let mut command = bare(&["run", "--no-wait", "job", "--", "true"]);
+        command
+            .env("TENURE_STORE", format!("rediss://localhost:{port}"))
+            .env(variable, &certificate);
+        ended(command)
+    };
+    let trusted = run("SSL_CERT_FILE");
+    assert_eq!(trusted.code, 0, "{trusted:?}");
+    let stranger = run("UNUSED");
+    assert!(
+        stranger.code != 0 && stranger.stderr.contains("ertificate"),
+        "{stranger:?}"
+    );
 }
 
 #[test]

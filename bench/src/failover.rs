@@ -5,7 +5,7 @@ use crate::command::tenure_run;
 use crate::figures::{Samples, judge, milliseconds};
 use std::time::{Duration, Instant};
 use tenure::{LeaseName, Registry, SharedStore};
-use tenure_testkit::{Process, ReplicaSet, ScratchDir, Size};
+use tenure_testkit::{Process, RedisOptions, RedisServer, ReplicaSet, ScratchDir, Size};
 
 /// How long anything here may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,17 +17,26 @@ const READ_MAX: Duration = Duration::from_millis(50);
 pub async fn measure(kills: u32, exits: u32, kind: Kind) {
     let folder = ScratchDir::new("bench-failover");
     let set = match kind {
-        Kind::Sqlite => None,
+        Kind::Sqlite | Kind::Redis => None,
         Kind::Mongodb => Some(
             ReplicaSet::start(Size::Three)
                 .await
                 .expect("three nodes of mongod"),
         ),
     };
-    let url = set.as_ref().map_or_else(
-        || format!("sqlite://{}", folder.join("leases.db").display()),
-        ReplicaSet::uri,
-    );
+    let redis = match kind {
+        Kind::Redis => Some(
+            RedisServer::start(RedisOptions::durable())
+                .await
+                .expect("a Redis server"),
+        ),
+        Kind::Sqlite | Kind::Mongodb => None,
+    };
+    let url = match (&set, &redis) {
+        (Some(set), _) => set.uri(),
+        (_, Some(redis)) => redis.url(),
+        (None, None) => format!("sqlite://{}", folder.join("leases.db").display()),
+    };
     let store = Registry::connect(&url).await.unwrap();
     println!("fail-over on {}, ttl 3 s:", store.traits().kind);
     if kills > 0 {

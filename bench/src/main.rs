@@ -44,6 +44,8 @@ struct Arguments {
 enum Kind {
     Sqlite,
     Mongodb,
+    /// On a server that has each write on disk before it confirms it.
+    Redis,
 }
 
 #[derive(Subcommand)]
@@ -56,6 +58,9 @@ enum Figure {
         /// Pairs on a three-node replica set of MongoDB; 0 leaves it out.
         #[arg(long, default_value_t = 600)]
         mongodb_rounds: u32,
+        /// Pairs on Redis, each with and without its writes on disk; 0 leaves it out.
+        #[arg(long, default_value_t = 4000)]
+        redis_rounds: u32,
     },
     /// Requests of an idle standby and of a leader, counted over so many ttls of 3 s.
     Requests {
@@ -133,7 +138,8 @@ async fn main() {
         Figure::Store {
             sqlite_rounds,
             mongodb_rounds,
-        } => store::measure(sqlite_rounds, mongodb_rounds).await,
+            redis_rounds,
+        } => store::measure(sqlite_rounds, mongodb_rounds, redis_rounds).await,
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
         Figure::Failover { kills, exits, store } => failover::measure(kills, exits, store).await,

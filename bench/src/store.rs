@@ -2,6 +2,7 @@
 //! take turns in one run: whatever else the machine does, it does to both.
 
 pub mod mongodb;
+pub mod redis;
 pub mod sqlite;
 
 use crate::figures::{Samples, judge, milliseconds};
@@ -11,12 +12,15 @@ use tenure::core::{
 };
 use tenure::{LeaseName, LeaseStore, Ttl};
 
-pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32) {
+pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32, redis_rounds: u32) {
     if sqlite_rounds > 0 {
         sqlite::measure(sqlite_rounds).await;
     }
     if mongodb_rounds > 0 {
         mongodb::measure(mongodb_rounds).await;
+    }
+    if redis_rounds > 0 {
+        redis::measure(redis_rounds).await;
     }
 }
 

@@ -202,6 +202,10 @@ mod tests {
                 "mongodb://h/",
             ),
             (
+                "redis+sentinel://:secret@s1,s2/0?primary=p&sentinelPassword=other",
+                "redis+sentinel://@s1,s2/0?primary=p",
+            ),
+            (
                 "sqlite:///a%20b.db?filesystem=trusted",
                 "sqlite:///a%20b.db?filesystem=trusted",
             ),

@@ -1,4 +1,4 @@
-//! `tenure fence`, from a shell script's side, over real files and a real MongoDB.
+//! `tenure fence`, from a shell script's side, over real files, a real MongoDB and a real Redis.
 
 #![allow(
     clippy::unwrap_used,
@@ -111,6 +111,15 @@ fn claims_refusals_and_bumps_in_mongodb() {
         std::process::id()
     );
     course(&sandbox, &["--fence", &url]);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn claims_refusals_and_bumps_in_redis() {
+    use tenure_testkit::{RedisOptions, RedisServer, block_on};
+    let sandbox = Sandbox::new("fence");
+    let server = block_on(RedisServer::start(RedisOptions::default())).unwrap();
+    course(&sandbox, &["--fence", &server.url()]);
 }
 
 #[test]

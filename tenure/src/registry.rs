@@ -56,6 +56,20 @@ impl Registry {
                 Ok(store)
             });
         }
+        #[cfg(feature = "redis")]
+        for scheme in ["redis", "rediss", "redis+sentinel", "rediss+sentinel"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_redis::RedisStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
+        #[cfg(feature = "redis")]
+        for scheme in ["redis+quorum", "rediss+quorum"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_redis::QuorumStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
         registry
     }
 

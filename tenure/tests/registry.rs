@@ -6,12 +6,12 @@ use tenure::core::Fault;
 
 #[tokio::test]
 async fn an_unknown_scheme_lists_those_compiled_in() {
-    let Err(error) = Registry::connect("redis://localhost").await else {
+    let Err(error) = Registry::connect("zookeeper://localhost").await else {
         panic!("no such store")
     };
     assert_eq!(error.fault, Fault::Invalid);
     assert!(
-        error.message.contains("\"redis\"") && error.message.contains("sqlite"),
+        error.message.contains("\"zookeeper\"") && error.message.contains("sqlite"),
         "{error}"
     );
 }

@@ -3,7 +3,7 @@
 use super::place::Place;
 use crate::Kind;
 use crate::figures::{Samples, judge, milliseconds};
-use crate::store::{Cycle, mongodb, sqlite, timed};
+use crate::store::{Cycle, mongodb, redis, sqlite, timed};
 use tenure::{LockManager, LockRelease};
 use tenure_testkit::Size;
 
@@ -13,12 +13,14 @@ const WARMING_UP: u32 = 50;
 enum Bare {
     Sqlite(Box<sqlite::Bare>),
     Mongodb(mongodb::Bare),
+    Redis(Box<redis::Bare>),
 }
 
 impl Bare {
-    async fn turn(&self, round: u32) {
+    async fn turn(&mut self, round: u32) {
         match self {
             Self::Sqlite(bare) => bare.turn(),
+            Self::Redis(bare) => bare.turn(round).await,
             Self::Mongodb(bare) => bare.turn(i64::from(round)).await,
         }
     }
@@ -26,8 +28,9 @@ impl Bare {
 
 pub async fn measure(kind: Kind, rounds: u32) {
     let place = Place::start(kind, Size::Three).await;
-    let bare = match &place {
+    let mut bare = match &place {
         Place::Sqlite(folder) => Bare::Sqlite(Box::new(sqlite::Bare::open(&folder.join("bare.db")))),
+        Place::Redis(server) => Bare::Redis(Box::new(redis::Bare::connect(&server.url()).await)),
         Place::Mongodb(set) => Bare::Mongodb(mongodb::Bare::connect(&set.uri()).await),
     };
     let store = place.store().await;

@@ -4,18 +4,25 @@ use crate::Kind;
 use std::sync::Arc;
 use tenure::SharedStore;
 use tenure::mongodb::MongoStore;
+use tenure::redis::RedisStore;
 use tenure::sqlite::SqliteStore;
-use tenure_testkit::{ReplicaSet, ScratchDir, Size};
+use tenure_testkit::{RedisOptions, RedisServer, ReplicaSet, ScratchDir, Size};
 
 pub enum Place {
     Sqlite(ScratchDir),
     Mongodb(ReplicaSet),
+    Redis(RedisServer),
 }
 
 impl Place {
     pub async fn start(kind: Kind, size: Size) -> Self {
         match kind {
             Kind::Sqlite => Self::Sqlite(ScratchDir::new("bench-locks")),
+            Kind::Redis => Self::Redis(
+                RedisServer::start(RedisOptions::durable())
+                    .await
+                    .expect("a Redis server"),
+            ),
             Kind::Mongodb => Self::Mongodb(ReplicaSet::start(size).await.expect("a replica set")),
         }
     }
@@ -24,6 +31,7 @@ impl Place {
     pub async fn store(&self) -> SharedStore {
         match self {
             Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.join("locks.db")).unwrap()),
+            Self::Redis(server) => Arc::new(RedisStore::connect(&server.url()).await.unwrap()),
             Self::Mongodb(set) => Arc::new(MongoStore::for_locks().connect(&set.uri()).await.unwrap()),
         }
     }

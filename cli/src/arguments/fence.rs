@@ -12,7 +12,7 @@ pub(crate) struct FenceArguments {
 /// Where the marks are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FencePlaceArguments {
-    /// Where the marks are: sqlite:PATH, mongodb://HOST/DATABASE, file:PATH [default: beside the leases]
+    /// Where the marks are: sqlite:PATH, mongodb://HOST/DATABASE, redis://HOST, file:PATH [default: beside the leases]
     ///
     /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
     /// nothing by itself: then a script asks it right before it acts, and that is advice.

@@ -4,15 +4,15 @@ use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tenure_testkit::fetch::{Apt, fetch};
+use tenure_testkit::fetch::{Apt, fetch, fetch_redis};
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["fetch"] => fetch(Apt::AsRoot),
-        ["fetch", "--no-apt"] => fetch(Apt::Never),
+        ["fetch"] => all(Apt::AsRoot),
+        ["fetch", "--no-apt"] => all(Apt::Never),
         ["where"] => mongod_program(),
         ["run", "mongod"] => run(Size::One),
         ["run", "replica-set"] => run(Size::Three),
@@ -37,6 +37,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// Installs every server; the path of the first is the answer.
+fn all(apt: Apt) -> Result<PathBuf, Error> {
+    let mongod = fetch(apt)?;
+    fetch_redis(apt)?;
+    Ok(mongod)
+}
+
 /// Runs a server for somebody to try things on, until this process is killed; then the kernel kills it too.
 fn run(size: Size) -> Result<PathBuf, Error> {
     let set = block_on(ReplicaSet::start(size))?;
@@ -54,7 +61,7 @@ fn run(size: Size) -> Result<PathBuf, Error> {
 }
 
 const USAGE: &str = "\
-usage: testkit fetch [--no-apt]   install mongod into target/servers; as root also what it needs, with apt-get
+usage: testkit fetch [--no-apt]   install mongod, redis and valkey into target/servers; as root also what it needs, with apt-get
        testkit where              print which mongod the tests use
        testkit run mongod         run a replica set of one node until killed, and print its address
        testkit run replica-set    the same with three nodes";

@@ -1,8 +1,11 @@
 //! Installs the servers the tests need into `target/servers`.
 //!
-//! One server so far: `mongod` 6.0.5, from a Python wheel, which needs no root. It is under the SSPL and for tests
+//! `mongod` 6.0.5, from a Python wheel, which needs no root. It is under the SSPL and for tests
 //! only; nothing of it is linked or shipped. The wheel is for Linux on x86-64; elsewhere point `TESTKIT_MONGOD` at
 //! a server of your own.
+//!
+//! Redis comes from the system's packages (Debian, Ubuntu), which are downloaded and unpacked, not installed: no root is
+//! needed and no service starts. Valkey 9.1 comes from a Python wheel.
 //!
 //! What a bare machine may lack are Python's `pip`, to get the wheel, and `libcurl4`, which the server links to.
 //! **As root** on Debian and Ubuntu the missing ones are installed with `apt-get`, and the output says so: that is
@@ -13,7 +16,9 @@
 //! leaves nothing that looks installed: the folder gets its name last.
 
 mod apt;
+mod debian;
 mod python;
+mod redis;
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,6 +30,7 @@ use crate::layout::servers_dir;
 use crate::servers::{MONGOD_FOLDER, mongod_in};
 
 pub use apt::Apt;
+pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.
 ///

@@ -48,6 +48,8 @@ pub(super) fn download(python: &Path, folder: &Path, requirement: &str) -> Resul
     pip.args([
         "--platform",
         "manylinux1_x86_64",
+        "--platform",
+        "manylinux_2_28_x86_64",
         "--disable-pip-version-check",
         "--no-input",
     ]);

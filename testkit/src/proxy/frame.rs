@@ -9,6 +9,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 pub(super) enum Protocol {
     /// A message is what one read returns.
     Bytes,
+    /// The same, of which the first word of a command is known: Redis's protocol, one request at a time.
+    Redis,
     /// MongoDB's wire protocol: a header with the length, the message's number and that of the one it answers.
     MongoDb,
 }
@@ -41,6 +43,7 @@ pub(super) async fn read(
 ) -> io::Result<Option<Message>> {
     match protocol {
         Protocol::Bytes => read_bytes(source).await,
+        Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
         Protocol::MongoDb => read_mongodb(source).await,
     }
 }
@@ -57,6 +60,19 @@ async fn read_bytes(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<
         unanswered: false,
     };
     Ok((count > 0).then_some(message))
+}
+
+/// A request is an array of texts, whose first is the command: `*2\r\n$3\r\nGET\r\n…`.
+fn name_redis(mut message: Message) -> Message {
+    let mut lines = message
+        .bytes
+        .split(|byte| *byte == b'\n')
+        .take(3)
+        .map(<[u8]>::trim_ascii_end);
+    if let (Some([b'*', ..]), Some([b'$', ..]), Some(command)) = (lines.next(), lines.next(), lines.next()) {
+        message.command = String::from_utf8_lossy(command).to_ascii_uppercase();
+    }
+    message
 }
 
 async fn read_mongodb(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
@@ -125,4 +141,8 @@ const HOUSEKEEPING: &[&str] = &[
     "authenticate",
     "endSessions",
     "killCursors",
+    "HELLO",
+    "AUTH",
+    "SELECT",
+    "PING",
 ];

@@ -37,6 +37,15 @@ impl FaultProxy {
         FaultProxy::start(Protocol::MongoDb, upstream.into())
     }
 
+    /// A proxy in front of a Redis or Valkey server at `host:port`, which knows what a message asks for. As with
+    /// [`bytes`](FaultProxy::bytes) a message is what arrives in one piece, so it suits one request at a time.
+    ///
+    /// # Errors
+    /// [`Error::System`] when no port can be had.
+    pub fn redis(upstream: impl Into<String>) -> Result<FaultProxy, Error> {
+        FaultProxy::start(Protocol::Redis, upstream.into())
+    }
+
     /// A proxy in front of any server at `host:port`, to which a message is whatever arrives in one piece.
     ///
     /// # Errors
@@ -91,7 +100,7 @@ impl FaultProxy {
         self.control.order(fault, None, count);
     }
 
-    /// The same for requests of one MongoDB command, such as `findAndModify`.
+    /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`.
     ///
     /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such as the
     /// `getMore` of a change stream.

@@ -1,8 +1,9 @@
-//! Which `mongod` to run.
+//! Which server programs to run.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
+use super::redis::RedisBuild;
 use crate::error::Error;
 use crate::layout::servers_dir;
 
@@ -12,25 +13,41 @@ use crate::layout::servers_dir;
 /// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_MONGOD` that names no file is an error
 /// too: falling back would test another server than the one asked for.
 pub fn mongod_program() -> Result<PathBuf, Error> {
-    if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+    find("mongod", VARIABLE, mongod_in(&servers_dir()))
+}
+
+/// Finds the server of a build: `TESTKIT_REDIS` or `TESTKIT_VALKEY`, else what `fetch` installed, else the search path.
+///
+/// # Errors
+/// As [`mongod_program`].
+pub fn redis_program(build: RedisBuild) -> Result<PathBuf, Error> {
+    let fetched = redis_in(&servers_dir(), build);
+    match build {
+        RedisBuild::Redis => find("redis-server", "TESTKIT_REDIS", fetched),
+        RedisBuild::Valkey => find("valkey-server", "TESTKIT_VALKEY", fetched),
+    }
+}
+
+fn find(program: &'static str, variable: &str, fetched: PathBuf) -> Result<PathBuf, Error> {
+    let not_installed = |looked| Error::NotInstalled { program, looked };
+    if let Some(named) = env::var_os(variable).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         return if named.is_file() {
             Ok(named)
         } else {
-            Err(not_installed(vec![format!("{VARIABLE}={}", named.display())]))
+            Err(not_installed(vec![format!("{variable}={}", named.display())]))
         };
     }
-    let fetched = mongod_in(&servers_dir());
     if fetched.is_file() {
         return Ok(fetched);
     }
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
-        .map(|folder| folder.join("mongod"))
+        .map(|folder| folder.join(program))
         .find(|program| program.is_file())
         .ok_or_else(|| {
             not_installed(vec![
-                VARIABLE.to_owned(),
+                variable.to_owned(),
                 fetched.display().to_string(),
                 "PATH".to_owned(),
             ])
@@ -41,14 +58,19 @@ pub(crate) fn mongod_in(servers: &Path) -> PathBuf {
     servers.join(MONGOD_FOLDER).join("mongod")
 }
 
-fn not_installed(looked: Vec<String>) -> Error {
-    Error::NotInstalled {
-        program: "mongod",
-        looked,
+pub(crate) fn redis_in(servers: &Path, build: RedisBuild) -> PathBuf {
+    match build {
+        RedisBuild::Redis => servers.join(REDIS_FOLDER).join("usr/bin/redis-server"),
+        RedisBuild::Valkey => servers.join(VALKEY_FOLDER).join("valkey-server"),
     }
 }
 
 /// Named after the version, so that a newer one is installed beside it and not over it.
 pub(crate) const MONGOD_FOLDER: &str = "mongod-6.0.5";
+
+/// Whatever version the system's packages have.
+pub(crate) const REDIS_FOLDER: &str = "redis";
+
+pub(crate) const VALKEY_FOLDER: &str = "valkey-9.1.2";
 
 const VARIABLE: &str = "TESTKIT_MONGOD";

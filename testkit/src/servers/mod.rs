@@ -3,12 +3,17 @@
 mod locate;
 mod mongod;
 mod node;
+mod redis;
+mod redis_sentinels;
 mod replica_set;
 mod users;
 
-pub use locate::mongod_program;
-pub(crate) use locate::{MONGOD_FOLDER, mongod_in};
+pub(crate) use locate::{MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, mongod_in, redis_in};
+pub use locate::{mongod_program, redis_program};
 pub use mongod::Mongod;
+pub(crate) use redis::libraries;
+pub use redis::{RedisBuild, RedisOptions, RedisServer};
+pub use redis_sentinels::RedisSentinels;
 pub use replica_set::{ReplicaSet, Size};
 pub use users::User;
 pub(crate) use users::connection_string;

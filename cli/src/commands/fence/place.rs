@@ -30,6 +30,8 @@ pub(crate) enum Opened {
     Sqlite(tenure::sqlite::SqliteFence),
     #[cfg(feature = "mongodb")]
     Mongo(tenure::mongodb::MongoFence),
+    #[cfg(feature = "redis")]
+    Redis(tenure::redis::RedisFence),
     Watermark(Watermark),
 }
 
@@ -65,6 +67,13 @@ impl FencePlace {
             Some("mongodb" | "mongodb+srv") => {
                 let fence = tenure::mongodb::MongoFence::connect(&url).await?;
                 Ok(Some(Opened::Mongo(fence)))
+            }
+            #[cfg(feature = "redis")]
+            Some(
+                "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+quorum" | "rediss+quorum",
+            ) => {
+                let fence = tenure::redis::RedisFence::connect(&url).await?;
+                Ok(Some(Opened::Redis(fence)))
             }
             _ => Err(unknown()),
         }
@@ -126,6 +135,8 @@ impl Opened {
             Self::Sqlite(fence) => fence,
             #[cfg(feature = "mongodb")]
             Self::Mongo(fence) => fence,
+            #[cfg(feature = "redis")]
+            Self::Redis(fence) => fence,
             Self::Watermark(fence) => fence,
         }
     }
@@ -134,6 +145,10 @@ impl Opened {
     pub(crate) async fn close(self) {
         #[cfg(feature = "mongodb")]
         if let Self::Mongo(fence) = &self {
+            fence.note_refusals().await;
+        }
+        #[cfg(feature = "redis")]
+        if let Self::Redis(fence) = &self {
             fence.note_refusals().await;
         }
     }
@@ -167,6 +182,7 @@ fn fenced_table(resource: &ResourceName, table: &TableArguments) -> tenure::sqli
 fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
-        "the fence's URL has no scheme that is known here; write sqlite:PATH, mongodb://HOST/DATABASE or file:PATH",
+        "the fence's URL has no scheme that is known here; write sqlite:PATH, mongodb://HOST/DATABASE, \
+         redis://HOST or file:PATH",
     )
 }

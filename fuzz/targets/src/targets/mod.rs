@@ -7,6 +7,8 @@ mod configuration;
 #[cfg(feature = "mongodb")]
 mod mongodb_record;
 mod observed;
+#[cfg(feature = "redis")]
+mod redis_record;
 mod sqlite_record;
 mod text;
 mod trace_reader;
@@ -14,6 +16,8 @@ mod url;
 
 #[cfg(feature = "mongodb")]
 pub use mongodb_record::TARGET as MONGODB_RECORD;
+#[cfg(feature = "redis")]
+pub use redis_record::TARGET as REDIS_RECORD;
 pub use {
     configuration::TARGET as CONFIGURATION, engine::TARGET as ENGINE, observed::TARGET as OBSERVED,
     sqlite_record::TARGET as SQLITE_RECORD, trace_reader::TARGET as TRACE_READER, url::TARGET as URL,
@@ -28,6 +32,8 @@ pub const ALL: &[Target] = &[
     SQLITE_RECORD,
     #[cfg(feature = "mongodb")]
     MONGODB_RECORD,
+    #[cfg(feature = "redis")]
+    REDIS_RECORD,
     URL,
     CONFIGURATION,
     TRACE_READER,

@@ -18,6 +18,9 @@ pub const TARGET: Target = Target {
     dictionary: &[
         "mongodb://",
         "mongodb+srv://",
+        "redis://",
+        "rediss+sentinel://",
+        "redis+quorum://",
         "sqlite:",
         "sqlite:///",
         "?",
@@ -36,6 +39,9 @@ pub const TARGET: Target = Target {
         ":27017",
         "collection=",
         "purgeAfter=",
+        "prefix=",
+        "primary=",
+        "sentinelPassword=",
         "30d",
         "filesystem=trusted",
         "w=1",
@@ -69,7 +75,9 @@ fn judge(input: &[u8]) {
 }
 
 fn with_password(choices: &mut Choices<'_>) {
-    let scheme = match choices.byte() % 8 {
+    let scheme = match choices.byte() % 10 {
+        8 => "redis://".to_owned(),
+        9 => "redis+quorum://".to_owned(),
         0..=2 => "mongodb://".to_owned(),
         3 => "mongodb+srv://".to_owned(),
         4 => "sqlite:".to_owned(),
@@ -88,7 +96,7 @@ fn with_password(choices: &mut Choices<'_>) {
     // An option that is refused is shown as it was given, and whoever writes a password there has none of a URL. And
     // where the input has found the password out, its parts may be shown.
     let not_a_password = [scheme.as_str(), &user, &before].iter().any(|part| {
-        ["collection=", "purgeAfter=", "w="]
+        ["collection=", "purgeAfter=", "prefix=", "primary=", "w="]
             .iter()
             .any(|option| part.contains(option))
     }) || parts.iter().any(|part| part.contains(PASSWORD));
@@ -115,6 +123,18 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
         Err(error) => refused(error),
         Ok(options) => assert_eq!(Some(options), sqlite_by_hand(url), "{url:?} is read wrongly"),
     }
+    #[cfg(feature = "redis")]
+    match tenure_redis::fuzzing::settle(url) {
+        Err(error) => refused(error),
+        Ok(settled) => {
+            for shown in [&settled.place, &settled.prefix] {
+                assert_one_line(shown);
+                look(shown);
+            }
+            assert!((1..=100).contains(&settled.prefix.len()), "{:?}", settled.prefix);
+            assert!(!settled.prefix.contains(['{', '}']), "{:?}", settled.prefix);
+        }
+    }
     #[cfg(feature = "mongodb")]
     match ready(tenure_mongodb::fuzzing::settle(
         url,
@@ -128,7 +148,7 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
 /// A registry whose stores are refused before they are opened.
 fn registry() -> Registry {
     let mut registry = Registry::empty();
-    for scheme in ["sqlite", "mongodb", "mongodb+srv"] {
+    for scheme in ["sqlite", "mongodb", "mongodb+srv", "redis"] {
         registry.register(scheme, |_| async {
             Err(StoreError::not_applied(Fault::Invalid, "not opened"))
         });

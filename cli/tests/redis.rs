@@ -1,0 +1,234 @@
+//! The same command over a real Redis and Valkey, sentinels, and a network that swallows everything.
+
+#![cfg(feature = "redis")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, bare, ended, exit_code, json};
+use std::time::{Duration, Instant};
+use tenure_testkit::{
+    Fault, FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ScratchDir, block_on,
+    eventually, free_port, is_alive,
+};
+
+fn durable() -> RedisServer {
+    block_on(RedisServer::start(RedisOptions::durable())).unwrap()
+}
+
+#[test]
+fn contenders_take_turns_and_tokens_rise() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let server = block_on(RedisServer::start(RedisOptions::durable().of(build))).unwrap();
+        let sandbox = Sandbox::at("redis-turns", &server.url());
+        let log = sandbox.path("log");
+        let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
+        let contenders: Vec<_> = (0..3)
+            .map(|_| sandbox.run(&["--ttl", "10s"], "job", &script))
+            .collect();
+        for contender in &contenders {
+            assert_eq!(exit_code(contender), 0);
+        }
+        let text = sandbox.read("log");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        let mut highest = 0;
+        for turn in lines.chunks(2) {
+            let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
+            assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
+            let token: u64 = begun.unwrap().parse().unwrap();
+            assert!(token > highest, "a token did not rise:\n{text}");
+            highest = token;
+        }
+    }
+}
+
+#[test]
+fn step_down_hands_over_and_no_wait_ends_at_once() {
+    let server = durable();
+    let sandbox = Sandbox::at("redis-hand-over", &server.url());
+    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
+    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
+    second.wait_for_line("waiting", SOON).unwrap();
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(json(&ended.stdout)["successor"]["holder"], "two");
+    assert_eq!(exit_code(&first), 79);
+}
+
+#[test]
+fn doctor_says_what_a_server_is_worth() {
+    let server = durable();
+    let sandbox = Sandbox::at("redis-doctor", &server.url());
+    let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    let told = json(&doctor.stdout);
+    assert_eq!(told["store"]["kind"], "redis");
+    assert!(doctor.stdout.contains("appendfsync always"), "{doctor:?}");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+
+    let evicting = RedisOptions::with("--maxmemory 100mb --maxmemory-policy allkeys-lru");
+    let server = block_on(RedisServer::start(evicting)).unwrap();
+    let doctor = Sandbox::at("redis-evicts", &server.url()).tenure(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    assert!(
+        doctor.stdout.contains("maxmemory-policy noeviction"),
+        "{doctor:?}"
+    );
+}
+
+/// The store takes requests and never answers.
+#[test]
+fn behind_a_silent_network_the_command_dies_before_the_deadline() {
+    let server = durable();
+    let proxy = FaultProxy::redis(server.address()).unwrap();
+    let sandbox = Sandbox::at("redis-silent", &format!("redis://{}", proxy.address()));
+    let direct = Sandbox::at("redis-silent-direct", &server.url());
+    let script = format!(
+        "echo $$ > {}; trap '' TERM; while :; do sleep 0.05; done",
+        sandbox.path("pid")
+    );
+    let first = sandbox.run(&["--ttl", "6s", "--grace", "1s"], "job", &script);
+    let command = sandbox.pid("pid");
+    let second = direct.run(&["--ttl", "6s"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    proxy.set(Fault::BlackHole);
+    // The answer to a renewal may have been swallowed: what counts is what the store says from now on.
+    eventually(SOON, "the last renewal is through", || {
+        direct.lease("job")["renewed_ago_ms"].as_u64() > Some(2_500)
+    });
+    let asked = Instant::now();
+    let remaining = direct.lease("job")["remaining_ms"].as_u64().unwrap();
+    while is_alive(command) {
+        let late = asked.elapsed() >= Duration::from_millis(remaining);
+        assert!(!late, "the command outlived the lease");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(exit_code(&first), 79);
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+}
+
+/// The lease outlives the fail-over, if it had reached the replica: the leader goes on, or ends in good order.
+#[test]
+fn a_job_is_led_again_after_the_sentinels_made_a_replica_primary() {
+    let mut set = block_on(RedisSentinels::start()).unwrap();
+    let sandbox = Sandbox::at("redis-sentinels", &set.url());
+    let first = sandbox.run(&["--ttl", "20s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let token = sandbox.lease("job")["token"].as_u64().unwrap();
+    set.servers()[0].kill();
+    eventually(Duration::from_secs(60), "a status from the new primary", || {
+        sandbox.tenure(&["status", "job"]).code == 0
+    });
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "60s"]);
+    assert!(matches!(ended.code, 0 | 1), "{ended:?}");
+    assert!(matches!(exit_code(&first), 79), "the first leader ended its work");
+    let next = sandbox.tenure(&["run", "job", "--", "sh", "-c", "echo $TENURE_TOKEN"]);
+    assert!(next.stdout.trim().parse::<u64>().unwrap() > token, "{next:?}");
+}
+
+#[test]
+fn a_job_is_led_by_a_quorum_although_a_member_dies() {
+    let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let sandbox = Sandbox::at("redis-quorum", &format!("redis+quorum://{}", hosts.join(",")));
+    let first = sandbox.run(&["--ttl", "6s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    servers[0].kill();
+    let second = sandbox.run(&["--ttl", "6s"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    // Past the end that the lease had when the member died.
+    std::thread::sleep(Duration::from_secs(8));
+    assert_eq!(sandbox.lease("job")["state"], "held");
+    assert_eq!(sandbox.tenure(&["doctor"]).code, 0);
+    assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "30s"]).code, 0);
+    assert_eq!(exit_code(&first), 79);
+    second.wait_for_line("mine", SOON).unwrap();
+    let fence = sandbox.tenure(&["fence", "show"]);
+    assert!(
+        fence.code != 0 && fence.stderr.contains("keeps no marks"),
+        "{fence:?}"
+    );
+}
+
+/// The certificate is trusted because `SSL_CERT_FILE` says so, and by nobody else.
+#[test]
+fn tls_reaches_a_server_whose_certificate_is_trusted_and_no_other() {
+    let folder = ScratchDir::new("redis-tls");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+    let port = free_port();
+    let options = RedisOptions::with(&format!(
+        "--tls-port {port} --tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate} \
+         --tls-auth-clients no"
+    ));
+    let _server = block_on(RedisServer::start(options)).unwrap();
+    let run = |variable: &str| {
+        let mut command = bare(&["run", "--no-wait", "job", "--", "true"]);
+        command
+            .env("TENURE_STORE", format!("rediss://localhost:{port}"))
+            .env(variable, &certificate);
+        ended(command)
+    };
+    let trusted = run("SSL_CERT_FILE");
+    assert_eq!(trusted.code, 0, "{trusted:?}");
+    let stranger = run("UNUSED");
+    assert!(
+        stranger.code != 0 && stranger.stderr.contains("ertificate"),
+        "{stranger:?}"
+    );
+}
+
+#[test]
+fn a_store_that_is_not_there_is_said_to_be_unavailable() {
+    let nowhere = "redis+sentinel://127.0.0.1:1,127.0.0.1:2?primary=p";
+    for url in ["redis://127.0.0.1:1", "redis://no-such-host.invalid", nowhere] {
+        let sandbox = Sandbox::at("redis-nowhere", url);
+        let ended = sandbox.tenure(&["run", "job", "--", "touch", "ran"]);
+        assert_eq!(ended.code, 69, "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");
+        assert!(!sandbox.dir.join("ran").exists());
+    }
+}
+
+#[test]
+fn wrong_credentials_end_with_77_and_no_password_is_printed_or_passed_on() {
+    let secret = "hunter2-secret";
+    let options = RedisOptions {
+        password: Some(secret.to_owned()),
+        ..RedisOptions::default()
+    };
+    let server = block_on(RedisServer::start(options)).unwrap();
+    for url in [
+        format!("redis://{}", server.address()),
+        format!("redis://:wrong-{secret}@{}", server.address()),
+    ] {
+        let ended = ended({
+            let mut command = bare(&["run", "job", "--", "true"]);
+            command.env("TENURE_STORE", url);
+            command
+        });
+        assert_eq!(ended.code, 77, "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(!ended.stderr.contains(secret), "{ended:?}");
+    }
+    let sandbox = Sandbox::at("redis-password", &server.url());
+    let ended = sandbox.tenure(&["run", "job", "--", "sh", "-c", "echo $TENURE_STORE"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(
+        !ended.stdout.contains(secret) && ended.stdout.contains(&server.address()),
+        "{ended:?}"
+    );
+}

@@ -1,0 +1,323 @@
+//! Finding the server that rules the records, and connecting to it.
+
+use crate::fault::{Deed, store_error};
+use crate::keys::Keys;
+use crate::url::{Credentials, Host, Security, Set, StoreUrl};
+use redis::aio::{MultiplexedConnection, PubSub};
+use redis::io::tcp::TcpSettings;
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind,
+    RedisConnectionInfo, RedisError, Value,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tenure_core::{Fault, StoreError};
+
+/// How long one connection may take, its handshake included.
+pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long a sentinel may take to answer before the next one is asked.
+const SENTINEL_TIME_MAX: Duration = Duration::from_millis(700);
+
+/// How often a member of a cluster may send us on.
+const REDIRECTIONS_MAX: usize = 3;
+
+/// Oldest server with what the scripts and the connection use: Redis 6.2. Every Valkey has it.
+const VERSION_MIN: (u32, u32) = (6, 2);
+
+/// Where the server that rules the records is to be found.
+#[derive(Clone)]
+pub(crate) struct Target {
+    url: StoreUrl,
+    keys: Keys,
+}
+
+/// A connection to the server that rules the records.
+#[derive(Clone)]
+pub(crate) struct Dialled {
+    pub(crate) connection: MultiplexedConnection,
+    /// The server has closed it.
+    pub(crate) ended: Arc<AtomicBool>,
+    pub(crate) host: Host,
+    pub(crate) hello: Hello,
+}
+
+/// What a server says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Hello {
+    pub(crate) version: String,
+    pub(crate) clustered: bool,
+    replica: bool,
+}
+
+impl Target {
+    pub(crate) fn new(url: StoreUrl, keys: Keys) -> Self {
+        Self { url, keys }
+    }
+
+    pub(crate) fn set(&self) -> &Set {
+        &self.url.set
+    }
+
+    /// Connects to the server that rules the records now.
+    ///
+    /// # Errors
+    /// Not applied: nothing of a request was sent.
+    pub(crate) async fn dial(&self) -> Result<Dialled, StoreError> {
+        let host = match &self.url.set {
+            Set::Sentinels { primary } => self.ask_sentinels(primary).await?,
+            Set::Server | Set::Independent => self.url.hosts[0].clone(),
+        };
+        let mut dialled = self.dial_one(host).await?;
+        if dialled.hello.replica {
+            return Err(self.is_replica(&mut dialled).await);
+        }
+        for _redirection in 0..REDIRECTIONS_MAX {
+            if !dialled.hello.clustered {
+                return Ok(dialled);
+            }
+            match self.redirection(&mut dialled).await? {
+                Some(host) => dialled = self.dial_one(host).await?,
+                None => return Ok(dialled),
+            }
+        }
+        Err(StoreError::not_applied(
+            Fault::Unreachable,
+            format!(
+                "the cluster at {} sends from member to member; its slots are moving",
+                self.url.shown()
+            ),
+        ))
+    }
+
+    async fn dial_one(&self, host: Host) -> Result<Dialled, StoreError> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&ended);
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECTION_TIME_MAX))
+            .set_response_timeout(None)
+            .set_push_sender(move |push: PushInfo| {
+                if push.kind == PushKind::Disconnection {
+                    tell.store(true, Ordering::Relaxed);
+                }
+                Ok::<(), ()>(())
+            });
+        let client = self.client(&host, &self.url.credentials, ProtocolVersion::RESP3)?;
+        let connecting = async {
+            let mut connection = client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?;
+            let hello: Value = redis::cmd("HELLO").query_async(&mut connection).await?;
+            Ok((connection, hello))
+        };
+        let (connection, hello) = match tokio::time::timeout(CONNECTION_TIME_MAX, connecting).await {
+            Ok(connected) => connected.map_err(|error| connecting_failed(&error, &host))?,
+            Err(_late) => return Err(silent(&host)),
+        };
+        let hello = Hello::read(&hello);
+        hello.check_version(&host)?;
+        Ok(Dialled {
+            connection,
+            ended,
+            host,
+            hello,
+        })
+    }
+
+    /// A connection for messages, to a server that was found before.
+    pub(crate) async fn listen(&self, host: &Host) -> Result<PubSub, StoreError> {
+        let client = self.client(host, &self.url.credentials, ProtocolVersion::RESP2)?;
+        match tokio::time::timeout(CONNECTION_TIME_MAX, client.get_async_pubsub()).await {
+            Ok(connected) => connected.map_err(|error| connecting_failed(&error, host)),
+            Err(_late) => Err(silent(host)),
+        }
+    }
+
+    fn client(
+        &self,
+        host: &Host,
+        credentials: &Credentials,
+        protocol: ProtocolVersion,
+    ) -> Result<Client, StoreError> {
+        let address = match self.url.security {
+            Security::Plain => ConnectionAddr::Tcp(host.name.clone(), host.port),
+            Security::Tls => {
+                // Refused if the program has chosen one before; then that one is used.
+                let _chosen_before = rustls::crypto::ring::default_provider().install_default();
+                ConnectionAddr::TcpTls {
+                    host: host.name.clone(),
+                    port: host.port,
+                    insecure: false,
+                    tls_params: None,
+                }
+            }
+        };
+        let failed = |error: &RedisError| connecting_failed(error, host);
+        let mut settings = RedisConnectionInfo::default()
+            .set_skip_set_lib_name()
+            .set_protocol(protocol);
+        if let Some(user) = &credentials.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &credentials.password {
+            settings = settings.set_password(password);
+        }
+        let info = address.into_connection_info().map_err(|error| failed(&error))?;
+        let info = info
+            .set_redis_settings(settings.set_db(i64::from(self.url.database)))
+            .set_tcp_settings(TcpSettings::default().set_nodelay(true));
+        Client::open(info).map_err(|error| failed(&error))
+    }
+
+    /// Asks one sentinel after the other where the primary is.
+    async fn ask_sentinels(&self, primary: &str) -> Result<Host, StoreError> {
+        let mut last = None;
+        for sentinel in &self.url.hosts {
+            let asking = self.ask_sentinel(sentinel, primary);
+            match tokio::time::timeout(SENTINEL_TIME_MAX, asking).await {
+                Ok(Ok(Some(host))) => return Ok(host),
+                Ok(Ok(None)) => {
+                    last = Some(format!(
+                        "the sentinel at {sentinel} watches no primary \"{}\"",
+                        primary.escape_debug()
+                    ));
+                }
+                Ok(Err(error)) => last = Some(error.message),
+                Err(_late) => last = Some(format!("the sentinel at {sentinel} did not answer")),
+            }
+        }
+        let last = last.unwrap_or_default();
+        Err(StoreError::not_applied(
+            Fault::Unreachable,
+            format!(
+                "no sentinel of {} tells where the primary is; the last: {last}",
+                self.url.shown()
+            ),
+        ))
+    }
+
+    async fn ask_sentinel(&self, sentinel: &Host, primary: &str) -> Result<Option<Host>, StoreError> {
+        let mut of_sentinel = self.clone();
+        of_sentinel.url.database = 0;
+        let client = of_sentinel.client(sentinel, &self.url.sentinel_credentials, ProtocolVersion::RESP2)?;
+        let asked = async {
+            let mut connection = client.get_multiplexed_async_connection().await?;
+            redis::cmd("SENTINEL")
+                .arg("get-master-addr-by-name")
+                .arg(primary)
+                .query_async::<Option<(String, u16)>>(&mut connection)
+                .await
+        };
+        let address = asked.await.map_err(|error| connecting_failed(&error, sentinel))?;
+        Ok(address.map(|(name, port)| Host { name, port }))
+    }
+
+    /// Where the member of a cluster sends us; nowhere if the slot is its own.
+    async fn redirection(&self, dialled: &mut Dialled) -> Result<Option<Host>, StoreError> {
+        let mut look = redis::cmd("EXISTS");
+        look.arg(self.keys.index());
+        let error = match tokio::time::timeout(
+            CONNECTION_TIME_MAX,
+            look.query_async::<Value>(&mut dialled.connection),
+        )
+        .await
+        {
+            Ok(Ok(_)) => return Ok(None),
+            Ok(Err(error)) => error,
+            Err(_late) => return Err(silent(&dialled.host)),
+        };
+        let address = error
+            .redirect_node()
+            .and_then(|(address, _slot)| address.rsplit_once(':'));
+        let Some((name, port)) = address.and_then(|(name, port)| Some((name, port.parse().ok()?))) else {
+            return Err(connecting_failed(&error, &dialled.host));
+        };
+        let name = if name.is_empty() { &dialled.host.name } else { name };
+        Ok(Some(Host {
+            name: name.to_owned(),
+            port,
+        }))
+    }
+
+    /// A replica has only what reached it, and takes no writes: say whose it is.
+    async fn is_replica(&self, dialled: &mut Dialled) -> StoreError {
+        let mut role = redis::cmd("ROLE");
+        let asking = role.query_async::<Vec<Value>>(&mut dialled.connection);
+        let told = tokio::time::timeout(CONNECTION_TIME_MAX, asking).await;
+        role.clear();
+        let part = |place: usize| {
+            let value = told.as_ref().ok()?.as_ref().ok()?.get(place)?;
+            redis::from_redis_value::<String>(value.clone()).ok()
+        };
+        let whose = part(1)
+            .zip(part(2))
+            .map_or_else(String::new, |(name, port)| format!(" of {name}:{port}"));
+        let message = format!("the Redis server at {} is a replica{whose}", dialled.host);
+        match &self.url.set {
+            Set::Sentinels { .. } => StoreError::not_applied(
+                Fault::Unreachable,
+                format!("{message}, though the sentinels name it as the primary; a fail-over is under way"),
+            ),
+            Set::Server | Set::Independent => StoreError::not_applied(
+                Fault::ReadOnly,
+                format!("{message}; give the primary's address, or the sentinels' (redis+sentinel://)"),
+            ),
+        }
+    }
+}
+
+impl Hello {
+    fn read(answer: &Value) -> Self {
+        let pairs: Vec<(&Value, &Value)> = match answer {
+            Value::Map(pairs) => pairs.iter().map(|(key, value)| (key, value)).collect(),
+            Value::Array(parts) => parts.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect(),
+            _ => Vec::new(),
+        };
+        let text = |wanted: &str| {
+            let find = |(key, value): &(&Value, &Value)| {
+                let key = redis::from_redis_value_ref::<String>(key).ok()?;
+                (key == wanted)
+                    .then(|| redis::from_redis_value_ref::<String>(value).ok())
+                    .flatten()
+            };
+            pairs.iter().find_map(find).unwrap_or_default()
+        };
+        Self {
+            version: text("version"),
+            clustered: text("mode") == "cluster",
+            replica: text("role") == "replica" || text("role") == "slave",
+        }
+    }
+
+    fn check_version(&self, host: &Host) -> Result<(), StoreError> {
+        let mut numbers = self.version.split('.').map_while(|part| part.parse::<u32>().ok());
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        if version >= VERSION_MIN {
+            return Ok(());
+        }
+        Err(StoreError::not_applied(
+            Fault::Unsupported,
+            format!(
+                "the server at {host} is too old (version \"{}\"); Redis {}.{} or any Valkey is needed",
+                self.version.escape_debug(),
+                VERSION_MIN.0,
+                VERSION_MIN.1
+            ),
+        ))
+    }
+}
+
+/// Nothing of a request was sent, so nothing was applied.
+fn connecting_failed(error: &RedisError, host: &Host) -> StoreError {
+    store_error(error, Deed::Read, "connecting", &host.to_string())
+}
+
+fn silent(host: &Host) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreachable,
+        format!(
+            "no Redis server answered at {host} within {CONNECTION_TIME_MAX:?}; check host, port and network"
+        ),
+    )
+}

@@ -1,0 +1,165 @@
+//! What an acknowledged write survives, read off the server's settings.
+
+use crate::link::Link;
+use crate::url::Set;
+use redis::{Value, from_redis_value_ref};
+use std::collections::BTreeMap;
+use tenure_core::{Durability, StoreError};
+
+/// The server's settings and state that decide what a confirmed write is worth.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Settings {
+    /// `CONFIG GET`; empty where the server does not tell them (as most that are run by somebody else).
+    config: BTreeMap<String, String>,
+    /// `INFO`.
+    info: BTreeMap<String, String>,
+}
+
+/// What evicts keys when the memory is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Eviction {
+    /// Nothing that has no time to live.
+    Never,
+    /// Any key: records, too.
+    Possible,
+    /// The server does not tell.
+    Unknown,
+}
+
+/// How much of what was confirmed a crash of the server can take back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Persistence {
+    /// Nothing: each write is on disk before it is confirmed.
+    Always,
+    /// What was not yet flushed: a second and more.
+    Lagging,
+    /// All since the last snapshot, or everything.
+    None,
+    /// The server does not tell.
+    Unknown,
+}
+
+impl Settings {
+    /// Asks the server. What it refuses to tell is unknown, and no error.
+    ///
+    /// # Errors
+    /// Only if the server does not answer.
+    pub(crate) async fn ask(link: &Link, place: &str) -> Result<Self, StoreError> {
+        let mut settings = Self::default();
+        for part in ["server", "persistence", "memory", "replication", "stats"] {
+            let mut command = redis::cmd("INFO");
+            command.arg(part);
+            let told = refused_is_silence(link.look(command, "reading its settings", place).await)?;
+            let text = told
+                .and_then(|told| from_redis_value_ref::<String>(&told).ok())
+                .unwrap_or_default();
+            let pairs = text.lines().filter_map(|line| line.split_once(':'));
+            settings
+                .info
+                .extend(pairs.map(|(key, value)| (key.to_owned(), value.trim().to_owned())));
+        }
+        for key in CONFIGURATION {
+            let mut command = redis::cmd("CONFIG");
+            command.arg("GET").arg(key);
+            let told = refused_is_silence(link.look(command, "reading its settings", place).await)?;
+            let pairs = told.and_then(|told| from_redis_value_ref::<BTreeMap<String, String>>(&told).ok());
+            settings.config.extend(pairs.unwrap_or_default());
+        }
+        Ok(settings)
+    }
+
+    pub(crate) fn info(&self, key: &str) -> Option<&str> {
+        self.info.get(key).map(String::as_str)
+    }
+
+    pub(crate) fn config(&self, key: &str) -> Option<&str> {
+        self.config.get(key).map(String::as_str)
+    }
+
+    pub(crate) fn replicas(&self) -> u64 {
+        self.info("connected_slaves")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0)
+    }
+
+    pub(crate) fn eviction(&self) -> Eviction {
+        let bounded = self
+            .config("maxmemory")
+            .or_else(|| self.info("maxmemory"))
+            .map(|bytes| bytes != "0");
+        let policy = self
+            .config("maxmemory-policy")
+            .or_else(|| self.info("maxmemory_policy"));
+        match (policy, bounded) {
+            (Some(policy), Some(true)) if policy.starts_with("allkeys") => Eviction::Possible,
+            // Keys with a time to live: with purgeAfter, records have one.
+            (Some(policy), Some(true)) if policy.starts_with("volatile") => Eviction::Possible,
+            (Some(_), Some(_)) => Eviction::Never,
+            (_, Some(false)) => Eviction::Never,
+            (None, _) | (_, None) => Eviction::Unknown,
+        }
+    }
+
+    pub(crate) fn persistence(&self) -> Persistence {
+        let appends = self.config("appendonly").map(|set| set == "yes");
+        match appends.or_else(|| self.info("aof_enabled").map(|set| set == "1")) {
+            Some(true) => match self.config("appendfsync") {
+                Some("always") => Persistence::Always,
+                Some(_) => Persistence::Lagging,
+                None => Persistence::Unknown,
+            },
+            Some(false) => Persistence::None,
+            None => Persistence::Unknown,
+        }
+    }
+
+    /// What the store may promise. The gravest reason is told.
+    pub(crate) fn durability(&self, set: &Set, clustered: bool) -> Durability {
+        if self.eviction() == Eviction::Possible {
+            return Durability::FenceOnly("the server evicts keys when its memory is full");
+        }
+        match self.persistence() {
+            Persistence::None => return Durability::FenceOnly("the server forgets leases when it restarts"),
+            Persistence::Lagging => {
+                return Durability::FenceOnly("a crash of the server loses its last second or more");
+            }
+            Persistence::Unknown => {
+                return Durability::FenceOnly("the server does not tell what its crash would lose");
+            }
+            Persistence::Always => {}
+        }
+        let fails_over = matches!(set, Set::Sentinels { .. }) || clustered || self.replicas() > 0;
+        match fails_over {
+            true => Durability::FenceOnly("a fail-over loses what had not reached the replica"),
+            false if self.eviction() == Eviction::Unknown => {
+                Durability::FenceOnly("the server does not tell whether it evicts keys")
+            }
+            false => Durability::Safe,
+        }
+    }
+}
+
+/// A server that is run by somebody else seldom tells its settings.
+fn refused_is_silence(told: Result<Value, StoreError>) -> Result<Option<Value>, StoreError> {
+    match told {
+        Ok(told) => Ok(Some(told)),
+        Err(error)
+            if matches!(
+                error.fault,
+                tenure_core::Fault::Forbidden | tenure_core::Fault::Internal
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+const CONFIGURATION: [&str; 6] = [
+    "appendonly",
+    "appendfsync",
+    "maxmemory",
+    "maxmemory-policy",
+    "min-replicas-to-write",
+    "save",
+];

@@ -1,0 +1,238 @@
+//! The examination for an operator. It writes nothing.
+
+use crate::durability::{Eviction, Persistence, Settings};
+use crate::fault::Deed;
+use crate::site::Site;
+use crate::url::Set;
+use redis::Value;
+use std::time::{Duration, Instant, SystemTime};
+use tenure_core::{Fault, Finding, StoreError, Verdict};
+
+/// How many pings the round trip is the median of.
+const PINGS: usize = 9;
+
+/// A round trip above this makes short ttls unwise.
+const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
+
+/// A clock that differs from ours by more is told. It is not wrong by that: ours may be.
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_millis(250);
+
+impl Site {
+    /// Examines the server; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
+    ///
+    /// # Errors
+    /// Only if the server does not answer at all.
+    pub(crate) async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
+        let open = self
+            .in_time(Deed::Read, "the examination", self.requests.open())
+            .await?;
+        let mut findings = vec![self.round_trip().await?];
+        let asking = Settings::ask(&self.requests, &self.place);
+        let settings = self.in_time(Deed::Read, "the examination", asking).await?;
+        findings.push(version(&settings, &open.dialled.hello.version));
+        findings.push(self.topology(&settings, open.dialled.hello.clustered));
+        findings.push(persistence(&settings));
+        findings.push(eviction(&settings));
+        findings.push(self.clock().await);
+        findings.push(self.privileges().await);
+        Ok(findings)
+    }
+
+    async fn round_trip(&self) -> Result<Finding, StoreError> {
+        let mut times = Vec::with_capacity(PINGS);
+        for _ping in 0..PINGS {
+            let sent = Instant::now();
+            let ping = self.requests.look(redis::cmd("PING"), "a ping", &self.place);
+            self.in_time(Deed::Read, "a ping", ping).await?;
+            times.push(sent.elapsed());
+        }
+        times.sort();
+        let (median, worst) = (times[PINGS / 2], times[PINGS - 1]);
+        let detail = format!("{median:.1?} (median of {PINGS} pings), worst {worst:.1?}");
+        Ok(match median > ROUND_TRIP_SLOW {
+            true => warning(
+                "round trip",
+                detail,
+                "run candidates nearer to the server, or take a ttl of 30s or more",
+            ),
+            false => good("round trip", detail),
+        })
+    }
+
+    fn topology(&self, settings: &Settings, clustered: bool) -> Finding {
+        let replicas = settings.replicas();
+        let needed = settings.config("min-replicas-to-write").unwrap_or("unknown");
+        let lossy = "replication is asynchronous, so a fail-over may give a lease to two: only the fence protects then";
+        match self.target.set() {
+            Set::Sentinels { primary } => warning(
+                "topology",
+                format!(
+                    "primary \"{}\" of sentinels, {replicas} replicas, min-replicas-to-write {needed}; {lossy}",
+                    primary.escape_debug()
+                ),
+                "fence every write; CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 2 shorten the time",
+            ),
+            Set::Server | Set::Independent if clustered => warning(
+                "topology",
+                format!("a cluster, {replicas} replicas of this member; {lossy}"),
+                "fence every write",
+            ),
+            Set::Server | Set::Independent if replicas > 0 => warning(
+                "topology",
+                format!("one primary with {replicas} replicas, min-replicas-to-write {needed}; {lossy}"),
+                "fence every write, and never promote a replica while leases are held",
+            ),
+            Set::Server | Set::Independent => {
+                good("topology", "one server: while it is down nobody is elected")
+            }
+        }
+    }
+
+    /// The difference of its clock to ours, give or take the round trip.
+    async fn clock(&self) -> Finding {
+        let (sent, here) = (Instant::now(), SystemTime::now());
+        let asking = self.requests.look(redis::cmd("TIME"), "its clock", &self.place);
+        let told = match self.in_time(Deed::Read, "its clock", asking).await {
+            Ok(told) => redis::from_redis_value::<(u64, u64)>(told).ok(),
+            Err(error) => return unknown("clock", &error),
+        };
+        let here = here.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + sent.elapsed() / 2;
+        let Some((seconds, microseconds)) = told else {
+            return warning(
+                "clock",
+                "the server tells no time",
+                "check that it is a Redis or Valkey server",
+            );
+        };
+        let there = Duration::from_secs(seconds) + Duration::from_micros(microseconds);
+        let difference = here.abs_diff(there);
+        let detail = format!(
+            "differs from ours by {difference:.1?}, give or take {:.1?}",
+            sent.elapsed() / 2
+        );
+        match difference > CLOCK_DIFFERENCE_MAX {
+            true => warning(
+                "clock",
+                format!("{detail}; a step of the server's clock ends leases early, or keeps them"),
+                "synchronise the server's clock with NTP or chrony",
+            ),
+            false => good("clock", detail),
+        }
+    }
+
+    /// Whether the user may run the scripts: tried on a name that nobody has, where it writes nothing.
+    async fn privileges(&self) -> Finding {
+        let user = redis::cmd("ACL").arg("WHOAMI").to_owned();
+        let who = self.requests.look(user, "its privileges", &self.place);
+        let who = self.in_time(Deed::Read, "its privileges", who).await;
+        let name = tenure_core::LeaseName::new(SCRATCH).expect("this is a name");
+        match self.get(&name).await {
+            Ok(_) => {}
+            Err(error) if error.fault == Fault::Forbidden => {
+                return bad(
+                    "privileges",
+                    error.message,
+                    "grant the rights in the README of tenure-redis",
+                );
+            }
+            Err(error) => return unknown("privileges", &error),
+        }
+        match who {
+            Ok(Value::BulkString(user)) if user == b"default" => warning(
+                "privileges",
+                "the user is \"default\"; unless the network is closed, others may take and break every lease",
+                "give each service a user of its own: ACL SETUSER, as in the README of tenure-redis",
+            ),
+            Ok(_) | Err(_) => good("privileges", "the user may run the scripts"),
+        }
+    }
+}
+
+fn version(settings: &Settings, told: &str) -> Finding {
+    let valkey = settings
+        .info("valkey_version")
+        .map(|version| format!("Valkey {version}"));
+    good("version", valkey.unwrap_or_else(|| format!("Redis {told}")))
+}
+
+fn persistence(settings: &Settings) -> Finding {
+    let repair = "CONFIG SET appendonly yes, CONFIG SET appendfsync always, then CONFIG REWRITE";
+    match settings.persistence() {
+        Persistence::Always => good(
+            "durability",
+            "each write is on disk before it is confirmed (appendfsync always)",
+        ),
+        Persistence::Lagging => {
+            let every = settings.config("appendfsync").unwrap_or("unknown");
+            warning(
+                "durability",
+                format!("appendfsync {every}: a crash of the machine loses the last writes"),
+                repair,
+            )
+        }
+        Persistence::None => warning(
+            "durability",
+            "no append-only file: a restart forgets leases, and two may lead until the first one's deadline",
+            repair,
+        ),
+        Persistence::Unknown => warning(
+            "durability",
+            "the server does not tell its settings, so nothing is promised of its crash",
+            "ask who runs it for appendonly yes and appendfsync always, and for the right to CONFIG GET",
+        ),
+    }
+}
+
+fn eviction(settings: &Settings) -> Finding {
+    let policy = settings
+        .config("maxmemory-policy")
+        .or_else(|| settings.info("maxmemory_policy"))
+        .unwrap_or("unknown");
+    match settings.eviction() {
+        Eviction::Never => good("eviction", format!("records are not evicted ({policy})")),
+        Eviction::Possible => bad(
+            "eviction",
+            format!("maxmemory-policy {policy}: a full server removes records of leases that are held"),
+            "CONFIG SET maxmemory-policy noeviction, or give leases a server of their own",
+        ),
+        Eviction::Unknown => warning(
+            "eviction",
+            "the server does not tell whether it evicts keys",
+            "ask who runs it for maxmemory-policy noeviction",
+        ),
+    }
+}
+
+fn good(subject: &str, detail: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Good, detail, None)
+}
+
+fn warning(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Warning, detail, Some(repair.into()))
+}
+
+fn bad(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Bad, detail, Some(repair.into()))
+}
+
+/// A check that could not be made is a finding too.
+fn unknown(subject: &str, error: &StoreError) -> Finding {
+    finding(
+        subject,
+        Verdict::Warning,
+        format!("could not be examined: {error}"),
+        None,
+    )
+}
+
+fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<String>) -> Finding {
+    Finding {
+        subject: subject.to_owned(),
+        verdict,
+        detail: detail.into(),
+        repair,
+    }
+}
+
+/// A name that nobody leads.
+const SCRATCH: &str = "tenure-examination";

@@ -1,0 +1,172 @@
+//! What the driver's errors mean to the contract: fault, certainty, one line for a person.
+
+use redis::{ErrorKind, RedisError};
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, StoreError};
+
+/// What was being done when it failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Deed {
+    /// Something that changes nothing: its failure is never uncertain.
+    Read,
+    /// Something that may have been applied although it failed.
+    Write,
+}
+
+/// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
+pub(crate) fn store_error(error: &RedisError, deed: Deed, subject: &str, place: &str) -> StoreError {
+    let (fault, certainty, why) = judge(error);
+    let certainty = match deed {
+        Deed::Read => Certainty::NotApplied,
+        Deed::Write => certainty,
+    };
+    StoreError {
+        fault,
+        certainty,
+        message: format!("{subject} at {place}: {why}"),
+    }
+}
+
+/// Nobody answered within the time allowed.
+pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
+    let message = format!(
+        "{subject} at {place}: no answer within {allowed:?}; check the network and whether the server is frozen"
+    );
+    match deed {
+        Deed::Read => StoreError::not_applied(Fault::TimedOut, message),
+        Deed::Write => StoreError::unknown(Fault::TimedOut, message),
+    }
+}
+
+/// The server's word for what is wrong, as `READONLY`. Older servers put it into the text of a script's error.
+pub(crate) fn code(error: &RedisError) -> Option<&str> {
+    let code = error.code()?;
+    let text = error.detail().unwrap_or_default();
+    let within = || {
+        KNOWN
+            .iter()
+            .copied()
+            .find(|known| text.contains(&format!("-{known} ")))
+    };
+    match code {
+        "ERR" => within().or(Some(code)),
+        _ => Some(code),
+    }
+}
+
+/// Whether the server no longer rules what it was asked about, or the connection is of no use any more: the next
+/// request begins with looking for the server.
+pub(crate) fn ends_connection(error: &RedisError) -> bool {
+    match code(error) {
+        Some(code) => {
+            matches!(
+                code,
+                "READONLY" | "MOVED" | "ASK" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "NOAUTH"
+            )
+        }
+        None => true,
+    }
+}
+
+fn judge(error: &RedisError) -> (Fault, Certainty, String) {
+    use Certainty::{NotApplied, Unknown};
+    let told = || line(error.detail().unwrap_or_else(|| error.category()));
+    if let Some(code) = code(error) {
+        return by_code(code, &told());
+    }
+    match error.kind() {
+        ErrorKind::AuthenticationFailed => (
+            Fault::Unauthenticated,
+            NotApplied,
+            format!("{}; check user and password", told()),
+        ),
+        ErrorKind::InvalidClientConfig | ErrorKind::Client => (Fault::Invalid, NotApplied, told()),
+        ErrorKind::Io if error.is_timeout() => (Fault::TimedOut, Unknown, told()),
+        ErrorKind::Io => (
+            Fault::Unreachable,
+            Unknown,
+            format!("the connection failed: {}", line(error)),
+        ),
+        _ => (Fault::Internal, Unknown, line(error)),
+    }
+}
+
+/// By the server's word. All but the last refuse a script before its first write.
+fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
+    use Certainty::{NotApplied, Unknown};
+    match code {
+        "NOAUTH" | "WRONGPASS" => (
+            Fault::Unauthenticated,
+            NotApplied,
+            format!("{told} ({code}); check user and password"),
+        ),
+        "NOPERM" => (
+            Fault::Forbidden,
+            NotApplied,
+            format!("{told} ({code}); grant the rights in the README of tenure-redis with ACL SETUSER"),
+        ),
+        "READONLY" => (
+            Fault::Unreachable,
+            NotApplied,
+            "the server is a replica now (READONLY); a fail-over may be under way".to_owned(),
+        ),
+        "MOVED" | "ASK" | "TRYAGAIN" => (
+            Fault::Unreachable,
+            NotApplied,
+            format!("the cluster is moving the slot ({code}); ask again"),
+        ),
+        "CLUSTERDOWN" | "MASTERDOWN" => (Fault::Unreachable, NotApplied, format!("{told} ({code})")),
+        "LOADING" => (
+            Fault::Unreachable,
+            NotApplied,
+            "the server is loading its data (LOADING); ask again".to_owned(),
+        ),
+        "BUSY" => (
+            Fault::Busy,
+            NotApplied,
+            "a script occupies the server (BUSY); find it, or end it with SCRIPT KILL".to_owned(),
+        ),
+        "NOREPLICAS" => (
+            Fault::Busy,
+            NotApplied,
+            "too few replicas are connected (NOREPLICAS); bring them up, or lower min-replicas-to-write"
+                .to_owned(),
+        ),
+        "OOM" => (
+            Fault::Full,
+            NotApplied,
+            "the server is at its maxmemory (OOM); free memory, or raise it".to_owned(),
+        ),
+        "MISCONF" => (
+            Fault::Full,
+            NotApplied,
+            "the server cannot write its data to disk, so it takes no writes (MISCONF); see its log"
+                .to_owned(),
+        ),
+        _ => (Fault::Internal, Unknown, format!("{told} ({code})")),
+    }
+}
+
+/// One line, of bounded length.
+pub(crate) fn line(text: impl std::fmt::Display) -> String {
+    let text = text.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(LINE_CHARACTERS_MAX).collect()
+}
+
+/// What a script's error may hold in its text.
+const KNOWN: [&str; 10] = [
+    "READONLY",
+    "MOVED",
+    "ASK",
+    "CLUSTERDOWN",
+    "MASTERDOWN",
+    "LOADING",
+    "NOREPLICAS",
+    "OOM",
+    "MISCONF",
+    "NOPERM",
+];
+
+/// Longest piece of a foreign message that is passed on, in characters.
+const LINE_CHARACTERS_MAX: usize = 200;

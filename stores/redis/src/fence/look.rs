@@ -1,0 +1,155 @@
+//! Reading marks.
+
+use super::script::{LOOK, MARKS};
+use super::{Leases, RedisFence, subject};
+use crate::fault::Deed;
+use crate::record::shown;
+use crate::script::Arguments;
+use tenure_core::{
+    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, decide_entry,
+};
+
+/// What is known of a resource, all of one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Whose tokens the mark compares; `None` until the first claim.
+    pub(super) lease: Option<LeaseName>,
+    /// The mark; `None` if there is none.
+    pub(super) token: Option<FencingToken>,
+    /// How often a term was refused.
+    refused: u64,
+    last_refused: Option<FencingToken>,
+    /// The highest token in the record of the lease that was asked about.
+    pub(super) granted: Option<FencingToken>,
+    /// The server's clock.
+    pub(super) now_ms: u64,
+}
+
+impl Found {
+    pub(super) fn shown(self, resource: &ResourceName) -> Option<Mark> {
+        let (lease, refused, last_refused) = (self.lease, self.refused, self.last_refused);
+        self.token.map(|token| Mark {
+            resource: resource.clone(),
+            lease,
+            token,
+            refused,
+            last_refused,
+        })
+    }
+}
+
+impl RedisFence {
+    /// The mark, from the server that may write it; and what `lease` has granted, where the leases are here.
+    pub(super) async fn look(
+        &self,
+        resource: &ResourceName,
+        lease: Option<&LeaseName>,
+    ) -> Result<Found, FenceError> {
+        let keys = &self.site().keys;
+        let mut arguments = Arguments::on([keys.marks(), keys.mark(resource), keys.refusals(resource)]);
+        if self.leases == Leases::Here
+            && let Some(lease) = lease
+        {
+            arguments.keys.push(keys.record(lease));
+        }
+        let mut reply = self.ask(&LOOK, arguments, Deed::Read, subject(resource)).await?;
+        let (state, now_ms) = (reply.word()?, reply.number()?);
+        let (lease, token) = (reply.text()?, reply.text()?);
+        let (lease, token) = self.understood(resource.as_str(), &state, lease, token)?;
+        Ok(Found {
+            lease,
+            token,
+            refused: reply.text()?.and_then(|count| count.parse().ok()).unwrap_or(0),
+            last_refused: reply.text()?.and_then(|last| last.parse().ok()),
+            granted: reply.text()?.and_then(|granted| granted.parse().ok()),
+            now_ms,
+        })
+    }
+
+    /// Reads a mark strictly.
+    fn understood(
+        &self,
+        resource: &str,
+        state: &str,
+        lease: Option<String>,
+        token: Option<String>,
+    ) -> Result<(Option<LeaseName>, Option<FencingToken>), FenceError> {
+        if state == "none" {
+            return Ok((None, None));
+        }
+        let wrong = |field: &str| {
+            let key = shown(format!("{}{resource}", self.site().keys.mark_keys()).as_bytes());
+            FenceError::Store(StoreError::not_applied(
+                Fault::Unreadable,
+                format!(
+                    "fence \"{}\" at key \"{key}\": {field} is missing or wrong; it was left as it is; look at it with \
+                     HGETALL, then mend or remove it",
+                    shown(resource.as_bytes())
+                ),
+            ))
+        };
+        let token = token
+            .and_then(|token| token.parse().ok())
+            .ok_or_else(|| wrong("its token"))?;
+        let lease = lease
+            .map(LeaseName::new)
+            .transpose()
+            .map_err(|_| wrong("its lease"))?;
+        match state {
+            "mark" => Ok((lease, Some(token))),
+            _ => Err(wrong("a field")),
+        }
+    }
+
+    /// Whether a term may enter by the mark that was found. A refusal is counted where there is a mark to count beside.
+    pub(super) fn ruled(
+        &self,
+        resource: &ResourceName,
+        term: &Term,
+        found: &Found,
+    ) -> Result<(), FenceError> {
+        decide_entry(resource, term, found.lease.as_ref(), found.token)
+            .or_else(|error| self.refuse(found.token, error))
+    }
+
+    /// Counts a refusal by the mark that was found; where there is none, there is nothing to count beside.
+    pub(super) fn refuse<T>(&self, mark: Option<FencingToken>, error: FenceError) -> Result<T, FenceError> {
+        if mark.is_some() {
+            self.noter.count(&self.thread, &error);
+        }
+        Err(error)
+    }
+
+    /// A page of marks after `after`.
+    pub(super) async fn page(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, FenceError> {
+        let keys = &self.site().keys;
+        let least = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
+        let arguments = Arguments::on([keys.marks()])
+            .with(least)
+            .with(MARKS_MAX)
+            .with(keys.mark_keys())
+            .with(keys.refusal_keys());
+        let mut reply = self
+            .ask(&MARKS, arguments, Deed::Read, "the fence".to_owned())
+            .await?;
+        let mut marks = Vec::new();
+        while !reply.is_empty() {
+            let mut part = reply.array()?;
+            let (state, resource) = (part.word()?, part.word()?);
+            let (lease, token) = (part.text()?, part.text()?);
+            let (lease, token) = self.understood(&resource, &state, lease, token)?;
+            let (refused, last) = (part.text()?, part.text()?);
+            // A name without a mark: somebody has removed it.
+            if let (Some(token), Ok(resource)) = (token, ResourceName::new(&resource)) {
+                marks.push(Mark {
+                    resource,
+                    lease,
+                    token,
+                    refused: refused.and_then(|count| count.parse().ok()).unwrap_or(0),
+                    last_refused: last.and_then(|last| last.parse().ok()),
+                });
+            }
+        }
+        Ok(marks)
+    }
+}

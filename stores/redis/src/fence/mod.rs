@@ -1,0 +1,173 @@
+//! The fence: a mark per resource, in the server that keeps the data.
+
+mod claim;
+mod look;
+mod refusals;
+mod script;
+mod write;
+
+pub use write::{FencedScript, FencedWrites};
+
+use crate::fault::Deed;
+use crate::reply::Reply;
+use crate::script::{Arguments, Script};
+use crate::site::Site;
+use crate::thread::OwnThread;
+use crate::url::{Set, StoreUrl, invalid};
+use refusals::Noter;
+use std::fmt;
+use std::sync::Arc;
+use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+
+/// A fence in a Redis or Valkey server: [`claim`](Fence::claim) once per term, then [`write`](Self::write) or
+/// [`run`](Self::run), which compare the mark and change the data in one script.
+///
+/// A script is one step of the server, so no write of an older term can be under way when a claim is made: what was
+/// admitted before is there to be read, what comes later is refused.
+///
+/// The marks are under the prefix of the URL, in its slot of a cluster: there, the keys of the data need the same
+/// hash tag, `{prefix}`.
+///
+/// What it refuses is as durable as the data beside it: a server that loses confirmed writes in a crash or a fail-over
+/// loses the mark together with the writes that came after it. A term whose claim was lost is refused from then on, as
+/// one that has not claimed.
+///
+/// ```no_run
+/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_redis::{FencedWrites, RedisFence};
+///
+/// async fn settle(term: Term) -> Result<(), Box<dyn std::error::Error>> {
+///     let fence = RedisFence::connect("redis://localhost?prefix=bank").await?;
+///     let ledger = ResourceName::new("ledger")?;
+///     // Before the first read of what this term will change.
+///     fence.claim(&ledger, &term).await?;
+///     let writes = FencedWrites::new()
+///         .command(&["{bank}:balance"], ["HINCRBY", "{bank}:balance", "alice", "-5"])
+///         .command(&["{bank}:balance"], ["HINCRBY", "{bank}:balance", "bob", "5"]);
+///     fence.write(&ledger, &term, &writes).await?;
+///     Ok(())
+/// }
+/// ```
+pub struct RedisFence {
+    /// `None` only while it is dropped.
+    site: Option<Arc<Site>>,
+    thread: OwnThread,
+    noter: Arc<Noter>,
+    leases: Leases,
+}
+
+/// Where the leases are whose terms are fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leases {
+    /// Under the same prefix.
+    Here,
+    /// In another store.
+    Elsewhere,
+}
+
+impl RedisFence {
+    /// The fence beside the leases of a store's URL. Nothing is sent before its first use.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or that names a quorum; without
+    /// the password.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let url = StoreUrl::parse(url)?;
+        if url.set == Set::Independent {
+            return Err(invalid(
+                "a quorum keeps no marks: a fence is in the one server that keeps the data; give its redis:// URL",
+            ));
+        }
+        let thread = OwnThread::start()?;
+        let site = Arc::new(Site::new(url));
+        Ok(Self {
+            noter: Noter::new(Arc::clone(&site)),
+            site: Some(site),
+            thread,
+            leases: Leases::Here,
+        })
+    }
+
+    /// Says that the leases are in another store. Then a token from the future is known by this server's clock and
+    /// not exactly.
+    #[must_use]
+    pub fn with_leases_elsewhere(mut self) -> Self {
+        self.leases = Leases::Elsewhere;
+        self
+    }
+
+    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    pub async fn note_refusals(&self) {
+        let noter = Arc::clone(&self.noter);
+        // The thread gives up only when the fence is dropped.
+        let _noted = self.thread.run(async move { noter.note().await }).await;
+    }
+
+    fn site(&self) -> &Arc<Site> {
+        self.site.as_ref().expect("the site is taken by drop alone")
+    }
+
+    /// Runs a script on the fence's thread.
+    async fn ask(
+        &self,
+        script: &'static Script,
+        arguments: Arguments,
+        deed: Deed,
+        subject: String,
+    ) -> Result<Reply, FenceError> {
+        let site = Arc::clone(self.site());
+        let running = async move { site.run(script, &arguments, deed, &subject).await };
+        Ok(self.thread.run(running).await??)
+    }
+}
+
+impl fmt::Debug for RedisFence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the target: it holds the password.
+        f.debug_struct("RedisFence")
+            .field("place", &self.site().place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for RedisFence {
+    fn drop(&mut self) {
+        if let Some(site) = self.site.take() {
+            self.thread.drop_there((site, Arc::clone(&self.noter)));
+        }
+    }
+}
+
+impl Fence for RedisFence {
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        Box::pin(self.raise(resource, term))
+    }
+
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        Box::pin(async {
+            let found = self.look(resource, None).await?;
+            self.ruled(resource, term, &found)
+        })
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        Box::pin(async { Ok(self.look(resource, None).await?.shown(resource)) })
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        Box::pin(self.page(after))
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        Box::pin(self.lift(bump))
+    }
+}
+
+/// What an error about this resource is about.
+fn subject(resource: &ResourceName) -> String {
+    format!("fence \"{resource}\"")
+}

@@ -1,0 +1,47 @@
+//! The scripts on marks.
+
+use crate::script::Script;
+use std::sync::LazyLock;
+
+/// Reads a mark with all that decides about it.
+pub(super) static LOOK: LazyLock<Script> =
+    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_look.lua")]));
+/// Raises a mark, if it is still as it was found.
+pub(super) static RAISE: LazyLock<Script> =
+    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_raise.lua")]));
+/// Reads a page of marks.
+pub(super) static MARKS: LazyLock<Script> =
+    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_marks.lua")]));
+/// Writes, if the term holds the mark.
+pub(super) static WRITE: LazyLock<Script> = LazyLock::new(|| {
+    on_marks(&[
+        include_str!("../lua/fence_enter.lua"),
+        include_str!("../lua/fence_write.lua"),
+    ])
+});
+/// Counts refusals.
+pub(super) static REFUSALS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("../lua/fence_refusals.lua").to_owned()));
+
+fn on_marks(parts: &[&str]) -> Script {
+    Script::new(format!(
+        "{}\n{}",
+        include_str!("../lua/fence_mark.lua"),
+        parts.join("\n")
+    ))
+}
+
+/// The user's own script behind the fence: with `KEYS` and `ARGV` of its own, run only if the term holds the mark.
+pub(super) fn behind_the_fence(body: &str) -> Script {
+    let enter = include_str!("../lua/fence_enter.lua");
+    on_marks(&[
+        enter,
+        "local function behind(KEYS, ARGV)",
+        body,
+        "end",
+        "local keys, arguments = {}, {}",
+        "for place = 2, #KEYS do keys[place - 1] = KEYS[place] end",
+        "for place = 3, #ARGV do arguments[place - 2] = ARGV[place] end",
+        "return { 'admitted', now, behind(keys, arguments) }",
+    ])
+}

@@ -1,0 +1,70 @@
+//! Which keys and channels the records of one place have.
+
+use tenure_core::{LeaseName, ResourceName};
+
+/// The names of everything under one prefix.
+///
+/// The prefix is in braces: a cluster then keeps all of it in one slot, so that a script may touch several keys.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    /// `prefix` without braces.
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: format!("{{{prefix}}}"),
+        }
+    }
+
+    /// The sorted set of all names, by which they are listed in order.
+    pub(crate) fn index(&self) -> String {
+        format!("{}:leases", self.prefix)
+    }
+
+    /// What the key of every record begins with.
+    pub(crate) fn records(&self) -> String {
+        format!("{}:lease:", self.prefix)
+    }
+
+    /// The record of a lease.
+    pub(crate) fn record(&self, name: &LeaseName) -> String {
+        format!("{}:lease:{name}", self.prefix)
+    }
+
+    /// What the channel of every lease begins with.
+    pub(crate) fn channels(&self) -> String {
+        format!("{}:changes:", self.prefix)
+    }
+
+    /// The sorted set of all fenced resources, by which they are listed in order.
+    pub(crate) fn marks(&self) -> String {
+        format!("{}:fences", self.prefix)
+    }
+
+    /// What the key of every mark begins with.
+    pub(crate) fn mark_keys(&self) -> String {
+        format!("{}:fence:", self.prefix)
+    }
+
+    /// The mark of a resource.
+    pub(crate) fn mark(&self, resource: &ResourceName) -> String {
+        format!("{}:fence:{resource}", self.prefix)
+    }
+
+    /// What the key of all counts of refusals begins with.
+    pub(crate) fn refusal_keys(&self) -> String {
+        format!("{}:refusals:", self.prefix)
+    }
+
+    /// Where refusals of a resource are counted.
+    pub(crate) fn refusals(&self, resource: &ResourceName) -> String {
+        format!("{}:refusals:{resource}", self.prefix)
+    }
+
+    /// Where changes of a lease are told.
+    pub(crate) fn channel(&self, name: &LeaseName) -> String {
+        format!("{}:changes:{name}", self.prefix)
+    }
+}

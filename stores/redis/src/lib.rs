@@ -1,0 +1,37 @@
+//! Tenure's leases and fences on Redis and Valkey.
+//!
+//! [`RedisStore`] keeps leases, one hash each, and judges them by the server's clock, in one script per
+//! request; [`QuorumStore`] keeps them in several independent servers. [`RedisFence`] refuses stale
+//! terms in the very script that writes.
+//! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
+
+mod acquire;
+mod ask;
+mod connect;
+mod durability;
+mod examine;
+mod fault;
+mod fence;
+mod keys;
+mod link;
+mod list;
+mod quorum;
+mod read;
+mod record;
+mod release;
+mod renew;
+mod reply;
+mod script;
+mod site;
+mod store;
+mod thread;
+mod url;
+mod watch;
+
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use fence::{FencedScript, FencedWrites, RedisFence};
+pub use quorum::QuorumStore;
+pub use redis::Value;
+pub use store::RedisStore;

@@ -1,0 +1,90 @@
+use crate::fault::Deed;
+use crate::record::{decode, is_confirmed, shown};
+use crate::script::{Arguments, LIST};
+use crate::site::Site;
+use tenure_core::{Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+
+/// Most leases of a page.
+const PAGE_MAX: u16 = 1000;
+
+/// Most names that one page looks at: those that were purged have no record, and are passed over.
+const LOOKS_MAX: usize = 10_000;
+
+/// A page as one server has it.
+pub(crate) struct Found {
+    /// Each with whether it is a term.
+    pub(crate) listed: Vec<(Listed, bool)>,
+    pub(crate) next: Option<LeaseName>,
+}
+
+impl Site {
+    /// Reads a page, in one step of the server.
+    pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        let found = self.page(page).await?;
+        Ok(LeasePage {
+            leases: found
+                .listed
+                .into_iter()
+                .map(|(listed, _confirmed)| listed)
+                .collect(),
+            next: found.next,
+        })
+    }
+
+    /// The same, and whether each is a term.
+    pub(crate) async fn page(&self, page: &Page) -> Result<Found, StoreError> {
+        if !(1..=PAGE_MAX).contains(&page.limit) {
+            return Err(StoreError::not_applied(
+                Fault::Invalid,
+                format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit),
+            ));
+        }
+        let mut arguments = Arguments::on([self.keys.index()]);
+        arguments.values.extend([least(page), bound(page)]);
+        let arguments = arguments
+            .with(page.limit)
+            .with(self.keys.records())
+            .with(LOOKS_MAX);
+        let mut reply = self
+            .run(&LIST, &arguments, Deed::Read, "the list of leases")
+            .await?;
+        let (now_ms, next, mut found) = (reply.number()?, reply.text()?, reply.array()?);
+        let mut listed = Vec::new();
+        while !found.is_empty() {
+            let (name, fields) = (found.bytes()?, found.fields()?);
+            let confirmed = is_confirmed(fields.as_ref());
+            listed.push((self.listed(&name, fields.as_ref(), now_ms), confirmed));
+        }
+        Ok(Found {
+            listed,
+            next: next.and_then(|last| LeaseName::new(last).ok()),
+        })
+    }
+
+    fn listed(&self, name: &[u8], fields: Option<&crate::reply::Fields>, now_ms: u64) -> Listed {
+        let text = String::from_utf8_lossy(name);
+        let key = format!("{}{text}", self.keys.records());
+        match decode(&key, &text, fields, now_ms) {
+            Ok(lease) => Listed::Lease(lease),
+            Err(error) => Listed::Unreadable {
+                key: shown(name),
+                error,
+            },
+        }
+    }
+}
+
+/// Where the page begins, with the bracket that says whether the name itself belongs to it.
+fn least(page: &Page) -> Vec<u8> {
+    match &page.after {
+        Some(after) if after.as_str() >= page.prefix.as_str() => format!("({after}").into_bytes(),
+        _ => format!("[{}", page.prefix).into_bytes(),
+    }
+}
+
+/// Above every name with the prefix, and below every other that is greater: no UTF-8 has this byte.
+fn bound(page: &Page) -> Vec<u8> {
+    let mut bound = format!("({}", page.prefix).into_bytes();
+    bound.push(0xff);
+    bound
+}

@@ -1,0 +1,10 @@
+-- KEYS: index of names, record. ARGV: token, channel.
+local key, token, channel = KEYS[2], ARGV[1], ARGV[2]
+local state, r, values = read(key)
+if state == 'unreadable' then return { 'unreadable', now, values } end
+if state ~= 'held' or r.generation ~= token then return { 'not held', now } end
+if not r.stepDownAskedAt then
+  redis.call('HSET', key, 'stepDownAskedAt', text_of(now))
+  redis.call('PUBLISH', channel, 'asked ' .. token)
+end
+return { 'noted', now }

@@ -1,0 +1,63 @@
+//! A quorum: leases in several servers that know nothing of each other, held by whoever has a majority.
+
+mod acquire;
+mod agree;
+mod member;
+mod read;
+mod store;
+mod terms;
+mod watch;
+
+pub use store::QuorumStore;
+
+use member::Member;
+use std::sync::Arc;
+use tenure_core::{Certainty, Fault, StoreError};
+
+/// The members of a quorum.
+pub(crate) struct Quorum {
+    members: Vec<Arc<Member>>,
+    /// Hosts, database and prefix, for people.
+    place: String,
+}
+
+impl Quorum {
+    /// How many members decide.
+    fn majority(&self) -> usize {
+        self.members.len() / 2 + 1
+    }
+
+    /// Whether so many can stand in the way of every majority.
+    fn blocks(&self, count: usize) -> bool {
+        count > self.members.len() - self.majority()
+    }
+
+    /// Too few members answered. The failure of one stands for those of all.
+    fn undecided(&self, subject: &str, answered: usize, errors: &[StoreError]) -> StoreError {
+        // A mistake that only a person can mend is told as such only where it stands in the way of every majority.
+        let lasting: Vec<&StoreError> = errors
+            .iter()
+            .filter(|error| error.fault.is_misconfiguration())
+            .collect();
+        let told = match self.blocks(lasting.len()) {
+            true => lasting.first().copied(),
+            false => errors.iter().find(|error| !error.fault.is_misconfiguration()),
+        };
+        let unsure = errors.iter().any(|error| error.certainty == Certainty::Unknown);
+        let why = told.map_or_else(String::new, |error| format!("; one says: {}", error.message));
+        StoreError {
+            fault: told.map_or(Fault::Unreachable, |error| error.fault),
+            certainty: if unsure {
+                Certainty::Unknown
+            } else {
+                Certainty::NotApplied
+            },
+            message: format!(
+                "{subject} at the quorum {}: {answered} of {} members answered, and {} must agree{why}",
+                self.place,
+                self.members.len(),
+                self.majority()
+            ),
+        }
+    }
+}

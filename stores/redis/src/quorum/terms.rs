@@ -1,0 +1,144 @@
+//! Extending and giving back: each member decides for itself, a majority counts.
+
+use super::Quorum;
+use crate::fault::Deed;
+use crate::site::subject;
+use tenure_core::{Ask, Asked, Lease, Release, Released, Renew, Renewed, StoreError, Wish};
+
+impl Quorum {
+    /// Extends leases: one request to each member, however many they are.
+    pub(super) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        let asked = requests.to_vec();
+        let poll = self
+            .ask_all(Deed::Write, |site| {
+                let asked = asked.clone();
+                async move { whole(site.renew(&asked).await) }
+            })
+            .await;
+        let verdict = |(place, request): (usize, &Renew)| {
+            let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
+            self.renewed(request, answers.collect(), &poll.errors)
+        };
+        requests.iter().enumerate().map(verdict).collect()
+    }
+
+    fn renewed(
+        &self,
+        request: &Renew,
+        answers: Vec<Result<Renewed, StoreError>>,
+        unheard: &[StoreError],
+    ) -> Result<Renewed, StoreError> {
+        let answered = answers.len();
+        let (mut extended, mut asked, mut lost, mut errors) = (0, false, Vec::new(), unheard.to_vec());
+        for answer in answers {
+            match answer {
+                Ok(Renewed::Extended { wish, .. }) => {
+                    extended += 1;
+                    asked |= wish == Wish::StepDown;
+                }
+                Ok(Renewed::Lost(now)) => lost.push(now),
+                Err(error) => errors.push(error),
+            }
+        }
+        if extended >= self.majority() {
+            return Ok(Renewed::Extended {
+                ttl: request.ttl,
+                wish: if asked { Wish::StepDown } else { Wish::Nothing },
+            });
+        }
+        // So many that no majority can still be the holder's.
+        if self.blocks(lost.len()) {
+            return Ok(Renewed::Lost(latest(lost)));
+        }
+        Err(self.undecided(&subject(&request.name), answered, &errors))
+    }
+
+    /// Gives leases back.
+    pub(super) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        let asked = requests.to_vec();
+        let poll = self
+            .ask_all(Deed::Write, |site| {
+                let asked = asked.clone();
+                async move { whole(site.release(&asked).await) }
+            })
+            .await;
+        let verdict = |(place, request): (usize, &Release)| {
+            let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
+            self.released(request, answers.collect(), &poll.errors)
+        };
+        requests.iter().enumerate().map(verdict).collect()
+    }
+
+    fn released(
+        &self,
+        request: &Release,
+        answers: Vec<Result<Released, StoreError>>,
+        unheard: &[StoreError],
+    ) -> Result<Released, StoreError> {
+        let answered = answers.len();
+        let (mut vacated, mut others, mut errors) = (0, Vec::new(), unheard.to_vec());
+        for answer in answers {
+            match answer {
+                Ok(Released::Vacated) => vacated += 1,
+                Ok(Released::NotYours(now)) => others.push(now),
+                Err(error) => errors.push(error),
+            }
+        }
+        if vacated >= self.majority() {
+            return Ok(Released::Vacated);
+        }
+        if vacated + others.len() < self.majority() {
+            return Err(self.undecided(&subject(&request.name), answered, &errors));
+        }
+        let later = latest(others);
+        // It is nobody's in a majority. A member that has forgotten it, or has an older term, takes nothing from that.
+        match vacated > 0 && later.as_ref().is_none_or(|now| now.token <= request.token) {
+            true => Ok(Released::Vacated),
+            false => Ok(Released::NotYours(later)),
+        }
+    }
+
+    /// Leaves the wish.
+    pub(super) async fn wish(&self, request: &Ask) -> Result<Asked, StoreError> {
+        let poll = self
+            .ask_all(Deed::Write, |site| {
+                let request = request.clone();
+                async move { site.ask(&request).await }
+            })
+            .await;
+        let noted = poll
+            .answers
+            .iter()
+            .filter(|(_, answer)| *answer == Asked::Noted)
+            .count();
+        if noted >= self.majority() {
+            return Ok(Asked::Noted);
+        }
+        if self.blocks(poll.answers.len() - noted) {
+            return Ok(Asked::NotHeld);
+        }
+        Err(self.undecided(&subject(&request.name), poll.answers.len(), &poll.errors))
+    }
+}
+
+/// A member that could not be asked at all has given the same error for each request: then it has not answered.
+fn whole<T>(answers: Vec<Result<T, StoreError>>) -> Result<Vec<Result<T, StoreError>>, StoreError> {
+    match answers.first() {
+        Some(Err(error)) if !error.fault.is_misconfiguration() => {
+            let error = error.clone();
+            match answers.iter().all(Result::is_err) {
+                true => Err(error),
+                false => Ok(answers),
+            }
+        }
+        _ => Ok(answers),
+    }
+}
+
+/// The record of the latest term among these.
+fn latest(records: Vec<Option<Box<Lease>>>) -> Option<Box<Lease>> {
+    records
+        .into_iter()
+        .flatten()
+        .max_by_key(|lease| (lease.token, lease.released))
+}

@@ -1,0 +1,265 @@
+//! The record of a lease: one hash, the same fields to every script and to this reader.
+
+use crate::reply::Fields;
+use std::time::Duration;
+use tenure_core::{
+    Attempt, Candidate, CandidateId, End, Fault, FencingToken, Incarnation, Lease, LeaseName, Note,
+    Predecessor, StoreError, Ttl,
+};
+
+/// The fields, in the order in which scripts answer with them. A field that a record lacks is none; those that
+/// are not listed are kept.
+pub(crate) const FIELDS: [&str; 18] = [
+    "owner",
+    "incarnation",
+    "generation",
+    "attempt",
+    "terms",
+    "ttlMs",
+    "createdAt",
+    "acquiredAt",
+    "lastRenewedAt",
+    "expiresAt",
+    "releasedAt",
+    "stepDownAskedAt",
+    "note",
+    "previousOwner",
+    "previousGeneration",
+    "previousEnd",
+    "previousAt",
+    "unconfirmed",
+];
+
+/// Longest key or value that a message shows, in characters.
+const SHOWN_CHARACTERS_MAX: usize = 80;
+
+/// Most digits of a time in milliseconds: what Lua's numbers keep exactly.
+const TIME_DIGITS_MAX: usize = 15;
+
+/// Reads a record strictly: every field, in its range. The rules are those of `lua/record.lua`.
+///
+/// `fields` is `None` for a key that is no hash.
+///
+/// # Errors
+/// [`Fault::Unreadable`], not applied: it names lease, place, field and repair.
+pub(crate) fn decode(
+    key: &str,
+    name: &str,
+    fields: Option<&Fields>,
+    now_ms: u64,
+) -> Result<Lease, StoreError> {
+    let Some(fields) = fields else {
+        return Err(unreadable(key, name, "the key holds something else than a hash"));
+    };
+    let record = Record { fields, now_ms };
+    record
+        .lease(name)
+        .map_err(|Wrong { field, why }| unreadable(key, name, &format!("field \"{field}\" {why}")))
+}
+
+/// What was found in the way of a lease.
+pub(crate) fn unreadable(key: &str, name: &str, why: &str) -> StoreError {
+    let (key, name) = (shown(key.as_bytes()), shown(name.as_bytes()));
+    StoreError::not_applied(
+        Fault::Unreadable,
+        format!(
+            "lease \"{name}\" at key \"{key}\": {why}; the record was left as it is; look at it with HGETALL, then mend \
+             or remove it"
+        ),
+    )
+}
+
+/// The term before a granted one, as a script answers with it.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn predecessor(
+    key: &str,
+    name: &str,
+    [owner, generation, end, at]: [Option<String>; 4],
+    began_ms: u64,
+) -> Result<Option<Predecessor>, StoreError> {
+    let (Some(owner), Some(generation), Some(end), Some(at)) = (owner, generation, end, at) else {
+        return Ok(None);
+    };
+    let bytes = |text: String| Some(text.into_bytes());
+    let fields: Fields = vec![bytes(owner), bytes(generation), bytes(end), bytes(at)];
+    let record = Record {
+        fields: &fields,
+        now_ms: began_ms,
+    };
+    record
+        .previous(0, began_ms)
+        .map_err(|Wrong { field, why }| unreadable(key, name, &format!("field \"{field}\" {why}")))
+}
+
+/// Whether this is a term, and not what a candidate has asked for in one member of a quorum and not yet got.
+pub(crate) fn is_confirmed(fields: Option<&Fields>) -> bool {
+    let place = place("unconfirmed");
+    fields.is_some_and(|fields| fields.get(place).is_some_and(Option::is_none))
+}
+
+/// Text that a message shows.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars()
+        .take(SHOWN_CHARACTERS_MAX)
+        .flat_map(char::escape_debug)
+        .collect()
+}
+
+struct Wrong {
+    field: &'static str,
+    why: String,
+}
+
+struct Record<'a> {
+    fields: &'a Fields,
+    now_ms: u64,
+}
+
+/// Where a field stands in [`FIELDS`].
+fn place(field: &'static str) -> usize {
+    FIELDS
+        .iter()
+        .position(|listed| *listed == field)
+        .expect("the field is listed")
+}
+
+impl Record<'_> {
+    fn lease(&self, name: &str) -> Result<Lease, Wrong> {
+        let released = self.optional("releasedAt", Self::date)?.is_some();
+        let (acquired, expires) = (self.date("acquiredAt")?, self.date("expiresAt")?);
+        self.date("createdAt")?;
+        let renewed = self.optional("lastRenewedAt", Self::date)?;
+        self.previous(place("previousOwner"), acquired)?;
+        if let Some(other) = self
+            .value("unconfirmed")
+            .filter(|value| ![&b"first"[..], b"later"].contains(value))
+        {
+            return Err(is("unconfirmed", other, "\"first\" or \"later\""));
+        }
+        Ok(Lease {
+            name: LeaseName::new(name).map_err(|error| wrong("name", error))?,
+            holder: Candidate {
+                id: CandidateId::new(self.text("owner")?).map_err(|error| wrong("owner", error))?,
+                incarnation: self
+                    .text("incarnation")?
+                    .parse::<Incarnation>()
+                    .map_err(|error| wrong("incarnation", error))?,
+            },
+            token: self.token("generation", self.value("generation"))?,
+            attempt: Attempt::new(self.number("attempt")?).expect("it is in the range of numbers"),
+            terms: self.number("terms")?,
+            ttl: Ttl::from_millis(self.number("ttlMs")?).map_err(|error| wrong("ttlMs", error))?,
+            remaining: if released {
+                Duration::ZERO
+            } else {
+                between(self.now_ms, expires)
+            },
+            released,
+            held_for: between(acquired, self.now_ms),
+            renewed_ago: between(renewed.unwrap_or(acquired), self.now_ms),
+            asked_to_step_down: self.optional("stepDownAskedAt", Self::date)?.is_some(),
+            note: Note::new(self.text("note")?).map_err(|error| wrong("note", error))?,
+        })
+    }
+
+    /// The term before, whose four fields begin at `first`.
+    fn previous(&self, first: usize, began_ms: u64) -> Result<Option<Predecessor>, Wrong> {
+        let [owner, generation, end, at] =
+            [0, 1, 2, 3].map(|offset| self.fields.get(first + offset).and_then(|value| value.as_deref()));
+        let end = match end {
+            Some(b"released") => End::Released,
+            Some(b"expired") => End::Expired,
+            Some(other) => return Err(is("previousEnd", other, "\"released\" or \"expired\"")),
+            None if owner.or(generation).or(at).is_none() => return Ok(None),
+            None => return Err(missing("previousEnd", "\"released\" or \"expired\"")),
+        };
+        let owner = self.utf8("previousOwner", owner)?;
+        Ok(Some(Predecessor {
+            candidate: CandidateId::new(owner).map_err(|error| wrong("previousOwner", error))?,
+            token: self.token("previousGeneration", generation)?,
+            end,
+            vacant_for: between(self.time("previousAt", at)?, began_ms),
+        }))
+    }
+
+    fn value(&self, field: &'static str) -> Option<&[u8]> {
+        self.fields.get(place(field)).and_then(|value| value.as_deref())
+    }
+
+    fn optional<T>(
+        &self,
+        field: &'static str,
+        read: impl Fn(&Self, &'static str) -> Result<T, Wrong>,
+    ) -> Result<Option<T>, Wrong> {
+        self.value(field).map(|_| read(self, field)).transpose()
+    }
+
+    fn text(&self, field: &'static str) -> Result<&str, Wrong> {
+        self.utf8(field, self.value(field))
+    }
+
+    fn utf8<'v>(&self, field: &'static str, value: Option<&'v [u8]>) -> Result<&'v str, Wrong> {
+        let value = value.ok_or_else(|| missing(field, "a text"))?;
+        std::str::from_utf8(value).map_err(|_| is(field, value, "UTF-8"))
+    }
+
+    fn number(&self, field: &'static str) -> Result<u64, Wrong> {
+        self.token(field, self.value(field)).map(FencingToken::number)
+    }
+
+    /// Tokens, attempts and counts have one range, and one form: no sign, no leading zero.
+    fn token(&self, field: &'static str, value: Option<&[u8]>) -> Result<FencingToken, Wrong> {
+        let wanted = "a whole number from 1 to 2^63 - 1";
+        let value = value.ok_or_else(|| missing(field, wanted))?;
+        let plain = value.iter().all(u8::is_ascii_digit) && value.first() != Some(&b'0');
+        std::str::from_utf8(value)
+            .ok()
+            .filter(|_| plain)
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| is(field, value, wanted))
+    }
+
+    fn date(&self, field: &'static str) -> Result<u64, Wrong> {
+        self.time(field, self.value(field))
+    }
+
+    fn time(&self, field: &'static str, value: Option<&[u8]>) -> Result<u64, Wrong> {
+        let wanted = "a time in milliseconds since 1970";
+        let value = value.ok_or_else(|| missing(field, wanted))?;
+        let plain = value.len() <= TIME_DIGITS_MAX && value.iter().all(u8::is_ascii_digit);
+        std::str::from_utf8(value)
+            .ok()
+            .filter(|_| plain)
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| is(field, value, wanted))
+    }
+}
+
+/// From `earlier` to `later`; zero if they are the other way round, as after a step of the server's clock.
+fn between(earlier_ms: u64, later_ms: u64) -> Duration {
+    Duration::from_millis(later_ms.saturating_sub(earlier_ms))
+}
+
+fn wrong(field: &'static str, why: impl std::fmt::Display) -> Wrong {
+    Wrong {
+        field,
+        why: format!("cannot be read: {why}"),
+    }
+}
+
+fn is(field: &'static str, found: &[u8], wanted: &str) -> Wrong {
+    Wrong {
+        field,
+        why: format!("is \"{}\", not {wanted}", shown(found)),
+    }
+}
+
+fn missing(field: &'static str, wanted: &str) -> Wrong {
+    Wrong {
+        field,
+        why: format!("is missing; it must be {wanted}"),
+    }
+}

@@ -1,0 +1,58 @@
+use crate::fault::Deed;
+use crate::record::decode;
+use crate::reply::{Reply, misunderstood};
+use crate::script::{Arguments, RENEW};
+use crate::site::{Site, subject};
+use tenure_core::{Renew, Renewed, StoreError, Wish};
+
+impl Site {
+    /// Extends leases, all in one atomic step of the server, on a connection that nothing else uses.
+    pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        let what = match requests {
+            [] => return Vec::new(),
+            [only] => subject(&only.name),
+            several => format!("{} leases", several.len()),
+        };
+        let keys = requests.iter().map(|request| self.keys.record(&request.name));
+        let mut arguments = Arguments::on([self.keys.index()].into_iter().chain(keys)).with(self.purge_ms());
+        for request in requests {
+            arguments.push(request.incarnation);
+            arguments.push(request.token);
+            arguments.push(request.attempt);
+            arguments.push(request.ttl.as_millis());
+        }
+        let running = self
+            .renewals
+            .run(&RENEW, &arguments, Deed::Write, &what, &self.place);
+        match self.in_time(Deed::Write, &what, running).await {
+            Ok(mut reply) => requests
+                .iter()
+                .map(|request| self.renewed(request, reply.array()?))
+                .collect(),
+            Err(error) => vec![Err(error); requests.len()],
+        }
+    }
+
+    fn renewed(&self, request: &Renew, mut reply: Reply) -> Result<Renewed, StoreError> {
+        let (verdict, now_ms) = (reply.word()?, reply.number()?);
+        let (key, name) = (self.keys.record(&request.name), request.name.as_str());
+        match verdict.as_str() {
+            "extended" => Ok(Renewed::Extended {
+                ttl: request.ttl,
+                wish: match reply.number()? {
+                    0 => Wish::Nothing,
+                    _ => Wish::StepDown,
+                },
+            }),
+            "lost" => Ok(Renewed::Lost(Some(Box::new(decode(
+                &key,
+                name,
+                reply.fields()?.as_ref(),
+                now_ms,
+            )?)))),
+            "none" => Ok(Renewed::Lost(None)),
+            "unreadable" => Err(self.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),
+            _ => Err(misunderstood()),
+        }
+    }
+}

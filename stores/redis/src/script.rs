@@ -1,0 +1,105 @@
+//! The scripts: each is one atomic step of the server, by its clock.
+
+use crate::record::FIELDS;
+use redis::Cmd;
+use std::sync::LazyLock;
+
+/// Takes a lease.
+pub(crate) static ACQUIRE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/acquire.lua")));
+/// Extends leases.
+pub(crate) static RENEW: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/renew.lua")));
+/// Gives leases back.
+pub(crate) static RELEASE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/release.lua")));
+/// Leaves a wish.
+pub(crate) static ASK: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/ask.lua")));
+/// Reads a record.
+pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/get.lua")));
+/// Reads a page of records.
+pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
+
+/// Takes a record in a member of a quorum.
+pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));
+/// Gives what was taken its token.
+pub(crate) static CONFIRM: LazyLock<Script> =
+    LazyLock::new(|| on_records(include_str!("lua/quorum_confirm.lua")));
+/// Lets go of what was taken.
+pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_undo.lua")));
+
+/// A script, and the hash by which a server knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    text: String,
+    hash: String,
+}
+
+impl Script {
+    pub(crate) fn new(text: String) -> Self {
+        Self {
+            hash: redis::Script::new(&text).get_hash().to_owned(),
+            text,
+        }
+    }
+}
+
+/// A script that reads records as strictly as `record.rs`.
+fn on_records(body: &str) -> Script {
+    let fields = FIELDS.join("', '");
+    let reading = include_str!("lua/record.lua");
+    Script::new(format!("local FIELDS = {{ '{fields}' }}\n{reading}\n{body}"))
+}
+
+/// What a script is run with.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Arguments {
+    pub(crate) keys: Vec<String>,
+    /// Keys of the user's, after ours.
+    pub(crate) data_keys: Vec<Vec<u8>>,
+    pub(crate) values: Vec<Vec<u8>>,
+}
+
+impl Arguments {
+    /// With these keys.
+    pub(crate) fn on(keys: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            keys: keys.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// One more value.
+    #[must_use]
+    pub(crate) fn with(mut self, value: impl ToString) -> Self {
+        self.push(value);
+        self
+    }
+
+    /// One more value.
+    pub(crate) fn push(&mut self, value: impl ToString) {
+        self.values.push(value.to_string().into_bytes());
+    }
+
+    /// By the script's hash, which the server knows once it has run it.
+    pub(crate) fn by_hash(&self, script: &Script) -> Cmd {
+        self.command("EVALSHA", &script.hash)
+    }
+
+    /// With the script's text.
+    pub(crate) fn by_text(&self, script: &Script) -> Cmd {
+        self.command("EVAL", &script.text)
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let mut command = redis::cmd(name);
+        command.arg(script).arg(self.keys.len() + self.data_keys.len());
+        for key in &self.keys {
+            command.arg(key);
+        }
+        for key in &self.data_keys {
+            command.arg(key);
+        }
+        for value in &self.values {
+            command.arg(value);
+        }
+        command
+    }
+}

@@ -1,0 +1,90 @@
+//! Where a store's records live, and the bounds of every request to them.
+
+use crate::connect::{CONNECTION_TIME_MAX, Target};
+use crate::fault::{Deed, timed_out};
+use crate::keys::Keys;
+use crate::link::Link;
+use crate::reply::Reply;
+use crate::script::{Arguments, Script};
+use crate::url::StoreUrl;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{LeaseName, StoreError};
+use tokio::sync::Semaphore;
+
+/// How long one request may take beyond connecting: the store's own bound, beside the engine's.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Watches of one store at a time. Each has a connection of its own.
+pub(crate) const WATCHES_MAX: usize = 64;
+
+/// The records under one prefix of one server, or of what stands for one.
+pub(crate) struct Site {
+    pub(crate) target: Target,
+    pub(crate) keys: Keys,
+    /// Host, database and prefix, for people.
+    pub(crate) place: String,
+    pub(crate) purge_after: Option<Duration>,
+    /// Everything but renewals.
+    pub(crate) requests: Link,
+    /// Renewals alone: nothing that takes long stands before them.
+    pub(crate) renewals: Link,
+    /// How many more watches there may be.
+    pub(crate) watches: Arc<Semaphore>,
+}
+
+impl Site {
+    pub(crate) fn new(url: StoreUrl) -> Self {
+        let keys = Keys::new(&url.prefix);
+        let target = Target::new(url.clone(), keys.clone());
+        Self {
+            place: format!("{} ({})", url.shown(), url.prefix.escape_debug()),
+            purge_after: url.purge_after,
+            requests: Link::new(target.clone()),
+            renewals: Link::new(target.clone()),
+            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            target,
+            keys,
+        }
+    }
+
+    /// How long names that nobody uses are kept, in milliseconds; 0 for ever.
+    pub(crate) fn purge_ms(&self) -> u64 {
+        self.purge_after
+            .map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Runs a script on the connection of everything but renewals, in bounded time.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        arguments: &Arguments,
+        deed: Deed,
+        subject: &str,
+    ) -> Result<Reply, StoreError> {
+        self.in_time(
+            deed,
+            subject,
+            self.requests.run(script, arguments, deed, subject, &self.place),
+        )
+        .await
+    }
+
+    /// Waits for a request, connecting included, and no longer than both may take.
+    pub(crate) async fn in_time<T>(
+        &self,
+        deed: Deed,
+        subject: &str,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let time_max = CONNECTION_TIME_MAX + REQUEST_TIME_MAX;
+        let late = |_| Err(timed_out(deed, subject, &self.place, time_max));
+        tokio::time::timeout(time_max, work).await.unwrap_or_else(late)
+    }
+}
+
+/// What an error about this lease is about.
+pub(crate) fn subject(name: &LeaseName) -> String {
+    format!("lease \"{name}\"")
+}

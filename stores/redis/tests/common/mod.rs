@@ -1,0 +1,147 @@
+//! What the tests share: a prefix of their own on a shared server, and ways beneath the store.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use redis::aio::MultiplexedConnection;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use tenure_core::{
+    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
+    LeaseStore, Note, Release, Renew, Ttl,
+};
+use tenure_redis::RedisStore;
+use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
+use tokio::sync::OnceCell;
+
+/// The durable server of a build that the tests of this process share.
+pub async fn shared(build: RedisBuild) -> &'static RedisServer {
+    static REDIS: OnceCell<RedisServer> = OnceCell::const_new();
+    static VALKEY: OnceCell<RedisServer> = OnceCell::const_new();
+    let cell = match build {
+        RedisBuild::Redis => &REDIS,
+        RedisBuild::Valkey => &VALKEY,
+    };
+    let start = || async {
+        RedisServer::start(RedisOptions::durable().of(build))
+            .await
+            .expect("a server starts")
+    };
+    cell.get_or_init(start).await
+}
+
+/// A prefix that no other test has. What is under it goes with the server.
+pub struct Scratch {
+    pub url: String,
+    pub prefix: String,
+}
+
+impl Scratch {
+    /// On the shared Redis.
+    pub async fn new() -> Self {
+        Self::on(&shared(RedisBuild::Redis).await.url())
+    }
+
+    /// On the server of this URL.
+    pub fn on(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            prefix: format!("test-{:016x}", random_bits()),
+        }
+    }
+
+    /// The store's URL.
+    pub fn store_url(&self) -> String {
+        let separator = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{separator}prefix={}", self.url, self.prefix)
+    }
+
+    pub async fn store(&self) -> RedisStore {
+        RedisStore::connect(&self.store_url())
+            .await
+            .expect("the store connects")
+    }
+
+    /// A connection of the test's own.
+    pub async fn connection(&self) -> MultiplexedConnection {
+        connection(&self.url).await
+    }
+
+    /// The key of a record.
+    pub fn key(&self, name: &str) -> String {
+        format!("{{{}}}:lease:{name}", self.prefix)
+    }
+
+    /// The whole record as the server keeps it.
+    pub async fn raw(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut connection = self.connection().await;
+        let read = redis::cmd("HGETALL").arg(self.key(name)).to_owned();
+        read.query_async(&mut connection)
+            .await
+            .expect("the test can read")
+    }
+}
+
+/// A connection of the test's own.
+pub async fn connection(url: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(url).expect("a URL");
+    client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("the test can connect")
+}
+
+pub fn random_bits() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+pub fn name(text: &str) -> LeaseName {
+    LeaseName::new(text).expect("a test gives a valid name")
+}
+
+pub fn seconds(seconds: u64) -> Ttl {
+    Ttl::from_secs(seconds).expect("a test gives a valid ttl")
+}
+
+/// A new process that asks by its first attempt.
+pub fn request(lease: &str, label: &str, ttl: Ttl) -> Acquire {
+    let bits = (u128::from(random_bits()) << 64) | u128::from(random_bits());
+    Acquire {
+        name: name(lease),
+        candidate: Candidate {
+            id: CandidateId::new(label).expect("a test gives a valid id"),
+            incarnation: Incarnation::from_bits(bits),
+        },
+        attempt: Attempt::FIRST,
+        ttl,
+        note: Note::default(),
+    }
+}
+
+pub fn renewal(request: &Acquire, token: FencingToken) -> Renew {
+    Renew {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+        ttl: request.ttl,
+    }
+}
+
+pub fn giving_back(request: &Acquire, token: FencingToken) -> Release {
+    Release {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+    }
+}
+
+pub fn granted(answer: Acquired) -> Grant {
+    match answer {
+        Acquired::Granted(grant) => grant,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
+    granted(store.acquire(request).await.expect("the store answers"))
+}

@@ -1,0 +1,129 @@
+//! The suite that every store passes, on Redis and on Valkey.
+
+mod common;
+
+use common::{Scratch, shared};
+use redis::Cmd;
+use redis::aio::MultiplexedConnection;
+use std::sync::Arc;
+use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
+use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_redis::RedisStore;
+use tenure_testkit::RedisBuild;
+
+struct RedisSubject {
+    stores: [Arc<RedisStore>; 2],
+    scratch: Scratch,
+    connection: MultiplexedConnection,
+}
+
+async fn fixture_on(build: RedisBuild) -> Fixture {
+    let scratch = Scratch::on(&shared(build).await.url());
+    Fixture::new(RedisSubject {
+        stores: [Arc::new(scratch.store().await), Arc::new(scratch.store().await)],
+        connection: scratch.connection().await,
+        scratch,
+    })
+}
+
+impl RedisSubject {
+    async fn query<T: redis::FromRedisValue>(&self, command: &Cmd) -> T {
+        command
+            .query_async(&mut self.connection.clone())
+            .await
+            .expect("the test can ask")
+    }
+}
+
+impl Subject for RedisSubject {
+    fn store(&self) -> Arc<dyn LeaseStore> {
+        Arc::clone(&self.stores[0]) as Arc<dyn LeaseStore>
+    }
+
+    fn other(&self) -> Arc<dyn LeaseStore> {
+        Arc::clone(&self.stores[1]) as Arc<dyn LeaseStore>
+    }
+
+    fn clock_ms(&self) -> Answer<'_, Hooked<u64>> {
+        Box::pin(async {
+            let (seconds, microseconds): (u64, u64) = self.query(&redis::cmd("TIME")).await;
+            Hooked::Done(seconds * 1000 + microseconds / 1000)
+        })
+    }
+
+    fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {
+        Box::pin(async {
+            let key = self.scratch.key(name.as_str());
+            let kind: String = self.query(redis::cmd("TYPE").arg(&key)).await;
+            Hooked::Done(match kind.as_str() {
+                "none" => None,
+                "hash" => Some(format!("{:?}", self.scratch.raw(name.as_str()).await)),
+                other => Some(format!(
+                    "{other} {:?}",
+                    self.query::<Vec<u8>>(redis::cmd("DUMP").arg(&key)).await
+                )),
+            })
+        })
+    }
+
+    fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
+        let key = self.scratch.key(name.as_str());
+        let set = |field: &str, value: &str| redis::cmd("HSET").arg(&key).arg(field).arg(value).to_owned();
+        let unset = |field: &str| redis::cmd("HDEL").arg(&key).arg(field).to_owned();
+        let damage = match corruption {
+            Corruption::NegativeToken => set("generation", "-7"),
+            Corruption::ZeroToken => set("generation", "0"),
+            Corruption::HugeToken => set("generation", "9223372036854775808"),
+            Corruption::TokenIsText => set("generation", "seven"),
+            Corruption::NoToken => unset("generation"),
+            Corruption::HolderIsNumber => {
+                return Box::pin(async { Hooked::Unsupported("a hash keeps texts: 7 is a candidate id") });
+            }
+            Corruption::HolderIsMalformed => set("owner", "a\u{7}b"),
+            Corruption::NoHolder => unset("owner"),
+            Corruption::IncarnationIsMalformed => set("incarnation", "not-an-incarnation"),
+            Corruption::NegativeAttempt => set("attempt", "-1"),
+            Corruption::AttemptIsText => set("attempt", "first"),
+            Corruption::ExpiryIsText => set("expiresAt", "tomorrow"),
+            Corruption::NoExpiry => unset("expiresAt"),
+            Corruption::ZeroTtl => set("ttlMs", "0"),
+            Corruption::TtlIsText => set("ttlMs", "long"),
+            Corruption::Alien => redis::cmd("SET").arg(&key).arg("green").to_owned(),
+            Corruption::LastToken => set("generation", "9223372036854775807"),
+        };
+        Box::pin(async move {
+            let _changed: redis::Value = self.query(&damage).await;
+            Hooked::Done(())
+        })
+    }
+
+    fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
+        Box::pin(async {
+            let removed: u64 = self
+                .query(redis::cmd("DEL").arg(self.scratch.key(name.as_str())))
+                .await;
+            assert_eq!(removed, 1, "a case removes a record that exists");
+            Hooked::Done(())
+        })
+    }
+}
+
+mod on_redis {
+    use super::{Fixture, RedisBuild, fixture_on};
+
+    async fn fixture() -> Fixture {
+        fixture_on(RedisBuild::Redis).await
+    }
+
+    tenure_conformance::suite!(fixture);
+}
+
+mod on_valkey {
+    use super::{Fixture, RedisBuild, fixture_on};
+
+    async fn fixture() -> Fixture {
+        fixture_on(RedisBuild::Valkey).await
+    }
+
+    tenure_conformance::suite!(fixture);
+}

@@ -1,0 +1,154 @@
+//! The suite that every store passes, on a quorum of five servers.
+
+mod common;
+
+use common::{connection, random_bits};
+use redis::Cmd;
+use redis::aio::MultiplexedConnection;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
+use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_redis::QuorumStore;
+use tenure_testkit::{RedisOptions, RedisServer};
+use tokio::sync::OnceCell;
+
+async fn servers() -> &'static [RedisServer; 5] {
+    static SERVERS: OnceCell<[RedisServer; 5]> = OnceCell::const_new();
+    let start = || RedisServer::start(RedisOptions::default());
+    let all = || async {
+        let started = tokio::try_join!(start(), start(), start(), start(), start());
+        let (a, b, c, d, e) = started.expect("five servers start");
+        [a, b, c, d, e]
+    };
+    SERVERS.get_or_init(all).await
+}
+
+struct QuorumSubject {
+    stores: [Arc<QuorumStore>; 2],
+    prefix: String,
+    connections: Vec<MultiplexedConnection>,
+}
+
+async fn fixture() -> Fixture {
+    let servers = servers().await;
+    let prefix = format!("test-{:016x}", random_bits());
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let url = format!("redis+quorum://{}?prefix={prefix}", hosts.join(","));
+    let store = || async { Arc::new(QuorumStore::connect(&url).await.expect("the store connects")) };
+    let mut connections = Vec::new();
+    for server in servers {
+        connections.push(connection(&server.url()).await);
+    }
+    Fixture::new(QuorumSubject {
+        stores: [store().await, store().await],
+        prefix,
+        connections,
+    })
+}
+
+impl QuorumSubject {
+    fn key(&self, name: &LeaseName) -> String {
+        format!("{{{}}}:lease:{name}", self.prefix)
+    }
+
+    async fn query_all<T: redis::FromRedisValue>(&self, command: &Cmd) -> Vec<T> {
+        let mut answers = Vec::new();
+        for connection in &self.connections {
+            answers.push(
+                command
+                    .query_async(&mut connection.clone())
+                    .await
+                    .expect("the test can ask"),
+            );
+        }
+        answers
+    }
+}
+
+impl Subject for QuorumSubject {
+    fn store(&self) -> Arc<dyn LeaseStore> {
+        Arc::clone(&self.stores[0]) as Arc<dyn LeaseStore>
+    }
+
+    fn other(&self) -> Arc<dyn LeaseStore> {
+        Arc::clone(&self.stores[1]) as Arc<dyn LeaseStore>
+    }
+
+    fn clock_ms(&self) -> Answer<'_, Hooked<u64>> {
+        Box::pin(async {
+            let clocks: Vec<(u64, u64)> = self.query_all(&redis::cmd("TIME")).await;
+            let earliest = clocks
+                .iter()
+                .map(|(seconds, rest)| seconds * 1000 + rest / 1000)
+                .min();
+            Hooked::Done(earliest.expect("five clocks"))
+        })
+    }
+
+    fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {
+        Box::pin(async {
+            let kinds: Vec<String> = self.query_all(redis::cmd("TYPE").arg(self.key(name))).await;
+            if kinds.iter().all(|kind| kind == "none") {
+                return Hooked::Done(None);
+            }
+            let mut text = String::new();
+            for (kind, connection) in kinds.iter().zip(&self.connections) {
+                let connection = &mut connection.clone();
+                let record = if kind == "hash" {
+                    let read = redis::cmd("HGETALL").arg(self.key(name)).to_owned();
+                    let fields: BTreeMap<String, Vec<u8>> = read.query_async(connection).await.expect("read");
+                    format!("{fields:?}")
+                } else {
+                    kind.clone()
+                };
+                text = format!("{text}{record};");
+            }
+            Hooked::Done(Some(text))
+        })
+    }
+
+    fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
+        let key = self.key(name);
+        let set = |field: &str, value: &str| redis::cmd("HSET").arg(&key).arg(field).arg(value).to_owned();
+        let unset = |field: &str| redis::cmd("HDEL").arg(&key).arg(field).to_owned();
+        let damage = match corruption {
+            Corruption::NegativeToken => set("generation", "-7"),
+            Corruption::ZeroToken => set("generation", "0"),
+            Corruption::HugeToken => set("generation", "9223372036854775808"),
+            Corruption::TokenIsText => set("generation", "seven"),
+            Corruption::NoToken => unset("generation"),
+            Corruption::HolderIsNumber => {
+                return Box::pin(async { Hooked::Unsupported("a hash keeps texts: 7 is a candidate id") });
+            }
+            Corruption::HolderIsMalformed => set("owner", "a\u{7}b"),
+            Corruption::NoHolder => unset("owner"),
+            Corruption::IncarnationIsMalformed => set("incarnation", "not-an-incarnation"),
+            Corruption::NegativeAttempt => set("attempt", "-1"),
+            Corruption::AttemptIsText => set("attempt", "first"),
+            Corruption::ExpiryIsText => set("expiresAt", "tomorrow"),
+            Corruption::NoExpiry => unset("expiresAt"),
+            Corruption::ZeroTtl => set("ttlMs", "0"),
+            Corruption::TtlIsText => set("ttlMs", "long"),
+            Corruption::Alien => redis::cmd("SET").arg(&key).arg("green").to_owned(),
+            Corruption::LastToken => set("generation", "9223372036854775807"),
+        };
+        Box::pin(async move {
+            let _changed: Vec<redis::Value> = self.query_all(&damage).await;
+            Hooked::Done(())
+        })
+    }
+
+    fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
+        Box::pin(async {
+            let removed: Vec<u64> = self.query_all(redis::cmd("DEL").arg(self.key(name))).await;
+            assert!(
+                removed.iter().sum::<u64>() >= 3,
+                "a case removes a record that exists"
+            );
+            Hooked::Done(())
+        })
+    }
+}
+
+tenure_conformance::suite!(fixture);

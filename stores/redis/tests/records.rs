@@ -1,0 +1,354 @@
+//! Records: exact numbers, the same rules for scripts and reader, and clean-up.
+
+mod common;
+
+use common::{Scratch, giving_back, granted, name, renewal, request, seconds, take};
+use redis::FromRedisValue;
+use tenure_core::{Acquired, CandidateId, Fault, LeaseStore, Listed, Note, Page, Renewed};
+use tenure_redis::RedisStore;
+
+async fn ask<T: FromRedisValue>(scratch: &Scratch, words: &[&[u8]]) -> T {
+    let mut command = redis::cmd(std::str::from_utf8(words[0]).expect("a command"));
+    for word in &words[1..] {
+        command.arg(*word);
+    }
+    command
+        .query_async(&mut scratch.connection().await)
+        .await
+        .expect("the test can ask")
+}
+
+async fn set(scratch: &Scratch, field: &str, value: &[u8]) {
+    let key = scratch.key("job");
+    let _set: i64 = ask(scratch, &[b"HSET", key.as_bytes(), field.as_bytes(), value]).await;
+}
+
+/// A vacant record, whose owner and note a test may change.
+async fn vacant(store: &RedisStore) {
+    let asked = request("job", "holder", seconds(60));
+    let token = take(store, &asked).await.token;
+    store
+        .release(&[giving_back(&asked, token)])
+        .await
+        .remove(0)
+        .expect("released");
+}
+
+/// Lua's own numbers are exact up to 2^53 only: a token would repeat.
+#[tokio::test]
+async fn tokens_attempts_and_counts_above_two_to_the_53_are_exact() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    vacant(&store).await;
+    let beyond = "9007199254740993";
+    set(&scratch, "generation", beyond.as_bytes()).await;
+    set(&scratch, "terms", beyond.as_bytes()).await;
+    let mut asked = request("job", "a", seconds(60));
+    asked.attempt = tenure_core::Attempt::new(9_007_199_254_740_993).expect("an attempt");
+    let grant = take(&store, &asked).await;
+    assert_eq!(grant.token.number(), 9_007_199_254_740_994);
+    assert_eq!(grant.terms, 9_007_199_254_740_994);
+    assert_eq!(
+        grant.predecessor.expect("a term before").token.number(),
+        9_007_199_254_740_993
+    );
+    let mut earlier = asked.clone();
+    earlier.attempt = tenure_core::Attempt::new(9_007_199_254_740_992).expect("an attempt");
+    assert_eq!(store.acquire(&earlier).await, Ok(Acquired::Superseded));
+    let mut close = renewal(&asked, grant.token);
+    close.attempt = earlier.attempt;
+    assert!(matches!(
+        store.renew(&[close]).await[0],
+        Ok(Renewed::Lost(Some(_)))
+    ));
+}
+
+/// Texts on both sides of every rule.
+fn texts() -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> = [
+        "a",
+        " a",
+        "a ",
+        "a b",
+        "a/b",
+        "/a",
+        "a/",
+        "a//b",
+        ".",
+        "..",
+        "./a",
+        "a/..",
+        "...",
+        "a/.b",
+        "",
+        "\u{a0}a",
+        "a\u{a0}",
+        "a\u{a0}b",
+        "\u{1680}a",
+        "a\u{2000}",
+        "\u{2006}a",
+        "a\u{200a}",
+        "a\u{200b}",
+        "\u{2028}a",
+        "a\u{2029}",
+        "a\u{202f}",
+        "a\u{205f}",
+        "\u{3000}a",
+        "a\u{3000}",
+        "\u{85}a",
+        "a\u{9f}b",
+        "a\u{7f}b",
+        "a\nb",
+        "a\tb",
+        "a\0b",
+        "ä",
+        "日本",
+        "🙂",
+        "\u{feff}a",
+        "a\u{180e}",
+        "%s",
+        "$1",
+        "*?[]",
+        "\"'\\",
+        "{tenure}",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect();
+    texts.extend([253, 254].map(|length| vec![b'x'; length]));
+    texts.extend([126, 127].map(|pairs| "ä".repeat(pairs).into_bytes()));
+    // Not UTF-8: alone, overlong, cut off, a surrogate, too high.
+    let broken: [&[u8]; 9] = [
+        b"\x80",
+        b"\xc0\x80",
+        b"\xc3",
+        b"\xe0\x80\x80",
+        b"\xe2\x82",
+        b"\xed\xa0\x80",
+        b"\xf0\x80\x80\x80",
+        b"\xf4\x90\x80\x80",
+        b"a\xff",
+    ];
+    texts.extend(broken.map(<[u8]>::to_vec));
+    texts
+}
+
+/// What the reader refuses no script may overwrite, and what it takes every script must: the rules are written twice.
+#[tokio::test]
+async fn scripts_and_reader_take_the_same_texts() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let texts = texts();
+    let name_of = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| CandidateId::new(text).is_ok());
+    let note_of = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| Note::new(text).is_ok());
+    for (field, is_right) in [("owner", &name_of as &dyn Fn(&[u8]) -> bool), ("note", &note_of)] {
+        for text in &texts {
+            let _gone: i64 = ask(&scratch, &[b"DEL", scratch.key("job").as_bytes()]).await;
+            vacant(&store).await;
+            set(&scratch, field, text).await;
+            let before = scratch.raw("job").await;
+            let acquired = store.acquire(&request("job", "rival", seconds(60))).await;
+            let shown = String::from_utf8_lossy(text).escape_debug().to_string();
+            if is_right(text) {
+                assert!(
+                    matches!(acquired, Ok(Acquired::Granted(_))),
+                    "{field} \"{shown}\": {acquired:?}"
+                );
+            } else {
+                let error = acquired.expect_err(&format!("{field} \"{shown}\" was understood"));
+                assert_eq!(error.fault, Fault::Unreadable, "{field} \"{shown}\": {error}");
+                assert_eq!(
+                    scratch.raw("job").await,
+                    before,
+                    "{field} \"{shown}\" was overwritten"
+                );
+                assert!(store.get(&name("job")).await.is_err(), "{field} \"{shown}\"");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn scripts_and_reader_take_the_same_numbers() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let texts = [
+        "0",
+        "1",
+        "01",
+        "-1",
+        "+1",
+        "1.0",
+        "1e3",
+        " 1",
+        "0x10",
+        "99",
+        "100",
+        "86400000",
+        "86400001",
+        "999999999999999",
+        "1000000000000000",
+        "9223372036854775806",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551616",
+        "",
+    ];
+    let fields = [
+        "generation",
+        "attempt",
+        "terms",
+        "ttlMs",
+        "createdAt",
+        "acquiredAt",
+        "expiresAt",
+        "lastRenewedAt",
+        "stepDownAskedAt",
+        "previousGeneration",
+        "previousAt",
+        "previousEnd",
+    ];
+    for field in fields {
+        for text in texts {
+            let _gone: i64 = ask(&scratch, &[b"DEL", scratch.key("job").as_bytes()]).await;
+            vacant(&store).await;
+            vacant(&store).await;
+            set(&scratch, field, text.as_bytes()).await;
+            let before = scratch.raw("job").await;
+            let read = store.get(&name("job")).await;
+            let acquired = store.acquire(&request("job", "rival", seconds(60))).await;
+            let unreadable = |error: &tenure_core::StoreError| error.fault == Fault::Unreadable;
+            assert_eq!(
+                read.as_ref().is_err_and(unreadable),
+                acquired.as_ref().is_err_and(unreadable),
+                "{field} \"{text}\": {read:?} {acquired:?}"
+            );
+            if read.is_err() {
+                assert_eq!(
+                    scratch.raw("job").await,
+                    before,
+                    "{field} \"{text}\" was overwritten"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn fields_that_are_not_listed_are_kept() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    vacant(&store).await;
+    set(&scratch, "colour", b"green").await;
+    let asked = request("job", "a", seconds(60));
+    let grant = take(&store, &asked).await;
+    store
+        .renew(&[renewal(&asked, grant.token)])
+        .await
+        .remove(0)
+        .expect("renewed");
+    store
+        .release(&[giving_back(&asked, grant.token)])
+        .await
+        .remove(0)
+        .expect("released");
+    assert_eq!(scratch.raw("job").await["colour"], b"green");
+}
+
+/// Nothing has a time to live, unless it is wished; and whoever does not wish it takes it away.
+#[tokio::test]
+async fn records_outlive_their_leases_and_are_purged_only_if_that_is_wished() {
+    let scratch = Scratch::new().await;
+    let keeping = scratch.store().await;
+    let url = format!("{}&purgeAfter=2d", scratch.store_url());
+    let purging = RedisStore::connect(&url).await.expect("connects");
+    let left = || async { ask::<i64>(&scratch, &[b"PTTL", scratch.key("job").as_bytes()]).await };
+    let asked = request("job", "a", seconds(60));
+    let grant = take(&keeping, &asked).await;
+    assert_eq!(left().await, -1, "a record has a time to live");
+    purging
+        .renew(&[renewal(&asked, grant.token)])
+        .await
+        .remove(0)
+        .expect("renewed");
+    let two_days = 2 * 24 * 60 * 60 * 1000;
+    assert!(
+        (two_days - 60_000..=two_days).contains(&left().await),
+        "{}",
+        left().await
+    );
+    keeping
+        .release(&[giving_back(&asked, grant.token)])
+        .await
+        .remove(0)
+        .expect("released");
+    take(&keeping, &request("job", "b", seconds(60))).await;
+    assert_eq!(
+        left().await,
+        -1,
+        "a term that nobody wishes to purge would vanish"
+    );
+}
+
+#[tokio::test]
+async fn names_without_a_record_are_passed_over_and_leave_the_index_in_time() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    for number in 0..30 {
+        take(&store, &request(&format!("old/{number:02}"), "a", seconds(60))).await;
+        let _gone: i64 = ask(
+            &scratch,
+            &[b"DEL", scratch.key(&format!("old/{number:02}")).as_bytes()],
+        )
+        .await;
+    }
+    take(&store, &request("young", "a", seconds(60))).await;
+    let page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 5,
+    };
+    let found = store.list(&page).await.expect("a page");
+    let names: Vec<String> = found
+        .leases
+        .iter()
+        .map(|listed| match listed {
+            Listed::Lease(lease) => lease.name.to_string(),
+            Listed::Unreadable { key, .. } => key.clone(),
+        })
+        .collect();
+    assert_eq!((names.as_slice(), found.next), (&["young".to_owned()][..], None));
+    let index = format!("{{{}}}:leases", scratch.prefix);
+    let indexed: i64 = ask(&scratch, &[b"ZCARD", index.as_bytes()]).await;
+    assert!(indexed < 31, "no name without a record left the index");
+}
+
+/// The holder is asked once, and the wish ends with the term.
+#[tokio::test]
+async fn batch_of_a_thousand_is_one_request_and_disturbs_nobody() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut renewals = Vec::new();
+    for number in 0..1000 {
+        let asked = request(&format!("batch/{number:04}"), "a", seconds(60));
+        let grant = granted(store.acquire(&asked).await.expect("answered"));
+        renewals.push(renewal(&asked, grant.token));
+    }
+    let _damaged: i64 = ask(
+        &scratch,
+        &[b"HSET", scratch.key("batch/0500").as_bytes(), b"terms", b"many"],
+    )
+    .await;
+    let _gone: i64 = ask(&scratch, &[b"DEL", scratch.key("batch/0700").as_bytes()]).await;
+    let verdicts = store.renew(&renewals).await;
+    for (place, verdict) in verdicts.iter().enumerate() {
+        match place {
+            500 => assert_eq!(verdict.as_ref().expect_err("damaged").fault, Fault::Unreadable),
+            700 => assert_eq!(verdict, &Ok(Renewed::Lost(None))),
+            _ => assert!(
+                matches!(verdict, Ok(Renewed::Extended { .. })),
+                "{place}: {verdict:?}"
+            ),
+        }
+    }
+}

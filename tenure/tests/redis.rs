@@ -1,0 +1,117 @@
+//! Leading through the faults of a real Redis server and of the network before it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::redis::RedisStore;
+use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
+use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer, RequestFault};
+
+fn timing() -> Timing {
+    Timing::of(Ttl::from_secs(6).unwrap())
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("{what}: not within 60 s"),
+    }
+}
+
+async fn connect(url: &str) -> SharedStore {
+    Arc::new(soon("connecting", RedisStore::connect(url)).await.unwrap())
+}
+
+fn election(store: SharedStore, candidate: &str) -> Election {
+    Election::builder("job", store)
+        .candidate(candidate)
+        .timing(timing())
+        .build()
+        .unwrap()
+}
+
+async fn behind_a_proxy() -> (RedisServer, FaultProxy, Election, Election) {
+    let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+    let proxy = FaultProxy::redis(server.address()).unwrap();
+    let leader = election(connect(&format!("redis://{}", proxy.address())).await, "leader");
+    let standby = election(connect(&server.url()).await, "standby");
+    (server, proxy, leader, standby)
+}
+
+#[tokio::test]
+async fn a_silent_redis_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
+    let (_server, proxy, leader, standby) = behind_a_proxy().await;
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
+    proxy.set(Fault::BlackHole);
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(
+        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        "{loss}"
+    );
+    let (won, _standby) = soon("the take-over", campaign).await.unwrap();
+    assert!(won.unwrap().token() > leadership.token());
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_costs_no_leadership() {
+    let (_server, proxy, leader, standby) = behind_a_proxy().await;
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    proxy.set(Fault::BlackHole);
+    // One renewal falls into the hole; the connection stays silent for good.
+    let swallowed = proxy.counts().swallowed_requests;
+    tenure_testkit::eventually_async(Duration::from_secs(30), "a renewal in the hole", || async {
+        proxy.counts().swallowed_requests > swallowed
+    })
+    .await;
+    proxy.heal();
+    tokio::time::sleep(timing().ttl().duration() + Duration::from_secs(2)).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{leadership:?}"
+    );
+    assert!(!campaign.is_finished(), "the standby leads, too");
+    let mut renewals = 0;
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+        renewals += u32::from(matches!(event, Event::Renewed { .. }));
+    }
+    assert!(renewals >= 1, "{renewals} renewals");
+    campaign.abort();
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_the_acquisition_in_redis_costs_no_second_term() {
+    let (_server, proxy, leader, _standby) = behind_a_proxy().await;
+    drop(
+        soon("a campaign that teaches the server the script", leader.campaign())
+            .await
+            .unwrap(),
+    );
+    proxy.next_commands(1, "EVALSHA", RequestFault::CutAfter);
+    let other = Election::builder("other", connect(&format!("redis://{}", proxy.address())).await)
+        .candidate("leader")
+        .timing(timing())
+        .build()
+        .unwrap();
+    let leadership = soon("the campaign", other.campaign()).await.unwrap();
+    assert_eq!(leadership.terms(), 1, "the same attempt found its own term");
+}
+
+#[tokio::test]
+async fn a_release_in_redis_wakes_the_standby_long_before_the_lease_would_end() {
+    let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+    let leader = election(connect(&server.url()).await, "leader");
+    let standby = election(connect(&server.url()).await, "standby");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign =
+        tokio::spawn(async move { (standby.campaign().await.map(|won| won.token()), clock_now()) });
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    let (until, token) = (leadership.until(), leadership.token());
+    soon("the release", leadership.step_down()).await;
+    let (won, when) = soon("the hand-over", campaign).await.unwrap();
+    assert!(won.unwrap() > token);
+    assert!(when < until, "the standby waited for the lease to run out");
+}

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | a MongoDB server, with or without authentication | [`Mongod`] |
 //! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
+//! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
+//! | a pooler in front of it | [`PgBouncer`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
@@ -44,4 +46,6 @@ pub use process::{Line, Process, Stream, is_alive};
 pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
-pub use servers::{Mongod, ReplicaSet, Size, User, mongod_program};
+pub use servers::{
+    Mongod, PgBouncer, Postgres, ReplicaSet, Size, User, mongod_program, pgbouncer_program, postgres_programs,
+};

@@ -1,18 +1,22 @@
-//! The suite that every store passes: on a server, and through a transaction-mode pooler.
+//! The suite that every store passes, with one client at the server and one behind a transaction-mode pooler.
 
 mod common;
 
 use common::Scratch;
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{
+    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeaseStore, Page, Release,
+    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
+};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
 struct PostgresSubject {
-    stores: [Arc<PostgresStore>; 2],
+    store: Arc<PostgresStore>,
+    other: Arc<ThroughPooler>,
     client: Client,
     table: String,
 }
@@ -21,18 +25,6 @@ struct PostgresSubject {
 async fn scratch() -> &'static Scratch {
     static SCRATCH: OnceCell<Scratch> = OnceCell::const_new();
     SCRATCH.get_or_init(Scratch::new).await
-}
-
-async fn fixture_at(scratch: &Scratch, url: &str) -> Fixture {
-    let connect = async || {
-        let store = PostgresStore::connect(url).await;
-        Arc::new(store.expect("the store connects"))
-    };
-    Fixture::new(PostgresSubject {
-        stores: [connect().await, connect().await],
-        client: scratch.client().await,
-        table: format!("{}.leases", scratch.schema),
-    })
 }
 
 impl PostgresSubject {
@@ -44,11 +36,11 @@ impl PostgresSubject {
 
 impl Subject for PostgresSubject {
     fn store(&self) -> Arc<dyn LeaseStore> {
-        Arc::clone(&self.stores[0]) as Arc<dyn LeaseStore>
+        Arc::clone(&self.store) as Arc<dyn LeaseStore>
     }
 
     fn other(&self) -> Arc<dyn LeaseStore> {
-        Arc::clone(&self.stores[1]) as Arc<dyn LeaseStore>
+        Arc::clone(&self.other) as Arc<dyn LeaseStore>
     }
 
     fn clock_ms(&self) -> Answer<'_, Hooked<u64>> {
@@ -128,25 +120,65 @@ async fn pooler() -> &'static PgBouncer {
     POOLER.get_or_init(start).await
 }
 
-mod server {
-    use super::{Fixture, fixture_at, scratch};
-
-    async fn fixture() -> Fixture {
-        let scratch = scratch().await;
-        fixture_at(scratch, &scratch.url("")).await
-    }
-
-    tenure_conformance::suite!(fixture);
+/// A client whose requests go through the pooler, where each may meet another server connection, and whose watches go
+/// round it: what the README advises.
+struct ThroughPooler {
+    pooled: PostgresStore,
+    direct: PostgresStore,
 }
 
-/// Each statement may meet another server connection than the one before.
-mod transaction_mode_pooler {
-    use super::{Fixture, fixture_at, pooler, scratch};
-
-    async fn fixture() -> Fixture {
-        let (scratch, pooler) = (scratch().await, pooler().await);
-        fixture_at(scratch, &scratch.url_on(&pooler.uri_of("postgres"), "listen=off")).await
+impl LeaseStore for ThroughPooler {
+    fn traits(&self) -> StoreTraits {
+        self.direct.traits()
     }
 
-    tenure_conformance::suite!(fixture);
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        self.pooled.acquire(request)
+    }
+
+    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
+        self.pooled.renew(requests)
+    }
+
+    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
+        self.pooled.release(requests)
+    }
+
+    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
+        self.pooled.ask(request)
+    }
+
+    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        self.pooled.get(name)
+    }
+
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        self.pooled.list(page)
+    }
+
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.direct.watch(scope)
+    }
+
+    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
+        self.pooled.examine()
+    }
 }
+
+async fn fixture() -> Fixture {
+    let scratch = scratch().await;
+    let (direct, pooled) = (scratch.url(""), pooler().await.uri_of("postgres"));
+    let pooled = scratch.url_on(&pooled, "listen=off");
+    let connect = async |url: &str| PostgresStore::connect(url).await.expect("the store connects");
+    Fixture::new(PostgresSubject {
+        store: Arc::new(connect(&direct).await),
+        other: Arc::new(ThroughPooler {
+            pooled: connect(&pooled).await,
+            direct: connect(&direct).await,
+        }),
+        client: scratch.client().await,
+        table: format!("{}.leases", scratch.schema),
+    })
+}
+
+tenure_conformance::suite!(fixture);

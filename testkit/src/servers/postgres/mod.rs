@@ -1,5 +1,6 @@
 //! A PostgreSQL server, and a pooler in front of one.
 
+mod certificate;
 mod family;
 mod locate;
 mod pgbouncer;

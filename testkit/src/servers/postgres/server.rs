@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
 use super::locate::{library_path, postgres_programs};
-use super::{family, unprivileged};
+use super::{certificate, family, unprivileged};
 use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::ports::free_port;
@@ -24,6 +24,8 @@ enum Authentication {
     Trust,
     /// By a password.
     Password,
+    /// Not at all, but only over TLS.
+    Encryption,
 }
 
 /// A PostgreSQL server on a free loopback port, killed and cleaned up on drop.
@@ -61,6 +63,15 @@ impl Postgres {
     /// As [`start`](Self::start).
     pub async fn with_passwords() -> Result<Postgres, Error> {
         Self::start_as(Authentication::Password, &[]).await
+    }
+
+    /// Starts a server that demands encryption, with a certificate for `localhost`; the root that signed it is in
+    /// [`root_certificate`](Self::root_certificate).
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and if the system has no `openssl`.
+    pub async fn with_encryption() -> Result<Postgres, Error> {
+        Self::start_as(Authentication::Encryption, &[]).await
     }
 
     /// The server that all tests of this process share; it ends with the process. Make a schema of your own.
@@ -107,27 +118,37 @@ impl Postgres {
         command.arg("--pgdata").arg(self.data()).args(INITDB_FLAGS);
         command.env("LD_LIBRARY_PATH", library_path());
         match self.authentication {
-            Authentication::Trust => command.args(["--auth", "trust"]),
+            Authentication::Trust | Authentication::Encryption => command.args(["--auth", "trust"]),
             Authentication::Password => {
+                // In the clear: what a client must hash in a debug build takes seconds on a loaded machine.
                 let file = self.folder.join("password");
                 fs::write(&file, PASSWORD).map_err(Error::system("writing a password file"))?;
-                command
-                    .args(["--auth", "scram-sha-256"])
-                    .arg("--pwfile")
-                    .arg(file)
+                command.args(["--auth", "password"]).arg("--pwfile").arg(file)
             }
         };
         unprivileged::run_in(&mut command, self.folder.path())?;
         let initialising = Process::spawn(command)?;
         let status = initialising.wait_for_exit(START_TIMEOUT)?;
         if status.success() {
-            return Ok(());
+            return self.demand_encryption();
         }
         let lines: Vec<String> = initialising.lines().into_iter().map(|line| line.text).collect();
         Err(Error::Ended {
             what: format!("initdb ended with {status}"),
             tail: lines.join("\n"),
         })
+    }
+
+    fn demand_encryption(&self) -> Result<(), Error> {
+        if self.authentication != Authentication::Encryption {
+            return Ok(());
+        }
+        let folder = self.folder.path();
+        certificate::write(folder)?;
+        let mut nobody = Command::new("true");
+        unprivileged::run_in(&mut nobody, &folder.join("server.key"))?;
+        let rules = "hostssl all all 127.0.0.1/32 trust\n";
+        fs::write(self.data().join("pg_hba.conf"), rules).map_err(Error::system("writing pg_hba.conf"))
     }
 
     async fn launch(&mut self) -> Result<(), Error> {
@@ -140,7 +161,16 @@ impl Postgres {
             "shared_buffers=32MB".to_owned(),
             "max_connections=400".to_owned(),
         ];
-        for setting in own.iter().chain(&self.settings) {
+        let encryption = [
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={}", self.folder.join("server.crt").display()),
+            format!("ssl_key_file={}", self.folder.join("server.key").display()),
+        ];
+        let encryption = match self.authentication {
+            Authentication::Encryption => &encryption[..],
+            Authentication::Trust | Authentication::Password => &[],
+        };
+        for setting in own.iter().chain(encryption).chain(&self.settings) {
             command.arg("-c").arg(setting);
         }
         command.env("LD_LIBRARY_PATH", library_path());
@@ -151,7 +181,14 @@ impl Postgres {
             if let Some(ended) = self.ended() {
                 return Ok(Err(ended));
             }
-            self.execute("SELECT 1").await.map(Ok)
+            match self.authentication {
+                // Whoever does not encrypt is refused: that is an answer, too.
+                Authentication::Encryption => match self.execute("SELECT 1").await {
+                    Err(error) if error.to_string().contains("pg_hba.conf") => Ok(Ok(())),
+                    answer => answer.map(Ok),
+                },
+                Authentication::Trust | Authentication::Password => self.execute("SELECT 1").await.map(Ok),
+            }
         };
         poll_until(START_TIMEOUT, &what, look).await?
     }
@@ -178,7 +215,7 @@ impl Postgres {
     #[must_use]
     pub fn uri_of(&self, database: &str) -> String {
         match self.authentication {
-            Authentication::Trust => self.uri_as("postgres", None, database),
+            Authentication::Trust | Authentication::Encryption => self.uri_as("postgres", None, database),
             Authentication::Password => self.uri_as("postgres", Some(PASSWORD), database),
         }
     }
@@ -190,6 +227,13 @@ impl Postgres {
             .map(|password| format!(":{password}"))
             .unwrap_or_default();
         format!("postgres://{user}{password}@{}/{database}", self.address())
+    }
+
+    /// The file of the root that signed the certificate of a server that was started
+    /// [`with_encryption`](Self::with_encryption).
+    #[must_use]
+    pub fn root_certificate(&self) -> PathBuf {
+        self.folder.join("root.crt")
     }
 
     /// A client of the database at `uri`, on the kit's own runtime.

@@ -87,7 +87,11 @@ impl StoreUrl {
             schema,
             listening,
         };
-        if parsed.config.get_hosts().is_empty() || parsed.place().contains(char::is_control) {
+        let place = parsed.place();
+        // An @ beyond the credentials is one that a password should have escaped: then host or database, which are shown,
+        // hold the rest of it.
+        let spilt = query.contains('@') || place.contains('@');
+        if parsed.config.get_hosts().is_empty() || place.contains(char::is_control) || spilt {
             return Err(Self::unreadable());
         }
         Ok(parsed)

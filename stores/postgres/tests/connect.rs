@@ -52,6 +52,10 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@"),
         format!("postgres://me:{SECRET}@127.0.0.1:notaport/db"),
         format!("postgres://me:{SECRET}@127.0.0.1:99999/db"),
+        // Special characters of a password that should have been escaped: what follows them stands elsewhere.
+        format!("postgres://me:x@{SECRET}@127.0.0.1/db"),
+        format!("postgres://me:x@127.0.0.1/{SECRET}@127.0.0.1/db"),
+        format!("postgres://me:x@127.0.0.1/{SECRET}?x@127.0.0.1/db"),
         format!("postgres://me:{SECRET}@line%0Abreak/db"),
         format!("postgres://me:{SECRET}@127.0.0.1/line%0Abreak"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?no_such_option={SECRET}"),

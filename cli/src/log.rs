@@ -54,12 +54,14 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_default(others)
         .with_target("tenure", election)
         .with_target("tenure_mongodb", others)
+        .with_target("tenure_postgres", others)
         .with_target("tenure_sqlite", others)
         .with_target("tenure_trace", others)
         .with_target("tenure_watermark", election)
         // What a fence refuses is the answer of the command that asked.
         .with_target("tenure_sqlite::fence", election)
         .with_target("tenure_mongodb::fence", election)
+        .with_target("tenure_postgres::fence", election)
 }
 
 #[cfg(test)]

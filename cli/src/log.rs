@@ -55,6 +55,7 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure", election)
         .with_target("tenure_mongodb", others)
         .with_target("tenure_redis", others)
+        .with_target("tenure_postgres", others)
         .with_target("tenure_sqlite", others)
         .with_target("tenure_trace", others)
         .with_target("tenure_watermark", election)
@@ -62,6 +63,7 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_sqlite::fence", election)
         .with_target("tenure_mongodb::fence", election)
         .with_target("tenure_redis::fence", election)
+        .with_target("tenure_postgres::fence", election)
 }
 
 #[cfg(test)]

@@ -70,6 +70,13 @@ impl Registry {
                 Ok(store)
             });
         }
+        #[cfg(feature = "postgres")]
+        for scheme in ["postgres", "postgresql"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_postgres::PostgresStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
         registry
     }
 

@@ -47,6 +47,13 @@ pub enum Error {
         /// The driver's error.
         source: Box<mongodb::error::Error>,
     },
+    /// A PostgreSQL server could not be asked, or answered with an error.
+    Query {
+        /// What was asked.
+        doing: String,
+        /// The driver's error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A server is not yet in the state that was asked for; the text says in which it is.
     NotYet(String),
     /// Installing a server failed; the text says what to do.
@@ -88,6 +95,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::Refused { doing, source } => write!(out, "{doing}: {source}"),
+            Error::Query { doing, source } => write!(out, "{doing}: {source:?}"),
             Error::NotYet(text) | Error::Fetch(text) => out.write_str(text),
         }
     }
@@ -104,6 +112,7 @@ impl std::error::Error for Error {
         match self {
             Error::System { source, .. } => Some(source),
             Error::Refused { source, .. } => Some(&**source),
+            Error::Query { source, .. } => Some(&**source),
             Error::NotInstalled { .. }
             | Error::Ended { .. }
             | Error::TimedOut { .. }

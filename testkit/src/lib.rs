@@ -9,6 +9,8 @@
 //! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
 //! | a Redis or Valkey server, alone, as a replica or in a cluster | [`RedisServer`] |
 //! | a Redis primary with a replica and three sentinels | [`RedisSentinels`] |
+//! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
+//! | a pooler in front of it | [`PgBouncer`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
@@ -47,6 +49,6 @@ pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
-    Mongod, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size, User, mongod_program,
-    redis_program,
+    Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size,
+    User, mongod_program, pgbouncer_program, postgres_programs, redis_program,
 };

@@ -12,7 +12,8 @@ pub(crate) struct FenceArguments {
 /// Where the marks are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FencePlaceArguments {
-    /// Where the marks are: sqlite:PATH, mongodb://HOST/DATABASE, redis://HOST, file:PATH [default: beside the leases]
+    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, file:PATH
+    /// [default: beside the leases]
     ///
     /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
     /// nothing by itself: then a script asks it right before it acts, and that is advice.
@@ -77,7 +78,7 @@ pub(crate) enum FenceDeed {
         #[command(flatten)]
         place: FencePlaceArguments,
     },
-    /// Make a table of an SQLite file refuse rows that do not carry the token that has claimed
+    /// Make a table of SQLite or PostgreSQL refuse whoever does not show the token that has claimed
     Guard {
         /// What is protected
         #[arg(value_name = "RESOURCE")]
@@ -94,7 +95,7 @@ pub(crate) enum FenceDeed {
     },
 }
 
-/// A table of an SQLite file.
+/// A table of an SQLite file, or of a PostgreSQL database.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TableArguments {
     /// The table
@@ -105,7 +106,7 @@ pub(crate) struct TableArguments {
         value_name = "TABLE"
     )]
     pub(crate) table: String,
-    /// The column that holds the token of the writer; an integer
+    /// The column that holds the token of the writer, an integer; PostgreSQL needs none
     #[arg(
         long,
         env = "TENURE_FENCE_COLUMN",
@@ -114,7 +115,7 @@ pub(crate) struct TableArguments {
         default_value = "fence"
     )]
     pub(crate) column: String,
-    /// Where the marks are: the file of the table.
+    /// Where the marks are: the file or the database of the table.
     #[command(flatten)]
     pub(crate) place: FencePlaceArguments,
 }
@@ -131,4 +132,6 @@ Examples:
   tenure fence bump ledger --fence mongodb://db1,db2,db3/bank
         After a restore of the data or of the leases: no term from before it is admitted again.
   tenure fence guard ledger --table account --fence sqlite:/var/lib/app/ledger.db
-        Whoever writes to the table without the current token in its column `fence` is refused.";
+        Whoever writes to the table without the current token in its column `fence` is refused.
+  tenure fence guard ledger --table account --fence postgres://db1/bank
+        Whoever writes to the table in a transaction that has not entered `ledger` is refused.";

@@ -10,6 +10,7 @@ mod run;
 mod select;
 mod status;
 mod step_down;
+mod store;
 mod timing;
 
 pub(crate) use doctor::DoctorArguments;
@@ -21,6 +22,7 @@ pub(crate) use run::{Again, Patience, RunArguments};
 pub(crate) use select::{SelectArguments, Selection};
 pub(crate) use status::StatusArguments;
 pub(crate) use step_down::StepDownArguments;
+pub(crate) use store::{StoreArguments, StoreDeed};
 pub(crate) use timing::TimingArguments;
 
 use clap::builder::FalseyValueParser;
@@ -45,7 +47,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GlobalArguments {
-    /// Where the leases are: sqlite:PATH, mongodb://HOST/DATABASE, redis://HOST
+    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST
     ///
     /// Default: an SQLite file in the user's state directory, $XDG_STATE_HOME/tenure/leases.db or
     /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. A password belongs into the
@@ -127,6 +129,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Examine the store: reachability, privileges, durability, clock, round trip, advised ttl
     Doctor(DoctorArguments),
+    /// Set the store up, where it needs that: PostgreSQL's schema with its tables and functions
+    Store(StoreArguments),
     /// Print a completion script for a shell
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions {

@@ -9,6 +9,7 @@ mod look;
 mod run;
 mod status;
 mod step_down;
+mod store;
 mod watch;
 
 use crate::arguments::{Cli, Command};
@@ -32,6 +33,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Gc(arguments) => gc::gc(&arguments, store, form, voice).await,
         Command::Explain(arguments) => explain::explain(&arguments, matches, form, voice),
         Command::Doctor(arguments) => doctor::doctor(&arguments, store, form).await,
+        Command::Store(arguments) => store::store(&arguments, store, form).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut script);

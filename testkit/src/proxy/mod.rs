@@ -4,6 +4,7 @@ mod connection;
 mod control;
 mod fault;
 mod frame;
+mod postgres;
 mod server;
 
 pub use fault::{Counts, Fault, RequestFault};

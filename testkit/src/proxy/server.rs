@@ -46,6 +46,15 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Redis, upstream.into())
     }
 
+    /// A proxy in front of a PostgreSQL server at `host:port`, which knows where a request ends and what it asks for.
+    /// Clients must not encrypt.
+    ///
+    /// # Errors
+    /// [`Error::System`] when no port can be had.
+    pub fn postgres(upstream: impl Into<String>) -> Result<FaultProxy, Error> {
+        FaultProxy::start(Protocol::Postgres, upstream.into())
+    }
+
     /// A proxy in front of any server at `host:port`, to which a message is whatever arrives in one piece.
     ///
     /// # Errors
@@ -100,7 +109,8 @@ impl FaultProxy {
         self.control.order(fault, None, count);
     }
 
-    /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`.
+    /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`; or of one
+    /// function of PostgreSQL's, such as `acquire`: a statement that calls none at its begin counts by its first word.
     ///
     /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such as the
     /// `getMore` of a change stream.

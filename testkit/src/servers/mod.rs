@@ -3,6 +3,7 @@
 mod locate;
 mod mongod;
 mod node;
+mod postgres;
 mod redis;
 mod redis_sentinels;
 mod replica_set;
@@ -11,6 +12,8 @@ mod users;
 pub(crate) use locate::{MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, mongod_in, redis_in};
 pub use locate::{mongod_program, redis_program};
 pub use mongod::Mongod;
+pub(crate) use postgres::POSTGRES_FOLDER;
+pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};
 pub(crate) use redis::libraries;
 pub use redis::{RedisBuild, RedisOptions, RedisServer};
 pub use redis_sentinels::RedisSentinels;

@@ -2,6 +2,7 @@
 
 mod place;
 
+use place::Admits;
 pub(crate) use place::{FencePlace, Making};
 
 use super::look::answer;
@@ -210,23 +211,38 @@ async fn guard(
     store: Option<&str>,
     form: Form,
 ) -> Result<u8, Failure> {
-    FencePlace::find(&table.place, store)?.guard(resource, table)?;
-    output::print(&match form {
-        Form::Text => format!(
+    let admits = FencePlace::find(&table.place, store)?
+        .guard(resource, table)
+        .await?;
+    output::print(&match (form, admits) {
+        #[cfg(feature = "sqlite")]
+        (Form::Text, Admits::RowsWithTheToken) => format!(
             "table \"{}\": refuses rows whose \"{}\" is not the token that has claimed \"{resource}\"; every INSERT and \
              UPDATE must set it, and a DELETE needs its negative set before\n",
             table.table, table.column
         ),
-        Form::Json => format!(
+        #[cfg(feature = "sqlite")]
+        (Form::Json, Admits::RowsWithTheToken) => format!(
             "{}\n",
             json!({"table": table.table, "column": table.column, "resource": resource.as_str(), "guarded": true})
+        ),
+        #[cfg(feature = "postgres")]
+        (Form::Text, Admits::TransactionsThatEntered) => format!(
+            "table \"{}\": refuses every transaction that has not entered \"{resource}\" with the token that has claimed \
+             it; call the schema's enter(resource, lease, token) first in each that writes\n",
+            table.table
+        ),
+        #[cfg(feature = "postgres")]
+        (Form::Json, Admits::TransactionsThatEntered) => format!(
+            "{}\n",
+            json!({"table": table.table, "resource": resource.as_str(), "guarded": true})
         ),
     })?;
     Ok(0)
 }
 
 async fn unguard(table: &TableArguments, store: Option<&str>, form: Form) -> Result<u8, Failure> {
-    FencePlace::find(&table.place, store)?.unguard(table)?;
+    FencePlace::find(&table.place, store)?.unguard(table).await?;
     output::print(&match form {
         Form::Text => format!("table \"{}\": is not guarded\n", table.table),
         Form::Json => format!("{}\n", json!({"table": table.table, "guarded": false})),

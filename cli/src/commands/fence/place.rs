@@ -32,6 +32,8 @@ pub(crate) enum Opened {
     Mongo(tenure::mongodb::MongoFence),
     #[cfg(feature = "redis")]
     Redis(tenure::redis::RedisFence),
+    #[cfg(feature = "postgres")]
+    Postgres(tenure::postgres::PostgresFence),
     Watermark(Watermark),
 }
 
@@ -75,6 +77,8 @@ impl FencePlace {
                 let fence = tenure::redis::RedisFence::connect(&url).await?;
                 Ok(Some(Opened::Redis(fence)))
             }
+            #[cfg(feature = "postgres")]
+            Some("postgres" | "postgresql") => Ok(Some(Opened::Postgres(postgres(&url).await?))),
             _ => Err(unknown()),
         }
     }
@@ -87,45 +91,103 @@ impl FencePlace {
         }
     }
 
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn guard(&self, resource: &ResourceName, table: &TableArguments) -> Result<(), Failure> {
-        let fenced = fenced_table(resource, table);
-        match sqlite(&self.table_url()?, Making::WhereMissing)? {
-            Some(Opened::Sqlite(fence)) => fence.protect(&fenced).map_err(refusal),
-            _ => Err(unknown()),
+    /// Makes a table refuse stale writers; answers what it takes from now on.
+    ///
+    /// # Errors
+    /// What the fence says.
+    pub(crate) async fn guard(
+        &self,
+        resource: &ResourceName,
+        table: &TableArguments,
+    ) -> Result<Admits, Failure> {
+        let url = self.table_url()?;
+        match url.split(':').next() {
+            #[cfg(feature = "sqlite")]
+            Some("sqlite") => {
+                let fenced = fenced_table(resource, table);
+                match sqlite(&url, Making::WhereMissing)? {
+                    Some(Opened::Sqlite(fence)) => fence.protect(&fenced).map_err(refusal)?,
+                    _ => return Err(unknown()),
+                }
+                Ok(Admits::RowsWithTheToken)
+            }
+            #[cfg(feature = "postgres")]
+            Some("postgres" | "postgresql") => {
+                let fence = postgres(&url).await?;
+                fence.guard(&table.table, resource).await.map_err(refusal)?;
+                Ok(Admits::TransactionsThatEntered)
+            }
+            _ => Err(unguardable(resource.as_str(), table)),
         }
     }
 
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn unguard(&self, table: &TableArguments) -> Result<(), Failure> {
-        let any = ResourceName::new("any").expect("this is a name");
-        match sqlite(&self.table_url()?, Making::Never)? {
-            Some(Opened::Sqlite(fence)) => fence.unprotect(&fenced_table(&any, table)).map_err(refusal),
-            _ => Ok(()),
+    /// Removes what `guard` has made.
+    ///
+    /// # Errors
+    /// What the fence says.
+    pub(crate) async fn unguard(&self, table: &TableArguments) -> Result<(), Failure> {
+        let url = self.table_url()?;
+        match url.split(':').next() {
+            #[cfg(feature = "sqlite")]
+            Some("sqlite") => {
+                let any = ResourceName::new("any").expect("this is a name");
+                match sqlite(&url, Making::Never)? {
+                    Some(Opened::Sqlite(fence)) => {
+                        fence.unprotect(&fenced_table(&any, table)).map_err(refusal)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            #[cfg(feature = "postgres")]
+            Some("postgres" | "postgresql") => {
+                let fence = postgres(&url).await?;
+                fence.unguard(&table.table).await.map_err(refusal)
+            }
+            _ => Err(unguardable("any", table)),
         }
     }
 
-    #[cfg(not(feature = "sqlite"))]
-    pub(crate) fn guard(&self, _resource: &ResourceName, _table: &TableArguments) -> Result<(), Failure> {
-        Err(unknown())
-    }
-
-    #[cfg(not(feature = "sqlite"))]
-    pub(crate) fn unguard(&self, _table: &TableArguments) -> Result<(), Failure> {
-        Err(unknown())
-    }
-
-    /// The leases' own file has no table of the user's, so there a slip is more likely than a wish.
-    #[cfg(feature = "sqlite")]
+    /// The leases' own file has no table of the user's, so there a slip is more likely than a wish. A database may
+    /// well hold both.
     fn table_url(&self) -> Result<String, Failure> {
+        let url = self.url();
+        let database = url.starts_with("postgres:") || url.starts_with("postgresql:");
         match self {
-            Self::Given(url) if url.starts_with("sqlite:") => Ok(url.clone()),
+            Self::Given(_) if url.starts_with("sqlite:") => Ok(url),
+            Self::Given(_) | Self::BesideLeases(_) if database => Ok(url),
             Self::Given(_) | Self::BesideLeases(_) => Err(Failure::new(
                 Code::Usage,
-                "only a table of an SQLite file can be guarded; name the file: --fence sqlite:PATH",
+                "only a table of an SQLite file or of PostgreSQL can be guarded; name it: --fence sqlite:PATH, or --fence \
+                 postgres://HOST/DATABASE",
             )),
         }
     }
+}
+
+/// What a guarded table takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Admits {
+    /// Rows that carry the token that has claimed.
+    #[cfg(feature = "sqlite")]
+    RowsWithTheToken,
+    /// Whatever is written in a transaction that has entered.
+    #[cfg(feature = "postgres")]
+    TransactionsThatEntered,
+}
+
+fn unguardable(resource: &str, table: &TableArguments) -> Failure {
+    let message = format!(
+        "resource \"{resource}\": the store of table \"{}\" is not compiled in",
+        table.table
+    );
+    Failure::new(Code::Configuration, message)
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str) -> Result<tenure::postgres::PostgresFence, Failure> {
+    tenure::postgres::PostgresFence::connect(url)
+        .await
+        .map_err(refusal)
 }
 
 impl Opened {
@@ -137,6 +199,8 @@ impl Opened {
             Self::Mongo(fence) => fence,
             #[cfg(feature = "redis")]
             Self::Redis(fence) => fence,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(fence) => fence,
             Self::Watermark(fence) => fence,
         }
     }
@@ -149,6 +213,10 @@ impl Opened {
         }
         #[cfg(feature = "redis")]
         if let Self::Redis(fence) = &self {
+            fence.note_refusals().await;
+        }
+        #[cfg(feature = "postgres")]
+        if let Self::Postgres(fence) = &self {
             fence.note_refusals().await;
         }
     }
@@ -182,7 +250,7 @@ fn fenced_table(resource: &ResourceName, table: &TableArguments) -> tenure::sqli
 fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
-        "the fence's URL has no scheme that is known here; write sqlite:PATH, mongodb://HOST/DATABASE, \
-         redis://HOST or file:PATH",
+        "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
+         mongodb://HOST/DATABASE, redis://HOST or file:PATH",
     )
 }

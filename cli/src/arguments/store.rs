@@ -1,0 +1,36 @@
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, Subcommand};
+
+/// Tend the store itself.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = HELP)]
+pub(crate) struct StoreArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) deed: StoreDeed,
+}
+
+/// What to do with a store.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum StoreDeed {
+    /// Make what the leases and fences need, or bring it up to date; what is there stays
+    Init {
+        /// Print the statements instead, for who wants to read them or has them run by somebody else
+        #[arg(
+            long,
+            action = ArgAction::SetTrue,
+            value_parser = FalseyValueParser::new(),
+            env = "TENURE_INIT_PRINT",
+            hide_env_values = true
+        )]
+        print: bool,
+    },
+}
+
+const HELP: &str = "\
+SQLite and MongoDB make what they need by themselves. PostgreSQL's schema is made once, by its owner: who runs candidates
+needs no right to make tables.
+
+Examples:
+  tenure store init --store postgres://owner@db1/bank
+  tenure store init --print --store postgres://db1/bank | psql -v ON_ERROR_STOP=1 bank";

@@ -1,0 +1,90 @@
+use crate::fault::Deed;
+use crate::record::{note_text, read};
+use crate::site::{Site, subject};
+use std::sync::Arc;
+use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, LeaseName, StoreError};
+use tokio_postgres::types::Type;
+
+impl Site {
+    /// Decides an acquisition, in one atomic step of the server. A term that begins is announced afterwards, and nobody
+    /// waits for that.
+    pub(crate) async fn acquire(self: Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        let (name, note) = (request.name.as_str(), note_text(&request.note));
+        let attempt = i64::try_from(request.attempt.number()).expect("an attempt is at most 2^63 - 1");
+        let ttl_ms = i64::try_from(request.ttl.as_millis()).expect("a ttl is at most 24 h");
+        let incarnation = request.candidate.incarnation.to_string();
+        let statement = format!("SELECT * FROM {}.acquire($1, $2, $3, $4, $5, $6)", self.schema());
+        let subject = subject(&request.name);
+        let rows = self
+            .ask(
+                Deed::Write,
+                &subject,
+                &statement,
+                &[
+                    (&name, Type::TEXT),
+                    (&request.candidate.id.as_str(), Type::TEXT),
+                    (&incarnation, Type::TEXT),
+                    (&attempt, Type::INT8),
+                    (&ttl_ms, Type::INT8),
+                    (&note, Type::TEXT),
+                ],
+            )
+            .await?;
+        let Some(row) = rows.first() else {
+            return Err(self.without_verdict(&subject));
+        };
+        let record = read(row, 1, &self.table())?;
+        let grant = |again| Grant {
+            token: record.lease.token,
+            ttl: record.lease.ttl,
+            terms: record.lease.terms,
+            again,
+            predecessor: record.previous.clone(),
+        };
+        match row.try_get::<_, &str>(0) {
+            Ok("granted") => {
+                let granted = grant(false);
+                self.announce(request.name.clone(), granted.token);
+                Ok(Acquired::Granted(granted))
+            }
+            Ok("again") => Ok(Acquired::Granted(grant(true))),
+            Ok("superseded") => Ok(Acquired::Superseded),
+            Ok("held") => Ok(Acquired::Held(record.lease)),
+            Ok("exhausted") => {
+                let message = format!("{subject}: its tokens are used up at 2^63 - 1; use another name");
+                Err(StoreError::not_applied(Fault::Internal, message))
+            }
+            Ok(_) | Err(_) => Err(self.without_verdict(&subject)),
+        }
+    }
+
+    /// Tells watchers that a term has begun. A hint: where it cannot be told, standbys still wait by the remaining time.
+    fn announce(self: &Arc<Self>, name: LeaseName, token: FencingToken) {
+        let site = Arc::clone(self);
+        tokio::spawn(async move {
+            let statement = format!("SELECT {}.announce($1, $2)", site.schema());
+            let parameters: [crate::site::Typed<'_>; 2] =
+                [(&name.as_str(), Type::TEXT), (&token.signed(), Type::INT8)];
+            if let Err(error) = site
+                .ask(Deed::Write, &subject(&name), &statement, &parameters)
+                .await
+            {
+                tracing::debug!(lease = %name, "the begin of a term was not announced: {error}");
+            }
+        });
+    }
+
+    pub(crate) fn without_verdict(&self, subject: &str) -> StoreError {
+        let message = format!(
+            "{subject} at {}: the server answered without a verdict; run `tenure store init`, the functions may be another \
+             version's",
+            self.place
+        );
+        StoreError::unknown(Fault::Internal, message)
+    }
+
+    /// The table of the leases, for messages.
+    pub(crate) fn table(&self) -> String {
+        format!("{}.leases", self.dial.url.schema)
+    }
+}

@@ -1,0 +1,204 @@
+//! Connecting: what server this is, and whether it can keep the promises.
+
+use crate::fault::Deed;
+use crate::lane::Dial;
+use crate::schema::VERSION;
+use crate::site::Site;
+use crate::store::PostgresStore;
+use crate::thread::OwnThread;
+use crate::tls::connector;
+use crate::url::{Listening, StoreUrl};
+use std::future::Future;
+use std::time::Duration;
+use tenure_core::{Durability, Fault, StoreError};
+use tokio_postgres::Row;
+
+/// How long connecting may take in all.
+pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long one request may take: the store's own bound, beside the engine's.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Oldest server whose functions and locks behave as the statements need.
+const SERVER_VERSION_MIN: i32 = 120_000;
+
+/// What is asked of a server once; none of it needs a privilege.
+const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
+     current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
+     current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
+     (SELECT count(*) FROM pg_stat_replication)";
+
+impl PostgresStore {
+    /// Opens the store of a URL: `postgres://user:password@host:port/database`, several hosts separated by commas.
+    ///
+    /// Beside libpq's options it knows `schema=` (default `tenure`) and `listen=off`. The schema must have been
+    /// [set up](Self::init). See the README for all options.
+    ///
+    /// # Errors
+    /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
+    /// be read, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
+    /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a replica, [`Fault::Unsupported`] for a server that is too old, or a
+    /// schema that was not set up or is another program's.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let url = StoreUrl::parse(url)?;
+        let thread = OwnThread::start()?;
+        let site = thread.run(bounded(url.place(), open(url))).await??;
+        Ok(Self::new(site, thread))
+    }
+}
+
+/// Waits so long for the connection and no longer.
+pub(crate) async fn bounded<T>(
+    place: String,
+    connecting: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let late = |_| {
+        let message = format!(
+            "no PostgreSQL answered at {place} within {CONNECT_TIME_MAX:?}; check host, port and network"
+        );
+        StoreError::not_applied(Fault::Unreachable, message)
+    };
+    tokio::time::timeout(CONNECT_TIME_MAX, connecting)
+        .await
+        .map_err(late)?
+}
+
+/// A site that nothing is known of yet.
+pub(crate) fn site(url: StoreUrl) -> Result<Site, StoreError> {
+    let dial = Dial {
+        connector: connector(&url.trust)?,
+        place: url.place(),
+        url,
+        time_max: CONNECT_TIME_MAX,
+    };
+    Ok(Site::new(dial, REQUEST_TIME_MAX))
+}
+
+async fn open(url: StoreUrl) -> Result<Site, StoreError> {
+    let listening = url.listening;
+    let mut site = site(url)?;
+    site.recognise().await?;
+    site.check_schema().await?;
+    if listening == Listening::WhereItWorks {
+        site.prove_watch().await?;
+    }
+    Ok(site)
+}
+
+impl Site {
+    /// Asks the server what it is.
+    ///
+    /// # Errors
+    /// If it cannot keep leases.
+    pub(crate) async fn recognise(&mut self) -> Result<(), StoreError> {
+        let rows = self.ask(Deed::Read, "connecting", SERVER, &[]).await?;
+        let server = rows.first().and_then(Server::read);
+        let Some(server) = server else {
+            return Err(self.unfit(
+                Fault::Unsupported,
+                "the server does not say what it is; PostgreSQL 12 or later is needed",
+            ));
+        };
+        if server.version < SERVER_VERSION_MIN {
+            return Err(self.unfit(
+                Fault::Unsupported,
+                "the server is too old; PostgreSQL 12 or later is needed",
+            ));
+        }
+        if server.is_replica {
+            return Err(self.unfit(
+                Fault::ReadOnly,
+                "this server is a replica, which takes no writes and may lag; name the primary in the URL, or all hosts",
+            ));
+        }
+        if server.encoding != "UTF8" {
+            return Err(self.unfit(
+                Fault::Unsupported,
+                "the database is not encoded in UTF8, so names could be changed on the way; create one that is",
+            ));
+        }
+        self.read_only = server.read_only;
+        self.durability = server.durability();
+        Ok(())
+    }
+
+    /// Makes sure that the schema is there, of this version, and has a table of leases.
+    pub(crate) async fn check_schema(&self) -> Result<(), StoreError> {
+        let asked = format!("SELECT {}.version()", self.schema());
+        let version = match self.ask(Deed::Read, "the schema", &asked, &[]).await {
+            Ok(rows) => rows.first().and_then(|row| row.try_get::<_, i32>(0).ok()),
+            Err(error) if error.fault == Fault::Unsupported => {
+                return Err(self.unfit(
+                    Fault::Unsupported,
+                    "the schema has not been set up for leases; run `tenure store init --store URL` once, as its owner",
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        if version != Some(VERSION) {
+            let found = version.map_or_else(|| "no number".to_owned(), |version| version.to_string());
+            return Err(self.unfit(
+                Fault::Unsupported,
+                &format!(
+                    "the schema is of set-up {found}, this is Tenure for {VERSION}; use the same version everywhere, then run \
+                     `tenure store init`"
+                ),
+            ));
+        }
+        let looked = format!(
+            "SELECT {} FROM {}.leases lease, clock_timestamp() moment LIMIT 0",
+            crate::schema::RECORD,
+            self.schema()
+        );
+        self.ask(Deed::Read, "the table of the leases", &looked, &[])
+            .await?;
+        Ok(())
+    }
+
+    fn unfit(&self, fault: Fault, why: &str) -> StoreError {
+        StoreError::not_applied(fault, format!("PostgreSQL at {}: {why}", self.place))
+    }
+}
+
+/// What a server says of itself.
+struct Server {
+    version: i32,
+    is_replica: bool,
+    read_only: bool,
+    encoding: String,
+    /// A crash of the machine can take back what was confirmed.
+    forgets: bool,
+    /// Synchronous standbys, as they are configured.
+    synchronous: String,
+    standbys: i64,
+}
+
+impl Server {
+    fn read(row: &Row) -> Option<Self> {
+        let setting = |index| row.try_get::<_, String>(index).ok();
+        Some(Self {
+            version: row.try_get(0).ok()?,
+            is_replica: row.try_get(1).ok()?,
+            read_only: setting(2)? == "on",
+            encoding: setting(3)?,
+            forgets: setting(4)? == "off" || setting(5)? == "off",
+            synchronous: setting(6)?,
+            standbys: row.try_get(7).ok()?,
+        })
+    }
+
+    fn durability(&self) -> Durability {
+        if self.forgets {
+            return Durability::FenceOnly(
+                "fsync or full_page_writes is off: a crash can take acknowledged leases back, and two may lead",
+            );
+        }
+        if self.standbys > 0 && self.synchronous.is_empty() {
+            return Durability::FenceOnly(
+                "a standby follows asynchronously: a fail-over to it can take acknowledged leases back, and two may lead; \
+                 set synchronous_standby_names",
+            );
+        }
+        Durability::Safe
+    }
+}

@@ -1,0 +1,98 @@
+//! The examination for an operator. It writes nothing.
+
+mod privileges;
+mod settings;
+
+use crate::fault::Deed;
+use crate::site::Site;
+use std::time::{Duration, Instant};
+use tenure_core::{Durability, Finding, StoreError, Verdict, WatchSource};
+
+/// How many questions the round trip is the median of.
+const PINGS: usize = 9;
+
+/// A round trip above this makes short ttls unwise.
+const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
+
+impl Site {
+    /// Examines server and schema; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
+    ///
+    /// # Errors
+    /// Only if the server does not answer at all.
+    pub(crate) async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = vec![self.round_trip().await?];
+        findings.push(match self.durability {
+            Durability::Safe => good(
+                "durability",
+                "acknowledged leases survive a crash, and a fail-over to a synchronous standby",
+            ),
+            Durability::FenceOnly(why) => warning(
+                "durability",
+                why,
+                "mend it, or rely on fences alone: they hold whatever the store forgets",
+            ),
+        });
+        findings.extend(self.examine_settings().await);
+        findings.extend(self.examine_privileges().await);
+        findings.push(match self.watch {
+            WatchSource::Push => good("watch", "notifications arrive: a release wakes standbys at once"),
+            WatchSource::Poll | WatchSource::Absent => warning(
+                "watch",
+                "notifications do not arrive: standbys wait for the remaining time, also after a release",
+                "let Tenure connect to the server itself, round the transaction-mode pooler, and without listen=off",
+            ),
+        });
+        Ok(findings)
+    }
+
+    async fn round_trip(&self) -> Result<Finding, StoreError> {
+        let mut times = Vec::with_capacity(PINGS);
+        for _ping in 0..PINGS {
+            let sent = Instant::now();
+            self.ask(Deed::Read, "a ping", "SELECT 1", &[]).await?;
+            times.push(sent.elapsed());
+        }
+        times.sort();
+        let (median, worst) = (times[PINGS / 2], times[PINGS - 1]);
+        let detail = format!("{median:.1?} (median of {PINGS} questions), worst {worst:.1?}");
+        Ok(match median > ROUND_TRIP_SLOW {
+            true => warning(
+                "round trip",
+                detail,
+                "run candidates nearer to the server, or take a ttl of 30s or more",
+            ),
+            false => good("round trip", detail),
+        })
+    }
+}
+
+fn good(subject: &str, detail: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Good, detail, None)
+}
+
+fn warning(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Warning, detail, Some(repair.into()))
+}
+
+fn bad(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Bad, detail, Some(repair.into()))
+}
+
+/// A check that could not be made is a finding too.
+fn unknown(subject: &str, error: &StoreError) -> Finding {
+    finding(
+        subject,
+        Verdict::Warning,
+        format!("could not be examined: {error}"),
+        None,
+    )
+}
+
+fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<String>) -> Finding {
+    Finding {
+        subject: subject.to_owned(),
+        verdict,
+        detail: detail.into(),
+        repair,
+    }
+}

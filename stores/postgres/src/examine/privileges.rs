@@ -1,0 +1,79 @@
+use super::{bad, good, unknown, warning};
+use crate::fault::Deed;
+use crate::site::Site;
+use tenure_core::Finding;
+
+impl Site {
+    /// Whether the role may do what the store does, by what the server says of the role; nothing is tried.
+    pub(super) async fn examine_privileges(&self) -> Vec<Finding> {
+        let schema = self.schema();
+        let may =
+            |table: &str, privilege: &str| format!("has_table_privilege('{schema}.{table}', '{privilege}')");
+        let asked = format!(
+            "SELECT {}, {}, {}, {}, {}, {}, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
+             has_schema_privilege('{}', 'CREATE'), current_user::text",
+            may("leases", "SELECT"),
+            may("leases", "INSERT"),
+            may("leases", "UPDATE"),
+            may("fences", "SELECT"),
+            may("fences", "INSERT"),
+            may("fences", "UPDATE"),
+            self.dial.url.schema
+        );
+        let rows = match self.ask(Deed::Read, "its privileges", &asked, &[]).await {
+            Ok(rows) => rows,
+            Err(error) => return vec![unknown("privileges", &error)],
+        };
+        let Some(row) = rows.first() else {
+            return Vec::new();
+        };
+        let is = |index: usize| row.try_get::<_, bool>(index).unwrap_or(false);
+        let role: String = row.try_get(8).unwrap_or_default();
+        let deeds = ["SELECT", "INSERT", "UPDATE"];
+        let lacking = |first: usize| -> Vec<&str> {
+            let lacks = |(index, _): &(usize, &&str)| !is(first + index);
+            deeds
+                .iter()
+                .enumerate()
+                .filter(lacks)
+                .map(|(_, deed)| *deed)
+                .collect()
+        };
+        let grant = |table: &str| format!("GRANT SELECT, INSERT, UPDATE ON {schema}.{table} TO \"{role}\"");
+        let mut findings = Vec::new();
+        let leases = lacking(0);
+        findings.push(match leases.is_empty() {
+            true => good(
+                "privileges",
+                format!("role \"{role}\" may select, insert and update leases"),
+            ),
+            false => bad(
+                "privileges",
+                format!(
+                    "role \"{role}\" may not {} leases",
+                    leases.join(", ").to_lowercase()
+                ),
+                grant("leases"),
+            ),
+        });
+        let fences = lacking(3);
+        if !fences.is_empty() {
+            findings.push(warning(
+                "fences",
+                format!(
+                    "role \"{role}\" may not {} marks",
+                    fences.join(", ").to_lowercase()
+                ),
+                format!("{}; the same on {schema}.refusals", grant("fences")),
+            ));
+        }
+        if is(6) || is(7) {
+            findings.push(warning(
+                "role",
+                format!("role \"{role}\" may change the schema itself, which no candidate needs"),
+                "give each service a role of its own, with the grants that the store's README names",
+            ));
+        }
+        findings
+    }
+}

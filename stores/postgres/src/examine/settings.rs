@@ -1,0 +1,86 @@
+use super::{good, unknown, warning};
+use crate::fault::Deed;
+use crate::site::Site;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tenure_core::Finding;
+
+/// A statement that may not take so long would be cut while it waits for a row.
+const STATEMENT_TIMEOUT_MIN_MS: i64 = 3_000;
+
+/// A server's clock that differs from ours by more is worth a look, though ours decides nothing.
+const SKEW_MAX_MS: i64 = 500;
+
+/// What is asked; none of it needs a privilege.
+const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('default_transaction_isolation'), \
+     current_setting('synchronous_commit'), (SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'), \
+     (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+     (SELECT setting FROM pg_settings WHERE name = 'max_connections')";
+
+impl Site {
+    /// The settings that change how leases behave.
+    pub(super) async fn examine_settings(&self) -> Vec<Finding> {
+        let sent = now_ms();
+        let rows = match self.ask(Deed::Read, "its settings", SETTINGS, &[]).await {
+            Ok(rows) => rows,
+            Err(error) => return vec![unknown("settings", &error)],
+        };
+        // The server looked at its clock somewhere between; the middle is the best guess.
+        let ours = i64::midpoint(sent, now_ms());
+        let Some(row) = rows.first() else {
+            return Vec::new();
+        };
+        let text = |index| row.try_get::<_, String>(index).unwrap_or_default();
+        let number = |index| row.try_get::<_, i64>(index).unwrap_or_default();
+        let (isolation, commit) = (text(1), text(2));
+        let mut findings = vec![good(
+            "server",
+            format!("PostgreSQL {}, {} connections at most", text(0), text(5)),
+        )];
+        findings.push(match commit.as_str() {
+            "off" | "local" | "remote_write" => good(
+                "synchronous commit",
+                format!("\"{commit}\" by default, but acquiring, renewing and claiming wait as with \"on\""),
+            ),
+            _ => good(
+                "synchronous commit",
+                format!("\"{commit}\"; a release alone does not wait"),
+            ),
+        });
+        if isolation != "read committed" {
+            findings.push(warning(
+                "isolation",
+                format!("\"{isolation}\" by default: requests that meet at one lease fail as busy, and are repeated"),
+                "ALTER ROLE … SET default_transaction_isolation = 'read committed' for Tenure's role",
+            ));
+        }
+        if (1..STATEMENT_TIMEOUT_MIN_MS).contains(&number(3)) {
+            findings.push(warning(
+                "statement timeout",
+                format!(
+                    "{} ms: a statement that waits for a row is cut before its own bound of 2.5 s",
+                    number(3)
+                ),
+                "ALTER ROLE … SET statement_timeout = '5s' for Tenure's role",
+            ));
+        }
+        let ahead = number(4) - ours;
+        let detail = format!("the server's is {ahead} ms ahead of ours (which decides nothing)");
+        findings.push(match ahead.abs() > SKEW_MAX_MS {
+            true => warning(
+                "clock",
+                format!("{detail}; a fail-over to a standby with another clock shifts every expiry by the difference"),
+                "synchronise the clocks of all servers (chrony or ntpd), or take ttls far longer",
+            ),
+            false => good("clock", detail),
+        });
+        findings
+    }
+}
+
+/// This machine's wall clock, in milliseconds since 1970; only ever shown.
+fn now_ms() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

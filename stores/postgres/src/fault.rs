@@ -1,0 +1,117 @@
+//! What the driver's errors mean to the contract: fault, certainty, one line for a person.
+
+use std::error::Error as _;
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, StoreError};
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, Severity, SqlState};
+
+/// What was being done when it failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Deed {
+    /// Something that changes nothing: its failure is never uncertain.
+    Read,
+    /// Something that may have been applied although it failed.
+    Write,
+}
+
+/// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
+pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
+    let (fault, certainty, why) = match error.as_db_error() {
+        Some(answer) => by_answer(answer),
+        None => (Fault::Unreachable, Certainty::Unknown, without_answer(error)),
+    };
+    let certainty = match deed {
+        Deed::Read => Certainty::NotApplied,
+        Deed::Write => certainty,
+    };
+    StoreError {
+        fault,
+        certainty,
+        message: format!("{subject} at {place}: {why}"),
+    }
+}
+
+/// Nobody answered within the time allowed.
+pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
+    let message = format!(
+        "{subject} at {place}: no answer within {allowed:?}; check the network, and whether the server is frozen or a \
+         synchronous standby is missing"
+    );
+    match deed {
+        Deed::Read => StoreError::not_applied(Fault::TimedOut, message),
+        Deed::Write => StoreError::unknown(Fault::TimedOut, message),
+    }
+}
+
+/// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes.
+pub(crate) fn ends_connection(error: &Error) -> bool {
+    match error.as_db_error() {
+        None => true,
+        Some(answer) => is_fatal(answer) || *answer.code() == SqlState::READ_ONLY_SQL_TRANSACTION,
+    }
+}
+
+fn is_fatal(answer: &DbError) -> bool {
+    matches!(answer.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+}
+
+fn without_answer(error: &Error) -> String {
+    match error.source() {
+        // Certificates, sockets and names; none of them knows the password.
+        Some(source) => format!("the connection failed: {}", line(source)),
+        None => format!("the connection failed: {}", line(error)),
+    }
+}
+
+/// A statement that the server refused changed nothing, as each is a transaction of its own.
+fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
+    let certainty = if is_fatal(answer) {
+        Certainty::Unknown
+    } else {
+        Certainty::NotApplied
+    };
+    let told = format!("{} ({})", line(answer.message()), answer.code().code());
+    let (fault, why) = match (answer.code(), &answer.code().code()[..2]) {
+        (&SqlState::READ_ONLY_SQL_TRANSACTION, _) => (
+            Fault::Unreachable,
+            format!("{told}; the server is no primary any more, a fail-over may be under way"),
+        ),
+        (&SqlState::INSUFFICIENT_PRIVILEGE, _) => (
+            Fault::Forbidden,
+            format!("{told}; `tenure store init --print` says at its end which grants are needed"),
+        ),
+        (&SqlState::INVALID_CATALOG_NAME, _) => {
+            (Fault::Invalid, format!("{told}; name a database in the URL"))
+        }
+        (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
+        (&SqlState::QUERY_CANCELED, _) => (
+            Fault::TimedOut,
+            format!("{told}; raise the role's statement_timeout, or look for what blocks it"),
+        ),
+        (&SqlState::LOCK_NOT_AVAILABLE, _) => (
+            Fault::Busy,
+            format!("{told}; another transaction keeps the row locked, look in pg_locks for it"),
+        ),
+        (&SqlState::TOO_MANY_CONNECTIONS, _) | (_, "40" | "53") => (Fault::Busy, told),
+        (_, "28") => (Fault::Unauthenticated, format!("{told}; check user and password")),
+        // Functions, tables or columns are missing or of other types.
+        (_, "42" | "3F") => (
+            Fault::Unsupported,
+            format!("{told}; the schema is not as this version of Tenure makes it: run `tenure store init`"),
+        ),
+        (_, "57" | "08") => (Fault::Unreachable, told),
+        _ => (Fault::Internal, told),
+    };
+    (fault, certainty, why)
+}
+
+/// One line, of bounded length.
+fn line(text: impl std::fmt::Display) -> String {
+    let text = text.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(LINE_CHARACTERS_MAX).collect()
+}
+
+/// Longest piece of a foreign message that is passed on, in characters.
+const LINE_CHARACTERS_MAX: usize = 200;

@@ -1,0 +1,104 @@
+//! Raising marks.
+
+use super::subject;
+use crate::fault::Deed;
+use crate::site::{Site, Typed};
+use tenure_core::{
+    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
+    StoreError, Term, decide_claim, horizon,
+};
+use tokio_postgres::types::Type;
+
+/// What a claim was judged by, as the server found it under the lock of the mark.
+pub(super) struct Found {
+    pub(super) mark: Option<Mark>,
+    granted: Option<FencingToken>,
+    clock_ms: u64,
+    /// Whether the server has raised the mark.
+    raised: bool,
+}
+
+impl Found {
+    /// The rules that all fences share, on what the server has found. They and its own decision must agree.
+    pub(super) fn ruled(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
+        let mark = self.mark.as_ref().map(|mark| mark.token);
+        let owner = self.mark.as_ref().and_then(|mark| mark.lease.as_ref());
+        let limit = match self.granted {
+            Some(highest) => Horizon::Granted(highest),
+            None => Horizon::Clock(horizon(self.clock_ms, mark)),
+        };
+        match decide_claim(resource, term, owner, mark, limit)? {
+            Ruling::Raise if self.raised => Ok(Claimed::Raised { from: mark }),
+            Ruling::Holds if !self.raised => Ok(Claimed::Already),
+            Ruling::Raise | Ruling::Holds => Err(FenceError::Store(StoreError::unknown(
+                Fault::Internal,
+                format!(
+                    "{}: the server's decision is not that of this version of Tenure; run `tenure store init`, then claim \
+                     again",
+                    subject(resource)
+                ),
+            ))),
+        }
+    }
+}
+
+impl Site {
+    /// Claims, in one round trip.
+    pub(super) async fn claim(&self, resource: &ResourceName, term: &Term) -> Result<Found, StoreError> {
+        let subject = subject(resource);
+        let statement = format!("SELECT * FROM {}.claim($1, $2, $3)", self.schema());
+        let (lease, token) = (term.lease.as_str(), term.token.signed());
+        let parameters: [Typed<'_>; 3] = [
+            (&resource.as_str(), Type::TEXT),
+            (&lease, Type::TEXT),
+            (&token, Type::INT8),
+        ];
+        let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await;
+        let rows = rows.map_err(|mut error| {
+            if error.fault == Fault::Busy {
+                error
+                    .message
+                    .push_str("; an open transaction of an earlier term may hold the mark: claim again, or end its session");
+            }
+            error
+        })?;
+        let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
+        let text = |index| row.try_get::<_, Option<String>>(index).ok().flatten();
+        let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
+        let mark = match number(1) {
+            Some(mark) => Some(self.understood(resource.as_str(), text(0).as_deref(), Some(mark))?),
+            None => None,
+        };
+        Ok(Found {
+            mark,
+            granted: number(2).and_then(|token| FencingToken::from_signed(token).ok()),
+            clock_ms: number(3).and_then(|clock| u64::try_from(clock).ok()).unwrap_or(0),
+            raised: row.try_get(4).map_err(|_| self.without_verdict(&subject))?,
+        })
+    }
+
+    /// Bumps the mark; answers with it.
+    pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
+        let resource = &bump.resource;
+        let statement = format!("SELECT {}.bump($1, $2, $3)", self.schema());
+        let above = bump.above.map(FencingToken::signed);
+        let lease = bump.lease.as_ref().map(LeaseName::as_str);
+        let parameters: [Typed<'_>; 3] = [
+            (&resource.as_str(), Type::TEXT),
+            (&above, Type::INT8),
+            (&lease, Type::TEXT),
+        ];
+        let subject = subject(resource);
+        let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await?;
+        let raised = rows
+            .first()
+            .and_then(|row| row.try_get::<_, Option<i64>>(0).ok().flatten());
+        if raised.is_none() {
+            let message = format!("{subject}: no token is left above the mark");
+            return Err(StoreError::not_applied(Fault::Invalid, message));
+        }
+        self.mark(resource)
+            .await?
+            .ok_or_else(|| self.without_verdict(&subject))
+    }
+}

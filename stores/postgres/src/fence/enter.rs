@@ -1,0 +1,91 @@
+//! Entering the user's transactions.
+
+use super::{PostgresFence, ruled, subject};
+use crate::fault::{Deed, store_error};
+use crate::site::Typed;
+use tenure_core::{Fault, FenceError, ResourceName, Term};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Transaction};
+
+/// The states of SQL by which the functions of the schema refuse.
+const REFUSALS: [&str; 3] = ["TN001", "TN002", "TN003"];
+
+impl PostgresFence {
+    /// Admits a term into the user's own transaction, or refuses it: to be called in the transaction that writes, before
+    /// it commits, best as its first statement. One round trip.
+    ///
+    /// # Guarantee
+    /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
+    /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that.
+    ///
+    /// # Errors
+    /// Roll back after any of them:
+    /// - [`FenceError::Stale`]: a later term has claimed; stop the work;
+    /// - [`FenceError::Unclaimed`]: this term has not claimed;
+    /// - [`FenceError::Foreign`]: the resource belongs to another lease;
+    /// - [`FenceError::Store`]: [`Fault::Busy`] if the mark was claimed after the transaction had begun to read, at
+    ///   `REPEATABLE READ` or above: begin it again.
+    pub async fn enter(
+        &self,
+        transaction: &Transaction<'_>,
+        resource: &ResourceName,
+        term: &Term,
+    ) -> Result<(), FenceError> {
+        let statement = format!(
+            "SELECT lease, token, CASE WHEN lease = $2 AND token = $3 THEN set_config('tenure.term', $3 || ' ' || $2, true) \
+             END FROM {}.fences WHERE resource = $1 FOR SHARE",
+            self.site.schema()
+        );
+        let (lease, token) = (term.lease.as_str(), term.token.signed());
+        let parameters: [Typed<'_>; 3] = [
+            (&resource.as_str(), Type::TEXT),
+            (&lease, Type::TEXT),
+            (&token, Type::INT8),
+        ];
+        let parameters: Vec<(&(dyn ToSql + Sync), Type)> = parameters.into_iter().collect();
+        match transaction.query_typed(&statement, &parameters).await {
+            Ok(rows) => {
+                let found = rows.first().map(|row| {
+                    let owner: Option<String> = row.try_get(0).ok().flatten();
+                    self.site
+                        .understood(resource.as_str(), owner.as_deref(), row.try_get(1).ok())
+                });
+                let found = found.transpose()?;
+                ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
+            }
+            Err(error) => {
+                let failed = store_error(&error, Deed::Read, &subject(resource), &self.site.place);
+                if failed.fault == Fault::Busy {
+                    // What the transaction has read is older than a claim. If that was a later term's, say so:
+                    // beginning again would be in vain.
+                    let found = self.find(resource).await?;
+                    ruled(resource, term, found.as_ref())
+                        .or_else(|error| self.refuse(found.as_ref(), error))?;
+                }
+                Err(FenceError::Store(failed))
+            }
+        }
+    }
+
+    /// The refusal of the schema's own functions, of a [guarded](Self::guard) table or of `enter`, in an error of the
+    /// driver's, counted beside the mark; `None` if it is another error.
+    pub async fn refusal(&self, term: &Term, error: &Error) -> Option<FenceError> {
+        let refused = error
+            .as_db_error()
+            .filter(|answer| REFUSALS.contains(&answer.code().code()))?;
+        let resource = ResourceName::new(refused.constraint()?).ok()?;
+        let found = self.find(&resource).await.ok()?;
+        // The term holds the mark, but the transaction had not entered.
+        let unclaimed = || FenceError::Unclaimed {
+            resource: resource.clone(),
+            token: term.token,
+        };
+        let refusal = ruled(&resource, term, found.as_ref())
+            .err()
+            .unwrap_or_else(unclaimed);
+        if found.is_some() {
+            self.noter.count(&refusal);
+        }
+        Some(refusal)
+    }
+}

@@ -1,0 +1,55 @@
+//! Setting a schema up, for its owner.
+
+use crate::connect::{CONNECT_TIME_MAX, bounded, site};
+use crate::fault::{Deed, store_error, timed_out};
+use crate::schema::statements;
+use crate::store::PostgresStore;
+use crate::thread::OwnThread;
+use crate::url::StoreUrl;
+use std::time::Duration;
+use tenure_core::StoreError;
+
+/// How long a set-up may take: it may wait for another one, and for who uses the tables.
+const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
+
+impl PostgresStore {
+    /// Makes the schema of `url` with its tables and functions, or brings an older one up to date. Repeatable; leases and
+    /// marks that are there stay. For the schema's owner: who runs candidates needs less.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not create it;
+    /// then nothing was changed: the set-up is one transaction.
+    pub async fn init(url: &str) -> Result<(), StoreError> {
+        let url = StoreUrl::parse(url)?;
+        let thread = OwnThread::start()?;
+        thread.run(set_up(url)).await?
+    }
+
+    /// The statements that [`init`](Self::init) runs, for who wants to read them, or to have them run by somebody else.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read.
+    pub fn init_statements(url: &str) -> Result<String, StoreError> {
+        Ok(statements(&StoreUrl::parse(url)?.schema))
+    }
+}
+
+async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
+    let text = statements(&url.schema);
+    let place = url.place();
+    let mut site = site(url)?;
+    bounded(place.clone(), site.recognise()).await?;
+    let live = site.dial.open("the set-up").await?;
+    let late = |_| {
+        timed_out(
+            Deed::Write,
+            "the set-up",
+            &place,
+            SETUP_TIME_MAX + CONNECT_TIME_MAX,
+        )
+    };
+    tokio::time::timeout(SETUP_TIME_MAX, live.client.batch_execute(&text))
+        .await
+        .map_err(late)?
+        .map_err(|error| store_error(&error, Deed::Write, "the set-up", &place))
+}

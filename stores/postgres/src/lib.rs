@@ -1,0 +1,31 @@
+//! Tenure's leases and fences on PostgreSQL.
+//!
+//! [`PostgresStore`] keeps leases, one row each, and judges them by the server's clock. [`PostgresFence`] refuses stale
+//! terms inside the user's own transactions. Set-up, least privileges, the record's layout, what is promised and
+//! what is not: the `README.md` of this crate.
+
+mod acquire;
+mod connect;
+mod examine;
+mod fault;
+mod fence;
+mod init;
+mod lane;
+mod look;
+mod record;
+mod schema;
+mod site;
+mod store;
+mod terms;
+mod thread;
+mod tls;
+mod url;
+mod watch;
+
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use fence::PostgresFence;
+pub use store::PostgresStore;
+/// The driver whose transactions a fence enters.
+pub use tokio_postgres;

@@ -1,0 +1,125 @@
+//! Reading, and the one request that only leaves a wish.
+
+use crate::fault::Deed;
+use crate::record::{Record, read, shortened};
+use crate::schema::RECORD;
+use crate::site::{Site, Typed, subject};
+use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// Most leases of a page.
+const PAGE_MAX: u16 = 1000;
+
+impl Site {
+    /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
+    pub(crate) async fn leave_wish(&self, request: &Ask) -> Result<Asked, StoreError> {
+        let statement = format!("SELECT {}.ask($1, $2)", self.schema());
+        let subject = subject(&request.name);
+        let (name, token) = (request.name.as_str(), request.token.signed());
+        let parameters: [Typed<'_>; 2] = [(&name, Type::TEXT), (&token, Type::INT8)];
+        let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await?;
+        match rows.first().and_then(|row| row.try_get(0).ok()) {
+            Some(true) => Ok(Asked::Noted),
+            Some(false) => Ok(Asked::NotHeld),
+            None => Err(self.without_verdict(&subject)),
+        }
+    }
+
+    /// Reads one record, from a server that takes writes.
+    pub(crate) async fn read(&self, name: &LeaseName) -> Result<Option<Record>, StoreError> {
+        let found = self
+            .look(
+                &subject(name),
+                "lease.name = $1",
+                "LIMIT 1",
+                &[(&name.as_str(), Type::TEXT)],
+            )
+            .await?;
+        found.first().map(|row| read(row, 1, &self.table())).transpose()
+    }
+
+    /// Reads a page.
+    pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        if !(1..=PAGE_MAX).contains(&page.limit) {
+            let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
+            return Err(StoreError::not_applied(Fault::Invalid, message));
+        }
+        // No name has a NUL, and the server knows no text with one.
+        if page.prefix.contains('\0') {
+            return Ok(LeasePage {
+                leases: Vec::new(),
+                next: None,
+            });
+        }
+        let limit = usize::from(page.limit);
+        let after = page.after.as_ref().map_or("", LeaseName::as_str);
+        // One more than asked for tells whether there is a next page.
+        let mut found = self
+            .look(
+                "the list of leases",
+                "starts_with(lease.name, $1) AND lease.name >= $1 AND lease.name > $2",
+                &format!("ORDER BY lease.name LIMIT {}", limit + 1),
+                &[(&page.prefix, Type::TEXT), (&after, Type::TEXT)],
+            )
+            .await?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let last_name = |row: &Row| LeaseName::new(key(row)).ok();
+        Ok(LeasePage {
+            next: if more {
+                found.iter().rev().find_map(last_name)
+            } else {
+                None
+            },
+            leases: found.iter().map(|row| self.listed(row)).collect(),
+        })
+    }
+
+    fn listed(&self, row: &Row) -> Listed {
+        match read(row, 1, &self.table()) {
+            Ok(record) => Listed::Lease(record.lease),
+            Err(error) => Listed::Unreadable {
+                key: shortened(&key(row)),
+                error,
+            },
+        }
+    }
+
+    /// Rows of records: first whether the server is a replica, then the record.
+    ///
+    /// # Errors
+    /// A replica's answer may be old, and is none; the next request looks for the primary.
+    async fn look(
+        &self,
+        subject: &str,
+        condition: &str,
+        end: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        // The left join always gives a row, so a replica is noticed where nothing is found, too.
+        let statement = format!(
+            "SELECT replica, found.* FROM (SELECT pg_is_in_recovery() AS replica) server LEFT JOIN LATERAL (SELECT {RECORD} \
+             FROM {}.leases lease, (SELECT clock_timestamp() AS moment OFFSET 0) clock WHERE {condition} {end}) \
+             found ON true",
+            self.schema()
+        );
+        let mut rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
+        if rows.iter().any(|row| row.try_get(0).unwrap_or(true)) {
+            for lane in &self.requests {
+                lane.close().await;
+            }
+            let message = format!(
+                "{subject} at {}: a replica answered, which may lag; name the primary in the URL, or all hosts",
+                self.place
+            );
+            return Err(StoreError::not_applied(Fault::Unreachable, message));
+        }
+        rows.retain(|row| !matches!(row.try_get::<_, Option<&str>>(1), Ok(None)));
+        Ok(rows)
+    }
+}
+
+fn key(row: &Row) -> String {
+    row.try_get::<_, String>(1).unwrap_or_default()
+}

@@ -1,0 +1,152 @@
+//! Where a store's records live, and the bounds of every request to it.
+
+use crate::fault::{Deed, ends_connection, store_error, timed_out};
+use crate::lane::{Dial, Lane, UnderWay};
+use crate::schema::quoted;
+use crate::watch::Listener;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Durability, Fault, LeaseName, StoreError, WatchSource};
+use tokio::sync::Mutex;
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// Connections for everything but renewals. The second and later ones are made when the others are busy: on one, an
+/// acquisition that waits for a row or for the disk would hold up those behind it.
+const LANES: usize = 4;
+
+/// The lanes of one store, and what is known of its server.
+pub(crate) struct Site {
+    pub(crate) dial: Dial,
+    /// Its own, so that nothing else can make a renewal wait.
+    pub(crate) renewals: Lane,
+    pub(crate) requests: [Lane; LANES],
+    pub(crate) listener: Mutex<Option<Arc<Listener>>>,
+    pub(crate) watch: WatchSource,
+    pub(crate) durability: Durability,
+    /// The role or the database forbids writes by a setting: no fail-over will change it.
+    pub(crate) read_only: bool,
+    /// Host, database and schema, for people.
+    pub(crate) place: String,
+    /// The store's own bound on one request, beside the engine's.
+    pub(crate) time_max: Duration,
+}
+
+/// A parameter of a statement, with its type: typed, a statement needs no round trip of its own to be prepared, and no
+/// name that a pooler could confuse.
+pub(crate) type Typed<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl Site {
+    pub(crate) fn new(dial: Dial, time_max: Duration) -> Self {
+        Self {
+            place: dial.place.clone(),
+            dial,
+            renewals: Lane::default(),
+            requests: Default::default(),
+            listener: Mutex::new(None),
+            watch: WatchSource::Absent,
+            durability: Durability::Safe,
+            read_only: false,
+            time_max,
+        }
+    }
+
+    /// The schema, as a statement writes it.
+    pub(crate) fn schema(&self) -> String {
+        quoted(&self.dial.url.schema)
+    }
+
+    /// The lane with the fewest requests; one that is open already before one that is not.
+    pub(crate) fn least_busy(&self) -> &Lane {
+        let mut best = &self.requests[0];
+        for lane in &self.requests[1..] {
+            if best.load() == 0 {
+                break;
+            }
+            if lane.load() < best.load() {
+                best = lane;
+                if !lane.is_open() {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    /// One statement on any lane.
+    pub(crate) async fn ask(
+        &self,
+        deed: Deed,
+        subject: &str,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        self.ask_on(self.least_busy(), deed, subject, statement, parameters)
+            .await
+    }
+
+    /// One statement on this lane: one round trip, answered within [`Site::time_max`].
+    pub(crate) async fn ask_on(
+        &self,
+        lane: &Lane,
+        deed: Deed,
+        subject: &str,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut under_way: Option<UnderWay> = None;
+        let asking = async {
+            let live = under_way.insert(lane.enter(&self.dial, subject).await?);
+            let answer = live.client().query_typed(statement, parameters).await;
+            if !answer.as_ref().is_err_and(ends_connection) {
+                live.answered();
+            }
+            answer.map_err(|error| self.refused(&error, deed, subject))
+        };
+        match tokio::time::timeout(self.time_max, asking).await {
+            Ok(answer) => answer,
+            // Still connecting: then nothing was sent.
+            Err(_late) if under_way.is_none() => {
+                Err(timed_out(Deed::Read, subject, &self.place, self.time_max))
+            }
+            Err(_late) => Err(timed_out(deed, subject, &self.place, self.time_max)),
+        }
+    }
+
+    /// Statements without parameters and without an answer, as for a change of a table.
+    pub(crate) async fn run(&self, subject: &str, statements: &str) -> Result<(), StoreError> {
+        let mut under_way: Option<UnderWay> = None;
+        let running = async {
+            let live = under_way.insert(self.least_busy().enter(&self.dial, subject).await?);
+            let answer = live.client().batch_execute(statements).await;
+            // A refused one may leave its transaction open: then the connection is of no use.
+            if answer.is_ok() {
+                live.answered();
+            }
+            answer.map_err(|error| self.refused(&error, Deed::Write, subject))
+        };
+        let late = |_| Err(timed_out(Deed::Write, subject, &self.place, self.time_max));
+        tokio::time::timeout(self.time_max, running)
+            .await
+            .unwrap_or_else(late)
+    }
+
+    fn refused(&self, error: &tokio_postgres::Error, deed: Deed, subject: &str) -> StoreError {
+        let refused = store_error(error, deed, subject, &self.place);
+        let read_only = error.code() == Some(&tokio_postgres::error::SqlState::READ_ONLY_SQL_TRANSACTION);
+        if read_only && self.read_only {
+            let message = format!(
+                "{subject} at {}: the role or the database is set to default_transaction_read_only; take it back with \
+                 ALTER ROLE or ALTER DATABASE … RESET default_transaction_read_only",
+                self.place
+            );
+            return StoreError::not_applied(Fault::ReadOnly, message);
+        }
+        refused
+    }
+}
+
+/// What an error about this lease is about.
+pub(crate) fn subject(name: &LeaseName) -> String {
+    format!("lease \"{name}\"")
+}

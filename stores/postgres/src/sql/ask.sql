@@ -1,0 +1,19 @@
+-- Leaves a wish for the holder of the very term; answers whether it stands there.
+CREATE OR REPLACE FUNCTION {schema}.ask(asked_name text, asked_token bigint) RETURNS boolean
+LANGUAGE plpgsql AS $function$
+DECLARE
+    lease {schema}.leases;
+BEGIN
+    PERFORM set_config('lock_timeout', '2500', true);
+    SELECT * INTO lease FROM {schema}.leases l WHERE l.name = asked_name FOR NO KEY UPDATE;
+    IF NOT FOUND OR lease.token <> asked_token OR lease.released_at IS NOT NULL
+        OR lease.expires_at <= clock_timestamp() THEN
+        RETURN false;
+    END IF;
+    IF lease.step_down_asked_at IS NULL THEN
+        UPDATE {schema}.leases SET step_down_asked_at = clock_timestamp() WHERE name = asked_name;
+        PERFORM pg_notify({channel}, 'asked ' || lease.token || ' ' || lease.name);
+    END IF;
+    RETURN true;
+END
+$function$;

@@ -1,0 +1,43 @@
+-- Admits a term into the transaction that calls it, or raises. For every language: call it first in each transaction
+-- that writes. A plain statement outside a transaction is one of its own, and admits nothing that follows.
+CREATE OR REPLACE FUNCTION {schema}.enter(asked_resource text, asked_lease text, asked_token bigint) RETURNS void
+LANGUAGE plpgsql AS $function$
+DECLARE
+    mark {schema}.fences;
+BEGIN
+    -- Shared: transactions of one term run side by side, and a claim waits for all of them.
+    SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource FOR SHARE;
+    IF mark.lease <> asked_lease THEN
+        RAISE EXCEPTION 'refused: token % is of lease "%", but "%" belongs to lease "%"',
+            asked_token, asked_lease, asked_resource, mark.lease
+            USING ERRCODE = 'TN002', CONSTRAINT = asked_resource, HINT = 'give each lease resources of its own';
+    ELSIF mark.token > asked_token THEN
+        RAISE EXCEPTION 'refused: token % is stale for "%", which term % has claimed',
+            asked_token, asked_resource, mark.token
+            USING ERRCODE = 'TN001', CONSTRAINT = asked_resource, HINT = 'stop this work';
+    ELSIF mark.token IS DISTINCT FROM asked_token OR mark.lease IS NULL THEN
+        RAISE EXCEPTION 'refused: token % has not claimed "%"', asked_token, asked_resource
+            USING ERRCODE = 'TN003', CONSTRAINT = asked_resource,
+                HINT = 'claim the fence before reading what will be changed';
+    END IF;
+    PERFORM set_config('tenure.term', asked_token || ' ' || asked_lease, true);
+END
+$function$;
+
+-- For tables that a user names: refuses every statement that writes, unless its transaction has entered the resource in
+-- the trigger's argument. Also for programs that know nothing of Tenure:
+-- SELECT set_config('tenure.term', '<token> <lease>', true) shows the term of a transaction.
+CREATE OR REPLACE FUNCTION {schema}.refuse_stale() RETURNS trigger LANGUAGE plpgsql AS $function$
+DECLARE
+    term text := coalesce(current_setting('tenure.term', true), '');
+BEGIN
+    IF term !~ '^[0-9]{1,19} .' THEN
+        RAISE EXCEPTION 'refused: table "%" is written only by the term that holds "%", and this transaction shows none',
+            TG_TABLE_NAME, TG_ARGV[0]
+            USING ERRCODE = 'TN003', CONSTRAINT = TG_ARGV[0],
+                HINT = 'claim the resource, and enter it in each transaction that writes';
+    END IF;
+    PERFORM {schema}.enter(TG_ARGV[0], substr(term, strpos(term, ' ') + 1), split_part(term, ' ', 1)::bigint);
+    RETURN NULL;
+END
+$function$;

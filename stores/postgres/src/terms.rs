@@ -1,0 +1,157 @@
+//! Renewing and releasing: many leases in one statement, with a verdict for each.
+
+use crate::fault::Deed;
+use crate::record::{Record, read};
+use crate::site::{Site, Typed, subject};
+use tenure_core::{
+    Attempt, Fault, FencingToken, Incarnation, LeaseName, Release, Released, Renew, Renewed, StoreError, Wish,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// The terms of a batch, column by column.
+#[derive(Default)]
+struct Terms<'a> {
+    names: Vec<&'a str>,
+    incarnations: Vec<String>,
+    tokens: Vec<i64>,
+    attempts: Vec<i64>,
+}
+
+impl<'a> Terms<'a> {
+    fn add(&mut self, name: &'a LeaseName, incarnation: Incarnation, token: FencingToken, attempt: Attempt) {
+        self.names.push(name.as_str());
+        self.incarnations.push(incarnation.to_string());
+        self.tokens.push(token.signed());
+        self.attempts
+            .push(i64::try_from(attempt.number()).expect("an attempt is at most 2^63 - 1"));
+    }
+
+    fn parameters(&self) -> [Typed<'_>; 4] {
+        [
+            (&self.names, Type::TEXT_ARRAY),
+            (&self.incarnations, Type::TEXT_ARRAY),
+            (&self.tokens, Type::INT8_ARRAY),
+            (&self.attempts, Type::INT8_ARRAY),
+        ]
+    }
+
+    /// What a failure of the whole batch is about.
+    fn subject(&self, deed: &str) -> String {
+        match self.names.as_slice() {
+            [only] => format!("lease \"{only}\""),
+            several => format!("{deed} of {} leases", several.len()),
+        }
+    }
+}
+
+impl Site {
+    /// Extends leases: one round trip, on the connection that nothing else uses.
+    pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        let mut terms = Terms::default();
+        let mut ttls = Vec::with_capacity(requests.len());
+        for request in requests {
+            terms.add(&request.name, request.incarnation, request.token, request.attempt);
+            ttls.push(i64::try_from(request.ttl.as_millis()).expect("a ttl is at most 24 h"));
+        }
+        let statement = format!("SELECT * FROM {}.renew($1, $2, $3, $4, $5)", self.schema());
+        let [names, incarnations, tokens, attempts] = terms.parameters();
+        let parameters = [names, incarnations, tokens, attempts, (&ttls, Type::INT8_ARRAY)];
+        let subject = terms.subject("renewal");
+        let rows = self
+            .ask_on(&self.renewals, Deed::Write, &subject, &statement, &parameters)
+            .await;
+        let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
+        self.answers(&names, rows, |verdict, record| match (verdict, record) {
+            (Verdict::Done, Some(record)) => Some(Renewed::Extended {
+                ttl: record.lease.ttl,
+                wish: match record.lease.asked_to_step_down {
+                    true => Wish::StepDown,
+                    false => Wish::Nothing,
+                },
+            }),
+            (Verdict::Done, None) => None,
+            (Verdict::Not, record) => Some(Renewed::Lost(record.map(|record| Box::new(record.lease)))),
+        })
+    }
+
+    /// Gives leases back: one round trip.
+    pub(crate) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        let mut terms = Terms::default();
+        for request in requests {
+            terms.add(&request.name, request.incarnation, request.token, request.attempt);
+        }
+        let statement = format!("SELECT * FROM {}.release($1, $2, $3, $4)", self.schema());
+        let subject = terms.subject("release");
+        let rows = self
+            .ask(Deed::Write, &subject, &statement, &terms.parameters())
+            .await;
+        let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
+        self.answers(&names, rows, |verdict, record| match (verdict, record) {
+            (Verdict::Done, Some(_)) => Some(Released::Vacated),
+            (Verdict::Done, None) => None,
+            (Verdict::Not, record) => Some(Released::NotYours(record.map(|record| Box::new(record.lease)))),
+        })
+    }
+
+    /// One answer per request, in their order.
+    fn answers<T>(
+        &self,
+        names: &[&LeaseName],
+        rows: Result<Vec<Row>, StoreError>,
+        answer: impl Fn(Verdict, Option<Record>) -> Option<T>,
+    ) -> Vec<Result<T, StoreError>> {
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => return names.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let mut answers: Vec<_> = names
+            .iter()
+            .map(|name| Err(self.without_verdict(&subject(name))))
+            .collect();
+        for row in &rows {
+            let place = row.try_get::<_, i64>(0).ok();
+            let place = place.and_then(|place| usize::try_from(place - 1).ok());
+            let Some(place) = place.filter(|place| *place < names.len()) else {
+                continue;
+            };
+            answers[place] = self.verdict(names[place], row).and_then(|(verdict, record)| {
+                answer(verdict, record).ok_or_else(|| self.without_verdict(&subject(names[place])))
+            });
+        }
+        answers
+    }
+
+    fn verdict(&self, name: &LeaseName, row: &Row) -> Result<(Verdict, Option<Record>), StoreError> {
+        let record = || read(row, 2, &self.table()).map(Some);
+        match row.try_get::<_, &str>(1) {
+            Ok("extended" | "vacated") => Ok((Verdict::Done, record()?)),
+            Ok("lost") => Ok((Verdict::Not, record()?)),
+            Ok("gone") => Ok((Verdict::Not, None)),
+            Ok("busy") => Err(StoreError::not_applied(
+                Fault::Busy,
+                format!(
+                    "{} at {}: another transaction keeps the row locked; look in pg_locks for it, or ask again",
+                    subject(name),
+                    self.place
+                ),
+            )),
+            Ok(_) | Err(_) => Err(self.without_verdict(&subject(name))),
+        }
+    }
+}
+
+/// What became of one request of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// It was done.
+    Done,
+    /// It was not: the record is another term's, or gone.
+    Not,
+}

@@ -1,0 +1,137 @@
+//! What the tests share: a schema of their own on a shared server, and ways beneath the store.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+use tenure_core::{
+    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
+    LeaseStore, Note, Release, Renew, Ttl,
+};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::Postgres;
+use tokio_postgres::Client;
+
+/// Long, as a loaded machine may need it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A schema that no other test has. It goes with the server, when the tests end.
+pub struct Scratch {
+    pub uri: String,
+    pub schema: String,
+}
+
+impl Scratch {
+    /// A schema that is set up, on the shared server.
+    pub async fn new() -> Self {
+        Self::on(&Postgres::shared().await.uri()).await
+    }
+
+    /// A schema that is set up, in the database at `uri`.
+    pub async fn on(uri: &str) -> Self {
+        let scratch = Self::bare(uri);
+        PostgresStore::init(&scratch.url(""))
+            .await
+            .expect("the schema is set up");
+        scratch
+    }
+
+    /// The name of a schema that does not exist yet.
+    pub fn bare(uri: &str) -> Self {
+        Self {
+            uri: uri.to_owned(),
+            schema: format!("test_{:016x}", random_bits()),
+        }
+    }
+
+    /// The store's URL, with these options added.
+    pub fn url(&self, options: &str) -> String {
+        self.url_on(&self.uri, options)
+    }
+
+    /// The same at another address of the same server.
+    pub fn url_on(&self, uri: &str, options: &str) -> String {
+        let more = if options.is_empty() {
+            String::new()
+        } else {
+            format!("&{options}")
+        };
+        format!("{uri}?schema={}{more}", self.schema)
+    }
+
+    pub async fn store(&self) -> PostgresStore {
+        PostgresStore::connect(&self.url(""))
+            .await
+            .expect("the store connects")
+    }
+
+    /// A client of the test's own.
+    pub async fn client(&self) -> Client {
+        Postgres::client(&self.uri)
+            .await
+            .expect("the test's own client connects")
+    }
+
+    pub async fn sql(&self, statements: &str) {
+        let statements = statements.replace("{schema}", &self.schema);
+        Postgres::execute_at(&self.uri, &statements)
+            .await
+            .expect("the test's own statements run");
+    }
+}
+
+pub fn random_bits() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+pub fn name(text: &str) -> LeaseName {
+    LeaseName::new(text).expect("a test gives a valid name")
+}
+
+pub fn seconds(seconds: u64) -> Ttl {
+    Ttl::from_secs(seconds).expect("a test gives a valid ttl")
+}
+
+/// A new process that asks by its first attempt.
+pub fn request(lease: &str, label: &str, ttl: Ttl) -> Acquire {
+    let bits = (u128::from(random_bits()) << 64) | u128::from(random_bits());
+    Acquire {
+        name: name(lease),
+        candidate: Candidate {
+            id: CandidateId::new(label).expect("a test gives a valid id"),
+            incarnation: Incarnation::from_bits(bits),
+        },
+        attempt: Attempt::FIRST,
+        ttl,
+        note: Note::default(),
+    }
+}
+
+pub fn renewal(request: &Acquire, token: FencingToken) -> Renew {
+    Renew {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+        ttl: request.ttl,
+    }
+}
+
+pub fn giving_back(request: &Acquire, token: FencingToken) -> Release {
+    Release {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+    }
+}
+
+pub fn granted(answer: Acquired) -> Grant {
+    match answer {
+        Acquired::Granted(grant) => grant,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
+    granted(store.acquire(request).await.expect("the store answers"))
+}

@@ -1,0 +1,358 @@
+//! Real faults: lost replies, silent, frozen and killed servers. Errors come back bounded, tokens rise.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use std::time::{Duration, Instant};
+use tenure_core::{
+    Acquired, Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent,
+};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::{Fault, FaultProxy, Postgres, RequestFault, eventually};
+
+/// The store's own bound on a request is 5 s; the rest is for a loaded machine.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// A proxy in front of the shared server.
+async fn proxied() -> (FaultProxy, Scratch, PostgresStore) {
+    let server = Postgres::shared().await;
+    let proxy = FaultProxy::postgres(server.address()).unwrap();
+    let scratch = Scratch::new().await;
+    let uri = format!("postgres://postgres@{}/postgres", proxy.address());
+    let store = PostgresStore::connect(&scratch.url_on(&uri, "")).await.unwrap();
+    (proxy, scratch, store)
+}
+
+async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let answer = work.await;
+    assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
+    answer
+}
+
+#[tokio::test]
+async fn lost_reply_of_an_acquisition_is_resolved_by_its_attempt_in_postgres() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "acquire", RequestFault::CutAfter);
+    let lost = bounded("the lost reply", store.acquire(&asked))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+    assert!(lost.message.contains("job"), "{lost}");
+    assert_eq!(proxy.counts().cut_after, 1, "the fault happened");
+    let written = store
+        .get(&asked.name)
+        .await
+        .unwrap()
+        .expect("it was applied all the same");
+    let grant = take(&store, &asked).await;
+    assert_eq!((grant.token, grant.again, grant.terms), (written.token, true, 1));
+}
+
+#[tokio::test]
+async fn request_that_never_arrived_leaves_nothing_and_the_next_one_is_the_first() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "acquire", RequestFault::CutBefore);
+    let lost = bounded("the lost request", store.acquire(&asked))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+    let grant = take(&store, &asked).await;
+    assert_eq!((grant.again, grant.terms), (false, 1));
+}
+
+#[tokio::test]
+async fn request_that_arrives_twice_has_one_term_in_postgres() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "acquire", RequestFault::Duplicate);
+    let first = take(&store, &asked).await;
+    assert_eq!(proxy.counts().duplicated, 1, "the fault happened");
+    let again = take(&store, &asked).await;
+    assert_eq!((again.token, again.terms, again.again), (first.token, 1, true));
+}
+
+#[tokio::test]
+async fn late_duplicates_revive_and_end_nothing_in_postgres() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    proxy.next_commands(1, "acquire", RequestFault::DuplicateLater(Duration::from_secs(1)));
+    proxy.next_commands(1, "release", RequestFault::DuplicateLater(Duration::from_secs(1)));
+    let grant = take(&store, &asked).await;
+    assert_eq!(
+        store.release(&[giving_back(&asked, grant.token)]).await[0],
+        Ok(Released::Vacated)
+    );
+    let next = request("job", "next", seconds(60));
+    let later = take(&store, &next).await;
+    eventually(PATIENCE, "the duplicates", || proxy.counts().duplicated == 2);
+    let lease = store.get(&asked.name).await.unwrap().unwrap();
+    assert_eq!((lease.token, lease.released), (later.token, false), "{lease:?}");
+}
+
+#[tokio::test]
+async fn lost_replies_of_renewal_and_release_are_resolved_in_postgres() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let batch = [
+        renewal(&asked, grant.token),
+        renewal(&request("none", "holder", seconds(60)), grant.token),
+    ];
+    for size in [1, 2] {
+        proxy.next_commands(1, "renew", RequestFault::CutAfter);
+        let lost = bounded("the lost reply", store.renew(&batch[..size])).await;
+        assert_eq!(lost.len(), size);
+        assert_eq!(lost[0].as_ref().unwrap_err().certainty, Certainty::Unknown);
+        assert_eq!(proxy.faults_left(), 0, "the fault happened");
+        let again = store.renew(&batch[..size]).await;
+        assert!(matches!(again[0], Ok(Renewed::Extended { .. })), "{again:?}");
+    }
+    proxy.next_commands(1, "release", RequestFault::CutAfter);
+    let lost = bounded(
+        "the lost reply",
+        store.release(&[giving_back(&asked, grant.token)]),
+    )
+    .await;
+    assert_eq!(lost[0].as_ref().unwrap_err().certainty, Certainty::Unknown);
+    let again = store.release(&[giving_back(&asked, grant.token)]).await;
+    assert_eq!(again[0], Ok(Released::Vacated));
+}
+
+/// The driver alone would wait for ever, and its connection never heals.
+#[tokio::test]
+async fn silent_network_of_postgres_is_given_up_and_works_again_at_once() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    assert!(matches!(
+        store.renew(&[renewal(&asked, grant.token)]).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+    for fault in [Fault::BlackHole, Fault::HalfOpen] {
+        proxy.set(fault);
+        let renewals = [renewal(&asked, grant.token)];
+        let (renewed, read) = bounded("the silence", async {
+            tokio::join!(store.renew(&renewals), store.get(&asked.name))
+        })
+        .await;
+        let error = renewed[0].as_ref().unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::TimedOut, Certainty::Unknown),
+            "{error}"
+        );
+        let error = read.unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::TimedOut, Certainty::NotApplied),
+            "{error}"
+        );
+        proxy.heal();
+        let renewed = store.renew(&renewals).await;
+        assert!(
+            matches!(renewed[0], Ok(Renewed::Extended { .. })),
+            "{fault:?}: {renewed:?}"
+        );
+        assert!(store.get(&asked.name).await.unwrap().is_some());
+    }
+}
+
+/// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not trusted.
+#[tokio::test]
+async fn connection_whose_request_was_given_up_is_replaced() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+    proxy.set(Fault::BlackHole);
+    let given_up = tokio::time::timeout(Duration::from_millis(200), store.renew(&renewals)).await;
+    assert!(given_up.is_err(), "{given_up:?}");
+    proxy.heal();
+    // The old connection stays silent for good.
+    let began = Instant::now();
+    let renewed = store.renew(&renewals).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert!(began.elapsed() < BOUND);
+}
+
+/// What blocks the other connections, a row that somebody keeps locked, does not block renewals of other leases.
+#[tokio::test]
+async fn locked_row_holds_up_nothing_but_its_own_lease() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let (one, two) = (
+        request("one", "holder", seconds(60)),
+        request("two", "holder", seconds(60)),
+    );
+    let (first, second) = (take(&store, &one).await, take(&store, &two).await);
+    let mut client = scratch.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let lock = format!(
+        "SELECT 1 FROM {}.leases WHERE name = 'one' FOR UPDATE",
+        scratch.schema
+    );
+    transaction.execute(&lock, &[]).await.unwrap();
+    let renewals = [renewal(&one, first.token), renewal(&two, second.token)];
+    let renewed = bounded("a batch", store.renew(&renewals)).await;
+    let error = renewed[0].as_ref().unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    assert!(matches!(renewed[1], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let error = bounded("an acquisition", store.acquire(&one)).await.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    // Whoever only finds that it is held needs no lock.
+    let rival = store
+        .acquire(&request("one", "rival", seconds(60)))
+        .await
+        .unwrap();
+    assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
+    transaction.rollback().await.unwrap();
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+}
+
+/// SIGKILL and SIGSTOP of the whole server: what was confirmed stands, and every connection is replaced.
+#[tokio::test]
+async fn killed_and_frozen_server_keeps_what_it_confirmed() {
+    let mut server = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(120));
+    let mut last = take(&store, &asked).await.token;
+    for round in 2..4 {
+        server.kill();
+        let lost = bounded("a dead server", store.get(&asked.name))
+            .await
+            .unwrap_err();
+        assert_eq!(lost.fault, StoreFault::Unreachable, "{lost}");
+        server.restart().await.unwrap();
+        let lease = store.get(&asked.name).await.unwrap().unwrap();
+        assert_eq!((lease.token, lease.released), (last, false), "{lease:?}");
+        let renewed = store
+            .renew(&[tenure_core::Renew {
+                attempt: lease.attempt,
+                ..renewal(&asked, last)
+            }])
+            .await;
+        assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let next = tenure_core::Acquire {
+            attempt: tenure_core::Attempt::new(round).unwrap(),
+            ..asked.clone()
+        };
+        let token = take(&store, &next).await.token;
+        assert!(token > last, "{token} after {last}");
+        last = token;
+    }
+    server.freeze();
+    let lost = bounded("a frozen server", store.get(&asked.name))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.fault, StoreFault::TimedOut, "{lost}");
+    server.thaw();
+    assert_eq!(store.get(&asked.name).await.unwrap().unwrap().token, last);
+}
+
+/// The end of the listening connection is told, whether it comes with a word or without one, and a new watch works.
+#[tokio::test]
+async fn broken_watch_says_so_and_the_next_one_hears() {
+    let (proxy, scratch, store) = proxied().await;
+    let scope = Scope::Prefix(String::new());
+    for fault in [None, Some(Fault::BlackHole)] {
+        let mut watch = store.watch(&scope).await.unwrap();
+        match fault {
+            None => proxy.cut_connections(),
+            Some(fault) => proxy.set(fault),
+        }
+        let ended = tokio::time::timeout(PATIENCE, async {
+            loop {
+                if let Err(error) = watch.next().await {
+                    return error;
+                }
+            }
+        });
+        let error = ended.await.expect("the end is told");
+        assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
+        proxy.heal();
+    }
+    let mut watch = store.watch(&scope).await.unwrap();
+    let direct = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&direct, &asked).await;
+    direct
+        .release(&[giving_back(&asked, grant.token)])
+        .await
+        .remove(0)
+        .unwrap();
+    let told = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let WatchEvent::Changed {
+                change: Change::Vacated,
+                token,
+                ..
+            } = watch.next().await.unwrap()
+            {
+                return token;
+            }
+        }
+    });
+    assert_eq!(told.await.expect("the release is told"), Some(grant.token));
+}
+
+/// A reader that is too slow is told of a gap, and of what comes after it.
+#[tokio::test]
+async fn slow_reader_is_told_of_a_gap() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let notify = format!(
+        "SELECT pg_notify('{}.leases', 'vacated ' || n || ' job') FROM generate_series(1, 400) n",
+        scratch.schema
+    );
+    scratch.sql(&notify).await;
+    let mut gaps = 0;
+    let heard = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match watch.next().await.unwrap() {
+                WatchEvent::Gap => gaps += 1,
+                WatchEvent::Changed { token, .. } if token.map(|token| token.number()) == Some(1_000) => {
+                    return;
+                }
+                WatchEvent::Changed { .. } => {}
+            }
+            if gaps > 0 {
+                scratch
+                    .sql("SELECT pg_notify('{schema}.leases', 'vacated 1000 job')")
+                    .await;
+            }
+        }
+    });
+    heard.await.expect("the gap and what follows are told");
+    assert!(gaps > 0);
+    for foreign in ["", "what", "taken", "taken x job", "vacated 5", "vacated 5 ../x"] {
+        scratch
+            .sql(&format!("SELECT pg_notify('{{schema}}.leases', '{foreign}')"))
+            .await;
+    }
+    scratch.sql("TRUNCATE {schema}.leases").await;
+    let after = tokio::time::timeout(PATIENCE, async {
+        while watch.next().await.unwrap() != WatchEvent::Gap {}
+    });
+    after.await.expect("what was removed all at once is a gap");
+}

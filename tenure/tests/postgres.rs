@@ -1,0 +1,101 @@
+//! Leading through the faults of a real PostgreSQL server and of the network before it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::postgres::PostgresStore;
+use tenure::{Authority, Election, Event, SharedStore, Timing, Ttl};
+use tenure_testkit::{FaultProxy, Postgres, RequestFault};
+
+fn timing() -> Timing {
+    Timing::of(Ttl::from_secs(10).unwrap())
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("{what}: not within 60 s"),
+    }
+}
+
+async fn connect(uri: &str) -> SharedStore {
+    PostgresStore::init(uri).await.unwrap();
+    Arc::new(soon("connecting", PostgresStore::connect(uri)).await.unwrap())
+}
+
+fn election(store: SharedStore, candidate: &str) -> Election {
+    Election::builder("job", store)
+        .candidate(candidate)
+        .timing(timing())
+        .build()
+        .unwrap()
+}
+
+/// A restart of the server, and a cut of every connection, cost no leadership: each is replaced in time.
+#[tokio::test]
+async fn a_restarted_postgres_and_cut_connections_cost_no_leadership() {
+    let mut server = Postgres::start().await.unwrap();
+    let proxy = FaultProxy::postgres(server.address()).unwrap();
+    let through = format!("postgres://postgres@{}/postgres?sslmode=disable", proxy.address());
+    let leader = election(connect(&through).await, "leader");
+    let standby = election(connect(&server.uri()).await, "standby");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    proxy.next_commands(1, "renew", RequestFault::CutAfter);
+    proxy.next_commands(1, "renew", RequestFault::CutBefore);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    proxy.cut_connections();
+    server.kill();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.restart().await.unwrap();
+    tokio::time::sleep(timing().ttl().duration()).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{leadership:?}"
+    );
+    assert!(!campaign.is_finished(), "the standby leads, too");
+    let mut renewals = 0;
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+        renewals += u32::from(matches!(event, Event::Renewed { .. }));
+    }
+    assert!(renewals >= 2, "{renewals} renewals");
+    assert_eq!(proxy.faults_left(), 0, "the faults happened");
+    campaign.abort();
+}
+
+/// A release is taken up by the standby long before its next look, by notification; also after the listening
+/// connection was lost in between.
+#[tokio::test]
+async fn a_release_wakes_a_standby_through_postgres_also_after_a_cut() {
+    let server = Postgres::shared().await;
+    let proxy = FaultProxy::postgres(server.address()).unwrap();
+    let uri = format!("{}?schema=wakes", server.uri());
+    let through = format!(
+        "postgres://postgres@{}/postgres?sslmode=disable&schema=wakes",
+        proxy.address()
+    );
+    let long = Timing::of(Ttl::from_secs(120).unwrap());
+    let build = |store, candidate| {
+        Election::builder("job", store)
+            .candidate(candidate)
+            .timing(long)
+            .build()
+            .unwrap()
+    };
+    let leader = build(connect(&uri).await, "leader");
+    let standby = build(connect(&through).await, "standby");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    proxy.cut_connections();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let token = leadership.token();
+    leadership.step_down().await;
+    let next = soon("the standby's turn, of a lease of two minutes", campaign)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(next > token);
+}

@@ -1,0 +1,146 @@
+//! PostgreSQL's protocol: where a request ends, and which reply is whose.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::frame::{Message, Side};
+
+/// Reads one end of a connection: requests up to what asks for readiness, replies up to the sign of it.
+pub(super) struct PostgresReader {
+    side: Side,
+    /// Nothing was read yet: a server may answer with a single byte then, whether it encrypts.
+    first: bool,
+    /// Requests sent, or signs of readiness given, so far.
+    count: i32,
+}
+
+impl PostgresReader {
+    pub(super) fn new(side: Side) -> PostgresReader {
+        PostgresReader {
+            side,
+            first: true,
+            count: 0,
+        }
+    }
+
+    pub(super) async fn read(
+        &mut self,
+        source: &mut (impl AsyncRead + Unpin),
+    ) -> io::Result<Option<Message>> {
+        let mut bytes = Vec::new();
+        loop {
+            let begin = bytes.len();
+            let mut kind = [0];
+            if source.read(&mut kind).await? == 0 {
+                // What came before the end is passed on: the last words of a server are an error without a sign.
+                return Ok((!bytes.is_empty()).then(|| self.message(bytes, NOBODY, String::new())));
+            }
+            bytes.push(kind[0]);
+            let first = std::mem::replace(&mut self.first, false);
+            match (self.side, kind[0]) {
+                (Side::Server, b'N' | b'S') if first => {
+                    return Ok(Some(self.message(bytes, NOBODY, String::new())));
+                }
+                // The greetings alone have no type: they begin with their length.
+                (Side::Client, 0) => {
+                    read_rest(source, &mut bytes, 0).await?;
+                    let encryption = number(&bytes, 4) == ENCRYPTION;
+                    return Ok(Some(match encryption {
+                        true => self.message(bytes, NOBODY, HOUSEKEEPING.to_owned()),
+                        false => self.counted(bytes, GREETING.to_owned()),
+                    }));
+                }
+                _ => read_rest(source, &mut bytes, begin + 1).await?,
+            }
+            let alone = begin == 0;
+            match (self.side, kind[0]) {
+                (Side::Client, b'S' | b'Q') => {
+                    let command = command(&bytes);
+                    return Ok(Some(self.counted(bytes, command)));
+                }
+                (Side::Client, b'p' | b'X') => {
+                    return Ok(Some(self.message(bytes, NOBODY, HOUSEKEEPING.to_owned())));
+                }
+                (Side::Server, b'Z') => return Ok(Some(self.counted(bytes, String::new()))),
+                // A notification comes whenever it likes, and a question about the password waits for its answer.
+                (Side::Server, b'A' | b'N' | b'S') if alone => {
+                    return Ok(Some(self.message(bytes, NOBODY, String::new())));
+                }
+                (Side::Server, b'R') if number(&bytes, begin + 5) != 0 => {
+                    return Ok(Some(self.message(bytes, NOBODY, String::new())));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A message that takes part in the count.
+    fn counted(&mut self, bytes: Vec<u8>, command: String) -> Message {
+        let number = self.count;
+        self.count = self.count.wrapping_add(1);
+        self.message(bytes, number, command)
+    }
+
+    fn message(&self, bytes: Vec<u8>, number: i32, command: String) -> Message {
+        let (id, answers) = match self.side {
+            Side::Client => (number, NOBODY),
+            Side::Server => (NOBODY, number),
+        };
+        Message {
+            bytes,
+            id,
+            answers,
+            command,
+            unanswered: number == NOBODY,
+        }
+    }
+}
+
+/// Reads the rest of a message whose length stands at `at`; of the length itself, some may have been read.
+async fn read_rest(source: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>, at: usize) -> io::Result<()> {
+    let read = bytes.len();
+    bytes.resize(at + 4, 0);
+    source.read_exact(&mut bytes[read..]).await?;
+    let length = usize::try_from(number(bytes, at))
+        .ok()
+        .filter(|length| (4..=LONGEST).contains(length));
+    let length =
+        length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not PostgreSQL's protocol"))?;
+    bytes.resize(at + length, 0);
+    source.read_exact(&mut bytes[at + 4..]).await?;
+    Ok(())
+}
+
+/// The function that a statement calls at its begin, or its first word.
+fn command(bytes: &[u8]) -> String {
+    // Either a parse message (a type, a length, an empty name, the statement) or a plain query.
+    let at = match bytes.first() {
+        Some(b'P') => 6,
+        _ => 5,
+    };
+    let text = bytes.get(at..).unwrap_or_default();
+    let text = String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default());
+    let before = text.split('(').next().unwrap_or_default();
+    let called = before.rsplit([' ', '.']).next().unwrap_or_default();
+    match called.is_empty() || before.len() == text.len() {
+        true => text.split(' ').next().unwrap_or_default().to_owned(),
+        false => called.to_owned(),
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> i32 {
+    let field = bytes.get(at..at + 4).and_then(|field| field.try_into().ok());
+    field.map_or(-1, i32::from_be_bytes)
+}
+
+/// The command of a client's first words: without them, a connection is of no use.
+pub(super) const GREETING: &str = "a greeting";
+/// The command of what is the driver's own business.
+pub(super) const HOUSEKEEPING: &str = "housekeeping";
+/// The number of what is no request and no reply.
+const NOBODY: i32 = -1;
+/// The code of the question whether the server encrypts.
+const ENCRYPTION: i32 = 80_877_103;
+/// What a message may have at most, in bytes.
+const LONGEST: usize = 48_000_000;

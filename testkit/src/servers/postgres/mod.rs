@@ -1,0 +1,13 @@
+//! A PostgreSQL server, and a pooler in front of one.
+
+mod certificate;
+mod family;
+mod locate;
+mod pgbouncer;
+mod server;
+mod unprivileged;
+
+pub(crate) use locate::POSTGRES_FOLDER;
+pub use locate::{pgbouncer_program, postgres_programs};
+pub use pgbouncer::PgBouncer;
+pub use server::Postgres;

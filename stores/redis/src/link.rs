@@ -8,7 +8,7 @@ use redis::{Cmd, RedisError, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::StoreError;
+use tenure_core::{Fault, StoreError};
 
 /// How long a request must have waited in vain, with no other answer on its connection, for the connection to
 /// count as silent when the request is given up.
@@ -54,7 +54,7 @@ impl Link {
         if let Some(open) = self.usable() {
             return Ok(open);
         }
-        let dialled = self.target.dial().await?;
+        let dialled = self.target.dial().await.map_err(|error| self.passing(error))?;
         let open = Open {
             dialled,
             number: self.dials.fetch_add(1, Ordering::Relaxed),
@@ -62,6 +62,14 @@ impl Link {
         };
         *lock(&self.open) = Some(open.clone());
         Ok(open)
+    }
+
+    /// A replica where a primary was is a fail-over under way, and nothing that only a person can mend.
+    fn passing(&self, mut error: StoreError) -> StoreError {
+        if error.fault == Fault::ReadOnly && self.dials.load(Ordering::Relaxed) > 0 {
+            error.fault = Fault::Unreachable;
+        }
+        error
     }
 
     fn usable(&self) -> Option<Open> {

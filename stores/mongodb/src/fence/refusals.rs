@@ -18,6 +18,8 @@ const NOTE_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Noter {
     marks: Collection<Document>,
     state: Mutex<State>,
+    /// Held while a note is written: whoever ends the process waits for one that is under way.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default, Debug)]
@@ -33,6 +35,7 @@ impl Noter {
         Arc::new(Self {
             marks,
             state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -77,6 +80,7 @@ impl Noter {
 
     /// Writes what has been counted. What cannot be written is lost, but for the log.
     pub(super) async fn note(&self) {
+        let _turn = self.writing.lock().await;
         let pending: Vec<_> = self.lock().refusals.take().collect();
         for (resource, refused) in pending {
             let count = i64::try_from(refused.count).unwrap_or(i64::MAX);

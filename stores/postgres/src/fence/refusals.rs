@@ -16,6 +16,8 @@ pub(super) struct Noter {
     site: Arc<Site>,
     thread: Arc<OwnThread>,
     state: Mutex<State>,
+    /// Held while a note is written: whoever ends the process waits for one that is under way.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -32,6 +34,7 @@ impl Noter {
             site,
             thread,
             state: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -68,6 +71,7 @@ impl Noter {
 
     /// Writes what has been counted. What cannot be written is lost, but for the log.
     pub(super) async fn note(&self) {
+        let _turn = self.writing.lock().await;
         let pending: Vec<_> = self.lock().refusals.take().collect();
         let statement = format!(
             "INSERT INTO {}.refusals AS r (resource, refused, last_token) VALUES ($1, $2, $3) ON CONFLICT (resource) DO \

@@ -12,11 +12,7 @@ use tenure_core::{
 };
 
 /// Most leases that one call renews or releases.
-///
-/// A renewal costs the server about half a millisecond of processor, and an engine has twelve requests under way: of a
-/// thousand each, they would keep one core busy for six seconds, and all run into their time-out, of 3 s with a ttl
-/// of 30 s, again and again until every lease is lost. Of 250 each, they take half of the time-out.
-const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(250).expect("not zero");
+const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
 
 /// Leases in a MongoDB collection.
 ///

@@ -127,7 +127,7 @@ fn a_command_that_fails_to_start_gives_the_lease_back_at_once() {
 fn stores_that_cannot_be() {
     for (store, code, parts) in [
         ("leases.db", 78, &["scheme", "sqlite:"][..]),
-        ("redis://host/0", 78, &["\"redis\"", "known:", "sqlite"]),
+        ("zookeeper://host/0", 78, &["\"zookeeper\"", "known:", "sqlite"]),
         ("sqlite:", 78, &["names no file"]),
         (
             "sqlite:/no/such/directory/leases.db",

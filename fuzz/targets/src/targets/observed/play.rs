@@ -108,6 +108,8 @@ impl Play {
         }
         let began = process.clock(self.now);
         let belief = process.believes(self.now);
+        // What is over stays over, as in the engine: a late answer revives nothing.
+        process.belief = belief;
         let ttl = process.ttl;
         let name = self.name.clone();
         let incarnation = process.incarnation();
@@ -206,6 +208,7 @@ impl Play {
 
     fn end(&mut self, of: usize, running: &Running, outcome: Outcome) {
         let process = &mut self.processes[of];
+        process.belief = process.believes(self.now);
         let until = |ttl: Ttl| running.began.after(Timing::of(process.ttl).trust(ttl));
         match outcome {
             Outcome::Acquired(Acquired::Granted(grant)) => {

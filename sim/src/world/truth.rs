@@ -83,6 +83,7 @@ impl World<'_> {
                 && !forced.contains(&theirs.token)
                 && !forced.contains(&mine.token)
                 && !self.is_unheard_of(other, index)
+                && !self.is_unheard_of(slot, index)
             {
                 let holder = |slot: usize| u64::from(self.processes[slot].instance);
                 let verdict = one_believer((holder(slot), mine), (holder(other), theirs), self.now);

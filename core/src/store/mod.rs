@@ -74,8 +74,8 @@ pub trait LeaseStore: Send + Sync {
     /// One answer per request, in their order; one request never disturbs another. A lease is extended only
     /// if incarnation, token and attempt are those of the record and it has not expired or been released:
     /// renewing never revives, and changes neither holder nor token. Nor does it bring the lease's end nearer
-    /// than it was, but for steps of the store's clock: a holder whose answer was lost trusts what it was
-    /// granted before. At most [`StoreTraits::batch_max`] requests are given at once.
+    /// than it was, unless the ttl asked for is shorter, and but for steps of the store's clock: a holder whose
+    /// answer was lost trusts what it was granted before. At most [`StoreTraits::batch_max`] requests are given at once.
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>>;
 
     /// Gives leases back: the record becomes vacant and keeps its token, incarnation and attempt.

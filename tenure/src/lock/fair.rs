@@ -29,8 +29,8 @@ pub enum Fairness {
     /// First come, first served across processes, as far as all use it: from a process's arrival in the queue to
     /// its turn, every other process has the lock at most once. Within a process, waiters stand in line.
     ///
-    /// Costs three more requests for each time that the lock is taken: to arrive, to look, to leave. A waiter that dies holds the queue up for
-    /// its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
+    /// Costs three more requests for each time that the lock is taken: to arrive, to look, to leave. A waiter that
+    /// dies holds the queue up for its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
     /// an id of its own, as by default, `tenure gc` removes them.
     Fair,
 }

@@ -1,0 +1,61 @@
+//! Errors as the contract wants them: fault, certainty, one line for a person.
+
+use std::fmt::Display;
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, LeaseName, StoreError};
+
+/// Longest piece of a foreign message that is passed on, in characters.
+const LINE_CHARACTERS_MAX: usize = 200;
+
+/// What was being done when it failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    /// Something that changes nothing: its failure is never uncertain.
+    Read,
+    /// Something that may have been applied although it failed.
+    Write,
+}
+
+impl Deed {
+    /// The error of this deed on `subject` (as `lease "x"`) at `place` (the store's location). `certainty` is what holds
+    /// for a write.
+    #[must_use]
+    pub fn error(
+        self,
+        fault: Fault,
+        certainty: Certainty,
+        subject: &str,
+        place: &str,
+        why: impl Display,
+    ) -> StoreError {
+        StoreError {
+            fault,
+            certainty: match self {
+                Deed::Read => Certainty::NotApplied,
+                Deed::Write => certainty,
+            },
+            message: format!("{subject} at {place}: {why}"),
+        }
+    }
+}
+
+/// Nobody answered within the time allowed. `check` says what to look at.
+#[must_use]
+pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, check: &str) -> StoreError {
+    let why = format!("no answer within {allowed:?}; check {check}");
+    deed.error(Fault::TimedOut, Certainty::Unknown, subject, place, why)
+}
+
+/// A foreign text as one line of bounded length.
+#[must_use]
+pub fn line(text: impl Display) -> String {
+    let text = text.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(LINE_CHARACTERS_MAX).collect()
+}
+
+/// What an error about this lease is about.
+#[must_use]
+pub fn lease_subject(name: &LeaseName) -> String {
+    format!("lease \"{name}\"")
+}

@@ -1,0 +1,21 @@
+//! What Tenure's stores at the other end of a connection share.
+//!
+//! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own ([`OwnThread`]), over
+//!   whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
+//! - [`Noter`]: refusals of a fence on their way into the database.
+//! - [`Deed`], [`timed_out`], [`line`]: errors as the contract wants them.
+//!
+//! No store's user needs this crate; it promises nothing to others.
+
+mod errors;
+mod refusals;
+mod store;
+mod thread;
+
+pub use errors::{Deed, lease_subject, line, timed_out};
+pub use refusals::{Noter, Notes};
+pub use store::{Remote, Requests};
+pub use thread::{OwnThread, Running, System};
+
+#[doc(hidden)]
+pub use tenure_core;

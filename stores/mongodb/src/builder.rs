@@ -1,8 +1,8 @@
+use crate::SYSTEM;
 use crate::fault::{Deed, store_error};
 use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
-use crate::thread::OwnThread;
 use crate::url::{
     COLLECTION, DATABASE, LOCKS_COLLECTION, LOCKS_DATABASE, StoreUrl, collection_name, invalid, purge_wait,
 };
@@ -14,6 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::Remote;
 use tokio::sync::Semaphore;
 
 /// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
@@ -111,10 +112,9 @@ impl MongoStoreBuilder {
     pub async fn connect(self, url: &str) -> Result<MongoStore, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let settings = self.merged(&parsed)?;
-        let thread = OwnThread::start()?;
         let time_max = settings.connect_time_max;
         let default_database = self.database;
-        let site = thread.run(async move {
+        let opening = async move {
             bounded(time_max, None, async move {
                 let mut options = driver_options(&parsed.driver).await?;
                 let selection = settle(&mut options);
@@ -131,9 +131,8 @@ impl MongoStoreBuilder {
                 bounded(time_max, Some(&place), opened).await
             })
             .await
-        });
-        let site = site.await??;
-        Ok(MongoStore::new(site, thread))
+        };
+        Ok(MongoStore(Remote::open(SYSTEM, opening).await?))
     }
 
     /// Uses a client that exists; see [`MongoStore::with_client`].
@@ -142,9 +141,8 @@ impl MongoStoreBuilder {
     /// As [`connect`](Self::connect).
     pub async fn attach(self, client: Client, database: &str) -> Result<MongoStore, StoreError> {
         let settings = self.merged(&StoreUrl::parse("mongodb://-")?)?;
-        let thread = OwnThread::start()?;
         let database = client.database(database);
-        let site = thread.run(async move {
+        let opening = async move {
             // The driver does not tell where a client is connected to.
             let hosts = "the given client".to_owned();
             let place = settings.place(&hosts, &database);
@@ -155,9 +153,8 @@ impl MongoStoreBuilder {
                 settings.open(client, database, hosts, SELECTION_TIME_MAX + REQUEST_TIME_MAX),
             )
             .await
-        });
-        let site = site.await??;
-        Ok(MongoStore::new(site, thread))
+        };
+        Ok(MongoStore(Remote::open(SYSTEM, opening).await?))
     }
 
     pub(crate) fn merged(&self, url: &StoreUrl) -> Result<Settings, StoreError> {

@@ -2,16 +2,9 @@
 
 use mongodb::bson::Document;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
+use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-
-/// What was being done when it failed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Deed {
-    /// Something that changes nothing: its failure is never uncertain.
-    Read,
-    /// Something that may have been applied although it failed.
-    Write,
-}
+pub(crate) use tenure_remote::{Deed, line};
 
 /// The server refused an insert because the key exists.
 pub(crate) const DUPLICATE_KEY: i32 = 11000;
@@ -34,37 +27,20 @@ pub(crate) fn server_code(error: &Error) -> Option<i32> {
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
     let (fault, certainty, why) = judge(error);
-    let certainty = match deed {
-        Deed::Read => Certainty::NotApplied,
-        Deed::Write => certainty,
-    };
-    StoreError {
-        fault,
-        certainty,
-        message: format!("{subject} at {place}: {why}"),
-    }
+    deed.error(fault, certainty, subject, place, why)
 }
 
 /// Nobody answered within the time allowed.
-pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: std::time::Duration) -> StoreError {
-    let message = format!(
-        "{subject} at {place}: no answer within {allowed:?}; check the network and whether the primary is frozen"
-    );
-    match deed {
-        Deed::Read => StoreError::not_applied(Fault::TimedOut, message),
-        Deed::Write => StoreError::unknown(Fault::TimedOut, message),
-    }
+pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
+    let check = "the network and whether the primary is frozen";
+    tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
 /// What an entry of `writeErrors` or a `writeConcernError` in a command's answer means.
 pub(crate) fn reported(answer: &Document, certainty: Certainty, subject: &str, place: &str) -> StoreError {
     let code = answer.get_i32("code").unwrap_or(0);
     let (fault, _, why) = by_code(code, answer.get_str("errmsg").unwrap_or("no message"));
-    StoreError {
-        fault,
-        certainty,
-        message: format!("{subject} at {place}: {why}"),
-    }
+    Deed::Write.error(fault, certainty, subject, place, why)
 }
 
 fn judge(error: &Error) -> (Fault, Certainty, String) {
@@ -207,17 +183,3 @@ fn forbidden(message: &str) -> String {
     };
     format!("the user lacks {privilege} for {command} (code 13); {grant}")
 }
-
-/// One line, of bounded length.
-fn line(text: impl std::fmt::Display) -> String {
-    let text = text.to_string();
-    text.split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(LINE_CHARACTERS_MAX)
-        .collect()
-}
-
-/// Longest piece of a foreign message that is passed on, in characters.
-const LINE_CHARACTERS_MAX: usize = 200;

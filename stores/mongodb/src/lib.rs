@@ -19,7 +19,6 @@ mod release;
 mod renew;
 mod site;
 mod store;
-mod thread;
 mod url;
 mod watch;
 
@@ -29,3 +28,9 @@ pub mod fuzzing;
 pub use builder::MongoStoreBuilder;
 pub use fence::{BulkResult, EnterError, FencedCollection, FencedUpdate, MongoFence};
 pub use store::MongoStore;
+
+/// What the store's own thread talks to.
+const SYSTEM: tenure_remote::System = tenure_remote::System {
+    name: "MongoDB",
+    thread: "tenure-mongodb",
+};

@@ -13,6 +13,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, StoreError};
+pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Semaphore;
 
 /// What kind of deployment answers.
@@ -138,9 +139,4 @@ impl Site {
             .map(|document| decode(&document, &self.namespace))
             .transpose()
     }
-}
-
-/// What an error about this lease is about.
-pub(crate) fn subject(name: &LeaseName) -> String {
-    format!("lease \"{name}\"")
 }

@@ -1,15 +1,15 @@
 use crate::builder::MongoStoreBuilder;
 use crate::site::{Site, Topology};
-use crate::thread::OwnThread;
 use crate::watch::ChangeWatch;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeasePurge,
-    LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Ttl, Watch, WatchSource,
+    Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
+    TokenSource, Ttl, Watch, WatchSource,
 };
+use tenure_remote::{OwnThread, Remote, Requests, lease_store};
 
 /// Most leases that one call renews or releases.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
@@ -21,11 +21,7 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
 /// starve a renewal. Dropping the store ends the thread without waiting for it.
 ///
 /// Answers can be awaited on any executor.
-pub struct MongoStore {
-    /// `None` only while it is dropped.
-    site: Option<Arc<Site>>,
-    thread: OwnThread,
-}
+pub struct MongoStore(pub(crate) Remote<Site>);
 
 impl MongoStore {
     /// Connects by a URL: `mongodb://[user:password@]host[:port][,…][/database][?options]`.
@@ -77,45 +73,27 @@ impl MongoStore {
             .attach(client, database)
             .await
     }
-
-    pub(crate) fn new(site: Site, thread: OwnThread) -> Self {
-        Self {
-            site: Some(Arc::new(site)),
-            thread,
-        }
-    }
-
-    fn site(&self) -> &Arc<Site> {
-        self.site.as_ref().expect("the site is taken by drop alone")
-    }
 }
 
 impl fmt::Debug for MongoStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the client: its options hold the password.
         f.debug_struct("MongoStore")
-            .field("place", &self.site().place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for MongoStore {
-    fn drop(&mut self) {
-        if let Some(site) = self.site.take() {
-            self.thread.drop_there(site);
-        }
-    }
-}
+lease_store!(MongoStore);
 
-impl LeaseStore for MongoStore {
+impl Requests for Site {
     fn traits(&self) -> StoreTraits {
-        let site = self.site();
         StoreTraits {
             kind: "mongodb",
-            location: site.place.clone(),
+            location: self.place.clone(),
             timekeeper: Timekeeper::Server,
             durability: Durability::Safe,
-            watch: match site.topology {
+            watch: match self.topology {
                 Topology::Standalone => WatchSource::Absent,
                 Topology::ReplicaSet { .. } | Topology::Sharded => WatchSource::Push,
             },
@@ -126,66 +104,48 @@ impl LeaseStore for MongoStore {
         }
     }
 
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        let (site, request) = (Arc::clone(self.site()), request.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { site.acquire(&request).await })
-                .await?
-        })
+    async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        Site::acquire(self, request).await
     }
 
-    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
-        let (site, owned) = (Arc::clone(self.site()), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { site.renew(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        Site::renew(self, requests).await
     }
 
-    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        let (site, owned) = (Arc::clone(self.site()), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(site.release(owned)).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        Site::release(Arc::clone(self), requests.to_vec()).await
     }
 
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        let (site, request) = (Arc::clone(self.site()), request.clone());
-        Box::pin(async move { self.thread.run(async move { site.ask(&request).await }).await? })
+    async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
+        Site::ask(self, request).await
     }
 
-    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        let (site, name) = (Arc::clone(self.site()), name.clone());
-        Box::pin(async move {
-            let record = self.thread.run(async move { site.read(&name).await }).await??;
-            Ok(record.map(|record| record.lease))
-        })
+    async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        Ok(self.read(name).await?.map(|record| record.lease))
     }
 
-    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        let (site, page) = (Arc::clone(self.site()), page.clone());
-        Box::pin(async move { self.thread.run(async move { site.list(&page).await }).await? })
+    async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
+        Site::list(self, page).await
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        let (site, scope) = (Arc::clone(self.site()), scope.clone());
-        Box::pin(async move {
-            let watch = ChangeWatch::open(site, &self.thread, scope).await?;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+    async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
+        Site::examine(self).await
     }
 
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        let site = Arc::clone(self.site());
-        Box::pin(async move { self.thread.run(async move { site.examine().await }).await? })
+    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+        let watch = ChangeWatch::open(Arc::clone(self), thread, scope).await?;
+        Ok(Box::new(watch))
     }
 }
 
 impl LeasePurge for MongoStore {
     fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
-        let (site, request) = (Arc::clone(self.site()), request.clone());
-        Box::pin(async move { self.thread.run(async move { site.purge(&request).await }).await? })
+        let (site, request) = (Arc::clone(self.0.site()), request.clone());
+        Box::pin(async move {
+            self.0
+                .thread()
+                .run(async move { site.purge(&request).await })
+                .await?
+        })
     }
 }

@@ -3,12 +3,12 @@
 use crate::fault::{Deed, store_error, timed_out};
 use crate::list::prefix_range;
 use crate::site::{Site, Topology};
-use crate::thread::{OwnThread, Running};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::change_stream::ChangeStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
+use tenure_remote::{OwnThread, Running};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Events that may wait for a slow reader. When it is full the stream is not read any further; the server

@@ -1,16 +1,17 @@
 //! Connecting: what server this is, and whether it can keep the promises.
 
+use crate::SYSTEM;
 use crate::fault::Deed;
 use crate::lane::Dial;
 use crate::schema::VERSION;
 use crate::site::Site;
 use crate::store::PostgresStore;
-use crate::thread::OwnThread;
 use crate::tls::connector;
 use crate::url::{Listening, StoreUrl};
 use std::future::Future;
 use std::time::Duration;
 use tenure_core::{Durability, Fault, StoreError};
+use tenure_remote::Remote;
 use tokio_postgres::Row;
 
 /// How long connecting may take in all.
@@ -41,9 +42,7 @@ impl PostgresStore {
     /// schema that was not set up or is another program's.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
-        let thread = OwnThread::start()?;
-        let site = thread.run(bounded(url.place(), open(url))).await??;
-        Ok(Self::new(site, thread))
+        Ok(Self(Remote::open(SYSTEM, bounded(url.place(), open(url))).await?))
     }
 }
 

@@ -3,17 +3,9 @@
 use std::error::Error as _;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
+pub(crate) use tenure_remote::{Deed, line};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
-
-/// What was being done when it failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Deed {
-    /// Something that changes nothing: its failure is never uncertain.
-    Read,
-    /// Something that may have been applied although it failed.
-    Write,
-}
 
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
@@ -21,27 +13,13 @@ pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str)
         Some(answer) => by_answer(answer),
         None => (Fault::Unreachable, Certainty::Unknown, without_answer(error)),
     };
-    let certainty = match deed {
-        Deed::Read => Certainty::NotApplied,
-        Deed::Write => certainty,
-    };
-    StoreError {
-        fault,
-        certainty,
-        message: format!("{subject} at {place}: {why}"),
-    }
+    deed.error(fault, certainty, subject, place, why)
 }
 
 /// Nobody answered within the time allowed.
 pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
-    let message = format!(
-        "{subject} at {place}: no answer within {allowed:?}; check the network, and whether the server is frozen or a \
-         synchronous standby is missing"
-    );
-    match deed {
-        Deed::Read => StoreError::not_applied(Fault::TimedOut, message),
-        Deed::Write => StoreError::unknown(Fault::TimedOut, message),
-    }
+    let check = "the network, and whether the server is frozen or a synchronous standby is missing";
+    tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
 /// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes.
@@ -105,13 +83,3 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
     };
     (fault, certainty, why)
 }
-
-/// One line, of bounded length.
-fn line(text: impl std::fmt::Display) -> String {
-    let text = text.to_string();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(LINE_CHARACTERS_MAX).collect()
-}
-
-/// Longest piece of a foreign message that is passed on, in characters.
-const LINE_CHARACTERS_MAX: usize = 200;

@@ -1,13 +1,14 @@
 //! Setting a schema up, for its owner.
 
+use crate::SYSTEM;
 use crate::connect::{CONNECT_TIME_MAX, bounded, site};
 use crate::fault::{Deed, store_error, timed_out};
 use crate::schema::statements;
 use crate::store::PostgresStore;
-use crate::thread::OwnThread;
 use crate::url::StoreUrl;
 use std::time::Duration;
 use tenure_core::StoreError;
+use tenure_remote::OwnThread;
 
 /// How long a set-up may take: it may wait for another one, and for who uses the tables.
 const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
@@ -21,7 +22,7 @@ impl PostgresStore {
     /// then nothing was changed: the set-up is one transaction.
     pub async fn init(url: &str) -> Result<(), StoreError> {
         let url = StoreUrl::parse(url)?;
-        let thread = OwnThread::start()?;
+        let thread = OwnThread::start(SYSTEM)?;
         thread.run(set_up(url)).await?
     }
 

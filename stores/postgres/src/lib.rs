@@ -17,7 +17,6 @@ mod schema;
 mod site;
 mod store;
 mod terms;
-mod thread;
 mod tls;
 mod url;
 mod watch;
@@ -29,3 +28,9 @@ pub use fence::PostgresFence;
 pub use store::PostgresStore;
 /// The driver whose transactions a fence enters.
 pub use tokio_postgres;
+
+/// What the store's own thread talks to.
+const SYSTEM: tenure_remote::System = tenure_remote::System {
+    name: "PostgreSQL",
+    thread: "tenure-postgres",
+};

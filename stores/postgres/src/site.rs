@@ -6,7 +6,8 @@ use crate::schema::quoted;
 use crate::watch::Listener;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Durability, Fault, LeaseName, StoreError, WatchSource};
+use tenure_core::{Durability, Fault, StoreError, WatchSource};
+pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -144,9 +145,4 @@ impl Site {
         }
         refused
     }
-}
-
-/// What an error about this lease is about.
-pub(crate) fn subject(name: &LeaseName) -> String {
-    format!("lease \"{name}\"")
 }

@@ -1,12 +1,12 @@
 use crate::site::Site;
-use crate::thread::OwnThread;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeaseStore, Page, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Release, Released, Renew,
+    Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
 };
+use tenure_remote::{OwnThread, Remote, Requests, lease_store};
 
 /// Most leases of one call: one statement renews or releases them all.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_000).expect("a thousand is not zero");
@@ -16,37 +16,27 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_000).expect("a thousand is n
 /// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no renewal, and
 /// renewals have one that nothing else uses. Every request is one statement, and one transaction: nothing is kept in
 /// a session, so a transaction-mode pooler may stand between.
-pub struct PostgresStore {
-    pub(crate) site: Arc<Site>,
-    pub(crate) thread: Arc<OwnThread>,
-}
-
-impl PostgresStore {
-    pub(crate) fn new(site: Site, thread: OwnThread) -> Self {
-        Self {
-            site: Arc::new(site),
-            thread: Arc::new(thread),
-        }
-    }
-}
+pub struct PostgresStore(pub(crate) Remote<Site>);
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the connections: their options hold the password.
         f.debug_struct("PostgresStore")
-            .field("place", &self.site.place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
     }
 }
 
-impl LeaseStore for PostgresStore {
+lease_store!(PostgresStore);
+
+impl Requests for Site {
     fn traits(&self) -> StoreTraits {
         StoreTraits {
             kind: "postgres",
-            location: self.site.place.clone(),
+            location: self.place.clone(),
             timekeeper: Timekeeper::Server,
-            durability: self.site.durability,
-            watch: self.site.watch,
+            durability: self.durability,
+            watch: self.watch,
             token_source: TokenSource::CounterAndClock,
             batch_max: BATCH_MAX,
             ttl_min: Ttl::MIN,
@@ -54,66 +44,37 @@ impl LeaseStore for PostgresStore {
         }
     }
 
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        let (site, request) = (Arc::clone(&self.site), request.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { site.acquire(&request).await })
-                .await?
-        })
+    async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        Site::acquire(Arc::clone(self), request).await
     }
 
-    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
-        let (site, owned) = (Arc::clone(&self.site), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { site.renew(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        Site::renew(self, requests).await
     }
 
-    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        let (site, owned) = (Arc::clone(&self.site), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { site.release(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        Site::release(self, requests).await
     }
 
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        let (site, request) = (Arc::clone(&self.site), request.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { site.leave_wish(&request).await })
-                .await?
-        })
+    async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
+        self.leave_wish(request).await
     }
 
-    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        let (site, name) = (Arc::clone(&self.site), name.clone());
-        Box::pin(async move {
-            let record = self.thread.run(async move { site.read(&name).await }).await??;
-            Ok(record.map(|record| record.lease))
-        })
+    async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        Ok(self.read(name).await?.map(|record| record.lease))
     }
 
-    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        let (site, page) = (Arc::clone(&self.site), page.clone());
-        Box::pin(async move { self.thread.run(async move { site.list(&page).await }).await? })
+    async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
+        Site::list(self, page).await
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        let (site, scope) = (Arc::clone(&self.site), scope.clone());
-        Box::pin(async move {
-            let watch = self
-                .thread
-                .run(async move { site.open_watch(scope).await })
-                .await??;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+    async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
+        Site::examine(self).await
     }
 
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        let site = Arc::clone(&self.site);
-        Box::pin(async move { self.thread.run(async move { site.examine().await }).await? })
+    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+        let site = Arc::clone(self);
+        let watch = thread.run(async move { site.open_watch(scope).await }).await??;
+        Ok(Box::new(watch))
     }
 }

@@ -3,39 +3,18 @@
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-
-/// What was being done when it failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Deed {
-    /// Something that changes nothing: its failure is never uncertain.
-    Read,
-    /// Something that may have been applied although it failed.
-    Write,
-}
+pub(crate) use tenure_remote::{Deed, line};
 
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
 pub(crate) fn store_error(error: &RedisError, deed: Deed, subject: &str, place: &str) -> StoreError {
     let (fault, certainty, why) = judge(error);
-    let certainty = match deed {
-        Deed::Read => Certainty::NotApplied,
-        Deed::Write => certainty,
-    };
-    StoreError {
-        fault,
-        certainty,
-        message: format!("{subject} at {place}: {why}"),
-    }
+    deed.error(fault, certainty, subject, place, why)
 }
 
 /// Nobody answered within the time allowed.
 pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
-    let message = format!(
-        "{subject} at {place}: no answer within {allowed:?}; check the network and whether the server is frozen"
-    );
-    match deed {
-        Deed::Read => StoreError::not_applied(Fault::TimedOut, message),
-        Deed::Write => StoreError::unknown(Fault::TimedOut, message),
-    }
+    let check = "the network and whether the server is frozen";
+    tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
 /// The server's word for what is wrong, as `READONLY`. Older servers put it into the text of a script's error.
@@ -147,13 +126,6 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
     }
 }
 
-/// One line, of bounded length.
-pub(crate) fn line(text: impl std::fmt::Display) -> String {
-    let text = text.to_string();
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(LINE_CHARACTERS_MAX).collect()
-}
-
 /// What a script's error may hold in its text.
 const KNOWN: [&str; 10] = [
     "READONLY",
@@ -167,6 +139,3 @@ const KNOWN: [&str; 10] = [
     "MISCONF",
     "NOPERM",
 ];
-
-/// Longest piece of a foreign message that is passed on, in characters.
-const LINE_CHARACTERS_MAX: usize = 200;

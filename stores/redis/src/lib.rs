@@ -24,7 +24,6 @@ mod reply;
 mod script;
 mod site;
 mod store;
-mod thread;
 mod url;
 mod watch;
 
@@ -35,3 +34,9 @@ pub use fence::{FencedScript, FencedWrites, RedisFence};
 pub use quorum::QuorumStore;
 pub use redis::Value;
 pub use store::RedisStore;
+
+/// What the store's own thread talks to.
+const SYSTEM: tenure_remote::System = tenure_remote::System {
+    name: "Redis",
+    thread: "tenure-redis",
+};

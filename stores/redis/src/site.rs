@@ -10,7 +10,8 @@ use crate::url::StoreUrl;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{LeaseName, StoreError};
+use tenure_core::{Durability, StoreError};
+pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Semaphore;
 
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
@@ -26,6 +27,8 @@ pub(crate) struct Site {
     /// Host, database and prefix, for people.
     pub(crate) place: String,
     pub(crate) purge_after: Option<Duration>,
+    /// What a confirmed write is worth there; known once the server was asked.
+    pub(crate) durability: Durability,
     /// Everything but renewals.
     pub(crate) requests: Link,
     /// Renewals alone: nothing that takes long stands before them.
@@ -41,6 +44,7 @@ impl Site {
         Self {
             place: format!("{} ({})", url.shown(), url.prefix.escape_debug()),
             purge_after: url.purge_after,
+            durability: Durability::FenceOnly("the server was not asked yet what it keeps"),
             requests: Link::new(target.clone()),
             renewals: Link::new(target.clone()),
             watches: Arc::new(Semaphore::new(WATCHES_MAX)),
@@ -82,9 +86,4 @@ impl Site {
         let late = |_| Err(timed_out(deed, subject, &self.place, time_max));
         tokio::time::timeout(time_max, work).await.unwrap_or_else(late)
     }
-}
-
-/// What an error about this lease is about.
-pub(crate) fn subject(name: &LeaseName) -> String {
-    format!("lease \"{name}\"")
 }

@@ -1,17 +1,17 @@
+use crate::SYSTEM;
 use crate::durability::Settings;
 use crate::fault::Deed;
 use crate::site::Site;
-use crate::thread::OwnThread;
 use crate::url::{Set, StoreUrl, invalid};
 use crate::watch::MessageWatch;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
-    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
-    Watch, WatchSource,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
+    Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource,
 };
+use tenure_remote::{OwnThread, Remote, Requests, lease_store};
 
 /// Most leases that one call renews or releases. One script does it, and nobody else is served meanwhile.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
@@ -22,16 +22,11 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
 /// own, so that blocked user code cannot starve a renewal, and renewals have one for themselves. Dropping the store
 /// ends the thread without waiting for it.
 ///
-/// What a confirmed write is worth depends on the server: [`traits`](LeaseStore::traits) says
+/// What a confirmed write is worth depends on the server: [`traits`](tenure_core::LeaseStore::traits) says
 /// [`FenceOnly`](Durability::FenceOnly) and why where an acknowledged write can be lost.
 ///
 /// Answers can be awaited on any executor.
-pub struct RedisStore {
-    /// `None` only while it is dropped.
-    site: Option<Arc<Site>>,
-    thread: OwnThread,
-    durability: Durability,
-}
+pub struct RedisStore(Remote<Site>);
 
 impl RedisStore {
     /// Connects by a URL: `redis://[[user]:password@]host[:port][/database][?options]`, `rediss://` for TLS,
@@ -58,21 +53,12 @@ impl RedisStore {
                 "a quorum of independent servers is opened with QuorumStore::connect",
             ));
         }
-        let thread = OwnThread::start()?;
-        let site = Arc::new(Site::new(url));
-        let opened = Arc::clone(&site);
-        let durability = thread
-            .run(async move { opened.in_time(Deed::Read, "connecting", opened.assess()).await })
-            .await??;
-        Ok(Self {
-            site: Some(site),
-            thread,
-            durability,
-        })
-    }
-
-    fn site(&self) -> &Arc<Site> {
-        self.site.as_ref().expect("the site is taken by drop alone")
+        let opening = async move {
+            let mut site = Site::new(url);
+            site.durability = site.in_time(Deed::Read, "connecting", site.assess()).await?;
+            Ok(site)
+        };
+        Ok(Self(Remote::open(SYSTEM, opening).await?))
     }
 }
 
@@ -89,84 +75,63 @@ impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the target: it holds the password.
         f.debug_struct("RedisStore")
-            .field("place", &self.site().place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for RedisStore {
-    fn drop(&mut self) {
-        if let Some(site) = self.site.take() {
-            self.thread.drop_there(site);
-        }
+lease_store!(RedisStore);
+
+/// What every kind of Redis answers of itself.
+pub(crate) fn traits(place: &str, durability: Durability) -> StoreTraits {
+    StoreTraits {
+        kind: "redis",
+        location: place.to_owned(),
+        timekeeper: Timekeeper::Server,
+        durability,
+        watch: WatchSource::Push,
+        token_source: TokenSource::CounterAndClock,
+        batch_max: BATCH_MAX,
+        ttl_min: Ttl::MIN,
+        ttl_max: Ttl::MAX,
     }
 }
 
-impl LeaseStore for RedisStore {
+impl Requests for Site {
     fn traits(&self) -> StoreTraits {
-        StoreTraits {
-            kind: "redis",
-            location: self.site().place.clone(),
-            timekeeper: Timekeeper::Server,
-            durability: self.durability,
-            watch: WatchSource::Push,
-            token_source: TokenSource::CounterAndClock,
-            batch_max: BATCH_MAX,
-            ttl_min: Ttl::MIN,
-            ttl_max: Ttl::MAX,
-        }
+        traits(&self.place, self.durability)
     }
 
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        let (site, request) = (Arc::clone(self.site()), request.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { site.acquire(&request).await })
-                .await?
-        })
+    async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        Site::acquire(self, request).await
     }
 
-    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
-        let (site, owned) = (Arc::clone(self.site()), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { site.renew(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        Site::renew(self, requests).await
     }
 
-    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        let (site, owned) = (Arc::clone(self.site()), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { site.release(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        Site::release(self, requests).await
     }
 
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        let (site, request) = (Arc::clone(self.site()), request.clone());
-        Box::pin(async move { self.thread.run(async move { site.ask(&request).await }).await? })
+    async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
+        Site::ask(self, request).await
     }
 
-    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        let (site, name) = (Arc::clone(self.site()), name.clone());
-        Box::pin(async move { self.thread.run(async move { site.get(&name).await }).await? })
+    async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        Site::get(self, name).await
     }
 
-    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        let (site, page) = (Arc::clone(self.site()), page.clone());
-        Box::pin(async move { self.thread.run(async move { site.list(&page).await }).await? })
+    async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
+        Site::list(self, page).await
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        let (site, scope) = (Arc::clone(self.site()), scope.clone());
-        Box::pin(async move {
-            let watch = MessageWatch::open(site, &self.thread, scope).await?;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+    async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
+        Site::examine(self).await
     }
 
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        let site = Arc::clone(self.site());
-        Box::pin(async move { self.thread.run(async move { site.examine().await }).await? })
+    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+        let watch = MessageWatch::open(Arc::clone(self), thread, scope).await?;
+        Ok(Box::new(watch))
     }
 }

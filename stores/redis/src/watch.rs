@@ -4,13 +4,13 @@ use crate::fault::{Deed, store_error, timed_out};
 use crate::link::Open;
 use crate::script::{Arguments, GET};
 use crate::site::{Site, WATCHES_MAX};
-use crate::thread::{OwnThread, Running};
 use futures_util::StreamExt;
 use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
+use tenure_remote::{OwnThread, Running};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Events that may wait for a slow reader. When it is full no message is taken from the connection.

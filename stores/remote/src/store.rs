@@ -13,20 +13,31 @@ pub trait Requests: Send + Sync + 'static {
     /// As [`LeaseStore::traits`].
     fn traits(&self) -> StoreTraits;
     /// As [`LeaseStore::acquire`].
-    fn acquire(&self, request: &Acquire) -> impl Future<Output = Result<Acquired, StoreError>> + Send;
+    fn acquire(
+        self: &Arc<Self>,
+        request: &Acquire,
+    ) -> impl Future<Output = Result<Acquired, StoreError>> + Send;
     /// As [`LeaseStore::renew`].
-    fn renew(&self, requests: &[Renew]) -> impl Future<Output = Vec<Result<Renewed, StoreError>>> + Send;
+    fn renew(
+        self: &Arc<Self>,
+        requests: &[Renew],
+    ) -> impl Future<Output = Vec<Result<Renewed, StoreError>>> + Send;
     /// As [`LeaseStore::release`].
-    fn release(&self, requests: &[Release])
-    -> impl Future<Output = Vec<Result<Released, StoreError>>> + Send;
+    fn release(
+        self: &Arc<Self>,
+        requests: &[Release],
+    ) -> impl Future<Output = Vec<Result<Released, StoreError>>> + Send;
     /// As [`LeaseStore::ask`].
-    fn ask(&self, request: &Ask) -> impl Future<Output = Result<Asked, StoreError>> + Send;
+    fn ask(self: &Arc<Self>, request: &Ask) -> impl Future<Output = Result<Asked, StoreError>> + Send;
     /// As [`LeaseStore::get`].
-    fn get(&self, name: &LeaseName) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
+    fn get(
+        self: &Arc<Self>,
+        name: &LeaseName,
+    ) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
     /// As [`LeaseStore::list`].
-    fn list(&self, page: &Page) -> impl Future<Output = Result<LeasePage, StoreError>> + Send;
+    fn list(self: &Arc<Self>, page: &Page) -> impl Future<Output = Result<LeasePage, StoreError>> + Send;
     /// As [`LeaseStore::examine`].
-    fn examine(&self) -> impl Future<Output = Result<Vec<Finding>, StoreError>> + Send;
+    fn examine(self: &Arc<Self>) -> impl Future<Output = Result<Vec<Finding>, StoreError>> + Send;
     /// As [`LeaseStore::watch`], but awaited where the user is; what reads the watch runs on `thread`.
     fn watch(
         self: &Arc<Self>,

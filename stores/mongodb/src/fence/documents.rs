@@ -254,7 +254,7 @@ impl<T: Send + Sync> FencedCollection<T> {
             token: self.term.token,
             mark,
         };
-        self.fence.noter.count(&stale);
+        self.fence.noter.count_here(&stale);
         Err(stale.into())
     }
 }

@@ -18,12 +18,13 @@ use mark::Found;
 use mongodb::bson::Document;
 use mongodb::error::Error;
 use mongodb::{Collection, Database};
-use refusals::Noter;
+use refusals::Beside;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use stripes::Turn;
 use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, Term};
+use tenure_remote::Noter;
 
 /// Collection of the marks, unless another is named.
 const COLLECTION: &str = "fences";
@@ -91,7 +92,7 @@ pub struct MongoFence {
     leases: Option<Collection<Document>>,
     namespace: String,
     turn: Arc<Turn>,
-    noter: Arc<Noter>,
+    noter: Arc<Noter<Beside>>,
 }
 
 impl MongoFence {
@@ -107,7 +108,7 @@ impl MongoFence {
         let marks = collection(database, name, REQUEST_TIME_MAX);
         Self {
             database: database.clone(),
-            noter: Noter::new(marks.clone()),
+            noter: Noter::new(Beside(marks.clone())),
             marks,
             leases: None,
             namespace: format!("{}.{name}", database.name()),
@@ -131,7 +132,7 @@ impl MongoFence {
     /// Counts a refusal by the mark that was found; where there is none, there is nothing to count beside.
     fn refuse<T>(&self, found: Option<&Found>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
-            self.noter.count(&error);
+            self.noter.count_here(&error);
         }
         Err(error)
     }

@@ -84,7 +84,7 @@ impl PostgresFence {
             .err()
             .unwrap_or_else(unclaimed);
         if found.is_some() {
-            self.noter.count(&refusal);
+            self.noter.count(&self.thread, &refusal);
         }
         Some(refusal)
     }

@@ -6,17 +6,18 @@ mod marks;
 mod refusals;
 mod table;
 
+use crate::SYSTEM;
 use crate::connect::{bounded, site};
 use crate::site::Site;
 use crate::store::PostgresStore;
-use crate::thread::OwnThread;
 use crate::url::StoreUrl;
-use refusals::Noter;
+use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{
     Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term, decide_entry,
 };
+use tenure_remote::{Noter, OwnThread};
 
 /// A mark per resource, in a schema of the user's own database, beside the data it protects:
 /// [`claim`](Fence::claim) once per term, [`enter`](Self::enter) in every transaction that writes.
@@ -52,7 +53,7 @@ use tenure_core::{
 pub struct PostgresFence {
     site: Arc<Site>,
     thread: Arc<OwnThread>,
-    noter: Arc<Noter>,
+    noter: Arc<Noter<Beside>>,
 }
 
 impl PostgresFence {
@@ -62,7 +63,7 @@ impl PostgresFence {
     /// [`FenceError::Store`], as [`PostgresStore::connect`].
     pub async fn connect(url: &str) -> Result<Self, FenceError> {
         let url = StoreUrl::parse(url)?;
-        let thread = OwnThread::start()?;
+        let thread = OwnThread::start(SYSTEM)?;
         let place = url.place();
         let opening = async {
             let mut site = site(url)?;
@@ -77,12 +78,12 @@ impl PostgresFence {
     /// The fence in the database and schema of the leases, on the connections of their store.
     #[must_use]
     pub fn beside(store: &PostgresStore) -> Self {
-        Self::over(Arc::clone(&store.site), Arc::clone(&store.thread))
+        Self::over(Arc::clone(store.0.site()), Arc::clone(store.0.thread()))
     }
 
     fn over(site: Arc<Site>, thread: Arc<OwnThread>) -> Self {
         Self {
-            noter: Noter::new(Arc::clone(&site), Arc::clone(&thread)),
+            noter: Noter::new(Beside(Arc::clone(&site))),
             site,
             thread,
         }
@@ -97,7 +98,7 @@ impl PostgresFence {
     /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count beside.
     fn refuse<T>(&self, found: Option<&Mark>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
-            self.noter.count(&error);
+            self.noter.count(&self.thread, &error);
         }
         Err(error)
     }

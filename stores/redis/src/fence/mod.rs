@@ -8,16 +8,17 @@ mod write;
 
 pub use write::{FencedScript, FencedWrites};
 
+use crate::SYSTEM;
 use crate::fault::Deed;
 use crate::reply::Reply;
 use crate::script::{Arguments, Script};
 use crate::site::Site;
-use crate::thread::OwnThread;
 use crate::url::{Set, StoreUrl, invalid};
-use refusals::Noter;
+use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+use tenure_remote::{Noter, OwnThread};
 
 /// A fence in a Redis or Valkey server: [`claim`](Fence::claim) once per term, then [`write`](Self::write) or
 /// [`run`](Self::run), which compare the mark and change the data in one script.
@@ -52,7 +53,7 @@ pub struct RedisFence {
     /// `None` only while it is dropped.
     site: Option<Arc<Site>>,
     thread: OwnThread,
-    noter: Arc<Noter>,
+    noter: Arc<Noter<Beside>>,
     leases: Leases,
 }
 
@@ -78,10 +79,10 @@ impl RedisFence {
                 "a quorum keeps no marks: a fence is in the one server that keeps the data; give its redis:// URL",
             ));
         }
-        let thread = OwnThread::start()?;
+        let thread = OwnThread::start(SYSTEM)?;
         let site = Arc::new(Site::new(url));
         Ok(Self {
-            noter: Noter::new(Arc::clone(&site)),
+            noter: Noter::new(Beside(Arc::clone(&site))),
             site: Some(site),
             thread,
             leases: Leases::Here,

@@ -12,13 +12,15 @@ pub use store::QuorumStore;
 
 use member::Member;
 use std::sync::Arc;
-use tenure_core::{Certainty, Fault, StoreError};
+use tenure_core::{Certainty, Durability, Fault, StoreError};
 
 /// The members of a quorum.
 pub(crate) struct Quorum {
     members: Vec<Arc<Member>>,
     /// Hosts, database and prefix, for people.
     place: String,
+    /// What a confirmed write is worth there; known once the members were asked.
+    durability: Durability,
 }
 
 impl Quorum {

@@ -1,20 +1,17 @@
 use super::Quorum;
 use super::member::Member;
 use super::watch::QuorumWatch;
+use crate::SYSTEM;
 use crate::fault::Deed;
-use crate::thread::OwnThread;
+use crate::store::traits;
 use crate::url::{Set, StoreUrl, invalid};
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
-    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl,
-    Verdict, Watch, WatchSource,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
+    Renew, Renewed, Scope, StoreError, StoreTraits, Verdict, Watch,
 };
-
-/// Most leases that one call renews or releases.
-const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
+use tenure_remote::{OwnThread, Remote, Requests, lease_store};
 
 /// Leases in several independent Redis or Valkey servers, held by whoever has a majority of them.
 ///
@@ -25,12 +22,7 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
 /// What it does not promise, and what it costs: the `README.md` of this crate.
 ///
 /// Answers can be awaited on any executor.
-pub struct QuorumStore {
-    /// `None` only while it is dropped.
-    quorum: Option<Arc<Quorum>>,
-    thread: OwnThread,
-    durability: Durability,
-}
+pub struct QuorumStore(Remote<Quorum>);
 
 impl QuorumStore {
     /// Connects by a URL: `redis+quorum://[[user]:password@]host[:port],…[/database][?options]` with three, five,
@@ -48,19 +40,16 @@ impl QuorumStore {
         }
         let place = format!("{} ({})", url.shown(), url.prefix.escape_debug());
         let members = url.members().into_iter().map(Member::new).collect();
-        let quorum = Arc::new(Quorum { members, place });
-        let thread = OwnThread::start()?;
-        let opened = Arc::clone(&quorum);
-        let durability = thread.run(async move { opened.assess().await }).await??;
-        Ok(Self {
-            quorum: Some(quorum),
-            thread,
-            durability,
-        })
-    }
-
-    fn quorum(&self) -> &Arc<Quorum> {
-        self.quorum.as_ref().expect("the quorum is taken by drop alone")
+        let opening = async move {
+            let mut quorum = Quorum {
+                members,
+                place,
+                durability: Durability::FenceOnly("the members were not asked yet what they keep"),
+            };
+            quorum.durability = quorum.assess().await?;
+            Ok(quorum)
+        };
+        Ok(Self(Remote::open(SYSTEM, opening).await?))
     }
 }
 
@@ -123,88 +112,48 @@ impl fmt::Debug for QuorumStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the members: their targets hold the password.
         f.debug_struct("QuorumStore")
-            .field("place", &self.quorum().place)
+            .field("place", &self.0.site().place)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for QuorumStore {
-    fn drop(&mut self) {
-        if let Some(quorum) = self.quorum.take() {
-            self.thread.drop_there(quorum);
-        }
-    }
-}
+lease_store!(QuorumStore);
 
-impl LeaseStore for QuorumStore {
+impl Requests for Quorum {
     fn traits(&self) -> StoreTraits {
-        StoreTraits {
-            kind: "redis",
-            location: self.quorum().place.clone(),
-            timekeeper: Timekeeper::Server,
-            durability: self.durability,
-            watch: WatchSource::Push,
-            token_source: TokenSource::CounterAndClock,
-            batch_max: BATCH_MAX,
-            ttl_min: Ttl::MIN,
-            ttl_max: Ttl::MAX,
-        }
+        traits(&self.place, self.durability)
     }
 
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        let (quorum, request) = (Arc::clone(self.quorum()), request.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { quorum.acquire(&request).await })
-                .await?
-        })
+    async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        Quorum::acquire(self, request).await
     }
 
-    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
-        let (quorum, owned) = (Arc::clone(self.quorum()), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { quorum.renew(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        Quorum::renew(self, requests).await
     }
 
-    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        let (quorum, owned) = (Arc::clone(self.quorum()), requests.to_vec());
-        Box::pin(async move {
-            let answers = self.thread.run(async move { quorum.release(&owned).await }).await;
-            answers.unwrap_or_else(|error| vec![Err(error); requests.len()])
-        })
+    async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        Quorum::release(self, requests).await
     }
 
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        let (quorum, request) = (Arc::clone(self.quorum()), request.clone());
-        Box::pin(async move {
-            self.thread
-                .run(async move { quorum.wish(&request).await })
-                .await?
-        })
+    async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
+        Quorum::wish(self, request).await
     }
 
-    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        let (quorum, name) = (Arc::clone(self.quorum()), name.clone());
-        Box::pin(async move { self.thread.run(async move { quorum.get(&name).await }).await? })
+    async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        Quorum::get(self, name).await
     }
 
-    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        let (quorum, page) = (Arc::clone(self.quorum()), page.clone());
-        Box::pin(async move { self.thread.run(async move { quorum.list(&page).await }).await? })
+    async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
+        Quorum::list(self, page).await
     }
 
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        let (quorum, scope) = (Arc::clone(self.quorum()), scope.clone());
-        Box::pin(async move {
-            let watch = QuorumWatch::open(&quorum, &self.thread, &scope).await?;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+    async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
+        Quorum::examine(self).await
     }
 
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        let quorum = Arc::clone(self.quorum());
-        Box::pin(async move { self.thread.run(async move { quorum.examine().await }).await? })
+    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+        let watch = QuorumWatch::open(self, thread, &scope).await?;
+        Ok(Box::new(watch))
     }
 }

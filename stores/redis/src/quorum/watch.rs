@@ -1,12 +1,12 @@
 //! Watching a quorum: a change is told when a majority has told it.
 
 use super::Quorum;
-use crate::thread::{OwnThread, Running};
 use crate::watch::MessageWatch;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
+use tenure_remote::{OwnThread, Running};
 use tokio::sync::mpsc;
 
 /// Events that may wait for a slow reader.

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{SOON, Sandbox, bare, ended, exit_code, json};
+use common::{Sandbox, journeys, json};
 use tenure_testkit::{Postgres, block_on};
 
 /// A store with a schema of the test's own, which is set up by the command itself.
@@ -26,42 +26,13 @@ fn bare_sandbox(label: &str) -> Sandbox {
 }
 
 #[test]
-fn contenders_take_turns_and_tokens_rise_in_postgres() {
-    let sandbox = sandbox("pg-turns");
-    let log = sandbox.path("log");
-    let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
-    let contenders: Vec<_> = (0..3)
-        .map(|_| sandbox.run(&["--ttl", "10s"], "job", &script))
-        .collect();
-    for contender in &contenders {
-        assert_eq!(exit_code(contender), 0);
-    }
-    let text = sandbox.read("log");
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 6, "{text}");
-    let mut highest = 0;
-    for turn in lines.chunks(2) {
-        let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
-        assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
-        let token: u64 = begun.unwrap().parse().unwrap();
-        assert!(token > highest, "a token did not rise:\n{text}");
-        highest = token;
-    }
+fn contenders_take_turns_and_tokens_rise() {
+    journeys::contenders_take_turns_and_tokens_rise(&sandbox("pg-turns"));
 }
 
 #[test]
-fn step_down_hands_over_in_postgres() {
-    let sandbox = sandbox("pg-hand-over");
-    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
-    sandbox.until_held("job");
-    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
-    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
-    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
-    second.wait_for_line("waiting", SOON).unwrap();
-    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
-    assert_eq!(ended.code, 0, "{ended:?}");
-    assert_eq!(json(&ended.stdout)["successor"]["holder"], "two");
-    assert_eq!(exit_code(&first), 79);
+fn step_down_hands_over_and_no_wait_ends_at_once() {
+    journeys::step_down_hands_over_and_no_wait_ends_at_once(&sandbox("pg-hand-over"));
 }
 
 #[test]
@@ -142,18 +113,9 @@ fn schema_that_was_not_set_up_is_said_and_its_statements_are_printed() {
 }
 
 #[test]
-fn wrong_password_of_postgres_ends_with_77_and_is_not_printed() {
+fn wrong_credentials_end_with_77_and_are_not_printed() {
     let server = block_on(Postgres::with_passwords()).unwrap();
     let secret = "hunter2-secret";
-    let ended = ended({
-        let mut command = bare(&["run", "job", "--", "true"]);
-        command.env(
-            "TENURE_STORE",
-            server.uri_as("postgres", Some(secret), "postgres"),
-        );
-        command
-    });
-    assert_eq!(ended.code, 77, "{ended:?}");
-    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    assert!(!ended.stderr.contains(secret), "{ended:?}");
+    let url = server.uri_as("postgres", Some(secret), "postgres");
+    journeys::wrong_credentials_end_with_77_and_are_not_printed(&url, secret);
 }

@@ -15,7 +15,8 @@
 //!
 //! That expands to one test per case, under the case's own name. [`CASES`] lists them all; a case that is
 //! added there is run by every store from then on. [`model`] holds a store in memory that keeps the
-//! contract to the letter, and the planted defects that prove the suite: each of them is caught by a case.
+//! contract to the letter, and the planted defects that prove the suite: each of them is caught by a case. [`wire`] asks
+//! the same of every store behind a proxy that loses and repeats its requests.
 
 mod client;
 mod contender;
@@ -25,9 +26,11 @@ mod run;
 mod subject;
 mod suite;
 
+pub mod asking;
 pub mod cases;
 pub mod model;
 pub mod observed;
+pub mod wire;
 
 pub use client::Client;
 pub use contender::Contender;

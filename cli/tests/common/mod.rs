@@ -6,6 +6,8 @@
     reason = "a test may fail by panicking, its functions too"
 )]
 
+pub mod journeys;
+
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;

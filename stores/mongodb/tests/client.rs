@@ -49,7 +49,7 @@ fn blocked_runtime_of_the_user_does_not_stop_a_request_under_way() {
             "the request waited: {:?}",
             lease.held_for
         );
-        granted(acquiring.await.expect("answered"));
+        let _term = granted(acquiring.await.expect("answered"));
     });
 }
 

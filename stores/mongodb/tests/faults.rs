@@ -3,13 +3,11 @@
 mod common;
 
 use common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, with_database};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tenure_conformance::wire::{Wire, bounded};
 use tenure_core::{Acquire, Acquired, Certainty, Fault as StoreFault, Grant, LeaseStore, Released, Renewed};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
-
-/// The store's own bound on a request is 5 s; the rest is for a loaded machine.
-const BOUND: Duration = Duration::from_secs(20);
 
 /// A proxy in front of the primary of the shared set.
 async fn proxied() -> (FaultProxy, Scratch, MongoStore) {
@@ -28,111 +26,19 @@ async fn proxied_with(options: &str) -> (FaultProxy, Scratch, MongoStore) {
     (proxy, scratch, store)
 }
 
-async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let began = Instant::now();
-    let answer = work.await;
-    assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
-    answer
-}
-
-#[tokio::test]
-async fn lost_reply_of_an_acquisition_is_resolved_by_its_attempt() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
-    let lost = bounded("the lost reply", store.acquire(&asked))
-        .await
-        .expect_err("the reply was lost");
-    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-    assert!(lost.message.contains("job"), "{lost}");
-    assert_eq!(proxy.counts().cut_after, 1, "the fault happened");
-    let written = store
-        .get(&asked.name)
-        .await
-        .expect("a read")
-        .expect("it was applied all the same");
-    let grant = take(&store, &asked).await;
-    assert_eq!((grant.token, grant.again, grant.terms), (written.token, true, 1));
-}
-
-#[tokio::test]
-async fn request_that_never_arrived_is_unknown_too_and_the_next_one_is_the_first() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "findAndModify", RequestFault::CutBefore);
-    let lost = bounded("the lost request", store.acquire(&asked))
-        .await
-        .expect_err("the request was lost");
-    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-    let grant = take(&store, &asked).await;
-    assert_eq!((grant.again, grant.terms), (false, 1));
-}
-
-#[tokio::test]
-async fn request_that_arrives_twice_has_one_term() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "findAndModify", RequestFault::Duplicate);
-    let first = take(&store, &asked).await;
-    assert_eq!(proxy.counts().duplicated, 1, "the fault happened");
-    let again = take(&store, &asked).await;
-    assert_eq!((again.token, again.terms, again.again), (first.token, 1, true));
-}
-
-#[tokio::test]
-async fn late_duplicate_of_an_acquisition_revives_nothing() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(
-        1,
-        "findAndModify",
-        RequestFault::DuplicateLater(Duration::from_secs(1)),
-    );
-    let grant = take(&store, &asked).await;
-    assert_eq!(
-        store.release(&[giving_back(&asked, grant.token)]).await[0],
-        Ok(Released::Vacated)
-    );
-    tenure_testkit::eventually(Duration::from_secs(30), "the duplicate", || {
-        proxy.counts().duplicated == 1
-    });
-    let lease = store.get(&asked.name).await.expect("a read").expect("the record");
-    assert!(lease.released, "a late duplicate took the lease again: {lease:?}");
-}
-
-#[tokio::test]
-async fn lost_replies_of_renewal_and_release_are_resolved_by_asking_again() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    let grant = take(&store, &asked).await;
-    let renewals = [
-        renewal(&asked, grant.token),
-        renewal(&request("none", "holder", seconds(60)), grant.token),
-    ];
-    for (command, batch) in [
-        ("findAndModify", &renewals[..1]),
-        ("update", &renewals[..]),
-        ("find", &renewals[..]),
-    ] {
-        proxy.next_commands(1, command, RequestFault::CutAfter);
-        let lost = bounded("the lost reply", store.renew(batch)).await;
-        assert_eq!(lost.len(), batch.len());
-        let error = lost[0].as_ref().expect_err("the reply was lost");
-        assert_eq!(error.certainty, Certainty::Unknown, "{error}");
-        assert_eq!(proxy.faults_left(), 0, "the fault of {command} happened");
-        let again = store.renew(batch).await;
-        assert!(matches!(again[0], Ok(Renewed::Extended { .. })), "{again:?}");
+async fn wire() -> Wire {
+    let (proxy, scratch, store) = proxied().await;
+    Wire {
+        store: Box::new(store),
+        proxy,
+        acquire: "findAndModify",
+        renew: &[(1, "findAndModify"), (2, "update"), (2, "find")],
+        release: "findAndModify",
+        keep: Box::new(scratch),
     }
-    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
-    let lost = bounded(
-        "the lost reply",
-        store.release(&[giving_back(&asked, grant.token)]),
-    )
-    .await;
-    assert_eq!(lost[0].as_ref().expect_err("lost").certainty, Certainty::Unknown);
-    let again = store.release(&[giving_back(&asked, grant.token)]).await;
-    assert_eq!(again[0], Ok(Released::Vacated));
 }
+
+tenure_conformance::wire_suite!(wire);
 
 #[tokio::test]
 async fn silent_network_is_given_up_and_works_again_at_once() {

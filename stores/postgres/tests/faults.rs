@@ -5,14 +5,10 @@ mod common;
 
 use common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
-use tenure_core::{
-    Acquired, Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent,
-};
+use tenure_conformance::wire::{BOUND, Wire, bounded};
+use tenure_core::{Acquired, Certainty, Change, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::{Fault, FaultProxy, Postgres, RequestFault, eventually};
-
-/// The store's own bound on a request is 5 s; the rest is for a loaded machine.
-const BOUND: Duration = Duration::from_secs(20);
+use tenure_testkit::{Fault, FaultProxy, Postgres};
 
 /// A proxy in front of the shared server.
 async fn proxied() -> (FaultProxy, Scratch, PostgresStore) {
@@ -24,103 +20,19 @@ async fn proxied() -> (FaultProxy, Scratch, PostgresStore) {
     (proxy, scratch, store)
 }
 
-async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let began = Instant::now();
-    let answer = work.await;
-    assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
-    answer
-}
-
-#[tokio::test]
-async fn lost_reply_of_an_acquisition_is_resolved_by_its_attempt_in_postgres() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "acquire", RequestFault::CutAfter);
-    let lost = bounded("the lost reply", store.acquire(&asked))
-        .await
-        .unwrap_err();
-    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-    assert!(lost.message.contains("job"), "{lost}");
-    assert_eq!(proxy.counts().cut_after, 1, "the fault happened");
-    let written = store
-        .get(&asked.name)
-        .await
-        .unwrap()
-        .expect("it was applied all the same");
-    let grant = take(&store, &asked).await;
-    assert_eq!((grant.token, grant.again, grant.terms), (written.token, true, 1));
-}
-
-#[tokio::test]
-async fn request_that_never_arrived_leaves_nothing_and_the_next_one_is_the_first() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "acquire", RequestFault::CutBefore);
-    let lost = bounded("the lost request", store.acquire(&asked))
-        .await
-        .unwrap_err();
-    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-    let grant = take(&store, &asked).await;
-    assert_eq!((grant.again, grant.terms), (false, 1));
-}
-
-#[tokio::test]
-async fn request_that_arrives_twice_has_one_term_in_postgres() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "acquire", RequestFault::Duplicate);
-    let first = take(&store, &asked).await;
-    assert_eq!(proxy.counts().duplicated, 1, "the fault happened");
-    let again = take(&store, &asked).await;
-    assert_eq!((again.token, again.terms, again.again), (first.token, 1, true));
-}
-
-#[tokio::test]
-async fn late_duplicates_revive_and_end_nothing_in_postgres() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    proxy.next_commands(1, "acquire", RequestFault::DuplicateLater(Duration::from_secs(1)));
-    proxy.next_commands(1, "release", RequestFault::DuplicateLater(Duration::from_secs(1)));
-    let grant = take(&store, &asked).await;
-    assert_eq!(
-        store.release(&[giving_back(&asked, grant.token)]).await[0],
-        Ok(Released::Vacated)
-    );
-    let next = request("job", "next", seconds(60));
-    let later = take(&store, &next).await;
-    eventually(PATIENCE, "the duplicates", || proxy.counts().duplicated == 2);
-    let lease = store.get(&asked.name).await.unwrap().unwrap();
-    assert_eq!((lease.token, lease.released), (later.token, false), "{lease:?}");
-}
-
-#[tokio::test]
-async fn lost_replies_of_renewal_and_release_are_resolved_in_postgres() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    let grant = take(&store, &asked).await;
-    let batch = [
-        renewal(&asked, grant.token),
-        renewal(&request("none", "holder", seconds(60)), grant.token),
-    ];
-    for size in [1, 2] {
-        proxy.next_commands(1, "renew", RequestFault::CutAfter);
-        let lost = bounded("the lost reply", store.renew(&batch[..size])).await;
-        assert_eq!(lost.len(), size);
-        assert_eq!(lost[0].as_ref().unwrap_err().certainty, Certainty::Unknown);
-        assert_eq!(proxy.faults_left(), 0, "the fault happened");
-        let again = store.renew(&batch[..size]).await;
-        assert!(matches!(again[0], Ok(Renewed::Extended { .. })), "{again:?}");
+async fn wire() -> Wire {
+    let (proxy, scratch, store) = proxied().await;
+    Wire {
+        store: Box::new(store),
+        proxy,
+        acquire: "acquire",
+        renew: &[(1, "renew"), (2, "renew")],
+        release: "release",
+        keep: Box::new(scratch),
     }
-    proxy.next_commands(1, "release", RequestFault::CutAfter);
-    let lost = bounded(
-        "the lost reply",
-        store.release(&[giving_back(&asked, grant.token)]),
-    )
-    .await;
-    assert_eq!(lost[0].as_ref().unwrap_err().certainty, Certainty::Unknown);
-    let again = store.release(&[giving_back(&asked, grant.token)]).await;
-    assert_eq!(again[0], Ok(Released::Vacated));
 }
+
+tenure_conformance::wire_suite!(wire);
 
 /// The driver alone would wait for ever, and its connection never heals.
 #[tokio::test]

@@ -6,7 +6,8 @@ use crate::site::Site;
 use crate::url::Set;
 use redis::Value;
 use std::time::{Duration, Instant, SystemTime};
-use tenure_core::{Fault, Finding, StoreError, Verdict};
+use tenure_core::{Fault, Finding, StoreError};
+use tenure_remote::findings::{bad, good, unknown, warning};
 
 /// How many pings the round trip is the median of.
 const PINGS: usize = 9;
@@ -200,37 +201,6 @@ fn eviction(settings: &Settings) -> Finding {
             "the server does not tell whether it evicts keys",
             "ask who runs it for maxmemory-policy noeviction",
         ),
-    }
-}
-
-fn good(subject: &str, detail: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Good, detail, None)
-}
-
-fn warning(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Warning, detail, Some(repair.into()))
-}
-
-fn bad(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Bad, detail, Some(repair.into()))
-}
-
-/// A check that could not be made is a finding too.
-fn unknown(subject: &str, error: &StoreError) -> Finding {
-    finding(
-        subject,
-        Verdict::Warning,
-        format!("could not be examined: {error}"),
-        None,
-    )
-}
-
-fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<String>) -> Finding {
-    Finding {
-        subject: subject.to_owned(),
-        verdict,
-        detail: detail.into(),
-        repair,
     }
 }
 

@@ -3,11 +3,13 @@
 //! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own ([`OwnThread`]), over
 //!   whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
 //! - [`Noter`]: refusals of a fence on their way into the database.
+//! - [`findings`]: what an examination says.
 //! - [`Deed`], [`timed_out`], [`line`]: errors as the contract wants them.
 //!
 //! No store's user needs this crate; it promises nothing to others.
 
 mod errors;
+pub mod findings;
 mod refusals;
 mod store;
 mod thread;

@@ -9,7 +9,8 @@ use crate::fault::Deed;
 use crate::site::Site;
 use mongodb::bson::{Document, doc};
 use std::time::{Duration, Instant};
-use tenure_core::{Finding, StoreError, Verdict};
+use tenure_core::{Finding, StoreError};
+use tenure_remote::findings::{bad, good, unknown, warning};
 
 /// How many pings the round trip is the median of.
 const PINGS: usize = 9;
@@ -57,36 +58,5 @@ impl Site {
         let admin = self.client.database("admin");
         self.within(Deed::Read, what, admin.run_command(command).into_future())
             .await
-    }
-}
-
-fn good(subject: &str, detail: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Good, detail, None)
-}
-
-fn warning(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Warning, detail, Some(repair.into()))
-}
-
-fn bad(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Bad, detail, Some(repair.into()))
-}
-
-/// A check that could not be made is a finding too.
-fn unknown(subject: &str, error: &StoreError) -> Finding {
-    finding(
-        subject,
-        Verdict::Warning,
-        format!("could not be examined: {error}"),
-        None,
-    )
-}
-
-fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<String>) -> Finding {
-    Finding {
-        subject: subject.to_owned(),
-        verdict,
-        detail: detail.into(),
-        repair,
     }
 }

@@ -3,11 +3,7 @@
 
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
-    LeaseStore, Note, Release, Renew, Ttl,
-};
+pub use tenure_conformance::asking::*;
 use tenure_mongodb::MongoStore;
 
 /// A collection that no other test has, removed when the test ends.
@@ -96,63 +92,6 @@ pub fn with_database(uri: &str, database: &str, options: &str) -> String {
         true => format!("{address}/{database}"),
         false => format!("{address}/{database}?{}", query.join("&")),
     }
-}
-
-pub fn random_bits() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-pub fn name(text: &str) -> LeaseName {
-    LeaseName::new(text).expect("a test gives a valid name")
-}
-
-pub fn seconds(seconds: u64) -> Ttl {
-    Ttl::from_secs(seconds).expect("a test gives a valid ttl")
-}
-
-/// A new process that asks by its first attempt.
-pub fn request(lease: &str, label: &str, ttl: Ttl) -> Acquire {
-    let bits = (u128::from(random_bits()) << 64) | u128::from(random_bits());
-    Acquire {
-        name: name(lease),
-        candidate: Candidate {
-            id: CandidateId::new(label).expect("a test gives a valid id"),
-            incarnation: Incarnation::from_bits(bits),
-        },
-        attempt: Attempt::FIRST,
-        ttl,
-        note: Note::default(),
-    }
-}
-
-pub fn renewal(request: &Acquire, token: FencingToken) -> Renew {
-    Renew {
-        name: request.name.clone(),
-        incarnation: request.candidate.incarnation,
-        token,
-        attempt: request.attempt,
-        ttl: request.ttl,
-    }
-}
-
-pub fn giving_back(request: &Acquire, token: FencingToken) -> Release {
-    Release {
-        name: request.name.clone(),
-        incarnation: request.candidate.incarnation,
-        token,
-        attempt: request.attempt,
-    }
-}
-
-pub fn granted(answer: Acquired) -> Grant {
-    match answer {
-        Acquired::Granted(grant) => grant,
-        other => panic!("not granted: {other:?}"),
-    }
-}
-
-pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
-    granted(store.acquire(request).await.expect("the store answers"))
 }
 
 /// The whole record as the server keeps it.

@@ -6,7 +6,8 @@ mod settings;
 use crate::fault::Deed;
 use crate::site::Site;
 use std::time::{Duration, Instant};
-use tenure_core::{Durability, Finding, StoreError, Verdict, WatchSource};
+use tenure_core::{Durability, Finding, StoreError, WatchSource};
+use tenure_remote::findings::{bad, good, unknown, warning};
 
 /// How many questions the round trip is the median of.
 const PINGS: usize = 9;
@@ -63,36 +64,5 @@ impl Site {
             ),
             false => good("round trip", detail),
         })
-    }
-}
-
-fn good(subject: &str, detail: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Good, detail, None)
-}
-
-fn warning(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Warning, detail, Some(repair.into()))
-}
-
-fn bad(subject: &str, detail: impl Into<String>, repair: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Bad, detail, Some(repair.into()))
-}
-
-/// A check that could not be made is a finding too.
-fn unknown(subject: &str, error: &StoreError) -> Finding {
-    finding(
-        subject,
-        Verdict::Warning,
-        format!("could not be examined: {error}"),
-        None,
-    )
-}
-
-fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<String>) -> Finding {
-    Finding {
-        subject: subject.to_owned(),
-        verdict,
-        detail: detail.into(),
-        repair,
     }
 }

@@ -1,0 +1,96 @@
+//! What the command does alike on every store, told once; each store's tests bring the store.
+
+use super::{SOON, Sandbox, bare, ended, exit_code, json};
+use std::time::{Duration, Instant};
+use tenure_testkit::{Fault, FaultProxy, eventually, is_alive};
+
+/// Three that want the same job run it one after the other, each with a token above the last.
+pub fn contenders_take_turns_and_tokens_rise(sandbox: &Sandbox) {
+    let log = sandbox.path("log");
+    let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
+    let contenders: Vec<_> = (0..3)
+        .map(|_| sandbox.run(&["--ttl", "10s"], "job", &script))
+        .collect();
+    for contender in &contenders {
+        assert_eq!(exit_code(contender), 0);
+    }
+    let text = sandbox.read("log");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    let mut highest = 0;
+    for turn in lines.chunks(2) {
+        let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
+        assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
+        let token: u64 = begun.unwrap().parse().unwrap();
+        assert!(token > highest, "a token did not rise:\n{text}");
+        highest = token;
+    }
+}
+
+/// `--no-wait` ends at once while another leads, and `step-down` hands over to who waits.
+pub fn step_down_hands_over_and_no_wait_ends_at_once(sandbox: &Sandbox) {
+    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
+    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
+    second.wait_for_line("waiting", SOON).unwrap();
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(json(&ended.stdout)["successor"]["holder"], "two");
+    assert_eq!(exit_code(&first), 79);
+}
+
+/// The store takes requests and never answers: a driver alone would wait for ever. `sandbox` is behind `proxy`, `direct`
+/// beside it, with the same leases.
+pub fn behind_a_silent_network_the_command_dies_before_the_deadline(
+    sandbox: &Sandbox,
+    direct: &Sandbox,
+    proxy: &FaultProxy,
+) {
+    let script = format!(
+        "echo $$ > {}; trap '' TERM; while :; do sleep 0.05; done",
+        sandbox.path("pid")
+    );
+    let first = sandbox.run(&["--ttl", "6s", "--grace", "1s"], "job", &script);
+    let command = sandbox.pid("pid");
+    let second = direct.run(&["--ttl", "6s"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    proxy.set(Fault::BlackHole);
+    // The answer to a renewal may have been swallowed: what counts is what the store says from now on.
+    eventually(SOON, "the last renewal is through", || {
+        direct.lease("job")["renewed_ago_ms"].as_u64() > Some(2_500)
+    });
+    let asked = Instant::now();
+    let remaining = direct.lease("job")["remaining_ms"].as_u64().unwrap();
+    while is_alive(command) {
+        let late = asked.elapsed() >= Duration::from_millis(remaining);
+        assert!(!late, "the command outlived the lease");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(exit_code(&first), 79);
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+}
+
+/// Nobody listens at `url`: said in one line, and nothing ran.
+pub fn a_store_that_is_not_there_is_said_to_be_unavailable(url: &str) {
+    let sandbox = Sandbox::at("nowhere", url);
+    let ended = sandbox.tenure(&["run", "job", "--", "touch", "ran"]);
+    assert_eq!(ended.code, 69, "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");
+    assert!(!sandbox.dir.join("ran").exists());
+}
+
+/// `url` has the password `secret`, which is wrong or missing.
+pub fn wrong_credentials_end_with_77_and_are_not_printed(url: &str, secret: &str) {
+    let ended = ended({
+        let mut command = bare(&["run", "job", "--", "true"]);
+        command.env("TENURE_STORE", url);
+        command
+    });
+    assert_eq!(ended.code, 77, "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(!ended.stderr.contains(secret), "{ended:?}");
+}

@@ -1,0 +1,183 @@
+//! What every store at the other end of a connection is asked through a real proxy that loses and repeats its requests:
+//! [`wire_suite!`](crate::wire_suite) makes the tests.
+
+use crate::asking::{giving_back, renewal, request, seconds, take};
+use std::any::Any;
+use std::future::Future;
+use std::time::{Duration, Instant};
+use tenure_core::{Certainty, LeaseStore, Released, Renewed};
+use tenure_testkit::{FaultProxy, RequestFault, eventually};
+
+/// A store's own bound on a request is 5 s; the rest is for a loaded machine.
+pub const BOUND: Duration = Duration::from_secs(20);
+
+/// A store behind a proxy, and the words by which the proxy knows its requests.
+pub struct Wire {
+    /// The store, connected through the proxy, which has renewed once.
+    pub store: Box<dyn LeaseStore>,
+    /// What stands between it and its server.
+    pub proxy: FaultProxy,
+    /// The command of an acquisition.
+    pub acquire: &'static str,
+    /// The commands of renewals: how many leases the batch has (1 or 2), and which command of it may be lost.
+    pub renew: &'static [(usize, &'static str)],
+    /// The command of a release.
+    pub release: &'static str,
+    /// What must live as long as the test.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+/// Answers in bounded time, whatever happens.
+///
+/// # Panics
+/// If it took longer than [`BOUND`].
+pub async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let answer = work.await;
+    assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
+    answer
+}
+
+/// A lost reply is unknown, and the same attempt finds its own term.
+///
+/// # Panics
+/// If the store has the defect; so do all below.
+pub async fn lost_reply_of_an_acquisition_is_resolved_by_its_attempt(wire: Wire) {
+    let store = &*wire.store;
+    let asked = request("job", "holder", seconds(60));
+    wire.proxy.next_commands(1, wire.acquire, RequestFault::CutAfter);
+    let lost = bounded("the lost reply", store.acquire(&asked))
+        .await
+        .expect_err("the reply was lost");
+    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+    assert!(lost.message.contains("job"), "{lost}");
+    assert_eq!(wire.proxy.counts().cut_after, 1, "the fault happened");
+    let written = store
+        .get(&asked.name)
+        .await
+        .expect("a read")
+        .expect("it was applied all the same");
+    let grant = take(store, &asked).await;
+    assert_eq!((grant.token, grant.again, grant.terms), (written.token, true, 1));
+}
+
+/// A lost request is unknown, too, and leaves nothing.
+pub async fn request_that_never_arrived_is_unknown_too_and_the_next_one_is_the_first(wire: Wire) {
+    let asked = request("job", "holder", seconds(60));
+    wire.proxy.next_commands(1, wire.acquire, RequestFault::CutBefore);
+    let lost = bounded("the lost request", wire.store.acquire(&asked))
+        .await
+        .expect_err("the request was lost");
+    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+    let grant = take(&*wire.store, &asked).await;
+    assert_eq!((grant.again, grant.terms), (false, 1));
+}
+
+/// The network repeats a request.
+pub async fn request_that_arrives_twice_has_one_term(wire: Wire) {
+    let asked = request("job", "holder", seconds(60));
+    wire.proxy.next_commands(1, wire.acquire, RequestFault::Duplicate);
+    let first = take(&*wire.store, &asked).await;
+    assert_eq!(wire.proxy.counts().duplicated, 1, "the fault happened");
+    let again = take(&*wire.store, &asked).await;
+    assert_eq!((again.token, again.terms, again.again), (first.token, 1, true));
+}
+
+/// The network repeats an acquisition after the term was given back.
+pub async fn late_duplicate_of_an_acquisition_revives_nothing(wire: Wire) {
+    let asked = request("job", "holder", seconds(60));
+    let late = RequestFault::DuplicateLater(Duration::from_secs(1));
+    wire.proxy.next_commands(1, wire.acquire, late);
+    let grant = take(&*wire.store, &asked).await;
+    let released = wire.store.release(&[giving_back(&asked, grant.token)]).await;
+    assert_eq!(released[0], Ok(Released::Vacated));
+    eventually(Duration::from_secs(30), "the duplicate", || {
+        wire.proxy.counts().duplicated == 1
+    });
+    let lease = wire.store.get(&asked.name).await.expect("a read");
+    let lease = lease.expect("the record");
+    assert!(lease.released, "a late duplicate took the lease again: {lease:?}");
+}
+
+/// The network repeats an acquisition and a release within the next term.
+pub async fn late_duplicates_leave_the_next_term_alone(wire: Wire) {
+    let asked = request("job", "holder", seconds(60));
+    for command in [wire.acquire, wire.release] {
+        let late = RequestFault::DuplicateLater(Duration::from_secs(1));
+        wire.proxy.next_commands(1, command, late);
+        if wire.acquire == wire.release {
+            break;
+        }
+    }
+    let grant = take(&*wire.store, &asked).await;
+    if wire.acquire == wire.release {
+        let late = RequestFault::DuplicateLater(Duration::from_secs(1));
+        wire.proxy.next_commands(1, wire.release, late);
+    }
+    let released = wire.store.release(&[giving_back(&asked, grant.token)]).await;
+    assert_eq!(released[0], Ok(Released::Vacated));
+    let later = take(&*wire.store, &request("job", "next", seconds(60))).await;
+    eventually(Duration::from_secs(30), "the duplicates", || {
+        wire.proxy.counts().duplicated == 2
+    });
+    let lease = wire.store.get(&asked.name).await.expect("a read");
+    let lease = lease.expect("the record");
+    assert_eq!((lease.token, lease.released), (later.token, false), "{lease:?}");
+}
+
+/// Whether a renewal or a release whose reply was lost was applied is found by asking again.
+pub async fn lost_replies_of_renewal_and_release_are_resolved_by_asking_again(wire: Wire) {
+    let store = &*wire.store;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(store, &asked).await;
+    let renewals = [
+        renewal(&asked, grant.token),
+        renewal(&request("none", "holder", seconds(60)), grant.token),
+    ];
+    for (size, command) in wire.renew {
+        for fault in [RequestFault::CutBefore, RequestFault::CutAfter] {
+            let batch = &renewals[..*size];
+            wire.proxy.next_commands(1, command, fault);
+            let lost = bounded("the lost reply", store.renew(batch)).await;
+            assert_eq!(lost.len(), batch.len());
+            let error = lost[0].as_ref().expect_err("the reply was lost");
+            assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+            assert_eq!(wire.proxy.faults_left(), 0, "the fault of {command} happened");
+            let again = store.renew(batch).await;
+            assert!(matches!(again[0], Ok(Renewed::Extended { .. })), "{again:?}");
+            assert!(
+                again[1..].iter().all(|answer| *answer == Ok(Renewed::Lost(None))),
+                "a term that never was is extended: {again:?}"
+            );
+        }
+    }
+    wire.proxy.next_commands(1, wire.release, RequestFault::CutAfter);
+    let back = [giving_back(&asked, grant.token)];
+    let lost = bounded("the lost reply", store.release(&back)).await;
+    let error = lost[0].as_ref().expect_err("the reply was lost");
+    assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+    assert_eq!(store.release(&back).await[0], Ok(Released::Vacated));
+}
+
+/// Makes a test of every case here. Takes an `async fn() -> Wire`, called once per test.
+#[macro_export]
+macro_rules! wire_suite {
+    ($setup:expr) => {
+        $crate::wire_suite! { [$setup]
+            lost_reply_of_an_acquisition_is_resolved_by_its_attempt
+            request_that_never_arrived_is_unknown_too_and_the_next_one_is_the_first
+            request_that_arrives_twice_has_one_term
+            late_duplicate_of_an_acquisition_revives_nothing
+            late_duplicates_leave_the_next_term_alone
+            lost_replies_of_renewal_and_release_are_resolved_by_asking_again
+        }
+    };
+    ([$setup:expr] $($name:ident)*) => {
+        $(
+            #[::tokio::test]
+            async fn $name() {
+                $crate::wire::$name($setup().await).await;
+            }
+        )*
+    };
+}

@@ -1,0 +1,197 @@
+//! `tenure run`: wait, lead, run, give back.
+
+mod story;
+mod turn;
+
+use crate::arguments::{Again, Patience, RunArguments};
+use crate::exit::{Code, Failure, of_signal};
+use crate::output::{Voice, clean};
+use crate::place::{Credentials, Place};
+use crate::supervise::{Job, Meaning, Notice, Signals, adopt_orphans};
+use clap::ArgMatches;
+use rustix::process::Signal;
+use std::fs::File;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::pin::pin;
+use tenure::{Election, LeaseName, LockManager, LockTimingOptions, SharedStore};
+use turn::{Taken, Turn};
+
+/// How many request time-outs to wait for the release, and for leaving without one: an answer that does not
+/// come by then will hardly come, and the lease expires by itself.
+const LEAVING_REQUESTS: u32 = 2;
+
+/// Runs the command while this process leads; answers the exit code.
+pub(crate) async fn run(
+    arguments: RunArguments,
+    matches: &ArgMatches,
+    store: Option<&str>,
+    voice: Voice,
+) -> Result<u8, Failure> {
+    let again = arguments.again(matches).unwrap_or_else(|error| error.exit());
+    let patience = arguments.patience(matches).unwrap_or_else(|error| error.exit());
+    let name = LeaseName::new(arguments.given_name(matches)?)?;
+    let wishes = Wishes {
+        name,
+        again,
+        patience,
+        queue: Queue::None,
+    };
+    undertake(arguments, wishes, store, voice).await
+}
+
+/// What the arguments of a command come to.
+pub(super) struct Wishes {
+    pub(super) name: LeaseName,
+    pub(super) again: Again,
+    pub(super) patience: Patience,
+    pub(super) queue: Queue,
+}
+
+/// Whether there is an order among those who wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Queue {
+    /// Whoever asks first when it is free.
+    None,
+    /// First come, first served.
+    Fair,
+}
+
+/// Runs the command while this process leads; answers the exit code.
+pub(super) async fn undertake(
+    arguments: RunArguments,
+    wishes: Wishes,
+    store: Option<&str>,
+    voice: Voice,
+) -> Result<u8, Failure> {
+    let Wishes {
+        name,
+        again,
+        patience,
+        queue,
+    } = wishes;
+    let of_lease = |failure: Failure| failure.of_lease(name.as_str());
+    let timing = arguments
+        .timing
+        .timing()
+        .map_err(|error| of_lease(error.into()))?;
+    // Before anybody campaigns: a command that cannot run must not cost the others their turn.
+    let mut job = Job::new(&arguments.command, name.as_str())?;
+    let place = Place::find(store)?;
+    let mut signals = Signals::take_in()?;
+    adopt_orphans();
+    let store = match unless_ended(&mut signals, place.open()).await {
+        Ok(opened) => opened.map_err(of_lease)?,
+        Err(signal) => return Ok(of_signal(signal.as_raw())),
+    };
+    // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of the
+    // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
+    std::mem::forget(store.clone());
+    let queue_store = (queue == Queue::Fair).then(|| store.clone());
+    let mut builder = Election::builder(&name, store)
+        .timing(timing)
+        .note(arguments.note);
+    if let Some(path) = &arguments.trace {
+        builder = builder.trace(created(path)?);
+    }
+    if let Some(candidate) = &arguments.candidate {
+        builder = builder.candidate(candidate);
+    }
+    let election = builder.build().map_err(|error| of_lease(error.into()))?;
+    job.tell("TENURE_CANDIDATE", election.candidate().id.as_str());
+    let credentials = if arguments.share_credentials {
+        Credentials::Shared
+    } else {
+        Credentials::Withheld
+    };
+    job.tell("TENURE_STORE", place.for_command(credentials));
+    let queue = queue_store.map(|store| in_queue(store, &election).map_err(of_lease));
+    let queue = queue.transpose()?;
+    let mut turn = Turn {
+        election: &election,
+        queue: queue.as_ref(),
+        events: election.events(),
+        job: &job,
+        signals,
+        voice,
+        patience,
+        conflict_code: arguments.conflict_exit_code,
+    };
+    let outcome = loop {
+        match turn.take().await {
+            Ok(Taken::Done(code)) => break Ok(code),
+            Ok(Taken::Lost) if again == Again::Once => break Ok(Code::Lost.number()),
+            Ok(Taken::Lost) => {}
+            Ok(Taken::HandedOver) if again == Again::Once => break Ok(Code::Lost.number()),
+            // Whoever asked wants another to lead: it gets a renewal interval's start.
+            Ok(Taken::HandedOver) => {
+                let pause = tokio::time::sleep(timing.renew_every());
+                if let Err(signal) = unless_ended(&mut turn.signals, pause).await {
+                    break Ok(of_signal(signal.as_raw()));
+                }
+            }
+            // It would be renewed for as long as this process lives, and released when it is dropped.
+            Ok(Taken::Kept(failure)) => {
+                std::mem::forget(election);
+                return Err(failure);
+            }
+            Err(failure) => break Err(failure),
+        }
+    };
+    drop(turn);
+    if let Some(queue) = queue {
+        let patience = timing.request_timeout() * LEAVING_REQUESTS;
+        let _ = tokio::time::timeout(patience, queue.close()).await;
+    }
+    let patience = timing.request_timeout() * LEAVING_REQUESTS;
+    // What it may hold unknown to it expires by itself if the store does not answer.
+    let _ = tokio::time::timeout(patience, election.close()).await;
+    outcome
+}
+
+/// What waits in the queue of an election's lease, under the same name.
+fn in_queue(store: SharedStore, election: &Election) -> Result<LockManager, Failure> {
+    let ttl = election.timing().ttl().duration();
+    let timing = LockTimingOptions::new(ttl).check()?;
+    let queue = LockManager::builder(store)
+        .candidate(election.candidate().id.as_str())
+        .timing(timing)
+        .build()?;
+    Ok(queue)
+}
+
+/// The file of a new trace.
+///
+/// # Errors
+/// It is there already, or cannot be made. Nothing was started.
+fn created(path: &Path) -> Result<File, Failure> {
+    tenure::trace::create(path).map_err(|error| {
+        let way_out = if error.kind() == ErrorKind::AlreadyExists {
+            "a trace is never overwritten; name a new file, such as one with $$ in its name"
+        } else {
+            "name a file in a folder that you may write to"
+        };
+        let shown = clean(&path.to_string_lossy());
+        Failure::new(
+            Code::Configuration,
+            format!("--trace \"{shown}\": {error}; {way_out}"),
+        )
+    })
+}
+
+/// Does `work`, unless a signal asks for the end first.
+async fn unless_ended<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Signal> {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            outcome = &mut work => return Ok(outcome),
+            notice = signals.next() => {
+                if let Notice::Signal(signal, Meaning::End | Meaning::HangUp) = notice {
+                    return Err(signal);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What is seen and said while waiting.
+
+use crate::arguments::Patience;
+use crate::output::{Voice, clean, in_json, short};
+use serde_json::json;
+use std::time::Duration;
+use tenure::core::Lease;
+use tenure::{Event, Leadership, StoreError};
+
+/// What stands between this candidate and the lease.
+pub(super) enum Obstacle {
+    Held(Box<Lease>),
+    /// Others came before.
+    Queue,
+    Store(StoreError),
+}
+
+/// What was seen while waiting.
+#[derive(Default)]
+pub(super) struct Story {
+    pub(super) obstacle: Option<Obstacle>,
+    told: bool,
+}
+
+impl Story {
+    pub(super) fn take_in(&mut self, event: Event, patience: Patience, voice: Voice) -> Option<&Obstacle> {
+        let obstacle = match event {
+            Event::Standby { lease, twin } => {
+                if patience != Patience::OneAttempt {
+                    self.told = true;
+                    say_standby(&lease, twin, voice);
+                }
+                Obstacle::Held(Box::new(lease))
+            }
+            Event::AttemptFailed {
+                name,
+                error,
+                retry_in,
+            } => {
+                let known =
+                    matches!(&self.obstacle, Some(Obstacle::Store(last)) if last.fault == error.fault);
+                // Once per kind of failure: the tries go on as long as it takes.
+                if !known && patience != Patience::OneAttempt {
+                    self.told = true;
+                    let text = format!("{error}; trying on, next in {}", short(retry_in));
+                    let fields = json!({"lease": name.as_str(), "retry_in_ms": in_json(retry_in)});
+                    voice.say("attempt_failed", &text, fields);
+                }
+                Obstacle::Store(error)
+            }
+            Event::CampaignEnded { .. }
+            | Event::Withdrawn { .. }
+            | Event::Acquired { .. }
+            | Event::Renewed { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Doubted { .. }
+            | Event::Reassured { .. }
+            | Event::Stuck { .. }
+            | Event::AskedToStepDown { .. }
+            | Event::Ended { .. }
+            | Event::Departed { .. } => return None,
+        };
+        self.obstacle = Some(obstacle);
+        self.obstacle.as_ref()
+    }
+
+    /// Says that the waiting is over, if anything was said of it.
+    pub(super) fn won(&self, leadership: &Leadership, waited: Duration, voice: Voice) {
+        if !self.told {
+            return;
+        }
+        let (name, token) = (leadership.name(), leadership.token());
+        let text = format!("lease \"{name}\": elected after {}, token {token}", short(waited));
+        let fields = json!({"lease": name.as_str(), "token": token.number(), "waited_ms": in_json(waited)});
+        voice.say("elected", &text, fields);
+    }
+}
+
+fn say_standby(lease: &Lease, twin: bool, voice: Voice) {
+    let twin = if twin {
+        "; it has this candidate's id: give each its own --candidate"
+    } else {
+        ""
+    };
+    let note = match lease.note.as_str() {
+        "" => String::new(),
+        note => format!(" ({})", clean(note)),
+    };
+    let text = format!(
+        "lease \"{}\": waiting; held by {}{note}, token {}{twin}",
+        lease.name, lease.holder, lease.token
+    );
+    let fields = json!({
+        "lease": lease.name.as_str(),
+        "holder": lease.holder.id.as_str(),
+        "token": lease.token.number(),
+        "remaining_ms": in_json(lease.remaining),
+    });
+    voice.say("standby", &text, fields);
+}

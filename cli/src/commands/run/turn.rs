@@ -1,0 +1,235 @@
+//! One turn: waiting for a term, running the command in it, giving it back.
+
+use super::LEAVING_REQUESTS;
+use super::story::{Obstacle, Story};
+use crate::arguments::Patience;
+use crate::exit::{Code, Failure, of_signal};
+use crate::output::{Voice, short};
+use crate::supervise::{Ending, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
+use serde_json::json;
+use std::os::unix::process::ExitStatusExt as _;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::core::{Fault, Released};
+use tenure::{
+    CampaignError, Departure, Election, Event, Leadership, LeaseName, LockError, LockManager, StoreError,
+};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+/// What a turn came to.
+pub(super) enum Taken {
+    /// This is the exit code.
+    Done(u8),
+    /// The term was lost, and the command ended.
+    Lost,
+    /// The term was given up because somebody asked for it.
+    HandedOver,
+    /// The command could not be ended: the lease is not given back.
+    Kept(Failure),
+}
+
+/// What waiting came to.
+enum Waited {
+    Won(Leadership),
+    /// This is the exit code.
+    Ended(u8),
+}
+
+pub(super) struct Turn<'a> {
+    pub(super) election: &'a Election,
+    /// Where this process waits for its turn, if there is an order.
+    pub(super) queue: Option<&'a LockManager>,
+    pub(super) events: broadcast::Receiver<Event>,
+    pub(super) job: &'a Job,
+    pub(super) signals: Signals,
+    pub(super) voice: Voice,
+    pub(super) patience: Patience,
+    pub(super) conflict_code: u8,
+}
+
+impl Turn<'_> {
+    /// Waits for one term, and runs the command in it.
+    pub(super) async fn take(&mut self) -> Result<Taken, Failure> {
+        let leadership = match self.wait().await? {
+            Waited::Won(leadership) => Arc::new(leadership),
+            Waited::Ended(code) => return Ok(Taken::Done(code)),
+        };
+        let surroundings = Surroundings {
+            job: self.job,
+            timing: *self.election.timing(),
+            signals: &mut self.signals,
+            events: &mut self.events,
+            voice: self.voice,
+        };
+        let ending = supervise(&leadership, surroundings).await;
+        let Ok(leadership) = Arc::try_unwrap(leadership) else {
+            unreachable!("supervision keeps nothing of a term once it is over");
+        };
+        let (name, token) = (leadership.name().clone(), leadership.token());
+        if ending == Ok(Ending::Unkillable) {
+            std::mem::forget(leadership);
+            return Ok(Taken::Kept(Failure::new(
+                Code::Lost,
+                format!(
+                    "lease \"{name}\": a part of {} cannot be killed, so term {token} is not given back; it expires \
+                     by itself within {}; look for state D in: ps -eo pid,pgid,stat,cmd",
+                    self.job.shown(),
+                    self.election.timing().ttl()
+                ),
+            )));
+        }
+        self.give_back(leadership).await;
+        let (why, taken) = match ending? {
+            Ending::ByItself(status) => return Ok(Taken::Done(code_of(status))),
+            Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
+            Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),
+            Ending::Unkillable => unreachable!("answered above"),
+        };
+        let text = format!(
+            "lease \"{name}\": term {token} has ended, and {} with it: {why}",
+            self.job.shown()
+        );
+        let fields = json!({"lease": name.as_str(), "token": token.number()});
+        self.voice.say("ended", &text, fields);
+        Ok(taken)
+    }
+
+    /// Gives the lease back, unless the store does not answer: then it expires by itself.
+    async fn give_back(&self, leadership: Leadership) {
+        let name = leadership.name().clone();
+        let timing = self.election.timing();
+        let patience = timing.request_timeout() * LEAVING_REQUESTS;
+        let departure = tokio::time::timeout(patience, leadership.step_down()).await;
+        let why = match departure {
+            Ok(
+                Departure::Answered(Released::Vacated | Released::NotYours(_)) | Departure::Unconfirmed(None),
+            ) => return,
+            Ok(Departure::Unconfirmed(Some(error))) => error.to_string(),
+            Err(_) => format!("no answer within {}", short(patience)),
+        };
+        let text = format!(
+            "lease \"{name}\": could not be given back ({why}); it expires by itself within {}",
+            timing.ttl()
+        );
+        self.voice
+            .say("not_given_back", &text, json!({"lease": name.as_str()}));
+    }
+
+    async fn wait(&mut self) -> Result<Waited, Failure> {
+        let began = Instant::now();
+        let name = self.election.name().clone();
+        let (election, queue) = (self.election, self.queue);
+        let mut campaign = pin!(async {
+            let place = match queue {
+                Some(queue) => Some(
+                    queue
+                        .turn(&name)
+                        .await
+                        .map_err(|error| out_of_turn(error, &name))?,
+                ),
+                None => None,
+            };
+            let won = election.campaign().await.map_err(|error| failed(error, &name));
+            // The next moves up, and waits for this one.
+            drop(place);
+            won
+        });
+        let deadline = match self.patience {
+            Patience::Limited(wait) => began.checked_add(wait),
+            Patience::Endless | Patience::OneAttempt => None,
+        };
+        let mut story = Story::default();
+        let mut has_events = true;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut campaign => {
+                    let leadership = outcome?;
+                    story.won(&leadership, began.elapsed(), self.voice);
+                    return Ok(Waited::Won(leadership));
+                }
+                event = self.events.recv(), if has_events => match event {
+                    Ok(event) => {
+                        let obstacle = story.take_in(event, self.patience, self.voice);
+                        if let (Some(obstacle), Patience::OneAttempt) = (obstacle, self.patience) {
+                            return self.give_up(obstacle, None);
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => has_events = false,
+                },
+                () = tokio::time::sleep_until(deadline.unwrap_or(began)), if deadline.is_some() => {
+                    let obstacle = story.obstacle.unwrap_or_else(|| match self.queue {
+                        Some(_) => Obstacle::Queue,
+                        None => Obstacle::Store(StoreError::not_applied(
+                            Fault::TimedOut,
+                            format!("lease \"{name}\": the store has not answered yet; is it reachable?"),
+                        )),
+                    });
+                    return self.give_up(&obstacle, Some(began.elapsed()));
+                }
+                notice = self.signals.next() => {
+                    if let Notice::Signal(signal, Meaning::End | Meaning::HangUp) = notice {
+                        return Ok(Waited::Ended(of_signal(signal.as_raw())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The end of the patience.
+    fn give_up(&self, obstacle: &Obstacle, waited: Option<Duration>) -> Result<Waited, Failure> {
+        let suffix = waited.map_or(String::new(), |waited| {
+            format!("; gave up after {}", short(waited))
+        });
+        match obstacle {
+            Obstacle::Store(error) => {
+                let failure = Failure::from(error.clone()).of_lease(self.election.name().as_str());
+                Err(Failure {
+                    message: failure.message + &suffix,
+                    ..failure
+                })
+            }
+            Obstacle::Queue => Err(Failure {
+                code: self.conflict_code,
+                message: format!(
+                    "lease \"{}\": its turn in the queue has not come{suffix}",
+                    self.election.name()
+                ),
+            }),
+            // Silence: this is how a line in the crontab of three hosts ends on two of them.
+            Obstacle::Held(_) if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
+            Obstacle::Held(lease) => Err(Failure {
+                code: self.conflict_code,
+                message: format!(
+                    "lease \"{}\": held by {}, token {}{suffix}",
+                    lease.name, lease.holder, lease.token
+                ),
+            }),
+        }
+    }
+}
+
+fn out_of_turn(error: LockError, name: &LeaseName) -> Failure {
+    match error {
+        LockError::Store(error) => Failure::from(error).of_lease(name.as_str()),
+        error => Failure::new(Code::Configuration, error.to_string()),
+    }
+}
+
+fn failed(error: CampaignError, name: &LeaseName) -> Failure {
+    Failure::from(error).of_lease(name.as_str())
+}
+
+/// The code of a command that ended: its own, or 128 and the number of the signal that ended it.
+fn code_of(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+        (None, Some(signal)) => of_signal(signal),
+        (None, None) => Code::Internal.number(),
+    }
+}

@@ -7,6 +7,7 @@ mod log;
 mod output;
 mod place;
 mod supervise;
+mod warden;
 
 use arguments::Cli;
 use clap::{CommandFactory, FromArgMatches};

@@ -10,8 +10,9 @@ mod common;
 use common::{SOON, Sandbox, exit_code, signal};
 use rusqlite::Connection;
 use rustix::process::Signal;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
-use tenure_testkit::{eventually, is_alive};
+use tenure_testkit::{Process, eventually, is_alive};
 
 const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
 
@@ -84,57 +85,131 @@ fn an_outage_that_ends_in_time_is_not_noticed_by_the_command() {
     assert_eq!(exit_code(&process), 4);
 }
 
+/// With a ttl of an hour: who takes over has not waited for it.
 #[test]
-fn killing_the_supervisor_kills_the_command_and_another_takes_over() {
+fn killing_the_supervisor_kills_all_of_the_work_and_gives_the_lease_back_at_once() {
     let sandbox = Sandbox::new("killed");
-    let first = sandbox.run(&["--ttl", "2s"], "job", &numbered(&sandbox, "sleep 300"));
-    let command = sandbox.pid("pid");
-    let second = sandbox.run(&["--ttl", "2s"], "job", "echo mine $TENURE_TOKEN");
+    // One in the group, one in a session of its own, one stopped: all orphans, and deaf to SIGTERM.
+    let script = format!(
+        "trap '' TERM HUP
+         (while :; do sleep 0.05; done) & echo $! > {}
+         setsid sh -c 'trap \"\" TERM HUP; echo $$ > {}; while :; do sleep 0.05; done' &
+         (sh -c 'echo $$ > {}; kill -STOP $$; sleep 300' &)
+         while :; do sleep 0.05; done",
+        sandbox.path("member"),
+        sandbox.path("escapee"),
+        sandbox.path("stopped"),
+    );
+    let first = sandbox.run(&["--ttl", "1h"], "job", &numbered(&sandbox, &script));
+    let pids = ["pid", "member", "escapee", "stopped"].map(|name| sandbox.pid(name));
+    let look = format!(
+        "for pid in {}; do kill -0 $pid 2>/dev/null && echo alive $pid; done; echo mine",
+        pids.map(|pid| pid.to_string()).join(" ")
+    );
+    let second = sandbox.run(&["--ttl", "1h"], "job", &look);
     second.wait_for_line("waiting", SOON).unwrap();
+    assert!(pids.iter().all(|pid| is_alive(*pid)), "killed without need");
     first.kill_leader();
-    eventually(SOON, "the command dies with its supervisor", || {
-        !is_alive(command)
-    });
     second.wait_for_line("mine", SOON).unwrap();
     assert_eq!(exit_code(&second), 0);
+    let told: Vec<String> = second.lines().into_iter().map(|line| line.text).collect();
+    assert!(
+        !told.iter().any(|line| line.starts_with("alive")),
+        "two at once: {told:?}"
+    );
 }
 
-/// While it is frozen nothing but the fence protects: its command runs on. Awake, the first thing it does is
-/// to end it.
+/// The number of the only child of a process.
+fn child_of(pid: u32) -> u32 {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let read = || std::fs::read_to_string(&children).ok()?.trim().parse().ok();
+    eventually(SOON, "the warden", read)
+}
+
 #[test]
-fn a_supervisor_that_was_frozen_past_its_lease_kills_its_command_when_it_wakes() {
+fn without_its_warden_the_work_ends_and_the_lease_is_given_back() {
+    for death in [Signal::KILL, Signal::STOP] {
+        let sandbox = Sandbox::new("warden");
+        let script = format!(
+            "setsid sh -c 'echo $$ > {}; while :; do sleep 0.05; done' & while :; do sleep 0.05; done",
+            sandbox.path("escapee")
+        );
+        let first = sandbox.run(&["--ttl", "3s"], "job", &numbered(&sandbox, &script));
+        let pids = ["pid", "escapee"].map(|name| sandbox.pid(name));
+        signal(child_of(first.pid()), death);
+        if death == Signal::STOP {
+            // Nothing is amiss until the work has to end.
+            signal(first.pid(), Signal::TERM);
+        }
+        let code = exit_code(&first);
+        assert!(
+            matches!((death, code), (Signal::KILL, 79) | (_, 79 | 137)),
+            "{code}"
+        );
+        assert!(pids.iter().all(|pid| !is_alive(*pid)), "something was left");
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
+}
+
+#[test]
+fn what_left_the_group_ends_with_the_command() {
+    let sandbox = Sandbox::new("escaped");
+    let script = format!(
+        "setsid nohup sh -c '(sh -c \"echo \\$\\$ > {}; while :; do sleep 0.05; done\" &)' >/dev/null 2>&1 &
+         while [ ! -s {} ]; do sleep 0.02; done; exit 5",
+        sandbox.path("daemon"),
+        sandbox.path("daemon")
+    );
+    let process = sandbox.run(&["--grace", "500ms"], "job", &script);
+    assert_eq!(exit_code(&process), 5);
+    assert!(!is_alive(sandbox.pid("daemon")), "a daemon outlived the lease");
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// The warden goes by the deadline that it was told last; and a supervisor that stays frozen past it would hold files and
+/// connections against the others.
+#[test]
+fn a_frozen_supervisor_outlives_its_deadline_no_more_than_its_command_does() {
     let sandbox = Sandbox::new("frozen");
-    let first = sandbox.run(&["--ttl", "1s"], "job", &numbered(&sandbox, STUBBORN));
+    let first = sandbox.run(
+        &["--ttl", "3s", "--grace", "1s"],
+        "job",
+        &numbered(&sandbox, STUBBORN),
+    );
     let command = sandbox.pid("pid");
     signal(first.pid(), Signal::STOP);
-    let second = sandbox.run(&["--ttl", "1s"], "job", "echo mine; sleep 300");
+    let asked = Instant::now();
+    let remaining = Duration::from_millis(sandbox.lease("job")["remaining_ms"].as_u64().unwrap());
+    while is_alive(command) {
+        assert!(asked.elapsed() < remaining, "the command outlived the lease");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let second = sandbox.run(&["--ttl", "3s"], "job", "echo mine; sleep 300");
     second.wait_for_line("mine", SOON).unwrap();
-    assert!(is_alive(command), "a frozen supervisor cannot have killed it");
-    let term = sandbox.lease("job")["token"].clone();
-    signal(first.pid(), Signal::CONT);
-    eventually(SOON, "the command is killed", || !is_alive(command));
-    assert_eq!(exit_code(&first), 79);
+    assert!(was_killed(&first), "it was ended, frozen as it was");
     assert_eq!(
-        sandbox.lease("job")["token"],
-        term,
-        "the late one disturbed its successor"
+        sandbox.lease("job")["state"],
+        "held",
+        "its successor was disturbed"
     );
-    assert_eq!(sandbox.lease("job")["state"], "held");
+}
+
+fn was_killed(process: &Process) -> bool {
+    process.wait_for_exit(SOON).unwrap().signal() == Some(Signal::KILL.as_raw())
 }
 
 #[test]
-fn what_ended_in_a_frozen_supervisor_after_its_lease_is_no_success() {
+fn what_ended_in_a_frozen_supervisor_is_given_back_by_nobody_before_the_deadline() {
     let sandbox = Sandbox::new("too-late");
     let script = format!("while [ ! -e {} ]; do sleep 0.02; done", sandbox.path("go"));
-    let first = sandbox.run(&["--ttl", "1s"], "job", &numbered(&sandbox, &script));
+    let first = sandbox.run(&["--ttl", "2s"], "job", &numbered(&sandbox, &script));
     let command = sandbox.pid("pid");
     signal(first.pid(), Signal::STOP);
-    let second = sandbox.run(&["--ttl", "1s"], "job", "true");
-    assert_eq!(exit_code(&second), 0);
     std::fs::write(sandbox.dir.join("go"), "").unwrap();
     eventually(SOON, "the command ends", || !is_alive(command));
-    signal(first.pid(), Signal::CONT);
-    assert_eq!(exit_code(&first), 79);
+    let second = sandbox.run(&["--ttl", "2s"], "job", "true");
+    assert_eq!(exit_code(&second), 0);
+    assert!(was_killed(&first));
 }
 
 /// A supervisor whose messages nobody reads still kills in time: that is not done by the thread that speaks.
@@ -151,7 +226,7 @@ fn a_supervisor_that_cannot_speak_still_kills_in_time() {
     );
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &script]).env("TENURE_STORE", &sandbox.store);
-    let _process = tenure_testkit::Process::spawn(command).unwrap();
+    let _process = Process::spawn(command).unwrap();
     let command = sandbox.pid("pid");
     let _locked = lock(&sandbox);
     let asked = Instant::now();

@@ -25,6 +25,14 @@ pub fn now() -> Moment {
     Moment::from_nanos(seconds * 1_000_000_000 + nanoseconds)
 }
 
+/// Returns at `at`, or at once if that has passed, on the clock of [`now`]: what was to happen while the machine slept
+/// happens as it wakes. May be dropped at any time.
+///
+/// Needs a tokio runtime with its I/O and time drivers.
+pub async fn sleep_until(at: Moment) {
+    BootTimer::new().wait_until(at).await;
+}
+
 /// A timer on the clock of [`now`]: one that was to fire while the machine slept fires as it wakes.
 #[derive(Debug)]
 pub(crate) struct BootTimer {

@@ -36,6 +36,7 @@ mod sync;
 mod term;
 
 pub use clock::now as clock_now;
+pub use clock::sleep_until;
 pub use election::{
     BuildError, CampaignError, Election, ElectionBuilder, Leadership, Loss, Observation, Observer,
     PATIENCE_AT_DROP,

@@ -131,6 +131,16 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// Set the store up, where it needs that: PostgreSQL's schema with its tables and functions
     Store(StoreArguments),
+    /// Guard a command for the `tenure run` that starts this; not for people
+    #[command(hide = true)]
+    Warden {
+        /// The number of the socket at whose other end the supervisor is
+        #[arg(long)]
+        socket: i32,
+        /// The command
+        #[arg(last = true, required = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Print a completion script for a shell
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions {

@@ -16,6 +16,7 @@ use crate::arguments::{Cli, Command};
 use crate::exit::Failure;
 use crate::output::{self, Voice};
 use crate::place::Place;
+use crate::warden;
 use clap::{ArgMatches, CommandFactory};
 use tenure::SharedStore;
 
@@ -34,6 +35,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Explain(arguments) => explain::explain(&arguments, matches, form, voice),
         Command::Doctor(arguments) => doctor::doctor(&arguments, store, form).await,
         Command::Store(arguments) => store::store(&arguments, store, form).await,
+        Command::Warden { socket, command } => warden::guard(socket, &command).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut script);

@@ -1,9 +1,10 @@
-//! The last resort: a thread that kills the group before the lease can pass to another.
+//! The last resort: a thread that tells the warden how long the work may live, and kills before the lease can pass to
+//! another.
 
-use super::group::Group;
+use super::work::{Orders, limit_of};
 use crate::exit::{Code, Failure};
+use crate::warden::Order;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::process::Signal;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
@@ -31,10 +32,20 @@ pub(crate) fn kill_margin(timing: &Timing) -> Duration {
     margin.min(timing.grace() / KILL_MARGIN_PART_OF_GRACE)
 }
 
-/// Kills a group with SIGKILL a margin before the deadline of a term, unless renewals move that deadline.
+/// How much of the margin is left when the warden is taken for frozen, and the work is killed past it.
+const LAST_PART: u32 = 2;
+
+/// How often the work is killed then, until it is known to be gone.
+const KILL_EVERY: Duration = Duration::from_millis(20);
+
+/// How often in a renewal interval the end of the term is looked at and told.
+const TELL_PART: u32 = 2;
+
+/// Tells the warden of every renewal, and has it kill the work a margin before the deadline of the term; in the last part of
+/// the margin kills it past the warden.
 ///
-/// It depends on no runtime, writes nothing and waits for nobody: a supervisor that is held up, by a
-/// terminal that nobody reads for one, cannot keep the group alive. Dropping it disarms it.
+/// It depends on no runtime, writes nothing for people and waits for nobody: a supervisor that is held up, by a
+/// terminal that nobody reads for one, cannot keep the work alive, and does not end it either. Dropping it disarms it.
 pub(super) struct Deadline {
     disarm: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -47,8 +58,8 @@ impl Deadline {
     /// No file descriptor or thread is left.
     pub(super) fn arm(
         leadership: Arc<Leadership>,
-        group: Arc<Group>,
-        margin: Duration,
+        orders: Arc<Orders>,
+        timing: &Timing,
     ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             let name = leadership.name();
@@ -64,9 +75,10 @@ impl Deadline {
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)
             .map_err(|error| failed(error.into()))?;
         let term = Arc::clone(&leadership);
+        let (margin, every) = (kill_margin(timing), timing.renew_every() / TELL_PART);
         let thread = std::thread::Builder::new()
             .name("tenure deadline".to_owned())
-            .spawn(move || watch(&term, &group, margin, &timer, &seen))
+            .spawn(move || watch(&term, &orders, [margin, every], &timer, &seen))
             .map_err(failed)?;
         Ok(Self {
             disarm,
@@ -85,20 +97,39 @@ impl Drop for Deadline {
     }
 }
 
-fn watch(leadership: &Leadership, group: &Group, margin: Duration, timer: &OwnedFd, disarm: &OwnedFd) {
+fn watch(
+    leadership: &Leadership,
+    orders: &Orders,
+    [margin, every]: [Duration; 2],
+    timer: &OwnedFd,
+    disarm: &OwnedFd,
+) {
+    let mut told = None;
     loop {
-        let at = leadership.until().before(margin);
-        if clock_now() >= at {
-            group.signal(Signal::KILL);
-            return;
+        let limit = limit_of(leadership.until(), margin);
+        if told != Some(limit) {
+            orders.give(Order::Until(limit));
+            told = Some(limit);
         }
+        let now = clock_now();
+        let last = limit.until.before(margin / LAST_PART);
+        let next = if now < limit.kill_at {
+            limit.kill_at.min(now.after(every))
+        } else if now < last {
+            orders.give(Order::Kill);
+            last
+        } else {
+            orders.give(Order::Kill);
+            orders.kill_past_warden();
+            now.after(KILL_EVERY)
+        };
         let mut waiting = [
             PollFd::new(timer, PollFlags::IN),
             PollFd::new(disarm, PollFlags::IN),
         ];
-        let limit = match set(timer, at) {
+        let limit = match set(timer, next) {
             Ok(()) => None,
-            Err(_) => Timespec::try_from(at.since(clock_now())).ok(),
+            Err(_) => Timespec::try_from(next.since(clock_now())).ok(),
         };
         // An interrupted wait is a look more, and nothing worse.
         let _ = poll(&mut waiting, limit.as_ref());

@@ -1,17 +1,21 @@
 //! What is run: a command, found before anybody campaigns for it.
 
-use super::group::Group;
-use super::system;
+use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::exit::{Code, Failure};
+use crate::warden::Begin;
 use rustix::fs::{Access, access};
-use rustix::process::Pid;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, WaitOptions, wait};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tenure::FencingToken;
+use std::time::Duration;
+use tenure::Leadership;
 
 /// The command, and what it is told.
 pub(crate) struct Job {
@@ -19,7 +23,20 @@ pub(crate) struct Job {
     arguments: Vec<OsString>,
     lease: String,
     environment: Vec<(&'static str, String)>,
+    /// Where the lease is, and in whose name: for the warden to give it back.
+    claim: Claim,
 }
+
+/// What a warden needs to give a lease back.
+#[derive(Default)]
+struct Claim {
+    /// May hold a password: never shown.
+    store: String,
+    incarnation: u128,
+}
+
+/// This very program, though its file was replaced meanwhile.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Where `execvp` looks without a PATH.
 const PATH_DEFAULT: &str = "/bin:/usr/bin";
@@ -39,6 +56,7 @@ impl Job {
             arguments: arguments.to_vec(),
             lease: lease.to_owned(),
             environment: Vec::new(),
+            claim: Claim::default(),
         })
     }
 
@@ -52,26 +70,51 @@ impl Job {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// Starts it for the term with this token, in a process group of its own that dies with this process.
+    /// Says where the lease is, and which process holds it.
+    pub(crate) fn claim(&mut self, store: String, incarnation: u128) {
+        self.claim = Claim { store, incarnation };
+    }
+
+    /// Starts it for this term, below a warden.
     ///
     /// # Errors
     /// It cannot be started: as [`Job::new`]. Nothing runs.
-    pub(super) fn start(&self, token: FencingToken) -> Result<Group, Failure> {
-        let mut command = Command::new(&self.program);
+    pub(super) async fn start(&self, leadership: &Leadership, margin: Duration) -> Result<Work, Failure> {
+        // Wardens of terms before this one.
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        let failed = |error: io::Error| no_warden(&self.lease, &error.to_string());
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        fcntl_setfd(&theirs, FdFlags::empty()).map_err(|error| failed(error.into()))?;
+        let mut command = Command::new(THIS_PROGRAM);
         command
+            .arg0("tenure")
+            .args(["warden", "--socket", &theirs.as_raw_fd().to_string(), "--"])
+            .arg(&self.program)
             .args(&self.arguments)
             // A file of this process's own, which one that it starts could only be refused.
             .env_remove("TENURE_TRACE")
             .envs(self.environment.iter().map(|(variable, value)| (variable, value)))
             .env("TENURE_NAME", &self.lease)
-            .env("TENURE_TOKEN", token.to_string())
+            .env("TENURE_TOKEN", leadership.token().to_string())
+            // What ends this process's group must not end the warden.
             .process_group(0);
-        system::die_with_parent(&mut command);
-        let child = command
-            .spawn()
-            .map_err(|error| refused(&self.program, &self.lease, &error))?;
-        // It is reaped with its whole group; the standard library would only get in the way.
-        Ok(Group::led_by(Pid::from_child(&child)))
+        let child = command.spawn().map_err(failed)?;
+        drop(theirs);
+        ours.set_nonblocking(true).map_err(failed)?;
+        let ours = tokio::net::UnixStream::from_std(ours).map_err(failed)?;
+        let begin = Begin {
+            store: self.claim.store.clone(),
+            lease: leadership.name().clone(),
+            incarnation: self.claim.incarnation,
+            token: leadership.token(),
+            limit: limit_of(leadership.until(), margin),
+        };
+        Work::begin(Pid::from_child(&child), ours, &begin)
+            .await
+            .map_err(|error| match error {
+                NotStarted::Refused(error) => refused(&self.program, &self.lease, &error),
+                NotStarted::NoWarden(why) => no_warden(&self.lease, &why),
+            })
     }
 }
 

@@ -1,25 +1,25 @@
 //! Running a command for one term: it must be gone, with all it started, before the term's deadline.
 //!
-//! The order is: doubt → SIGTERM → grace → SIGKILL a margin before the deadline → the group is empty → the
+//! The order is: doubt → SIGTERM → grace → SIGKILL a margin before the deadline → nothing is left of the work → the
 //! lease is given back. None of it depends on the election's thread: a term says by itself when it is in doubt
-//! and when it is over, and [`deadline`] kills even if this thread is held up.
+//! and when it is over, and [`deadline`] has the work killed even if this thread is held up. The command itself runs
+//! below a [warden](crate::warden), which does the same if all of this process is held up, or dead.
 
 mod deadline;
-mod group;
 mod job;
 mod signals;
-mod system;
+pub(crate) mod system;
 mod terminal;
+mod work;
 
 pub(crate) use deadline::kill_margin;
-pub(crate) use group::adopt_orphans;
 pub(crate) use job::Job;
 pub(crate) use signals::{Meaning, Notice, Signals};
+pub(crate) use work::{Work, adopt_orphans};
 
 use crate::exit::Failure;
 use crate::output::{Voice, in_json, short};
 use deadline::Deadline;
-use group::Group;
 use rustix::process::Signal;
 use serde_json::json;
 use std::pin::pin;
@@ -32,12 +32,14 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a group that got SIGKILL may take to be gone: the kernel kills at once, but for a process that
+/// How long a warden may take to say that nothing is left of what was killed, before it is taken for frozen.
+const WARDEN_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How long work that got SIGKILL may take to be gone: the kernel kills at once, but for a process that
 /// sleeps in it uninterruptibly, on a dead network file system for one.
 const UNKILLABLE_AFTER: Duration = Duration::from_secs(10);
 
-/// Pauses between looks at a group whose command has ended: most are woken by a child's end, but a member
-/// whose parent is not of the group, and lives, tells nobody here.
+/// Pauses between looks at what a dead warden has left.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
 const LOOK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
@@ -75,46 +77,47 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) voice: Voice,
 }
 
-/// Runs the command for this term until its whole group is gone.
+/// Runs the command for this term until all of it is gone. The work that comes with the ending is to be
+/// [dismissed](Work::dismiss) when the lease was given back: if this process dies before, its warden does it.
 ///
 /// # Errors
 /// It could not be started: nothing runs.
 pub(crate) async fn supervise(
     leadership: &Arc<Leadership>,
     surroundings: Surroundings<'_>,
-) -> Result<Ending, Failure> {
+) -> Result<(Ending, Option<Work>), Failure> {
     if !holds(leadership) {
-        return Ok(Ending::Ended(Why::Lost(
-            "it was won too late to start the command".to_owned(),
-        )));
+        let why = "it was won too late to start the command".to_owned();
+        return Ok((Ending::Ended(Why::Lost(why)), None));
     }
-    let group = Arc::new(surroundings.job.start(leadership.token())?);
     let margin = kill_margin(&surroundings.timing);
-    let deadline = match Deadline::arm(Arc::clone(leadership), Arc::clone(&group), margin) {
+    let mut work = surroundings.job.start(leadership, margin).await?;
+    let deadline = match Deadline::arm(Arc::clone(leadership), work.orders(), &surroundings.timing) {
         Ok(deadline) => deadline,
         Err(failure) => {
-            group.signal(Signal::KILL);
-            while !group.reap().empty {
+            work.kill_warden();
+            while !work.remains().empty {
                 tokio::time::sleep(LOOK_PAUSE_MAX).await;
             }
             return Err(failure);
         }
     };
-    let terminal = LentTerminal::lend(&group);
+    let terminal = LentTerminal::lend(&work);
     let watch = Watch {
         leadership,
-        group: &group,
+        work: &mut work,
         grace: surroundings.timing.grace(),
         lent: terminal.is_some(),
         ended: None,
         kill_at: None,
+        replace_at: None,
         give_up_at: None,
         renewals: Renewals::default(),
     };
     let ending = watch.until_gone(surroundings).await;
     drop(deadline);
     drop(terminal);
-    Ok(ending)
+    Ok((ending, Some(work)))
 }
 
 fn holds(leadership: &Leadership) -> bool {
@@ -123,12 +126,14 @@ fn holds(leadership: &Leadership) -> bool {
 
 struct Watch<'a> {
     leadership: &'a Leadership,
-    group: &'a Group,
+    work: &'a mut Work,
     grace: Duration,
     lent: bool,
     /// Why the group was told to end, once it was; nothing takes that back.
     ended: Option<End>,
     kill_at: Option<Instant>,
+    /// When the warden is taken for frozen.
+    replace_at: Option<Instant>,
     give_up_at: Option<Instant>,
     renewals: Renewals,
 }
@@ -157,10 +162,15 @@ impl Watch<'_> {
         let (mut is_lost, mut has_events) = (false, true);
         let mut pause = LOOK_PAUSE_MIN;
         loop {
-            let remains = self.group.reap();
+            let remains = self.work.remains();
             if remains.stopped && self.lent {
                 // Suspended at the terminal, it would keep the lease and the terminal, and nobody could wake it.
-                self.group.signal(Signal::CONT);
+                self.work.signal(Signal::CONT);
+            }
+            if self.work.is_orphaned() {
+                self.because(Why::Lost(
+                    "the warden of the command has died, or was frozen".to_owned(),
+                ));
             }
             if let Some(status) = remains.leader {
                 self.leader_ended(status, remains.empty);
@@ -187,16 +197,21 @@ impl Watch<'_> {
                 () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
                     self.kill();
                 }
+                () = sleep_until(self.replace_at.unwrap_or_else(Instant::now)), if self.replace_at.is_some() => {
+                    self.replace_at = None;
+                    self.work.kill_warden();
+                }
                 () = sleep_until(self.give_up_at.unwrap_or_else(Instant::now)), if self.give_up_at.is_some() => {
                     return Ending::Unkillable;
                 }
+                () = self.work.heard() => {}
                 notice = signals.next() => self.notice(notice),
                 event = events.recv(), if has_events => match event {
                     Ok(event) => self.renewals.take_in(&event, voice),
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
                 },
-                () = tokio::time::sleep(pause), if remains.leader.is_some() => {
+                () = tokio::time::sleep(pause), if self.work.is_orphaned() => {
                     pause = (pause * 2).min(LOOK_PAUSE_MAX);
                 }
             }
@@ -207,15 +222,15 @@ impl Watch<'_> {
         match notice {
             Notice::Child => {}
             Notice::Signal(signal, Meaning::End) => {
-                self.group.signal(signal);
+                self.work.signal(signal);
                 // A stopped member could not take it in.
-                self.group.signal(Signal::CONT);
+                self.work.signal(Signal::CONT);
                 if self.ended.is_none() {
                     self.ended = Some(End::Signal);
                 }
                 self.limit();
             }
-            Notice::Signal(signal, Meaning::HangUp | Meaning::Nothing) => self.group.signal(signal),
+            Notice::Signal(signal, Meaning::HangUp | Meaning::Nothing) => self.work.signal(signal),
         }
     }
 
@@ -226,7 +241,7 @@ impl Watch<'_> {
         if self.ended.is_none() {
             // The last resort may have been quicker than this thread; and what ended after the term, while this
             // process was frozen for one, has not ended in it.
-            let in_time = self.leadership.authority() != Authority::None && !self.group.was_killed();
+            let in_time = self.leadership.authority() != Authority::None && !self.work.was_killed();
             self.ended = Some(if in_time {
                 End::Leftovers(status)
             } else {
@@ -241,7 +256,7 @@ impl Watch<'_> {
     }
 
     fn terminate(&mut self) {
-        self.group.terminate();
+        self.work.terminate();
         self.limit();
     }
 
@@ -252,8 +267,10 @@ impl Watch<'_> {
     }
 
     fn kill(&mut self) {
-        self.group.signal(Signal::KILL);
+        self.work.kill();
         self.kill_at = None;
+        self.replace_at
+            .get_or_insert_with(|| Instant::now() + WARDEN_TIME_MAX);
         self.give_up_at
             .get_or_insert_with(|| Instant::now() + UNKILLABLE_AFTER);
     }

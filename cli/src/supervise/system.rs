@@ -1,7 +1,10 @@
-//! The two steps of this crate that the compiler cannot check.
+//! The few steps of this crate that the compiler cannot check.
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use std::fs::File;
 use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -12,7 +15,7 @@ use std::process::Command;
     unsafe_code,
     reason = "`pre_exec` is unsafe; the closure makes two system calls and allocates nothing"
 )]
-pub(super) fn die_with_parent(command: &mut Command) {
+pub(crate) fn die_with_parent(command: &mut Command) {
     let parent: Pid = getpid();
     let in_child = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -28,6 +31,45 @@ pub(super) fn die_with_parent(command: &mut Command) {
     unsafe {
         command.pre_exec(in_child);
     }
+}
+
+/// Has the child write itself into `members`, the list of a control group, before it becomes the command. Where it may
+/// not, it starts outside.
+#[expect(
+    unsafe_code,
+    reason = "`pre_exec` is unsafe; the closure makes one system call and allocates nothing"
+)]
+pub(crate) fn join(command: &mut Command, members: File) {
+    let in_child = move || {
+        // 0 stands for the writer itself.
+        let _ = rustix::io::write(&members, b"0");
+        Ok(())
+    };
+    // SAFETY: between fork and exec only async-signal-safe functions may run, and `write` is one.
+    unsafe {
+        command.pre_exec(in_child);
+    }
+}
+
+/// The socket that this process was started with under this number. No child of this process inherits it.
+///
+/// # Errors
+/// It is no open file.
+#[expect(
+    unsafe_code,
+    reason = "a number becomes a file by assertion; it is checked to be open, and taken once"
+)]
+pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
+    if number <= libc::STDERR_FILENO {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: `fcntl` reads or changes a flag of a descriptor, and says so if there is none.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, as was just seen, was inherited for this use, and is taken here alone, before anything else of
+    // this process opens or closes a file by number.
+    Ok(UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
 /// Does `work` while SIGTTOU is ignored: a process in the background that sets its terminal's foreground

@@ -1,8 +1,8 @@
 //! The terminal, where there is one: a command in a group of its own is in the background of it, and would be
 //! stopped as soon as it reads.
 
-use super::group::Group;
 use super::system::ignoring_terminal_output_stop;
+use super::work::Work;
 use rustix::process::{Pid, Signal, getpgrp};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use std::io::stdin;
@@ -15,15 +15,15 @@ pub(super) struct LentTerminal {
 
 impl LentTerminal {
     /// Lends it, if standard input is a terminal and this process is in its foreground.
-    pub(super) fn lend(group: &Group) -> Option<Self> {
+    pub(super) fn lend(work: &Work) -> Option<Self> {
         let ours = getpgrp();
         if tcgetpgrp(stdin()).ok()? != ours {
             return None;
         }
-        let theirs = group.number();
+        let theirs = work.number();
         tcsetpgrp(stdin(), theirs).ok()?;
         // It may have been stopped for reading before it had the terminal.
-        group.signal(Signal::CONT);
+        work.signal(Signal::CONT);
         Some(Self { ours, theirs })
     }
 }

@@ -106,6 +106,8 @@ pub(super) async fn undertake(
         Credentials::Withheld
     };
     job.tell("TENURE_STORE", place.for_command(credentials));
+    let incarnation = election.candidate().incarnation.bits();
+    job.claim(place.for_command(Credentials::Shared), incarnation);
     let queue = queue_store.map(|store| in_queue(store, &election).map_err(of_lease));
     let queue = queue.transpose()?;
     let mut turn = Turn {

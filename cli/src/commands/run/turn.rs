@@ -65,12 +65,14 @@ impl Turn<'_> {
             events: &mut self.events,
             voice: self.voice,
         };
-        let ending = supervise(&leadership, surroundings).await;
+        let supervised = supervise(&leadership, surroundings).await;
         let Ok(leadership) = Arc::try_unwrap(leadership) else {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
         let (name, token) = (leadership.name().clone(), leadership.token());
-        if ending == Ok(Ending::Unkillable) {
+        if let Ok((Ending::Unkillable, work)) = supervised {
+            // The warden goes on trying, and gives the lease back when it has come through.
+            drop(work);
             std::mem::forget(leadership);
             return Ok(Taken::Kept(Failure::new(
                 Code::Lost,
@@ -83,7 +85,11 @@ impl Turn<'_> {
             )));
         }
         self.give_back(leadership).await;
-        let (why, taken) = match ending? {
+        let (ending, work) = supervised?;
+        if let Some(work) = work {
+            work.dismiss();
+        }
+        let (why, taken) = match ending {
             Ending::ByItself(status) => return Ok(Taken::Done(code_of(status))),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),

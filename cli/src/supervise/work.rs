@@ -1,0 +1,257 @@
+//! The work of a term, as its supervisor sees it: through a warden, or below this process if the warden is gone.
+
+use crate::exit::{Code, Failure};
+use crate::warden::tree::signal_below;
+use crate::warden::{Begin, Limit, Order, Word};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+/// How long a warden may take to start the command.
+const START_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How far the work has come to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Remains {
+    /// How the command itself has ended.
+    pub(crate) leader: Option<ExitStatus>,
+    /// Whether nothing of the work is left.
+    pub(crate) empty: bool,
+    /// Whether the command was stopped since the last look.
+    pub(crate) stopped: bool,
+}
+
+/// Makes every orphan below this process a child of it: should a warden die, its work is found here.
+///
+/// Where the kernel refuses, whatever a killed warden leaves behind is the first process's.
+pub(crate) fn adopt_orphans() {
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// What may be said to a warden, from any thread, without waiting.
+pub(super) struct Orders {
+    warden: Pid,
+    writer: OwnedWriteHalf,
+    killed: AtomicBool,
+}
+
+impl Orders {
+    /// Gives an order. A warden that takes none is frozen or dead: then its deadline, or its death, ends the work.
+    pub(super) fn give(&self, order: Order) {
+        if order == Order::Kill {
+            self.killed.store(true, Ordering::SeqCst);
+        }
+        let _ = self.writer.try_write(order.to_line().as_bytes());
+    }
+
+    /// Kills all of the work from here, past a warden that does not do it.
+    pub(super) fn kill_past_warden(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        signal_below(getpid(), Signal::KILL, |pid| pid == self.warden);
+    }
+
+    fn was_killed(&self) -> bool {
+        self.killed.load(Ordering::SeqCst)
+    }
+}
+
+/// The command of a term and all that it started.
+pub(crate) struct Work {
+    leader: Pid,
+    orders: Arc<Orders>,
+    words: Lines<BufReader<OwnedReadHalf>>,
+    leader_status: Option<ExitStatus>,
+    empty: bool,
+    stopped: bool,
+    /// The warden is dead, and everything is killed from here.
+    orphaned: bool,
+}
+
+/// The command could not be started.
+pub(super) enum NotStarted {
+    /// The system refused it.
+    Refused(io::Error),
+    /// The warden did not answer.
+    NoWarden(String),
+}
+
+impl Work {
+    /// Begins the work that this warden waits to start.
+    ///
+    /// # Errors
+    /// The command was not started, and the warden is gone.
+    pub(super) async fn begin(warden: Pid, stream: UnixStream, begin: &Begin) -> Result<Self, NotStarted> {
+        let (reader, writer) = stream.into_split();
+        let mut work = Self {
+            leader: warden,
+            orders: Arc::new(Orders {
+                warden,
+                writer,
+                killed: AtomicBool::new(false),
+            }),
+            words: BufReader::new(reader).lines(),
+            leader_status: None,
+            empty: false,
+            stopped: false,
+            orphaned: false,
+        };
+        let started = tokio::time::timeout(START_TIME_MAX, work.start(begin)).await;
+        let why = match started {
+            Ok(Ok(leader)) => {
+                work.leader = leader;
+                return Ok(work);
+            }
+            Ok(Err(why)) => why,
+            Err(_late) => NotStarted::NoWarden(format!("no answer within {START_TIME_MAX:?}")),
+        };
+        work.kill_warden();
+        while !work.empty {
+            work.end_orphans();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Err(why)
+    }
+
+    async fn start(&mut self, begin: &Begin) -> Result<Pid, NotStarted> {
+        let lost = |error: &io::Error| NotStarted::NoWarden(error.to_string());
+        let line = begin.to_line();
+        let mut said = 0;
+        while said < line.len() {
+            let writer = &self.orders.writer;
+            writer.writable().await.map_err(|error| lost(&error))?;
+            match writer.try_write(&line.as_bytes()[said..]) {
+                Ok(more) => said += more,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+        let word = self.words.next_line().await.map_err(|error| lost(&error))?;
+        match word.as_deref().and_then(Word::from_line) {
+            Some(Word::Started(pid)) => {
+                Pid::from_raw(pid).ok_or_else(|| NotStarted::NoWarden("no number".to_owned()))
+            }
+            Some(Word::Refused(error)) => Err(NotStarted::Refused(io::Error::from_raw_os_error(error))),
+            _ => Err(NotStarted::NoWarden("it ended at its start".to_owned())),
+        }
+    }
+
+    /// What gives orders from any thread.
+    pub(super) fn orders(&self) -> Arc<Orders> {
+        Arc::clone(&self.orders)
+    }
+
+    /// The number of the command's group.
+    pub(super) fn number(&self) -> Pid {
+        self.leader
+    }
+
+    /// Sends `signal` to the command's group.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.orders.give(Order::Signal(signal));
+    }
+
+    /// Asks everything to end, the stopped too.
+    pub(super) fn terminate(&self) {
+        self.orders.give(Order::Terminate);
+    }
+
+    /// Kills everything.
+    pub(super) fn kill(&self) {
+        self.orders.give(Order::Kill);
+    }
+
+    /// Ends the warden, which has become useless: what it guarded is killed from here.
+    pub(super) fn kill_warden(&mut self) {
+        // Its number is its own: nobody but this process reaps it, and only once it is taken for dead.
+        if !self.orphaned {
+            let _ = kill_process(self.orders.warden, Signal::KILL);
+            self.orphaned = true;
+        }
+    }
+
+    /// Whether everything was killed.
+    pub(super) fn was_killed(&self) -> bool {
+        self.orders.was_killed()
+    }
+
+    /// Whether the warden is dead.
+    pub(super) fn is_orphaned(&self) -> bool {
+        self.orphaned
+    }
+
+    /// Takes in the next word of the warden. May be dropped and called again without losing one.
+    pub(super) async fn heard(&mut self) {
+        if self.orphaned {
+            return std::future::pending().await;
+        }
+        let line = self.words.next_line().await;
+        match line.ok().flatten().as_deref().and_then(Word::from_line) {
+            Some(Word::LimitPassed) => self.orders.killed.store(true, Ordering::SeqCst),
+            Some(Word::Stopped) => self.stopped = true,
+            Some(Word::Ended(status)) => self.leader_status = Some(ExitStatus::from_raw(status)),
+            Some(Word::Empty) => self.empty = true,
+            Some(Word::Started(_) | Word::Refused(_)) | None => self.kill_warden(),
+        }
+    }
+
+    /// What is left, as far as is known.
+    pub(super) fn remains(&mut self) -> Remains {
+        if self.orphaned && !self.empty {
+            self.end_orphans();
+        }
+        Remains {
+            leader: self.leader_status,
+            empty: self.empty,
+            stopped: std::mem::take(&mut self.stopped),
+        }
+    }
+
+    /// Kills and reaps what the dead warden has left.
+    fn end_orphans(&mut self) {
+        signal_below(getpid(), Signal::KILL, |_| false);
+        self.orders.killed.store(true, Ordering::SeqCst);
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.leader && self.leader != self.orders.warden => {
+                    self.leader_status = Some(ExitStatus::from_raw(status.as_raw()));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    // Exact: who is left would be a child, or below one.
+                    self.empty = error == Errno::CHILD;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Lets the warden end: the lease is given back, or is seen to.
+    pub(crate) fn dismiss(self) {
+        self.orders.give(Order::Dismiss);
+    }
+}
+
+/// What to say of a term that begins.
+pub(super) fn limit_of(until: tenure::core::Moment, margin: Duration) -> Limit {
+    Limit {
+        kill_at: until.before(margin),
+        until,
+    }
+}
+
+/// Of a warden that did not start.
+pub(super) fn no_warden(lease: &str, why: &str) -> Failure {
+    Failure::new(
+        Code::Internal,
+        format!("lease \"{lease}\": the command cannot be guarded: {why}; raise the limits of this user"),
+    )
+}

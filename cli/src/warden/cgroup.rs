@@ -1,0 +1,101 @@
+//! A control group of its own for the work, where one may be made: the kernel kills all of it in one step, and knows when
+//! nothing is left, however quickly its members fork.
+
+use rustix::process::{Pid, getpid, test_kill_process};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What the names of these groups begin with; the warden's number follows.
+const PREFIX: &str = "tenure-";
+
+/// A control group (version 2) for one command. Dropping it removes it, if it is empty.
+pub(super) struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// Makes one below this process's own.
+    ///
+    /// # Errors
+    /// There is no version 2, or this process may not.
+    pub(super) fn make() -> io::Result<Self> {
+        let own = own_group()?;
+        sweep(&own);
+        let path = own.join(format!("{PREFIX}{}", getpid().as_raw_pid()));
+        fs::create_dir(&path)?;
+        let group = Self(path);
+        // Only whoever can kill it has use for it: Linux 5.14.
+        OpenOptions::new().write(true).open(group.0.join("cgroup.kill"))?;
+        Ok(group)
+    }
+
+    /// The file that a process writes 0 to, to become a member.
+    ///
+    /// # Errors
+    /// This process may not.
+    pub(super) fn members(&self) -> io::Result<File> {
+        OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_CLOEXEC)
+            .open(self.0.join("cgroup.procs"))
+    }
+
+    /// Kills every member, in one step.
+    pub(super) fn kill(&self) {
+        // What it does not reach, the walk over the children does.
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+    }
+
+    /// Whether it has a living member.
+    pub(super) fn has_members(&self) -> bool {
+        fs::read_to_string(self.0.join("cgroup.events"))
+            .is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Removes what wardens have left that were killed.
+fn sweep(own: &Path) {
+    for group in fs::read_dir(own).into_iter().flatten().flatten() {
+        let name = group.file_name();
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
+        if let Some(pid) = number.and_then(Pid::from_raw)
+            && test_kill_process(pid).is_err()
+        {
+            // Refused as long as somebody is in it.
+            let _ = fs::remove_dir(group.path());
+        }
+    }
+}
+
+/// The folder of this process's group.
+fn own_group() -> io::Result<PathBuf> {
+    let absent = || io::Error::new(io::ErrorKind::NotFound, "no control group of version 2");
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let group = groups
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))
+        .ok_or_else(absent)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let (root, place) = mounts
+        .lines()
+        .filter(|line| {
+            line.split(" - ")
+                .nth(1)
+                .is_some_and(|rest| rest.starts_with("cgroup2 "))
+        })
+        .find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            Some((*fields.get(3)?, *fields.get(4)?))
+        })
+        .ok_or_else(absent)?;
+    let below = Path::new(group).strip_prefix(root).map_err(|_| absent())?;
+    Ok(Path::new(place).join(below))
+}

@@ -1,0 +1,104 @@
+//! The processes below one. Whatever leaves its group or its session stays below whoever adopts orphans.
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::read;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use std::collections::HashSet;
+use std::fs;
+
+/// Sends `signal` to everything below `root`, but for what `spared` says. Who is born meanwhile may be missed: ask again
+/// until nobody is left.
+pub(crate) fn signal_below(root: Pid, signal: Signal, spared: impl Fn(Pid) -> bool) {
+    let mut seen = HashSet::from([root]);
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in children_of(parent) {
+            if seen.insert(child) {
+                parents.push(child);
+                if !spared(child) {
+                    signal_child(parent, child, signal);
+                }
+            }
+        }
+    }
+}
+
+/// Signals `child` if it still is one of `parent`, or was left to somebody: its number may be another's by now.
+fn signal_child(parent: Pid, child: Pid, signal: Signal) {
+    match pidfd_open(child, PidfdFlags::empty()) {
+        Ok(handle) if stat(child).is_some_and(|stat| stat.parent == parent.as_raw_pid()) => {
+            // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its being there.
+            let _ = pidfd_send_signal(handle, signal);
+        }
+        // Ended, or adopted: then it is found below its new parent.
+        Ok(_) | Err(rustix::io::Errno::SRCH) => {}
+        // A kernel before 5.3.
+        Err(_) => {
+            let _ = kill_process(child, signal);
+        }
+    }
+}
+
+/// The children of a process, the dead ones too that it has not reaped.
+pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid())) else {
+        return Vec::new();
+    };
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(numbers) => {
+                let numbers = numbers.split_whitespace();
+                children.extend(numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => {
+                // A kernel without that list.
+                return children_by_search(parent);
+            }
+            Err(_) => {}
+        }
+    }
+    children
+}
+
+fn children_by_search(parent: Pid) -> Vec<Pid> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = processes
+        .flatten()
+        .filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?));
+    numbers
+        .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent.as_raw_pid()))
+        .collect()
+}
+
+/// What the kernel tells of a process in one line.
+pub(crate) struct Stat {
+    /// `T` for a stopped one, `Z` for one that has ended and was not reaped.
+    pub(crate) state: char,
+    /// Its parent's number.
+    pub(crate) parent: i32,
+    /// Its group's number.
+    pub(crate) group: i32,
+}
+
+/// Longest line of `/proc/PID/stat` that matters: number, name, state, parent and group are at its beginning.
+const STAT_BYTES: usize = 256;
+
+/// `None` if there is no such process.
+pub(crate) fn stat(pid: Pid) -> Option<Stat> {
+    let path = format!("/proc/{}/stat", pid.as_raw_pid());
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut line = [0; STAT_BYTES];
+    let length = read(file, &mut line).ok()?;
+    let line = String::from_utf8_lossy(&line[..length]);
+    // The name, in parentheses, may hold anything; behind it come state, parent and group.
+    let (_, rest) = line.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    Some(Stat {
+        state: fields.next()?.chars().next()?,
+        parent: fields.next()?.parse().ok()?,
+        group: fields.next()?.parse().ok()?,
+    })
+}

@@ -1,0 +1,121 @@
+//! The work: a command and everything below it.
+
+use super::cgroup::Cgroup;
+use super::{start, tree};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group, wait, waitid, waitpid,
+};
+use std::ffi::OsString;
+use std::io;
+
+/// What was found out about the work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum News {
+    /// The command was stopped.
+    Stopped,
+    /// The command ended, with this status of `wait`.
+    Ended(i32),
+    /// Nothing is left.
+    Empty,
+}
+
+/// The command, its group, and all that descends from it.
+///
+/// The command is not reaped before everything else is gone: so the number of its group stays its own.
+pub(super) struct Work {
+    leader: Pid,
+    cgroup: Option<Cgroup>,
+    has_ended: bool,
+    is_reaped: bool,
+}
+
+impl Work {
+    /// Starts the command.
+    ///
+    /// # Errors
+    /// It cannot be started. Nothing runs.
+    pub(super) fn start(words: &[OsString]) -> io::Result<Self> {
+        let cgroup = Cgroup::make().ok();
+        let members = cgroup.as_ref().and_then(|cgroup| cgroup.members().ok());
+        let leader = start::start(words, members)?;
+        // Where it was not let in, the group says nothing.
+        let cgroup = cgroup.filter(Cgroup::has_members);
+        Ok(Self {
+            leader,
+            cgroup,
+            has_ended: false,
+            is_reaped: false,
+        })
+    }
+
+    /// The command's number, and its group's.
+    pub(super) fn leader(&self) -> Pid {
+        self.leader
+    }
+
+    /// Whether the command has ended; others may be left.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Sends `signal` to the command's group.
+    pub(super) fn signal_group(&self, signal: Signal) {
+        if !self.is_reaped {
+            // What has just ended, or has got itself other privileges, cannot be signalled; that shows by its being there.
+            let _ = kill_process_group(self.leader, signal);
+        }
+    }
+
+    /// Asks everything to end, the stopped too.
+    pub(super) fn terminate(&self) {
+        for signal in [Signal::TERM, Signal::CONT] {
+            self.signal_group(signal);
+            let of_group = |pid| tree::stat(pid).is_some_and(|stat| stat.group == self.leader.as_raw_pid());
+            tree::signal_below(getpid(), signal, of_group);
+        }
+    }
+
+    /// Kills everything that is there now.
+    pub(super) fn kill(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+        self.signal_group(Signal::KILL);
+        tree::signal_below(getpid(), Signal::KILL, |_| false);
+    }
+
+    /// Reaps what has ended, and says what is new.
+    pub(super) fn reap(&mut self) -> Vec<News> {
+        let mut news = Vec::new();
+        if !self.has_ended {
+            let look = |options| waitid(WaitId::Pid(self.leader), options | WaitIdOptions::NOHANG);
+            if matches!(look(WaitIdOptions::STOPPED), Ok(Some(_))) {
+                news.push(News::Stopped);
+            }
+            // Seen, and not reaped.
+            if let Ok(Some(status)) = look(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+                let exited = status.exit_status().map(|code| code << 8);
+                news.push(News::Ended(exited.or(status.terminating_signal()).unwrap_or(0)));
+                self.has_ended = true;
+            }
+        }
+        let mut others = false;
+        for child in tree::children_of(getpid()) {
+            if child != self.leader {
+                others |= !matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(Some(_)));
+            }
+        }
+        if self.has_ended && !others {
+            self.is_reaped = true;
+            while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+            // Exact: who is left would be a child, or below one.
+            let nobody = wait(WaitOptions::NOHANG).err() == Some(Errno::CHILD);
+            if nobody && !self.cgroup.as_ref().is_some_and(Cgroup::has_members) {
+                self.cgroup = None;
+                news.push(News::Empty);
+            }
+        }
+        news
+    }
+}

@@ -88,6 +88,54 @@ async fn no_process_is_overtaken_twice_by_another() {
     }
 }
 
+/// Nine of a process may go in one turn; a tenth waits for those of other processes who came meanwhile.
+#[tokio::test]
+async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
+    const WAITERS: usize = 14;
+    let site = Site::new();
+    let (first, many, other) = (fair(&site, "first"), fair(&site, "many"), fair(&site, "other"));
+    let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
+    let story = Arc::new(Mutex::new(Vec::new()));
+    let many = Arc::new(many);
+    let mut tasks = Vec::new();
+    for _ in 0..WAITERS {
+        let (manager, story) = (many.clone(), story.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut lock = manager.lock("a").await.unwrap();
+            story.lock().unwrap().push(("many", lock.token()));
+            // Long enough for those who follow to be behind this one.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(lock.release().await, LockRelease::Released);
+        }));
+    }
+    wait_until_queued(&site, "many").await;
+    let told = story.clone();
+    tasks.push(tokio::spawn(async move {
+        let mut lock = other.lock("a").await.unwrap();
+        told.lock().unwrap().push(("other", lock.token()));
+        assert_eq!(lock.release().await, LockRelease::Released);
+    }));
+    wait_until_queued(&site, "other").await;
+    assert_eq!(
+        soon("the release", blocker.release()).await,
+        LockRelease::Released
+    );
+    for task in tasks {
+        soon("its turn", task).await.unwrap();
+    }
+    let story = story.lock().unwrap().clone();
+    assert_eq!(story.len(), WAITERS + 1);
+    assert!(
+        story.windows(2).all(|pair| pair[0].1 < pair[1].1),
+        "tokens rise: {story:?}"
+    );
+    let before_other = story.iter().position(|(who, _)| *who == "other").unwrap();
+    assert!(
+        (2..=9).contains(&before_other),
+        "{before_other} of another process went first: {story:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_look_overtakes_nobody_and_the_queue_leaves_nothing_held() {
     let site = Site::new();

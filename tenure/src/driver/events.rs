@@ -93,7 +93,7 @@ impl Driver {
         let Some(place) = self.places.get_mut(name) else {
             return;
         };
-        let _ = place.forget_term();
+        place.forget_term(cause);
         // A term that ended by itself departs no more: whoever waits for that learns it now.
         if *cause != Cause::GivenBack {
             place.answer_departures(token, &Departure::Unconfirmed(None));

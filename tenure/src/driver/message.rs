@@ -11,7 +11,7 @@ use tenure_core::{Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
 pub(crate) enum NotWon {
     Store(StoreError),
     /// Somebody here campaigns for it or holds it already, and the campaign was not to wait for that.
-    Busy,
+    Busy(Option<Permit>),
     /// Another process holds it, and the campaign was not to wait for that.
     Held(Box<Lease>),
     /// Its record is that of another application.
@@ -27,6 +27,8 @@ pub(crate) enum Queueing {
     Alone,
     /// Behind whoever came before, here and elsewhere.
     Line,
+    /// Behind somebody here who holds it or campaigns for it, as long as it is handed on within this process.
+    Follow,
     /// For nobody: one look.
     OneLook,
 }
@@ -46,6 +48,13 @@ pub(crate) struct Waiting {
     pub(crate) queueing: Queueing,
     /// Kept until the term is over.
     pub(crate) permit: Option<Permit>,
+}
+
+impl Waiting {
+    /// Tells it that somebody here is before it, or nobody whom it could follow, and gives its permit back.
+    pub(crate) fn refuse(self) {
+        let _ = self.won.send(Err(NotWon::Busy(self.permit)));
+    }
 }
 
 /// Whether the work of a term has ended, whatever its handle says.

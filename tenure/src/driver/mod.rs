@@ -17,6 +17,7 @@ mod watches;
 
 pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
+pub(crate) use place::HAND_ONS_MAX;
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use watcher::watch_lease;
 

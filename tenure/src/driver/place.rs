@@ -7,7 +7,7 @@ use crate::sync::oneshot;
 use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tenure_core::{Departure, FencingToken, Grant};
+use tenure_core::{Cause, Departure, FencingToken, Grant};
 
 #[derive(Default)]
 pub(super) struct Place {
@@ -31,7 +31,7 @@ struct Crowd {
 
 /// How often in a row a lease is handed on within a process before it is released, so that other processes, which
 /// only a release wakes, get to try: eight hand-overs of nine cost one request instead of two.
-const HAND_ONS_MAX: u32 = 8;
+pub(crate) const HAND_ONS_MAX: u32 = 8;
 
 /// Whether a term that was won was handed to anybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,18 +47,32 @@ impl Place {
     #[must_use]
     pub(super) fn admit(&mut self, waiting: Waiting) -> bool {
         let is_first = !self.has_waiting() && self.term.is_none();
-        if is_first || waiting.queueing == Queueing::Line {
+        let is_admitted = match waiting.queueing {
+            Queueing::Line => true,
+            Queueing::Follow => !is_first,
+            Queueing::Alone | Queueing::OneLook => is_first,
+        };
+        if is_admitted {
             self.crowd.get_or_insert_default().waiting.push_back(waiting);
         } else {
-            let _ = waiting.won.send(Err(NotWon::Busy));
+            waiting.refuse();
         }
-        is_first
+        is_admitted && is_first
     }
 
     /// Forgets who waits no longer. Whether anybody is left.
     pub(super) fn forget_those_who_left(&mut self) -> bool {
         if let Some(crowd) = &mut self.crowd {
             crowd.waiting.retain(|waiting| !waiting.won.is_closed());
+            if self.term.is_none() && self.handed_on == 0 {
+                // Who followed somebody has nobody left to follow.
+                let follows = |first: &Waiting| first.queueing == Queueing::Follow;
+                while crowd.waiting.front().is_some_and(follows) {
+                    if let Some(first) = crowd.waiting.pop_front() {
+                        first.refuse();
+                    }
+                }
+            }
         }
         self.thin_out();
         self.has_waiting()
@@ -145,10 +159,13 @@ impl Place {
         self.thin_out();
     }
 
-    /// The term is over; whoever waits for its departure is told, unless that goes on.
-    pub(super) fn forget_term(&mut self) -> Option<Arc<SharedTerm>> {
+    /// The term is over. If it was lost, whoever waits here does not take it from its holder.
+    pub(super) fn forget_term(&mut self, cause: &Cause) {
         self.permit = None;
-        self.term.take()
+        self.term = None;
+        if *cause != Cause::GivenBack {
+            self.handed_on = 0;
+        }
     }
 
     pub(super) fn await_departure(&mut self, token: FencingToken, departed: oneshot::Sender<Departure>) {

@@ -117,7 +117,7 @@ impl Election {
         match outcome {
             Ok(Ok(won)) => Ok(Leadership::new(won)),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
-            Ok(Err(NotWon::Busy)) => Err(CampaignError::Busy),
+            Ok(Err(NotWon::Busy(_))) => Err(CampaignError::Busy),
             Ok(Err(NotWon::Held(_) | NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
                 unreachable!("an election waits for others, whoever they are")
             }

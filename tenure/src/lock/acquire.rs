@@ -1,8 +1,8 @@
 //! Taking one lock.
 
-use super::fair::Lines;
+use super::fair::{Lines, Move};
 use super::{Fairness, LockError, LockTiming, Reentrancy};
-use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting};
+use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
 use crate::sync::{broadcast, mpsc, oneshot, timeout};
@@ -60,7 +60,8 @@ impl Shared {
                     }
                     None
                 }
-                (Fairness::Fair, Queueing::Line | Queueing::Alone) => Some(self.turn(name).await?),
+                (Fairness::Fair, Queueing::Line) => return self.acquire_in_turn(name, permit).await,
+                (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
             };
             let held = self.acquire_here(name, queueing, Some(permit)).await;
             drop(turn);
@@ -77,6 +78,27 @@ impl Shared {
         })
     }
 
+    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn.
+    async fn acquire_in_turn(&self, name: &LeaseName, permit: Permit) -> Result<HeldTerm, LockError> {
+        let mut permit = Some(permit);
+        loop {
+            let (turn, queueing) = match self.next_move(name).await? {
+                Move::Turn(turn) => (Some(turn), Queueing::Line),
+                Move::Along => (None, Queueing::Follow),
+            };
+            let campaign = self.campaign(name, queueing, permit.take())?;
+            if let Some(turn) = &turn {
+                // It stands behind this one now.
+                turn.take_along();
+            }
+            match campaign.outcome().await {
+                // The one that it followed has left, or was the last of this turn.
+                Err(NotTaken::Busy(given_back)) if queueing == Queueing::Follow => permit = given_back,
+                outcome => return outcome.map_err(|error| error.of(name)),
+            }
+        }
+    }
+
     /// Takes a lease by the driver, for as long as it takes.
     pub(super) async fn acquire_here(
         &self,
@@ -84,7 +106,17 @@ impl Shared {
         queueing: Queueing,
         permit: Option<Permit>,
     ) -> Result<HeldTerm, LockError> {
-        let stopped = || LockError::Stopped(name.clone());
+        let outcome = self.campaign(name, queueing, permit)?.outcome().await;
+        outcome.map_err(|error| error.of(name))
+    }
+
+    /// Has the driver campaign, from now on.
+    fn campaign<'a>(
+        &'a self,
+        name: &'a LeaseName,
+        queueing: Queueing,
+        permit: Option<Permit>,
+    ) -> Result<Campaign<'a>, LockError> {
         // Made before the answer's end, so that the driver sees that nobody waits when it is told to look.
         let mut withdrawal = Withdrawal { name, messages: None };
         let (won, answer) = oneshot::channel();
@@ -97,24 +129,56 @@ impl Shared {
         };
         self.messages
             .send(Message::Campaign(waiting))
-            .map_err(|_| stopped())?;
+            .map_err(|_| LockError::Stopped(name.clone()))?;
         withdrawal.messages = Some(&self.messages);
-        let outcome = answer.await;
-        withdrawal.messages = None;
+        Ok(Campaign { answer, withdrawal })
+    }
+}
+
+/// A campaign under way; withdrawn if it is dropped.
+struct Campaign<'a> {
+    // Dropped before the withdrawal: the driver is to see that nobody waits when it is told to look.
+    answer: oneshot::Receiver<Result<Won, NotWon>>,
+    withdrawal: Withdrawal<'a>,
+}
+
+/// Why a lease was not taken.
+enum NotTaken {
+    /// Somebody here is before it, or nobody whom it could follow.
+    Busy(Option<Permit>),
+    /// The manager has stopped.
+    Stopped,
+    Because(LockError),
+}
+
+impl NotTaken {
+    fn of(self, name: &LeaseName) -> LockError {
+        match self {
+            Self::Busy(_) => LockError::HeldHere(name.clone()),
+            Self::Stopped => LockError::Stopped(name.clone()),
+            Self::Because(error) => error,
+        }
+    }
+}
+
+impl Campaign<'_> {
+    async fn outcome(mut self) -> Result<HeldTerm, NotTaken> {
+        let outcome = (&mut self.answer).await;
+        self.withdrawal.messages = None;
+        let other_application = |holder| LockError::OtherApplication {
+            name: self.withdrawal.name.clone(),
+            holder,
+        };
         match outcome {
             Ok(Ok(won)) => Ok(won.held),
-            Ok(Err(NotWon::Store(error))) => Err(LockError::Store(error)),
-            Ok(Err(NotWon::Busy)) => Err(LockError::HeldHere(name.clone())),
-            Ok(Err(NotWon::Held(lease))) => Err(LockError::Held(lease)),
-            Ok(Err(NotWon::Foreign(lease))) => Err(LockError::OtherApplication {
-                name: name.clone(),
-                holder: lease.holder.id,
-            }),
-            Ok(Err(NotWon::ForeignBefore(before))) => Err(LockError::OtherApplication {
-                name: name.clone(),
-                holder: before.candidate,
-            }),
-            Err(_) => Err(stopped()),
+            Ok(Err(NotWon::Busy(permit))) => Err(NotTaken::Busy(permit)),
+            Ok(Err(NotWon::Store(error))) => Err(NotTaken::Because(LockError::Store(error))),
+            Ok(Err(NotWon::Held(lease))) => Err(NotTaken::Because(LockError::Held(lease))),
+            Ok(Err(NotWon::Foreign(lease))) => Err(NotTaken::Because(other_application(lease.holder.id))),
+            Ok(Err(NotWon::ForeignBefore(before))) => {
+                Err(NotTaken::Because(other_application(before.candidate)))
+            }
+            Err(_) => Err(NotTaken::Stopped),
         }
     }
 }

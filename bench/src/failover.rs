@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// answer.
 const READ_MAX: Duration = Duration::from_millis(50);
 
-pub async fn measure(kills: u32, exits: u32, kind: Kind) {
+pub async fn measure(losses: u32, kills: u32, exits: u32, kind: Kind) {
     let folder = ScratchDir::new("bench-failover");
     let set = match kind {
         Kind::Sqlite | Kind::Redis => None,
@@ -38,7 +38,10 @@ pub async fn measure(kills: u32, exits: u32, kind: Kind) {
         (None, None) => format!("sqlite://{}", folder.join("leases.db").display()),
     };
     let store = Registry::connect(&url).await.unwrap();
-    println!("fail-over on {}, ttl 3 s:", store.traits().kind);
+    println!("fail-over on {}:", store.traits().kind);
+    if losses > 0 {
+        after_losses(&url, &store, losses).await;
+    }
     if kills > 0 {
         after_kills(&url, &store, kills).await;
     }
@@ -48,25 +51,72 @@ pub async fn measure(kills: u32, exits: u32, kind: Kind) {
 }
 
 /// A candidate whose job says when it starts, and ends when its line of input does.
-fn candidate(url: &str, name: &str, job: &str) -> Process {
-    let arguments = [name, "--ttl", "3s", "--", "sh", "-c", job];
+fn candidate(url: &str, name: &str, ttl: &str, job: &str) -> Process {
+    let arguments = [name, "--ttl", ttl, "--", "sh", "-c", job];
     Process::spawn(tenure_run(url, &arguments)).unwrap()
 }
 
+/// A job that says when it starts.
+const JOB: &str = "date +started-%s%N; exec sleep 600";
+
+/// The time that a job has printed behind `what`, in nanoseconds.
+fn stamp(process: &Process, what: &str) -> u64 {
+    let text = process.wait_for_line(what, PATIENCE).unwrap().text;
+    text.trim_start_matches(what).trim().parse().unwrap()
+}
+
+fn wall_clock() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::try_from(since.unwrap().as_nanos()).unwrap()
+}
+
+/// The supervisor is killed, and its warden is not: with a ttl of 30 s nobody can have waited for that.
 async fn after_kills(url: &str, store: &SharedStore, kills: u32) {
-    const JOB: &str = "echo started; exec sleep 600";
     let name = LeaseName::new("killed").unwrap();
-    let mut late = Samples::default();
-    let mut leader = candidate(url, "killed", JOB);
+    let (mut gaps, mut trips) = (Samples::default(), Samples::default());
+    let mut leader = candidate(url, "killed", "30s", JOB);
     leader.wait_for_line("started", PATIENCE).unwrap();
-    for round in 0..kills {
-        let standby = candidate(url, "killed", JOB);
+    for _ in 0..kills {
+        let standby = candidate(url, "killed", "30s", JOB);
+        standby.wait_for_line("waiting", PATIENCE).unwrap();
+        let asked_at = Instant::now();
+        store.get(&name).await.unwrap();
+        trips.add(asked_at.elapsed());
+        let killed_at = wall_clock();
+        leader.kill_leader();
+        let gap = stamp(&standby, "started-").checked_sub(killed_at);
+        gaps.add(Duration::from_nanos(
+            gap.expect("a job started before its predecessor was killed"),
+        ));
+        leader = standby;
+    }
+    let trip = milliseconds(trips.percentile(50.0));
+    println!(
+        "  ttl 30 s, SIGKILL of the supervisor alone, {kills} times, to the start of the next job: p50 {:.1} ms, max {:.1} ms; \
+         round trip {trip:.2} ms",
+        milliseconds(gaps.percentile(50.0)),
+        milliseconds(gaps.percentile(100.0))
+    );
+    judge(
+        "  the next job starts after SIGKILL of the supervisor, p99",
+        milliseconds(gaps.percentile(99.0)),
+        150.0 + 3.0 * trip,
+        "ms",
+    );
+}
+
+async fn after_losses(url: &str, store: &SharedStore, losses: u32) {
+    let name = LeaseName::new("lost").unwrap();
+    let mut late = Samples::default();
+    let mut leader = candidate(url, "lost", "3s", JOB);
+    leader.wait_for_line("started", PATIENCE).unwrap();
+    for round in 0..losses {
+        let standby = candidate(url, "lost", "3s", JOB);
         // At a different moment between two renewals each time; the standby has long begun to wait.
         tokio::time::sleep(Duration::from_millis(700 + u64::from(round) * 37 % 1000)).await;
         let lease = store.get(&name).await.unwrap().unwrap();
         let read_at = Instant::now();
-        leader.kill_tree();
-        leader.kill_leader();
+        leader.kill_all_at_once();
         standby.wait_for_line("started", PATIENCE).unwrap();
         let waited = read_at.elapsed();
         assert!(
@@ -78,7 +128,7 @@ async fn after_kills(url: &str, store: &SharedStore, kills: u32) {
         leader = standby;
     }
     println!(
-        "  after SIGKILL of the leader's whole tree, {kills} times, beyond the remaining ttl: p50 {:.0} ms, max {:.0} ms",
+        "  ttl 3 s, SIGKILL of everything at once, {losses} times, beyond the remaining ttl: p50 {:.0} ms, max {:.0} ms",
         milliseconds(late.percentile(50.0)),
         milliseconds(late.percentile(100.0))
     );
@@ -102,9 +152,9 @@ async fn after_exits(url: &str, store: &SharedStore, exits: u32) {
             "echo started; while [ ! -e {} ]; do sleep 0.001; done; date +ended-%s%N",
             flag.display()
         );
-        let leader = candidate(url, "ended", &job);
+        let leader = candidate(url, "ended", "3s", &job);
         leader.wait_for_line("started", PATIENCE).unwrap();
-        let standby = candidate(url, "ended", "date +started-%s%N");
+        let standby = candidate(url, "ended", "3s", "date +started-%s%N");
         tokio::time::sleep(Duration::from_millis(150)).await;
         let asked_at = Instant::now();
         store.get(&name).await.unwrap();
@@ -112,10 +162,6 @@ async fn after_exits(url: &str, store: &SharedStore, exits: u32) {
         std::fs::write(&flag, "").unwrap();
         leader.wait_for_exit(PATIENCE).unwrap();
         standby.wait_for_exit(PATIENCE).unwrap();
-        let stamp = |process: &Process, what: &str| {
-            let text = process.wait_for_line(what, PATIENCE).unwrap().text;
-            text.trim_start_matches(what).trim().parse::<u64>().unwrap()
-        };
         let gap = stamp(&standby, "started-")
             .checked_sub(stamp(&leader, "ended-"))
             .expect("a job started before the one before it had ended");

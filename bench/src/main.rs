@@ -74,10 +74,13 @@ enum Figure {
         #[arg(long, default_value_t = 50)]
         rounds: u32,
     },
-    /// How soon the next job starts after SIGKILL of the leader's whole tree, and after a clean exit.
+    /// How soon the next job starts: after everything of the leader is killed, its supervisor alone, and after a clean exit.
     Failover {
-        /// How many SIGKILLs.
+        /// How often everything of the leader is killed at once.
         #[arg(long, default_value_t = 50)]
+        losses: u32,
+        /// How often its supervisor alone is killed.
+        #[arg(long, default_value_t = 100)]
         kills: u32,
         /// How many clean exits.
         #[arg(long, default_value_t = 100)]
@@ -142,7 +145,12 @@ async fn main() {
         } => store::measure(sqlite_rounds, mongodb_rounds, redis_rounds).await,
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
-        Figure::Failover { kills, exits, store } => failover::measure(kills, exits, store).await,
+        Figure::Failover {
+            losses,
+            kills,
+            exits,
+            store,
+        } => failover::measure(losses, kills, exits, store).await,
         Figure::Http { turns } => http::measure(turns).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
         Figure::Locks { figure } => locks::measure(figure).await,

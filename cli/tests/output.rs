@@ -99,7 +99,7 @@ fn watch_sees_a_lease_expire() {
     let watch = sandbox.start(&["watch"]);
     let holder = sandbox.run(&["--ttl", "1s"], "job", "sleep 300");
     watch.wait_for_line("job: held by", SOON).unwrap();
-    holder.kill_tree();
+    holder.kill_all_at_once();
     watch.wait_for_line("job: expired", SOON).unwrap();
 }
 

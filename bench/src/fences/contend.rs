@@ -23,7 +23,7 @@ struct Count {
     claims: Semaphore,
     /// The latest token that was given out.
     granted: AtomicU64,
-    /// The highest token whose claim has returned.
+    /// The highest token whose claim has returned: of the resource, or of the document where that is what is fenced.
     claimed: AtomicU64,
     accepted: AtomicU64,
     /// Writes that began after a later term's claim had returned.
@@ -53,7 +53,7 @@ pub async fn contend(kind: Kind, register: &Arc<dyn Register>, stale_writes: u64
                 let mut turn = seed;
                 while count.stale.load(Ordering::SeqCst) < stale_writes {
                     turn += 1;
-                    one_term(&*register, &count, turn, stale_writes).await;
+                    one_term(kind, &*register, &count, turn, stale_writes).await;
                 }
             })
         })
@@ -73,7 +73,7 @@ pub async fn contend(kind: Kind, register: &Arc<dyn Register>, stale_writes: u64
     assert_eq!(number(&count.stale_accepted), 0);
 }
 
-async fn one_term(register: &dyn Register, count: &Count, turn: u64, stale_writes: u64) {
+async fn one_term(kind: Kind, register: &dyn Register, count: &Count, turn: u64, stale_writes: u64) {
     let turn_to_claim = count.claims.acquire().await.unwrap();
     if count.stale.load(Ordering::SeqCst) >= stale_writes {
         return;
@@ -87,8 +87,17 @@ async fn one_term(register: &dyn Register, count: &Count, turn: u64, stale_write
         }
     }
     drop(turn_to_claim);
-    count.claimed.fetch_max(term.token.number(), Ordering::SeqCst);
-    let mut read = register.read(&term).await.unwrap_or(0);
+    let claimed = || count.claimed.fetch_max(term.token.number(), Ordering::SeqCst);
+    // In a document the claim of the resource refuses nobody yet: the claim of the document does, which reads it.
+    let claims_by_reading = kind == Kind::MongoDocument;
+    if !claims_by_reading {
+        claimed();
+    }
+    let found = register.read(&term).await;
+    if claims_by_reading && found.is_some() {
+        claimed();
+    }
+    let mut read = found.unwrap_or(0);
     let mut stale = 0;
     let stale_max = STALE_PER_TERM_MIN.max(stale_writes / STALE_TERMS);
     // The last term of all is superseded by nobody.

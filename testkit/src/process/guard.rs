@@ -96,6 +96,25 @@ impl Process {
         self.signal_group(Signal::KILL).unwrap_or_default();
     }
 
+    /// Kills the program and all below it with SIGKILL, whatever groups they are in, as a loss of power would: everything is
+    /// stopped first, so that nobody can react to another's death.
+    pub fn kill_all_at_once(&self) {
+        let mut all = vec![self.pid];
+        let mut next = 0;
+        while let Some(pid) = all.get(next).copied() {
+            // A child that was just born is seen in the round after its parent was stopped.
+            kill_process(pid, Signal::STOP).unwrap_or_default();
+            let children = format!("/proc/{0}/task/{0}/children", pid.as_raw_pid());
+            let children = std::fs::read_to_string(children).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+            all.extend(children.filter_map(Pid::from_raw));
+            next += 1;
+        }
+        for pid in all {
+            kill_process(pid, Signal::KILL).unwrap_or_default();
+        }
+    }
+
     /// Kills the program alone with SIGKILL; what it started lives on until the guard is dropped.
     pub fn kill_leader(&self) {
         kill_process(self.pid, Signal::KILL).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod endpoint;
 mod exit;
 mod log;
 mod output;

@@ -29,6 +29,8 @@ mod election;
 mod held;
 mod identity;
 mod lock;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "trace")]
 mod recording;
 mod registry;

@@ -88,6 +88,10 @@ pub(crate) struct LockArguments {
     )]
     share_credentials: bool,
 
+    /// Serve metrics and health over HTTP, as `tenure run` does: HOST:PORT, or unix:PATH
+    #[arg(long, env = "TENURE_METRICS", hide_env_values = true, value_name = "ADDRESS")]
+    metrics: Option<String>,
+
     /// The command and its arguments; no shell is involved
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -122,6 +126,7 @@ impl LockArguments {
             conflict_exit_code: self.conflict_exit_code,
             share_credentials: self.share_credentials,
             trace: None,
+            metrics: self.metrics,
             command: self.command,
         }
     }

@@ -106,6 +106,13 @@ pub(crate) struct RunArguments {
     #[arg(long, env = "TENURE_TRACE", hide_env_values = true, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
+    /// Serve metrics and health over HTTP: HOST:PORT, or unix:PATH
+    ///
+    /// /metrics for Prometheus; /livez, which fails when the command runs although its term is over; /readyz, which fails
+    /// while the store does not answer; /leader, who leads now. They are for this machine or a network that you trust.
+    #[arg(long, env = "TENURE_METRICS", hide_env_values = true, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<String>,
+
     /// The command and its arguments; no shell is involved
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

@@ -12,8 +12,15 @@ mod permit;
 mod place;
 mod plan;
 mod requests;
+#[cfg(not(feature = "metrics"))]
+mod unmetered;
 mod watcher;
 mod watches;
+
+#[cfg(feature = "metrics")]
+pub(crate) use crate::metrics::{About, Meter};
+#[cfg(not(feature = "metrics"))]
+pub(crate) use unmetered::{About, Meter};
 
 pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
@@ -27,6 +34,7 @@ use crate::sync::{JoinSet, blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm};
 use first_attempts::FirstAttempts;
 use place::Place;
+use requests::Sent;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -61,7 +69,7 @@ struct Driver {
     engine: Engine,
     timer: BootTimer,
     wake: Option<Moment>,
-    requests: JoinSet<Option<Input>>,
+    requests: JoinSet<Sent>,
     watches: Watches,
     places: BTreeMap<LeaseName, Place>,
     first_attempts: FirstAttempts,
@@ -163,9 +171,16 @@ impl Driver {
         select! {
             biased;
             Some(reply) = self.requests.join_next(), if !self.requests.is_empty() => match reply {
-                Ok(Some(input)) => Happening::Reply(input),
-                // Given up, or it panicked: the engine knows by its own clock that no answer came.
-                Ok(None) | Err(_) => Happening::Tick,
+                Ok(sent) => {
+                    let reply = sent.answer.as_ref().map(|(_, reply)| reply);
+                    self.plan.meter.answered(&sent.about, reply, sent.took);
+                    // Given up: the engine knows by its own clock that no answer came.
+                    sent.answer.map_or(Happening::Tick, |(request, reply)| {
+                        Happening::Reply(Input::Answer { request, reply })
+                    })
+                }
+                // It panicked, which is no answer, either.
+                Err(_) => Happening::Tick,
             },
             message = messages.recv(), if !self.abandoned => Happening::Message(message),
             Some(event) = self.watches.next() => Happening::Watch(event),
@@ -231,11 +246,13 @@ impl Driver {
         self.wake = actions.wake.map(|wake| wake.at);
         for event in actions.events {
             (self.plan.announce)(&self.candidate, &event);
+            self.plan.meter.event(&event);
             self.take_in(&event);
             // Nobody needs to listen.
             let _ = self.events.send(event);
         }
         for request in actions.requests {
+            self.plan.meter.sent(&request.operation);
             requests::send(&mut self.requests, &self.plan.store, request);
         }
     }

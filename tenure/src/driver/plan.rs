@@ -1,5 +1,6 @@
 //! What a driver is started with.
 
+use super::Meter;
 use crate::lock::OwnerTag;
 use crate::registry::SharedStore;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) tag: Option<OwnerTag>,
     /// Tells people what happens to a lease of this candidate.
     pub(crate) announce: fn(&str, &Event),
+    /// Counts what happens.
+    pub(crate) meter: Meter,
     /// What the engine's jitter is drawn from.
     pub(crate) seed: u64,
     pub(crate) recorder: Option<Box<dyn Recorder>>,

@@ -1,14 +1,26 @@
 //! Sends what an engine asks for, each on its own, none longer than the engine waits.
 
+use super::About;
 use crate::clock;
 use crate::registry::SharedStore;
 use crate::sync::{JoinSet, timeout};
-use tenure_core::{Input, Operation, Reply, Request};
+use std::time::Duration;
+use tenure_core::{Operation, Reply, Request, RequestId};
+
+/// What became of a request.
+pub(super) struct Sent {
+    pub(super) about: About,
+    pub(super) took: Duration,
+    /// `None` if it was given up.
+    pub(super) answer: Option<(RequestId, Reply)>,
+}
 
 /// Sends one request. The task yields the answer, or nothing when the engine has given the request up.
-pub(super) fn send(requests: &mut JoinSet<Option<Input>>, store: &SharedStore, request: Request) {
+pub(super) fn send(requests: &mut JoinSet<Sent>, store: &SharedStore, request: Request) {
     let store = store.clone();
     requests.spawn(async move {
+        let about = About::of(&request.operation);
+        let sent_at = clock::now();
         let Request {
             id,
             give_up_at,
@@ -16,8 +28,13 @@ pub(super) fn send(requests: &mut JoinSet<Option<Input>>, store: &SharedStore, r
         } = request;
         // The driver's own deadline goes round every call: drivers of stores wait far too long by themselves.
         let left = give_up_at.since(clock::now());
-        let reply = timeout(left, ask(&store, &operation)).await.ok()?;
-        Some(Input::Answer { request: id, reply })
+        let reply = timeout(left, ask(&store, &operation)).await.ok();
+        let took = clock::now().since(sent_at);
+        Sent {
+            about,
+            took,
+            answer: reply.map(|reply| (id, reply)),
+        }
     });
 }
 

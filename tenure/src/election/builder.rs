@@ -1,6 +1,6 @@
 use super::announce::announce;
 use super::{About, Election};
-use crate::driver::{self, EVENTS_KEPT, Plan, Recorder, Watching};
+use crate::driver::{self, EVENTS_KEPT, Meter, Plan, Recorder, Watching};
 use crate::identity;
 use crate::registry::SharedStore;
 use crate::sync::broadcast;
@@ -113,6 +113,7 @@ impl ElectionBuilder {
             watching: Watching::OneLease,
             tag: None,
             announce,
+            meter: Meter::of_leases(),
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

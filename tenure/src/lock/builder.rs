@@ -2,7 +2,7 @@ use super::acquire::Shared;
 use super::announce::announce;
 use super::fair::Lines;
 use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};
-use crate::driver::{self, EVENTS_KEPT, Permits, Plan, Watching};
+use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Plan, Watching};
 use crate::election::BuildError;
 use crate::identity;
 use crate::registry::SharedStore;
@@ -125,6 +125,7 @@ impl LockManagerBuilder {
             watching: Watching::Waits(self.timing.back_off()),
             tag,
             announce,
+            meter: Meter::of_locks(),
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

@@ -4,6 +4,7 @@ mod story;
 mod turn;
 
 use crate::arguments::{Again, Patience, RunArguments};
+use crate::endpoint::{Board, Endpoint};
 use crate::exit::{Code, Failure, of_signal};
 use crate::output::{Voice, clean};
 use crate::place::{Credentials, Place};
@@ -15,7 +16,8 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
-use tenure::{Election, LeaseName, LockManager, LockTimingOptions, SharedStore};
+use std::sync::Arc;
+use tenure::{Election, LeaseName, LockManager, LockTimingOptions, SharedStore, Timing};
 use turn::{Taken, Turn};
 
 /// How many request time-outs to wait for the release, and for leaving without one: an answer that does not
@@ -76,6 +78,8 @@ pub(super) async fn undertake(
         .timing
         .timing()
         .map_err(|error| of_lease(error.into()))?;
+    let endpoint = arguments.metrics.as_deref().map(Endpoint::open).transpose();
+    let endpoint = endpoint.map_err(of_lease)?;
     // Before anybody campaigns: a command that cannot run must not cost the others their turn.
     let mut job = Job::new(&arguments.command, name.as_str())?;
     let place = Place::find(store)?;
@@ -88,6 +92,7 @@ pub(super) async fn undertake(
     // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of the
     // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
     std::mem::forget(store.clone());
+    let pages_store = store.clone();
     let queue_store = (queue == Queue::Fair).then(|| store.clone());
     let mut builder = Election::builder(&name, store)
         .timing(timing)
@@ -108,12 +113,21 @@ pub(super) async fn undertake(
     job.tell("TENURE_STORE", place.for_command(credentials));
     let incarnation = election.candidate().incarnation.bits();
     job.claim(place.for_command(Credentials::Shared), incarnation);
+    let board = Arc::new(Board::new(
+        name.clone(),
+        election.candidate().id.to_string(),
+        pages_store,
+    ));
+    if let Some(endpoint) = endpoint {
+        endpoint.serve(Arc::clone(&board), election.events())?;
+    }
     let queue = queue_store.map(|store| in_queue(store, &election).map_err(of_lease));
     let queue = queue.transpose()?;
     let mut turn = Turn {
         election: &election,
         queue: queue.as_ref(),
         events: election.events(),
+        board: &board,
         job: &job,
         signals,
         voice,
@@ -142,14 +156,17 @@ pub(super) async fn undertake(
         }
     };
     drop(turn);
+    leave(election, queue, &timing).await;
+    outcome
+}
+
+/// Ends what may be held unknown to this process; it expires by itself if the store does not answer.
+async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing) {
+    let patience = timing.request_timeout() * LEAVING_REQUESTS;
     if let Some(queue) = queue {
-        let patience = timing.request_timeout() * LEAVING_REQUESTS;
         let _ = tokio::time::timeout(patience, queue.close()).await;
     }
-    let patience = timing.request_timeout() * LEAVING_REQUESTS;
-    // What it may hold unknown to it expires by itself if the store does not answer.
     let _ = tokio::time::timeout(patience, election.close()).await;
-    outcome
 }
 
 /// What waits in the queue of an election's lease, under the same name.

@@ -3,6 +3,7 @@
 use super::LEAVING_REQUESTS;
 use super::story::{Obstacle, Story};
 use crate::arguments::Patience;
+use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
 use crate::output::{Voice, short};
 use crate::supervise::{Ending, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
@@ -44,6 +45,7 @@ pub(super) struct Turn<'a> {
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
     pub(super) events: broadcast::Receiver<Event>,
+    pub(super) board: &'a Board,
     pub(super) job: &'a Job,
     pub(super) signals: Signals,
     pub(super) voice: Voice,
@@ -65,7 +67,10 @@ impl Turn<'_> {
             events: &mut self.events,
             voice: self.voice,
         };
+        self.board.works(true);
         let supervised = supervise(&leadership, surroundings).await;
+        self.board
+            .works(matches!(supervised, Ok((Ending::Unkillable, _))));
         let Ok(leadership) = Arc::try_unwrap(leadership) else {
             unreachable!("supervision keeps nothing of a term once it is over");
         };

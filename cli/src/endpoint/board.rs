@@ -1,0 +1,106 @@
+//! What the pages tell of this process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tenure::clock_now;
+use tenure::core::{Lease, Moment};
+use tenure::{Event, FencingToken, LeaseName, SharedStore, StoreError};
+
+/// How old an answer of the store may be when it is shown: so often at most is the store asked for whoever looks.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long the store may take.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What is known of one lease and of this process's part in it.
+pub(crate) struct Board {
+    pub(super) name: LeaseName,
+    pub(super) candidate: String,
+    store: SharedStore,
+    term: Mutex<Option<(FencingToken, Moment)>>,
+    works: AtomicBool,
+    looked: tokio::sync::Mutex<Option<Look>>,
+}
+
+/// What the store said of the lease, and when it was asked.
+#[derive(Clone)]
+pub(super) struct Look {
+    pub(super) asked_at: Moment,
+    pub(super) found: Result<Option<Lease>, StoreError>,
+}
+
+/// Whether this process does what it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Health {
+    /// It leads, and has so long left.
+    Leads(FencingToken, Duration),
+    /// It does not lead, and nothing of it works.
+    Idle,
+    /// It leads no more, and its command still runs.
+    WorksWithoutTerm,
+}
+
+impl Board {
+    pub(crate) fn new(name: LeaseName, candidate: String, store: SharedStore) -> Self {
+        Self {
+            name,
+            candidate,
+            store,
+            term: Mutex::new(None),
+            works: AtomicBool::new(false),
+            looked: tokio::sync::Mutex::new(None),
+        }
+    }
+
+    /// The command runs from now on, or is gone.
+    pub(crate) fn works(&self, works: bool) {
+        self.works.store(works, Ordering::SeqCst);
+    }
+
+    pub(super) fn take_in(&self, event: &Event) {
+        match event {
+            Event::Acquired { grant, until, .. } => *self.term() = Some((grant.token, *until)),
+            Event::Renewed { token, until, .. } => *self.term() = Some((*token, *until)),
+            Event::Ended { .. } => *self.term() = None,
+            _ => {}
+        }
+    }
+
+    fn term(&self) -> MutexGuard<'_, Option<(FencingToken, Moment)>> {
+        self.term.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn health(&self) -> Health {
+        let now = clock_now();
+        match *self.term() {
+            Some((token, until)) if now < until => Health::Leads(token, until.since(now)),
+            _ if self.works.load(Ordering::SeqCst) => Health::WorksWithoutTerm,
+            _ => Health::Idle,
+        }
+    }
+
+    /// Who leads, as the store says: no older than a second.
+    pub(super) async fn look(&self) -> Look {
+        // One asks, and who comes meanwhile gets the same answer.
+        let mut looked = self.looked.lock().await;
+        let asked_at = clock_now();
+        if let Some(look) = looked
+            .as_ref()
+            .filter(|look| asked_at.since(look.asked_at) < FRESH)
+        {
+            return look.clone();
+        }
+        let found = tokio::time::timeout(LOOK_TIME_MAX, self.store.get(&self.name)).await;
+        let found = found.unwrap_or_else(|_late| {
+            let message = format!(
+                "lease \"{}\": the store did not answer within {LOOK_TIME_MAX:?}",
+                self.name
+            );
+            Err(StoreError::not_applied(tenure::core::Fault::TimedOut, message))
+        });
+        let look = Look { asked_at, found };
+        *looked = Some(look.clone());
+        look
+    }
+}

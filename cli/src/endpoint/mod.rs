@@ -1,0 +1,230 @@
+//! What this process tells over HTTP: metrics, and whether it is well. On a thread of its own, which neither the election
+//! nor the command waits for.
+
+mod board;
+mod pages;
+
+pub(crate) use board::Board;
+
+use crate::exit::{Code, Failure};
+use crate::output::clean;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::Event;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Semaphore, broadcast};
+
+/// Connections at a time; the next ones wait.
+const CONNECTIONS_MAX: usize = 32;
+
+/// How long one connection may last: who scrapes comes again.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long to wait when a connection could not be taken.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// How often what was recorded is put together, so that nothing grows while nobody scrapes.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that is usual.
+const BUCKETS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0,
+];
+
+/// Buckets for how long terms last: a second to a month.
+const TERM_BUCKETS: [f64; 8] = [1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 2_592_000.0];
+
+/// What a path of a socket begins with.
+const UNIX: &str = "unix:";
+
+/// An address to listen on, taken before anybody campaigns.
+pub(crate) struct Endpoint {
+    listener: Listener,
+    metrics: PrometheusHandle,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// Removed when the endpoint ends.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Endpoint {
+    /// Takes `address`: `HOST:PORT`, or `unix:PATH`. From here on metrics are recorded.
+    ///
+    /// # Errors
+    /// [`Code::Configuration`]: it is no address, or not to be had. Nothing was started.
+    pub(crate) fn open(address: &str) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            let way_out = match error.kind() {
+                std::io::ErrorKind::AddrInUse => "another process uses it; name another port or path",
+                std::io::ErrorKind::PermissionDenied => {
+                    "this user may not; name a port above 1023, or another path"
+                }
+                _ => "give HOST:PORT, such as 127.0.0.1:9150, or unix:/run/NAME.sock",
+            };
+            let shown = clean(address);
+            Failure::new(
+                Code::Configuration,
+                format!("--metrics \"{shown}\": {error}; {way_out}"),
+            )
+        };
+        let listener = match address.strip_prefix(UNIX) {
+            Some(path) => unix_listener(Path::new(path)).map_err(failed)?,
+            None => Listener::Tcp(TcpListener::bind(address).map_err(failed)?),
+        };
+        let metrics = PrometheusBuilder::new()
+            .set_buckets(&BUCKETS)
+            .and_then(|builder| {
+                let terms = Matcher::Full("lease_term_seconds".to_owned());
+                builder.set_buckets_for_metric(terms, &TERM_BUCKETS)
+            })
+            .and_then(PrometheusBuilder::install_recorder)
+            .map_err(|error| Failure::new(Code::Internal, format!("metrics cannot be recorded: {error}")))?;
+        tenure::metrics::describe();
+        Ok(Self { listener, metrics })
+    }
+
+    /// Serves the pages until this process ends.
+    ///
+    /// # Errors
+    /// No thread is left.
+    pub(crate) fn serve(self, board: Arc<Board>, events: broadcast::Receiver<Event>) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::new(Code::Internal, format!("the pages cannot be served: {error}"))
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let spawned = std::thread::Builder::new()
+            .name("tenure endpoint".to_owned())
+            .spawn(move || runtime.block_on(self.run(board, events)));
+        spawned.map(drop).map_err(failed)
+    }
+
+    async fn run(self, board: Arc<Board>, events: broadcast::Receiver<Event>) {
+        let metrics = self.metrics.clone();
+        let upkeep = async move {
+            loop {
+                tokio::time::sleep(UPKEEP_EVERY).await;
+                metrics.run_upkeep();
+            }
+        };
+        let listening = listen(self.listener, Arc::clone(&board), self.metrics);
+        tokio::join!(upkeep, follow(board, events), listening);
+    }
+}
+
+fn unix_listener(path: &Path) -> std::io::Result<Listener> {
+    // One that was left behind by a killed process; one that is served answers, and is left alone.
+    if std::os::unix::net::UnixStream::connect(path)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    {
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    Ok(Listener::Unix(listener, SocketFile(path.to_owned())))
+}
+
+async fn follow(board: Arc<Board>, mut events: broadcast::Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(event) => board.take_in(&event),
+            // The next renewal tells again.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn listen(listener: Listener, board: Arc<Board>, metrics: PrometheusHandle) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let Ok(listener) = listener.nonblocking() else {
+        return;
+    };
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await;
+        let Ok(stream) = listener.accept().await else {
+            // No descriptor is left, for one: some will be.
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        let (board, metrics) = (Arc::clone(&board), metrics.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            converse(stream, board, metrics).await;
+        });
+    }
+}
+
+/// A listener that waits for nobody else.
+enum Accepting {
+    Tcp(tokio::net::TcpListener),
+    Unix(
+        tokio::net::UnixListener,
+        #[expect(dead_code, reason = "removed when it is dropped")] SocketFile,
+    ),
+}
+
+impl Listener {
+    fn nonblocking(self) -> std::io::Result<Accepting> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                tokio::net::TcpListener::from_std(listener).map(Accepting::Tcp)
+            }
+            Self::Unix(listener, file) => {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::UnixListener::from_std(listener)?;
+                Ok(Accepting::Unix(listener, file))
+            }
+        }
+    }
+}
+
+impl Accepting {
+    async fn accept(&self) -> std::io::Result<Stream> {
+        Ok(match self {
+            Self::Tcp(listener) => Box::new(listener.accept().await?.0),
+            Self::Unix(listener, _) => Box::new(listener.accept().await?.0),
+        })
+    }
+}
+
+trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
+type Stream = Box<dyn Connection>;
+
+async fn converse(stream: Stream, board: Arc<Board>, metrics: PrometheusHandle) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let (board, metrics) = (Arc::clone(&board), metrics.clone());
+        async move {
+            let page = pages::answer(request.method(), request.uri().path(), &board, &metrics).await;
+            Ok::<Response<Full<Bytes>>, Infallible>(page)
+        }
+    });
+    let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    // Whoever breaks off has not wanted the rest.
+    let _ended = tokio::time::timeout(CONNECTION_TIME_MAX, serving).await;
+}

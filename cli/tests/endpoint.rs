@@ -1,0 +1,182 @@
+//! What a process tells of itself over HTTP, and over a socket.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, json, signal};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use tenure_testkit::{eventually, free_port};
+
+/// Status and body of a page.
+fn page(mut stream: impl Read + Write, path: &str) -> (u16, String) {
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+fn get(address: &str, path: &str) -> (u16, String) {
+    let connect = || TcpStream::connect(address).ok();
+    let stream = eventually(SOON, "the pages", connect);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    page(stream, path)
+}
+
+/// The value of a metric's line that begins so.
+fn metric(address: &str, line: &str) -> Option<f64> {
+    let (status, body) = get(address, "/metrics");
+    assert_eq!(status, 200);
+    let found = body.lines().find_map(|other| other.strip_prefix(line));
+    found.map(|value| value.trim().parse().unwrap())
+}
+
+fn leader(address: &str) -> Value {
+    let (status, body) = get(address, "/leader");
+    assert_eq!(status, 200, "{body}");
+    json(&body)
+}
+
+#[test]
+fn a_leader_and_a_standby_tell_who_leads_and_how_it_goes() {
+    let sandbox = Sandbox::new("endpoint");
+    let [one, two] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let first = sandbox.run(
+        &["--metrics", &one, "--candidate", "one", "--ttl", "2s"],
+        "job",
+        "sleep 300",
+    );
+    sandbox.until_held("job");
+    let second = sandbox.run(
+        &["--metrics", &two, "--candidate", "two", "--ttl", "2s"],
+        "job",
+        "sleep 300",
+    );
+    second.wait_for_line("waiting", SOON).unwrap();
+    for (address, leads) in [(&one, true), (&two, false)] {
+        assert_eq!(get(address, "/livez").0, 200);
+        assert_eq!(get(address, "/readyz").0, 200);
+        let told = leader(address);
+        assert_eq!(
+            (&told["leads"], &told["leader"]["holder"]),
+            (&leads.into(), &"one".into())
+        );
+        let status = metric(address, "leader_status{lease=\"job\"}");
+        assert_eq!(status, Some(f64::from(u8::from(leads))));
+    }
+    eventually(SOON, "a renewal", || {
+        metric(&one, "lease_renewals{lease=\"job\"}").is_some_and(|renewals| renewals >= 1.0)
+    });
+    assert_eq!(
+        metric(&one, "lease_acquisition_attempts{lease=\"job\"}"),
+        Some(1.0)
+    );
+    let until = metric(&one, "lease_valid_until_timestamp_seconds{lease=\"job\"}").unwrap();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let remaining = until - now.as_secs_f64();
+    assert!((0.0..=2.0).contains(&remaining), "{remaining}");
+    assert_eq!(get(&one, "/").0, 404);
+
+    first.terminate();
+    eventually(SOON, "the standby leads", || leader(&two)["leads"] == true);
+    let begun = metric(&two, "lease_terms_begun{lease=\"job\",after=\"vacant\"}");
+    assert_eq!(begun, Some(1.0));
+}
+
+/// Every metric is described, and every one that is exported is in the list.
+#[test]
+fn what_is_exported_is_what_is_listed() {
+    let sandbox = Sandbox::new("listed");
+    let address = format!("127.0.0.1:{}", free_port());
+    let _leader = sandbox.run(&["--metrics", &address, "--ttl", "1s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    eventually(SOON, "a renewal", || {
+        metric(&address, "lease_renewals{lease=\"job\"}").is_some()
+    });
+    let (_, body) = get(&address, "/metrics");
+    let mut exported = 0;
+    for line in body.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = line.split(' ').next().unwrap();
+        let listed = include_str!("../../tenure/src/metrics/list.rs");
+        assert!(
+            listed.contains(&format!("\"{name}\"")),
+            "{name} is not in the list"
+        );
+        assert!(
+            body.contains(&format!("# HELP {name} ")),
+            "{name} is not described"
+        );
+        exported += 1;
+    }
+    assert!(exported >= 8, "{body}");
+}
+
+#[test]
+fn a_socket_serves_the_same_pages_and_is_gone_afterwards() {
+    let sandbox = Sandbox::new("socket");
+    let path = sandbox.path("pages.sock");
+    let address = format!("unix:{path}");
+    for _ in 0..2 {
+        let process = sandbox.run(&["--metrics", &address], "job", "sleep 300");
+        sandbox.until_held("job");
+        let told = page(UnixStream::connect(&path).unwrap(), "/leader");
+        assert_eq!(json(&told.1)["leads"], true);
+        // What a killed process leaves behind is in nobody's way.
+        signal(process.pid(), Signal::KILL);
+        eventually(SOON, "the lease is given back", || {
+            sandbox.lease("job")["state"] == "vacant"
+        });
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_or_none_is_refused_before_anything_runs() {
+    let sandbox = Sandbox::new("taken");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (address, why) in [
+        (taken.as_str(), "another process uses it"),
+        ("nowhere", "give HOST:PORT"),
+    ] {
+        let ended = sandbox.tenure(&["run", "--metrics", address, "job", "--", "touch", "ran"]);
+        assert_eq!(ended.code, 78, "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains(why), "{ended:?}");
+        assert!(!sandbox.dir.join("ran").exists());
+    }
+}
+
+/// The store's file is locked: nothing is answered, and nobody is shown as the leader.
+#[test]
+fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
+    let sandbox = Sandbox::new("unready");
+    let address = format!("127.0.0.1:{}", free_port());
+    let _standby = sandbox.run(&["--metrics", &address, "--ttl", "2s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let away = sandbox.dir.join("away");
+    std::fs::create_dir(&away).unwrap();
+    for name in ["leases.db", "leases.db-wal", "leases.db-shm"] {
+        drop(std::fs::rename(sandbox.dir.join(name), away.join(name)));
+    }
+    std::fs::create_dir(sandbox.dir.join("leases.db")).unwrap();
+    let unready = || (get(&address, "/readyz").0 == 503).then(|| get(&address, "/leader"));
+    let (status, body) = eventually(SOON, "the store is missed", unready);
+    assert_eq!(status, 503, "{body}");
+    assert_eq!(json(&body)["leader"], Value::Null, "{body}");
+}

@@ -1,0 +1,157 @@
+//! Every metric, declared once: what is exported, described, documented and drawn comes from this list.
+
+/// What a metric is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetricKind {
+    /// Only rises.
+    Counter,
+    /// As it is now.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// Its name, as it is exported.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: MetricKind,
+    /// What it tells, in one sentence.
+    pub help: &'static str,
+    /// Its labels. `lease` is the name of an election's lease, and `*` for all locks of a process together, which may be a
+    /// hundred thousand; every other label has a few fixed values.
+    pub labels: &'static [&'static str],
+}
+
+const fn metric(
+    name: &'static str,
+    kind: MetricKind,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Metric {
+    Metric {
+        name,
+        kind,
+        help,
+        labels,
+    }
+}
+
+pub(super) const LEADER_STATUS: &str = "leader_status";
+pub(super) const VALID_UNTIL: &str = "lease_valid_until_timestamp_seconds";
+pub(super) const ATTEMPTS: &str = "lease_acquisition_attempts";
+pub(super) const FAILURES: &str = "lease_acquisition_failures";
+pub(super) const RENEWALS: &str = "lease_renewals";
+pub(super) const RENEWAL_FAILURES: &str = "lease_renewal_failures";
+pub(super) const RENEWAL_SECONDS: &str = "lease_renewal_seconds";
+pub(super) const SLACK: &str = "lease_renewal_slack_seconds";
+pub(super) const WORST_SLACK: &str = "lease_worst_slack_seconds";
+pub(super) const TERM_SECONDS: &str = "lease_term_seconds";
+pub(super) const TERMS_BEGUN: &str = "lease_terms_begun";
+pub(super) const TERMS_ENDED: &str = "lease_terms_ended";
+pub(super) const DOUBTS: &str = "lease_doubts";
+pub(super) const UNKNOWN: &str = "lease_unknown_outcomes";
+pub(super) const REQUEST_SECONDS: &str = "lease_request_seconds";
+pub(super) const UNREACHABLE_SINCE: &str = "lease_store_unreachable_since_timestamp_seconds";
+
+/// All of them.
+pub const METRICS: [Metric; 16] = [
+    metric(
+        LEADER_STATUS,
+        MetricKind::Gauge,
+        &["lease"],
+        "1 while this process leads, 0 while it does not; for locks, how many it holds.",
+    ),
+    metric(
+        VALID_UNTIL,
+        MetricKind::Gauge,
+        &["lease"],
+        "Until when the term lasts if it is renewed no more, as Unix time; less `time()` it is the time that remains. 0 without a term. Not for locks.",
+    ),
+    metric(
+        ATTEMPTS,
+        MetricKind::Counter,
+        &["lease"],
+        "Requests to acquire that were sent.",
+    ),
+    metric(
+        FAILURES,
+        MetricKind::Counter,
+        &["lease", "reason"],
+        "Requests to acquire that the store refused or did not answer, by the kind of fault; that another holds the lease is none.",
+    ),
+    metric(
+        RENEWALS,
+        MetricKind::Counter,
+        &["lease"],
+        "Renewals that extended a term.",
+    ),
+    metric(
+        RENEWAL_FAILURES,
+        MetricKind::Counter,
+        &["lease", "reason"],
+        "Renewals that failed, by the kind of fault; the term goes on until its deadline.",
+    ),
+    metric(
+        RENEWAL_SECONDS,
+        MetricKind::Histogram,
+        &["lease"],
+        "From sending a renewal to its answer.",
+    ),
+    metric(
+        SLACK,
+        MetricKind::Histogram,
+        &["lease"],
+        "What was left until the old deadline when a renewal was confirmed.",
+    ),
+    metric(
+        WORST_SLACK,
+        MetricKind::Gauge,
+        &["lease"],
+        "The least of these in the current term. Not for locks.",
+    ),
+    metric(
+        TERM_SECONDS,
+        MetricKind::Histogram,
+        &["lease"],
+        "How long a term lasted. Not for locks.",
+    ),
+    metric(
+        TERMS_BEGUN,
+        MetricKind::Counter,
+        &["lease", "after"],
+        "Terms that began: `vacant` after none or a release, `expired` after a holder that did not come back.",
+    ),
+    metric(
+        TERMS_ENDED,
+        MetricKind::Counter,
+        &["lease", "cause"],
+        "Terms that ended: `given_back`, `succeeded`, `vanished`, `deadline`, `no_progress` or `max_hold`. All but the first are losses.",
+    ),
+    metric(
+        DOUBTS,
+        MetricKind::Counter,
+        &["lease"],
+        "How often a term became doubtful, because no renewal came through until the grace before its deadline.",
+    ),
+    metric(
+        UNKNOWN,
+        MetricKind::Counter,
+        &["lease", "operation"],
+        "Requests of which nobody knows whether the store applied them; each is resolved by asking again.",
+    ),
+    metric(
+        REQUEST_SECONDS,
+        MetricKind::Histogram,
+        &["operation"],
+        "From sending any request to its answer; what was given up is not in it.",
+    ),
+    metric(
+        UNREACHABLE_SINCE,
+        MetricKind::Gauge,
+        &["lease"],
+        "Since when no request was answered, as Unix time; 0 while they are.",
+    ),
+];

@@ -20,6 +20,7 @@
 
 mod build;
 mod command;
+mod contain;
 mod counting;
 mod failover;
 mod fences;
@@ -89,6 +90,13 @@ enum Figure {
         #[arg(long, value_enum, default_value = "sqlite")]
         store: Kind,
     },
+    /// Leases lost by every cause, under work that forks, detaches, stops and ignores signals: does any of it meet its
+    /// successor?
+    Contain {
+        /// How many leases.
+        #[arg(long, default_value_t = 1000)]
+        cycles: u32,
+    },
     /// Requests a second to a service with and without the fence over HTTP.
     Http {
         /// How many turns of half a second each side gets.
@@ -145,6 +153,7 @@ async fn main() {
         } => store::measure(sqlite_rounds, mongodb_rounds, redis_rounds).await,
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
+        Figure::Contain { cycles } => contain::measure(cycles),
         Figure::Failover {
             losses,
             kills,

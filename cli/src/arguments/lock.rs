@@ -1,5 +1,5 @@
 use super::durations::duration;
-use super::{Patience, RunArguments, TimingArguments};
+use super::{CareArguments, Patience, RunArguments, TimingArguments};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
@@ -126,6 +126,7 @@ impl LockArguments {
             conflict_exit_code: self.conflict_exit_code,
             share_credentials: self.share_credentials,
             trace: None,
+            care: CareArguments::default(),
             metrics: self.metrics,
             command: self.command,
         }

@@ -1,5 +1,6 @@
 //! What may be said on the command line and in the environment.
 
+mod care;
 mod doctor;
 mod durations;
 mod explain;
@@ -13,6 +14,7 @@ mod step_down;
 mod store;
 mod timing;
 
+pub(crate) use care::{CareArguments, Restart};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
 pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArguments, TermArguments};
@@ -233,7 +235,8 @@ mod tests {
         let mut commands: Vec<&clap::Command> = command.get_subcommands().collect();
         while let Some(command) = commands.pop() {
             commands.extend(command.get_subcommands());
-            if command.get_name() == "help" {
+            // The warden is started by `tenure run` alone, which tells it everything.
+            if command.get_name() == "help" || command.is_hide_set() {
                 continue;
             }
             for option in command.get_opts().filter(|option| option.get_id() != "help") {

@@ -1,5 +1,5 @@
 use super::durations::duration;
-use super::{TimingArguments, prevailing};
+use super::{CareArguments, TimingArguments, prevailing};
 use crate::exit::{Code, Failure};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, ArgMatches, Args};
@@ -54,7 +54,7 @@ pub(crate) struct RunArguments {
 
     /// When leadership ends while the command runs, go back to waiting, and run it again when elected
     ///
-    /// A command that ends by itself ends this one too, with its exit code.
+    /// A command that ends by itself ends this one too, with its exit code, unless --restart says otherwise.
     #[arg(
         long,
         env = "TENURE_KEEP",
@@ -105,6 +105,10 @@ pub(crate) struct RunArguments {
     /// store's URL or a password. If it cannot be written, recording stops with a warning, and nothing else.
     #[arg(long, env = "TENURE_TRACE", hide_env_values = true, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+
+    /// What to do with a command that fails or is not well.
+    #[command(flatten)]
+    pub(crate) care: CareArguments,
 
     /// Serve metrics and health over HTTP: HOST:PORT, or unix:PATH
     ///
@@ -204,10 +208,11 @@ const HELP: &str = "\
 The command gets TENURE_NAME, TENURE_TOKEN, TENURE_CANDIDATE and TENURE_STORE (without a password). It should hand
 its token to the data path with every write, which refuses a lower one than it has seen.
 
-It runs in a process group of its own. When leadership becomes doubtful, is lost or is asked back, the group gets
-SIGTERM, and SIGKILL before the lease can pass to another. The lease is given back when the whole group is gone.
+It runs below a warden, a small process of its own. When leadership becomes doubtful, is lost or is asked back, the
+command and all that it started get SIGTERM, and SIGKILL before the lease can pass to another. The lease is given back
+when nothing of it is left, at once then, also when tenure itself was killed.
 Of signals to tenure, TERM, INT and QUIT are forwarded and followed by SIGKILL after the grace; HUP, USR1, USR2
-and WINCH are forwarded. The command is killed with its supervisor; what it started itself is not.
+and WINCH are forwarded. Under systemd it says when it is ready, and who it is waiting for.
 
 Examples:
   tenure run nightly-settlement -- ./settle --all
@@ -216,6 +221,8 @@ Examples:
         In the crontab of three hosts: runs once, silently, and the others end with 0.
   tenure run --keep --ttl 15s consumer -- ./consume --from orders
         One consumer at a time, for ever; after a loss it waits for its next turn.
+  tenure run --restart on-failure --cooldown 30s --health-cmd 'curl -fs localhost:8080/health' worker -- ./worker
+        Ends a worker that is not well, and leaves the next term to another host.
   tenure run --wait 10m --ttl 5s migrate -- ./migrate
         Gives up with code 75 after ten minutes.
   tenure run --trace trace-$$.jsonl consumer -- ./consume

@@ -1,5 +1,6 @@
 //! What is run: a command, found before anybody campaigns for it.
 
+use super::health::Health;
 use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::exit::{Code, Failure};
 use crate::warden::Begin;
@@ -15,7 +16,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tenure::Leadership;
+use tenure::{FencingToken, Leadership};
 
 /// The command, and what it is told.
 pub(crate) struct Job {
@@ -25,6 +26,7 @@ pub(crate) struct Job {
     environment: Vec<(&'static str, String)>,
     /// Where the lease is, and in whose name: for the warden to give it back.
     claim: Claim,
+    health: Option<Health>,
 }
 
 /// What a warden needs to give a lease back.
@@ -57,6 +59,7 @@ impl Job {
             lease: lease.to_owned(),
             environment: Vec::new(),
             claim: Claim::default(),
+            health: None,
         })
     }
 
@@ -68,6 +71,22 @@ impl Job {
     /// The program, for people.
     pub(crate) fn shown(&self) -> String {
         self.program.to_string_lossy().into_owned()
+    }
+
+    /// Says how to find out whether it is well.
+    pub(crate) fn ask(&mut self, health: Health) {
+        self.health = Some(health);
+    }
+
+    /// Returns when it is not well, and says why; never, where nothing is asked.
+    pub(super) async fn unwell(&self, token: FencingToken) -> String {
+        let Some(health) = &self.health else {
+            return std::future::pending().await;
+        };
+        let mut environment = self.environment.clone();
+        environment.push(("TENURE_NAME", self.lease.clone()));
+        environment.push(("TENURE_TOKEN", token.to_string()));
+        health.failed(&environment).await
     }
 
     /// Says where the lease is, and which process holds it.

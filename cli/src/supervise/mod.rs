@@ -6,6 +6,7 @@
 //! below a [warden](crate::warden), which does the same if all of this process is held up, or dead.
 
 mod deadline;
+mod health;
 mod job;
 mod signals;
 pub(crate) mod system;
@@ -13,6 +14,7 @@ mod terminal;
 mod work;
 
 pub(crate) use deadline::kill_margin;
+pub(crate) use health::Health;
 pub(crate) use job::Job;
 pub(crate) use signals::{Meaning, Notice, Signals};
 pub(crate) use work::{Work, adopt_orphans};
@@ -46,8 +48,10 @@ const LOOK_PAUSE_MAX: Duration = Duration::from_millis(20);
 /// How the command of a term ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
-    /// By itself, or on a signal that was passed on to it.
+    /// By itself.
     ByItself(ExitStatus),
+    /// On a signal to this process that was passed on to it.
+    OnSignal(ExitStatus),
     /// It was ended, because the term was: why.
     Ended(Why),
     /// A part of it cannot be killed: the lease must not be given back.
@@ -61,6 +65,8 @@ pub(crate) enum Why {
     Asked,
     /// The term was or became doubtful, or was over: in words.
     Lost(String),
+    /// The work was not well: in words.
+    Unwell(String),
 }
 
 /// What supervision needs of its surroundings.
@@ -158,6 +164,7 @@ impl Watch<'_> {
         } = surroundings;
         let leadership = self.leadership;
         let mut lost = pin!(leadership.lost());
+        let mut unwell = pin!(job.unwell(leadership.token()));
         let mut doubted = pin!(leadership.doubted());
         let (mut is_lost, mut has_events) = (false, true);
         let mut pause = LOOK_PAUSE_MIN;
@@ -205,6 +212,10 @@ impl Watch<'_> {
                     return Ending::Unkillable;
                 }
                 () = self.work.heard() => {}
+                why = &mut unwell, if self.ended.is_none() => {
+                    self.terminate();
+                    self.because(Why::Unwell(why));
+                }
                 notice = signals.next() => self.notice(notice),
                 event = events.recv(), if has_events => match event {
                     Ok(event) => self.renewals.take_in(&event, voice),
@@ -305,7 +316,8 @@ impl Watch<'_> {
         match (&self.ended, leader) {
             (Some(End::Because(why)), _) => Ending::Ended(why.clone()),
             (Some(End::Leftovers(status)), _) => Ending::ByItself(*status),
-            (Some(End::Signal) | None, Some(status)) => Ending::ByItself(status),
+            (Some(End::Signal), Some(status)) => Ending::OnSignal(status),
+            (None, Some(status)) => Ending::ByItself(status),
             (Some(End::Signal) | None, None) => Ending::Unkillable,
         }
     }

@@ -1,5 +1,6 @@
 //! `tenure run`: wait, lead, run, give back.
 
+mod cooldown;
 mod story;
 mod turn;
 
@@ -10,6 +11,7 @@ use crate::output::{Voice, clean};
 use crate::place::{Credentials, Place};
 use crate::supervise::{Job, Meaning, Notice, Signals, adopt_orphans};
 use clap::ArgMatches;
+use cooldown::{Cooldown, Next};
 use rustix::process::Signal;
 use std::fs::File;
 use std::future::Future;
@@ -111,6 +113,9 @@ pub(super) async fn undertake(
         Credentials::Withheld
     };
     job.tell("TENURE_STORE", place.for_command(credentials));
+    if let Some(health) = arguments.care.health() {
+        job.ask(health);
+    }
     let incarnation = election.candidate().incarnation.bits();
     job.claim(place.for_command(Credentials::Shared), incarnation);
     let board = Arc::new(Board::new(
@@ -123,6 +128,7 @@ pub(super) async fn undertake(
     }
     let queue = queue_store.map(|store| in_queue(store, &election).map_err(of_lease));
     let queue = queue.transpose()?;
+    let cooldown = Cooldown::new(&arguments.care);
     let mut turn = Turn {
         election: &election,
         queue: queue.as_ref(),
@@ -134,30 +140,62 @@ pub(super) async fn undertake(
         patience,
         conflict_code: arguments.conflict_exit_code,
     };
-    let outcome = loop {
-        match turn.take().await {
-            Ok(Taken::Done(code)) => break Ok(code),
-            Ok(Taken::Lost) if again == Again::Once => break Ok(Code::Lost.number()),
-            Ok(Taken::Lost) => {}
-            Ok(Taken::HandedOver) if again == Again::Once => break Ok(Code::Lost.number()),
-            // Whoever asked wants another to lead: it gets a renewal interval's start.
-            Ok(Taken::HandedOver) => {
-                let pause = tokio::time::sleep(timing.renew_every());
-                if let Err(signal) = unless_ended(&mut turn.signals, pause).await {
-                    break Ok(of_signal(signal.as_raw()));
-                }
-            }
-            // It would be renewed for as long as this process lives, and released when it is dropped.
-            Ok(Taken::Kept(failure)) => {
-                std::mem::forget(election);
-                return Err(failure);
-            }
-            Err(failure) => break Err(failure),
+    let outcome = match take_turns(&mut turn, again, cooldown).await {
+        Outcome::Ends(outcome) => outcome,
+        // It would be renewed for as long as this process lives, and released when it is dropped.
+        Outcome::Keeps(failure) => {
+            std::mem::forget(election);
+            return Err(failure);
         }
     };
     drop(turn);
     leave(election, queue, &timing).await;
     outcome
+}
+
+/// How the turns of a process end.
+enum Outcome {
+    /// With this.
+    Ends(Result<u8, Failure>),
+    /// With a term that is not given back.
+    Keeps(Failure),
+}
+
+/// Takes one turn after another, as long as there is to be another.
+async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -> Outcome {
+    loop {
+        let shown = turn.job.shown();
+        let pause = match turn.take().await {
+            Ok(Taken::Done(code)) => return Outcome::Ends(Ok(code)),
+            Ok(Taken::Finished(code, ran)) => match cooldown.after_end(code, ran) {
+                Next::End => return Outcome::Ends(Ok(code)),
+                Next::Again(out) => {
+                    turn.stay_out(&format!("{shown} ended with code {code}"), out)
+                        .await
+                }
+            },
+            Ok(Taken::Unwell(ran)) if again == Again::Keep || cooldown.restarts() => {
+                let out = cooldown.after_failure(ran);
+                turn.stay_out(&format!("{shown} was not well"), out).await
+            }
+            Ok(Taken::Unwell(_)) => return Outcome::Ends(Ok(Code::Lost.number())),
+            Ok(Taken::Lost | Taken::HandedOver) if again == Again::Once => {
+                return Outcome::Ends(Ok(Code::Lost.number()));
+            }
+            Ok(Taken::Lost) => Ok(()),
+            // Whoever asked wants another to lead: it gets a renewal interval's start.
+            Ok(Taken::HandedOver) => {
+                let start = tokio::time::sleep(turn.election.timing().renew_every());
+                let started = unless_ended(&mut turn.signals, start).await;
+                started.map_err(|signal| of_signal(signal.as_raw()))
+            }
+            Ok(Taken::Kept(failure)) => return Outcome::Keeps(failure),
+            Err(failure) => return Outcome::Ends(Err(failure)),
+        };
+        if let Err(code) = pause {
+            return Outcome::Ends(Ok(code));
+        }
+    }
 }
 
 /// Ends what may be held unknown to this process; it expires by itself if the store does not answer.

@@ -5,7 +5,7 @@ use super::story::{Obstacle, Story};
 use crate::arguments::Patience;
 use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
-use crate::output::{Voice, short};
+use crate::output::{Voice, in_json, short};
 use crate::supervise::{Ending, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
@@ -25,6 +25,10 @@ use tokio::time::Instant;
 pub(super) enum Taken {
     /// This is the exit code.
     Done(u8),
+    /// The command has ended by itself after this time, with this exit code.
+    Finished(u8, Duration),
+    /// The command was not well, and was ended after this time.
+    Unwell(Duration),
     /// The term was lost, and the command ended.
     Lost,
     /// The term was given up because somebody asked for it.
@@ -67,6 +71,7 @@ impl Turn<'_> {
             events: &mut self.events,
             voice: self.voice,
         };
+        let began = Instant::now();
         self.board.works(true);
         let supervised = supervise(&leadership, surroundings).await;
         self.board
@@ -95,7 +100,9 @@ impl Turn<'_> {
             work.dismiss();
         }
         let (why, taken) = match ending {
-            Ending::ByItself(status) => return Ok(Taken::Done(code_of(status))),
+            Ending::ByItself(status) => return Ok(Taken::Finished(code_of(status), began.elapsed())),
+            Ending::OnSignal(status) => return Ok(Taken::Done(code_of(status))),
+            Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(began.elapsed())),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),
             Ending::Unkillable => unreachable!("answered above"),
@@ -107,6 +114,17 @@ impl Turn<'_> {
         let fields = json!({"lease": name.as_str(), "token": token.number()});
         self.voice.say("ended", &text, fields);
         Ok(taken)
+    }
+
+    /// Stays out for a while, so that another gets to try. The exit code, if a signal asks for the end meanwhile.
+    pub(super) async fn stay_out(&mut self, what: &str, out: Duration) -> Result<(), u8> {
+        let name = self.election.name();
+        let text = format!("lease \"{name}\": {what}; campaigning again in {}", short(out));
+        let fields = json!({"lease": name.as_str(), "again_in_ms": in_json(out)});
+        self.voice.say("cooldown", &text, fields);
+        super::unless_ended(&mut self.signals, tokio::time::sleep(out))
+            .await
+            .map_err(|signal| of_signal(signal.as_raw()))
     }
 
     /// Gives the lease back, unless the store does not answer: then it expires by itself.

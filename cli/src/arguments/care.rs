@@ -1,0 +1,84 @@
+use super::durations::duration;
+use crate::supervise::Health;
+use clap::{Args, ValueEnum};
+use std::time::Duration;
+
+/// What to do with a command that fails or is not well.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CareArguments {
+    /// When the command ends by itself: end with its code, or campaign and run it again
+    #[arg(
+        long,
+        env = "TENURE_RESTART",
+        hide_env_values = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "no"
+    )]
+    pub(crate) restart: Restart,
+
+    /// How long to stay out after the command has failed, so that another gets to try
+    ///
+    /// Doubled for each failure in a row, up to 64 times; a command that has run ten times as long begins anew.
+    #[arg(long, env = "TENURE_COOLDOWN", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    pub(crate) cooldown: Duration,
+
+    /// Ask this while the command runs, with `sh -c`: when it fails repeatedly, the command is ended and another may lead
+    #[arg(long, env = "TENURE_HEALTH_CMD", hide_env_values = true, value_name = "SHELL")]
+    pub(crate) health_cmd: Option<String>,
+
+    /// How often to ask it
+    #[arg(long, env = "TENURE_HEALTH_EVERY", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) health_every: Duration,
+
+    /// How long it may take; then it is killed, and has failed
+    #[arg(long, env = "TENURE_HEALTH_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    pub(crate) health_timeout: Duration,
+
+    /// How often in a row it must fail
+    #[arg(
+        long,
+        env = "TENURE_HEALTH_RETRIES",
+        hide_env_values = true,
+        value_name = "N",
+        default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) health_retries: u32,
+}
+
+impl CareArguments {
+    /// How to find out whether the command is well, if anything is asked.
+    pub(crate) fn health(&self) -> Option<Health> {
+        Some(Health {
+            command: self.health_cmd.clone()?,
+            every: self.health_every,
+            time_max: self.health_timeout,
+            failures_max: self.health_retries,
+        })
+    }
+}
+
+/// When a command that has ended by itself is run again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Restart {
+    /// Never: its exit code is this one's.
+    No,
+    /// When its exit code is not 0, or a signal ended it.
+    OnFailure,
+    /// Whenever it ends.
+    Always,
+}
+
+impl Default for CareArguments {
+    fn default() -> Self {
+        Self {
+            restart: Restart::No,
+            cooldown: Duration::from_secs(5),
+            health_cmd: None,
+            health_every: Duration::from_secs(10),
+            health_timeout: Duration::from_secs(5),
+            health_retries: 3,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A command that fails, or is not well: it is ended, stays out for a while, and another gets to try.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, exit_code, signal};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+use tenure_testkit::{eventually, is_alive};
+
+#[test]
+fn a_command_that_is_not_well_is_ended_and_another_leads() {
+    let sandbox = Sandbox::new("unwell");
+    let script = format!(
+        "echo $$ > {}; trap '' TERM; while :; do sleep 0.05; done",
+        sandbox.path("pid")
+    );
+    let first = sandbox.run(
+        &[
+            "--ttl",
+            "1h",
+            "--grace",
+            "300ms",
+            "--health-cmd",
+            "test ! -e sick",
+            "--health-every",
+            "100ms",
+        ],
+        "job",
+        &script,
+    );
+    let command = sandbox.pid("pid");
+    let second = sandbox.run(&["--ttl", "1h"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    // Well, as often as it is asked.
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(is_alive(command), "ended without need");
+    std::fs::write(sandbox.dir.join("sick"), "").unwrap();
+    assert_eq!(exit_code(&first), 79);
+    first
+        .wait_for_line("--health-cmd failed 3 times in a row", SOON)
+        .unwrap();
+    assert!(!is_alive(command));
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+}
+
+/// It would block for ever, with a child that blocks, too.
+#[test]
+fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
+    let sandbox = Sandbox::new("hangs");
+    let asks = format!("sleep 300 & echo $! >> {}; wait", sandbox.path("asked"));
+    let process = sandbox.run(
+        &[
+            "--health-cmd",
+            &asks,
+            "--health-every",
+            "50ms",
+            "--health-timeout",
+            "200ms",
+            "--health-retries",
+            "2",
+        ],
+        "job",
+        "sleep 300",
+    );
+    assert_eq!(exit_code(&process), 79);
+    let asked = sandbox.read("asked");
+    let pids: Vec<u32> = asked.lines().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 2, "{asked}");
+    eventually(SOON, "what was asked is gone", || {
+        pids.iter().all(|pid| !is_alive(*pid))
+    });
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+#[test]
+fn a_command_that_fails_is_run_again_after_a_while_in_which_another_leads() {
+    let sandbox = Sandbox::new("restart");
+    let script = format!(
+        "echo run $TENURE_TOKEN >> {0}; test $(wc -l < {0}) -ge 3",
+        sandbox.path("log")
+    );
+    let began = Instant::now();
+    let process = sandbox.run(
+        &["--restart", "on-failure", "--cooldown", "300ms"],
+        "job",
+        &script,
+    );
+    process.wait_for_line("campaigning again in", SOON).unwrap();
+    // Nobody holds it meanwhile.
+    let other = sandbox.tenure(&["run", "job", "--", "echo", "mine"]);
+    assert_eq!((other.code, other.stdout.as_str()), (0, "mine\n"), "{other:?}");
+    assert_eq!(exit_code(&process), 0);
+    assert!(
+        began.elapsed() >= Duration::from_millis(900),
+        "300 ms, then twice as long"
+    );
+    let log = sandbox.read("log");
+    let tokens: Vec<u64> = log
+        .lines()
+        .map(|line| line["run ".len()..].parse().unwrap())
+        .collect();
+    assert_eq!(tokens.len(), 3, "{log}");
+    assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "{log}");
+}
+
+#[test]
+fn a_signal_ends_the_command_and_the_waiting_whatever_is_to_be_run_again() {
+    let sandbox = Sandbox::new("no-restart");
+    let script = format!("echo ready > {}; exec sleep 300", sandbox.path("ready"));
+    let working = sandbox.run(&["--restart", "always"], "job", &script);
+    sandbox.line("ready");
+    signal(working.pid(), Signal::TERM);
+    assert_eq!(exit_code(&working), 143);
+    let out = sandbox.run(&["--restart", "always", "--cooldown", "1h"], "job", "exit 3");
+    out.wait_for_line("campaigning again in", SOON).unwrap();
+    signal(out.pid(), Signal::TERM);
+    assert_eq!(exit_code(&out), 143);
+}

@@ -5,6 +5,7 @@ mod commands;
 mod endpoint;
 mod exit;
 mod log;
+mod manager;
 mod output;
 mod place;
 mod supervise;

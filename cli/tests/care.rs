@@ -9,8 +9,9 @@ mod common;
 
 use common::{SOON, Sandbox, exit_code, signal};
 use rustix::process::Signal;
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
-use tenure_testkit::{eventually, is_alive};
+use tenure_testkit::{Process, eventually, is_alive};
 
 #[test]
 fn a_command_that_is_not_well_is_ended_and_another_leads() {
@@ -121,4 +122,35 @@ fn a_signal_ends_the_command_and_the_waiting_whatever_is_to_be_run_again() {
     out.wait_for_line("campaigning again in", SOON).unwrap();
     signal(out.pid(), Signal::TERM);
     assert_eq!(exit_code(&out), 143);
+}
+
+/// What systemd would hear: ready once it takes part, who leads, and the end; and the command speaks to nobody in its name.
+#[test]
+fn a_service_manager_hears_what_is_going_on() {
+    let sandbox = Sandbox::new("notify");
+    let path = sandbox.dir.join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(SOON)).unwrap();
+    let script = format!(
+        "echo \"[$NOTIFY_SOCKET]\" > {}; exec sleep 300",
+        sandbox.path("command")
+    );
+    let mut command = sandbox.command(&["run", "job", "--", "sh", "-c", &script]);
+    command.env("NOTIFY_SOCKET", &path);
+    let process = Process::spawn(command).unwrap();
+    let mut heard = String::new();
+    let mut hear_until = |what: &str| {
+        while !heard.contains(what) {
+            let mut datagram = [0; 4096];
+            let length = manager
+                .recv(&mut datagram)
+                .unwrap_or_else(|error| panic!("{what}: {error}: {heard}"));
+            heard.push_str(&String::from_utf8_lossy(&datagram[..length]));
+        }
+    };
+    hear_until("READY=1");
+    hear_until("STATUS=leads by token");
+    assert_eq!(sandbox.line("command"), "[]");
+    signal(process.pid(), Signal::TERM);
+    hear_until("STOPPING=1");
 }

@@ -3,6 +3,7 @@
 use super::health::Health;
 use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::exit::{Code, Failure};
+use crate::manager;
 use crate::warden::Begin;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -112,6 +113,7 @@ impl Job {
             .args(&self.arguments)
             // A file of this process's own, which one that it starts could only be refused.
             .env_remove("TENURE_TRACE")
+            .env_remove(manager::SOCKET)
             .envs(self.environment.iter().map(|(variable, value)| (variable, value)))
             .env("TENURE_NAME", &self.lease)
             .env("TENURE_TOKEN", leadership.token().to_string())

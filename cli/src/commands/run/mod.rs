@@ -7,6 +7,7 @@ mod turn;
 use crate::arguments::{Again, Patience, RunArguments};
 use crate::endpoint::{Board, Endpoint};
 use crate::exit::{Code, Failure, of_signal};
+use crate::manager;
 use crate::output::{Voice, clean};
 use crate::place::{Credentials, Place};
 use crate::supervise::{Job, Meaning, Notice, Signals, adopt_orphans};
@@ -140,6 +141,7 @@ pub(super) async fn undertake(
         patience,
         conflict_code: arguments.conflict_exit_code,
     };
+    manager::ready();
     let outcome = match take_turns(&mut turn, again, cooldown).await {
         Outcome::Ends(outcome) => outcome,
         // It would be renewed for as long as this process lives, and released when it is dropped.
@@ -148,6 +150,7 @@ pub(super) async fn undertake(
             return Err(failure);
         }
     };
+    manager::stopping();
     drop(turn);
     leave(election, queue, &timing).await;
     outcome

@@ -5,6 +5,7 @@ use super::story::{Obstacle, Story};
 use crate::arguments::Patience;
 use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
+use crate::manager;
 use crate::output::{Voice, in_json, short};
 use crate::supervise::{Ending, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
 use serde_json::json;
@@ -72,6 +73,7 @@ impl Turn<'_> {
             voice: self.voice,
         };
         let began = Instant::now();
+        manager::status(&format!("leads by token {}", leadership.token()));
         self.board.works(true);
         let supervised = supervise(&leadership, surroundings).await;
         self.board
@@ -149,6 +151,7 @@ impl Turn<'_> {
     }
 
     async fn wait(&mut self) -> Result<Waited, Failure> {
+        manager::status("stands by");
         let began = Instant::now();
         let name = self.election.name().clone();
         let (election, queue) = (self.election, self.queue);

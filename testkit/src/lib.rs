@@ -50,6 +50,7 @@ pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
-    Etcd, EtcdOptions, Members, Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size,
-    User, etcd_program, mongod_program, pgbouncer_program, postgres_programs, redis_program,
+    Etcd, EtcdOptions, Members, Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels,
+    RedisServer, ReplicaSet, Size, User, etcd_program, mongod_program, pgbouncer_program, postgres_programs,
+    redis_program,
 };

@@ -127,8 +127,18 @@ impl Etcd {
         let mut command = Command::new(etcd_program()?);
         command.arg("--name").arg(&member.name);
         command.arg("--data-dir").arg(member.folder.join("data"));
-        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args([
+            "--listen-client-urls",
+            &client,
+            "--advertise-client-urls",
+            &client,
+        ]);
+        command.args([
+            "--listen-peer-urls",
+            &peer,
+            "--initial-advertise-peer-urls",
+            &peer,
+        ]);
         command.args(["--initial-cluster", &cluster.join(",")]);
         command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
         command.args(&self.options.settings);

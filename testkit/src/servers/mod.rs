@@ -11,7 +11,9 @@ mod replica_set;
 mod users;
 
 pub use etcd::{Etcd, EtcdOptions, Members};
-pub(crate) use locate::{ETCD_FOLDER, MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, redis_in};
+pub(crate) use locate::{
+    ETCD_FOLDER, MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, redis_in,
+};
 pub use locate::{etcd_program, mongod_program, redis_program};
 pub use mongod::Mongod;
 pub(crate) use postgres::POSTGRES_FOLDER;

@@ -1,6 +1,6 @@
 //! Which keys the records of one place have.
 
-use tenure_core::LeaseName;
+use tenure_core::{LeaseName, ResourceName};
 
 /// What separates a lease's name from what a key holds of it. No name has a control character, so the keys of a lease stand
 /// together, right after its name and before every longer one.
@@ -77,6 +77,30 @@ impl Keys {
             Some((name, "wish")) => Some((name, Part::Wish)),
             Some(_) => None,
         }
+    }
+
+    /// The mark of a resource.
+    pub(crate) fn mark(&self, resource: &ResourceName) -> Vec<u8> {
+        format!("{}/fence/{resource}", self.prefix).into_bytes()
+    }
+
+    /// All marks, those after `after` alone.
+    pub(crate) fn marks(&self, after: Option<&ResourceName>) -> (Vec<u8>, Vec<u8>) {
+        let (least, end) = with_prefix(&format!("{}/fence/", self.prefix));
+        // Right after the key itself.
+        let from = after.map_or_else(Vec::new, |after| [self.mark(after), vec![0]].concat());
+        (from.max(least), end)
+    }
+
+    /// The resource of a mark's key, as it stands there.
+    pub(crate) fn marked<'k>(&self, key: &'k [u8]) -> Option<&'k str> {
+        let root = format!("{}/fence/", self.prefix);
+        std::str::from_utf8(key).ok()?.strip_prefix(root.as_str())
+    }
+
+    /// Where refusals of a resource are counted.
+    pub(crate) fn refusals(&self, resource: &ResourceName) -> Vec<u8> {
+        format!("{}/refusals/{resource}", self.prefix).into_bytes()
     }
 
     /// The scratch key of an examination.

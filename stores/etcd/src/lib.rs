@@ -1,7 +1,7 @@
 //! Tenure's leases and fences on etcd.
 //!
-//! [`EtcdStore`] keeps a record and a few keys for each lease; whether it is held, its holder's session decides. The store
-//! speaks etcd's own protocol, version 3.
+//! [`EtcdStore`] keeps a record and a few keys for each lease; whether it is held, its holder's session decides. [`EtcdFence`]
+//! refuses stale terms in the very transaction that writes. Both speak etcd's own protocol, version 3.
 //! Set-up, least privileges, the layout of the keys, what is promised and what is not: the `README.md` of this crate.
 
 mod acquire;
@@ -10,6 +10,7 @@ mod dial;
 mod examine;
 mod extend;
 mod fault;
+mod fence;
 mod found;
 mod keys;
 mod known;
@@ -25,4 +26,8 @@ mod url;
 mod watch;
 mod wire;
 
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use fence::{EtcdFence, FenceCondition, Fenced, FencedTransaction};
 pub use store::EtcdStore;

@@ -221,6 +221,11 @@ impl RequestOp {
     pub(crate) fn txn(txn: TxnRequest) -> Self {
         Self::of(Request::Txn(txn))
     }
+
+    /// Whether it reads.
+    pub(crate) fn is_range(&self) -> bool {
+        matches!(self.request, Some(Request::Range(_)))
+    }
 }
 
 impl ResponseOp {

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct EtcdOptions {
     pub members: Members,
     /// Further words of each member's command line, such as `--quota-backend-bytes 2097152`.
     pub settings: Vec<String>,
+    /// PEM files of a certificate and its key: clients then connect over TLS, and the kit cannot ask for them.
+    pub tls: Option<(PathBuf, PathBuf)>,
 }
 
 impl EtcdOptions {
@@ -63,6 +66,8 @@ struct Member {
     name: String,
     client_port: u16,
     peer_port: u16,
+    /// Where it tells its health, never over TLS.
+    health_port: u16,
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
     folder: ScratchDir,
@@ -97,6 +102,7 @@ impl Etcd {
             name: format!("member-{number}"),
             client_port: free_port(),
             peer_port: free_port(),
+            health_port: free_port(),
             process: None,
             folder: ScratchDir::new("etcd"),
         };
@@ -122,7 +128,13 @@ impl Etcd {
             cluster.push(format!("{}=http://127.0.0.1:{}", member.name, member.peer_port));
         }
         let member = &mut self.members[number];
-        let client = format!("http://127.0.0.1:{}", member.client_port);
+        let scheme = if self.options.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let client = format!("{scheme}://127.0.0.1:{}", member.client_port);
+        let health = format!("http://127.0.0.1:{}", member.health_port);
         let peer = format!("http://127.0.0.1:{}", member.peer_port);
         let mut command = Command::new(etcd_program()?);
         command.arg("--name").arg(&member.name);
@@ -140,6 +152,14 @@ impl Etcd {
             &peer,
         ]);
         command.args(["--initial-cluster", &cluster.join(",")]);
+        command.args(["--listen-metrics-urls", &health]);
+        if let Some((certificate, key)) = &self.options.tls {
+            command
+                .arg("--cert-file")
+                .arg(certificate)
+                .arg("--key-file")
+                .arg(key);
+        }
         command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
         command.args(&self.options.settings);
         member.process = Some(Process::spawn(command)?);
@@ -153,7 +173,7 @@ impl Etcd {
             if let Some(ended) = self.ended(number) {
                 return Ok(Err(ended));
             }
-            match self.ask(number, "GET", "/health", "") {
+            match self.ask(self.members[number].health_port, "GET", "/health", "") {
                 Ok(answer) if answer.contains("\"true\"") => Ok(Ok(())),
                 Ok(answer) => Err(answer),
                 Err(error) => Err(error.to_string()),
@@ -186,11 +206,11 @@ impl Etcd {
     /// # Errors
     /// [`Error::System`] if there is no answer within two seconds.
     pub fn post(&self, number: usize, path: &str, body: &str) -> Result<String, Error> {
-        self.ask(number, "POST", path, body)
+        self.ask(self.members[number].client_port, "POST", path, body)
     }
 
-    fn ask(&self, number: usize, method: &str, path: &str, body: &str) -> Result<String, Error> {
-        let address = self.address(number);
+    fn ask(&self, port: u16, method: &str, path: &str, body: &str) -> Result<String, Error> {
+        let address = format!("127.0.0.1:{port}");
         let talk = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(&address)?;
             stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
@@ -214,7 +234,7 @@ impl Etcd {
         (0..self.size()).find(|number| {
             self.members[*number].process.is_some()
                 && self
-                    .ask(*number, "GET", "/metrics", "")
+                    .ask(self.members[*number].health_port, "GET", "/metrics", "")
                     .is_ok_and(|metrics| metrics.lines().any(|line| line == "etcd_server_is_leader 1"))
         })
     }

@@ -4,7 +4,7 @@ use crate::fault::Failure;
 use crate::keys::Part;
 use crate::lane::Lane;
 use crate::session::{Member, Session};
-use crate::site::{PARTS_MAX, Site, raft_term, transact};
+use crate::site::{PARTS_MAX, Site, raft_term, transact_each};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
 use std::time::Instant;
 use tenure_core::LeaseName;
@@ -71,14 +71,11 @@ impl Site {
     async fn end_abandoned(&self, lane: &Lane, session: &Session) {
         let abandoned = session.take_abandoned();
         for part in abandoned.chunks(PARTS_MAX) {
-            let request = TxnRequest {
-                success: part
-                    .iter()
-                    .map(|(sitting, member)| RequestOp::txn(self.ending(session, &sitting.name, member)))
-                    .collect(),
-                ..TxnRequest::default()
-            };
-            match transact(lane, &request).await {
+            let endings = part
+                .iter()
+                .map(|(sitting, member)| self.ending(session, &sitting.name, member))
+                .collect();
+            match transact_each(lane, endings).await {
                 Ok(_) => part
                     .iter()
                     .for_each(|(sitting, _)| self.known.forget(&sitting.name)),

@@ -3,8 +3,8 @@
 use crate::found::Found;
 use crate::keys::Part;
 use crate::session::Sitting;
-use crate::site::{PARTS_MAX, Site, transact};
-use crate::wire::kv::{Compare, RequestOp, TxnRequest};
+use crate::site::{PARTS_MAX, Site, transact_each};
+use crate::wire::kv::{Compare, RequestOp, ResponseOp, TxnRequest};
 use tenure_core::{LeaseName, Release, Released, StoreError};
 use tenure_remote::Deed;
 
@@ -81,15 +81,12 @@ impl Site {
         parts: Vec<(usize, Found)>,
         verdicts: &mut [Option<Verdict>],
     ) {
-        let vacating = |(place, found): &(usize, Found)| {
-            RequestOp::txn(self.vacating(&requests[*place].name, found.record_revision))
-        };
-        let transaction = TxnRequest {
-            success: parts.iter().map(vacating).collect(),
-            ..TxnRequest::default()
-        };
-        let answers = match transact(&self.requests, &transaction).await {
-            Ok(answer) => answer.responses,
+        let vacating = parts
+            .iter()
+            .map(|(place, found)| self.vacating(&requests[*place].name, found.record_revision))
+            .collect();
+        let answers = match transact_each(&self.requests, vacating).await {
+            Ok(answers) => answers,
             Err(failure) => {
                 for (place, _) in parts {
                     let error = self.failed(&failure, Deed::Write, &requests[place].name);
@@ -101,26 +98,18 @@ impl Site {
         let sessions = self.sessions.all().await;
         for ((place, found), answer) in parts.into_iter().zip(answers) {
             let name = &requests[place].name;
-            verdicts[place] = Some(match answer.txn() {
-                Some(answer) if answer.succeeded => {
-                    sessions
-                        .iter()
-                        .for_each(|session| session.dismiss(&sittings[place]));
-                    self.known.see(name, &vacant(found));
-                    Ok(Released::Vacated)
+            verdicts[place] = Some(if answer.succeeded {
+                sessions
+                    .iter()
+                    .for_each(|session| session.dismiss(&sittings[place]));
+                self.known.see(name, &vacant(found));
+                Ok(Released::Vacated)
+            } else {
+                let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
+                match self.understand(name, &rows.unwrap_or_default()) {
+                    Ok(now) => self.not_yours(name, &now).await,
+                    Err(error) => Err(error),
                 }
-                Some(answer) => {
-                    let rows = answer
-                        .responses
-                        .into_iter()
-                        .next()
-                        .map(|response| response.keys());
-                    match self.understand(name, &rows.unwrap_or_default()) {
-                        Ok(now) => self.not_yours(name, &now).await,
-                        Err(error) => Err(error),
-                    }
-                }
-                None => Err(self.misunderstood()),
             });
         }
     }

@@ -7,7 +7,7 @@ use crate::known::Known;
 use crate::lane::Lane;
 use crate::session::Sessions;
 use crate::url::StoreUrl;
-use crate::wire::kv::{TxnRequest, TxnResponse};
+use crate::wire::kv::{RequestOp, ResponseOp, TxnRequest, TxnResponse};
 use crate::wire::{ResponseHeader, path};
 use std::sync::Arc;
 use tenure_core::{Fault, LeaseName, StoreError, Ttl};
@@ -115,6 +115,26 @@ impl Site {
 /// A transaction on one of the store's connections.
 pub(crate) async fn transact(lane: &Lane, request: &TxnRequest) -> Result<TxnResponse, Failure> {
     lane.unary(path::TXN, request).await
+}
+
+/// Several transactions in one step, each by its own conditions.
+///
+/// One alone is sent as it is: servers such as 3.4.23 do not look for the rights to what is within a transaction's
+/// transactions.
+pub(crate) async fn transact_each(
+    lane: &Lane,
+    mut parts: Vec<TxnRequest>,
+) -> Result<Vec<TxnResponse>, Failure> {
+    if parts.len() == 1 {
+        let only = parts.remove(0);
+        return Ok(vec![transact(lane, &only).await?]);
+    }
+    let together = TxnRequest {
+        success: parts.into_iter().map(RequestOp::txn).collect(),
+        ..TxnRequest::default()
+    };
+    let answer = transact(lane, &together).await?;
+    Ok(answer.responses.into_iter().filter_map(ResponseOp::txn).collect())
 }
 
 /// The consensus's term in a header.

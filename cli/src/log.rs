@@ -56,6 +56,8 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_mongodb", others)
         .with_target("tenure_redis", others)
         .with_target("tenure_postgres", others)
+        .with_target("tenure_etcd", others)
+        .with_target("tenure_remote", others)
         .with_target("tenure_sqlite", others)
         .with_target("tenure_trace", others)
         .with_target("tenure_watermark", election)
@@ -64,6 +66,8 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_mongodb::fence", election)
         .with_target("tenure_redis::fence", election)
         .with_target("tenure_postgres::fence", election)
+        // Counts refusals for the fences of stores at the other end of a connection.
+        .with_target("tenure_remote::refusals", election)
 }
 
 #[cfg(test)]

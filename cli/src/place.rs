@@ -206,6 +206,10 @@ mod tests {
                 "redis+sentinel://@s1,s2/0?primary=p",
             ),
             (
+                "etcds://root:secret@e1:2379,e2/tenure?ca=/etc/ca.pem",
+                "etcds://root@e1:2379,e2/tenure?ca=/etc/ca.pem",
+            ),
+            (
                 "sqlite:///a%20b.db?filesystem=trusted",
                 "sqlite:///a%20b.db?filesystem=trusted",
             ),

@@ -122,6 +122,15 @@ fn claims_refusals_and_bumps_in_redis() {
     course(&sandbox, &["--fence", &server.url()]);
 }
 
+#[cfg(feature = "etcd")]
+#[test]
+fn claims_refusals_and_bumps_in_etcd() {
+    use tenure_testkit::{Etcd, EtcdOptions, block_on};
+    let sandbox = Sandbox::new("fence");
+    let etcd = block_on(Etcd::start(EtcdOptions::default())).unwrap();
+    course(&sandbox, &["--fence", &etcd.url()]);
+}
+
 #[test]
 fn a_command_claims_with_the_term_that_runs_it() {
     let sandbox = Sandbox::new("fence");

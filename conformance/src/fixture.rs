@@ -132,6 +132,16 @@ impl Fixture {
         }
     }
 
+    /// How coarsely the store tells what remains of a lease and when it was renewed: the server of a session tells
+    /// whole seconds.
+    #[must_use]
+    pub fn grain(&self) -> Duration {
+        match self.traits().timekeeper {
+            Timekeeper::Server | Timekeeper::Observer => Duration::ZERO,
+            Timekeeper::Session => Duration::from_secs(1),
+        }
+    }
+
     /// Lets both clients look at the lease. Where each observer times it for itself, ages count from its look.
     pub async fn both_look(&self, name: &LeaseName) {
         let _first = self.first.lease(name).await;

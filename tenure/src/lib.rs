@@ -56,6 +56,8 @@ pub use tenure_core::{
 };
 pub use tenure_watermark::{Admission, Watermark};
 
+#[cfg(feature = "etcd")]
+pub use tenure_etcd as etcd;
 #[cfg(feature = "http")]
 pub use tenure_http as http;
 #[cfg(feature = "mongodb")]

@@ -77,6 +77,13 @@ impl Registry {
                 Ok(store)
             });
         }
+        #[cfg(feature = "etcd")]
+        for scheme in ["etcd", "etcds"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_etcd::EtcdStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
         registry
     }
 

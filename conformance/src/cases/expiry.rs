@@ -181,18 +181,18 @@ pub async fn remaining_time_falls(fixture: &Fixture) {
     let [first, second] = [fixture.first(), fixture.second()];
     match fixture.traits().timekeeper {
         Timekeeper::Server | Timekeeper::Session => {
-            assert_remaining_falls(&contender, [first, second, first, second]).await;
+            assert_remaining_falls(fixture, &contender, [first, second, first, second]).await;
         }
         // Each observer times it for itself.
         Timekeeper::Observer => {
             for client in [first, second] {
-                assert_remaining_falls(&contender, [client; 4]).await;
+                assert_remaining_falls(fixture, &contender, [client; 4]).await;
             }
         }
     }
 }
 
-async fn assert_remaining_falls(contender: &Contender, clients: [&Client; 4]) {
+async fn assert_remaining_falls(fixture: &Fixture, contender: &Contender, clients: [&Client; 4]) {
     let mut last = Duration::MAX / 2;
     let mut read = Instant::now();
     for client in clients {
@@ -200,7 +200,7 @@ async fn assert_remaining_falls(contender: &Contender, clients: [&Client; 4]) {
         let passed = read.elapsed();
         let remaining = client.lease(&contender.name).await.remaining;
         assert!(
-            remaining <= (last + CLOCK_GRAIN).saturating_sub(passed),
+            remaining <= (last + CLOCK_GRAIN + fixture.grain()).saturating_sub(passed),
             "{last:?} remained, {passed:?} passed, and now {remaining:?} remain"
         );
         (last, read) = (remaining, Instant::now());

@@ -13,13 +13,14 @@
 //! to run. `pip` only downloads here, so an "externally managed environment" does not stop it.
 //!
 //! PostgreSQL and `pgbouncer` come from the distribution's own packages, which are unpacked and not installed: no root
-//! is needed, and no service is started. Where the system has them already, its own are used.
+//! is needed, and no service is started. Where the system has them already, its own are used. So does etcd.
 //!
 //! The second run finds the server and returns at once. Runs at the same time wait for each other, and a broken run
 //! leaves nothing that looks installed: the folder gets its name last.
 
 mod apt;
 mod debian;
+mod etcd;
 mod postgres;
 mod python;
 mod redis;
@@ -34,6 +35,7 @@ use crate::layout::servers_dir;
 use crate::servers::{MONGOD_FOLDER, mongod_in};
 
 pub use apt::Apt;
+pub use etcd::fetch_etcd;
 pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.

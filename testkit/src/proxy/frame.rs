@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::http2::Http2Reader;
 use super::postgres::PostgresReader;
 
 /// How the proxy tells messages apart.
@@ -17,6 +18,8 @@ pub(super) enum Protocol {
     MongoDb,
     /// PostgreSQL's: messages with a type, and the n-th request is answered by all up to the n-th sign of readiness.
     Postgres,
+    /// HTTP/2's, under gRPC: frames, and a request and its answer on a stream of their own.
+    Http2,
 }
 
 /// Which end of the connection is read.
@@ -32,6 +35,7 @@ pub(super) enum Side {
 pub(super) struct Reader {
     protocol: Protocol,
     postgres: PostgresReader,
+    http2: Http2Reader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -60,6 +64,7 @@ impl Reader {
         Reader {
             protocol,
             postgres: PostgresReader::new(side),
+            http2: Http2Reader::new(side),
         }
     }
 
@@ -73,6 +78,7 @@ impl Reader {
             Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
             Protocol::MongoDb => read_mongodb(source).await,
             Protocol::Postgres => self.postgres.read(source).await,
+            Protocol::Http2 => self.http2.read(source).await,
         }
     }
 }
@@ -176,4 +182,5 @@ const HOUSEKEEPING: &[&str] = &[
     "PING",
     super::postgres::GREETING,
     super::postgres::HOUSEKEEPING,
+    super::http2::HOUSEKEEPING,
 ];

@@ -4,6 +4,7 @@ mod connection;
 mod control;
 mod fault;
 mod frame;
+mod http2;
 mod postgres;
 mod server;
 

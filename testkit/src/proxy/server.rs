@@ -55,6 +55,16 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Postgres, upstream.into())
     }
 
+    /// A proxy in front of an HTTP/2 server at `host:port`, such as one of gRPC, which knows where a request ends and an
+    /// answer does, and not what it asks for. Clients must not encrypt. It cannot repeat a request: headers are compressed
+    /// against those before them.
+    ///
+    /// # Errors
+    /// [`Error::System`] when no port can be had.
+    pub fn http2(upstream: impl Into<String>) -> Result<FaultProxy, Error> {
+        FaultProxy::start(Protocol::Http2, upstream.into())
+    }
+
     /// A proxy in front of any server at `host:port`, to which a message is whatever arrives in one piece.
     ///
     /// # Errors

@@ -28,6 +28,14 @@ pub fn redis_program(build: RedisBuild) -> Result<PathBuf, Error> {
     }
 }
 
+/// Finds `etcd`: `TESTKIT_ETCD`, else what `fetch` installed, else the search path.
+///
+/// # Errors
+/// As [`mongod_program`].
+pub fn etcd_program() -> Result<PathBuf, Error> {
+    find("etcd", "TESTKIT_ETCD", etcd_in(&servers_dir()))
+}
+
 fn find(program: &'static str, variable: &str, fetched: PathBuf) -> Result<PathBuf, Error> {
     let not_installed = |looked| Error::NotInstalled { program, looked };
     if let Some(named) = env::var_os(variable).filter(|value| !value.is_empty()) {
@@ -58,6 +66,10 @@ pub(crate) fn mongod_in(servers: &Path) -> PathBuf {
     servers.join(MONGOD_FOLDER).join("mongod")
 }
 
+pub(crate) fn etcd_in(servers: &Path) -> PathBuf {
+    servers.join(ETCD_FOLDER).join("usr/bin/etcd")
+}
+
 pub(crate) fn redis_in(servers: &Path, build: RedisBuild) -> PathBuf {
     match build {
         RedisBuild::Redis => servers.join(REDIS_FOLDER).join("usr/bin/redis-server"),
@@ -70,6 +82,9 @@ pub(crate) const MONGOD_FOLDER: &str = "mongod-6.0.5";
 
 /// Whatever version the system's packages have.
 pub(crate) const REDIS_FOLDER: &str = "redis";
+
+/// Whatever version the system's packages have.
+pub(crate) const ETCD_FOLDER: &str = "etcd";
 
 pub(crate) const VALKEY_FOLDER: &str = "valkey-9.1.2";
 

@@ -1,5 +1,6 @@
 //! Real servers, each behind a guard.
 
+mod etcd;
 mod locate;
 mod mongod;
 mod node;
@@ -9,8 +10,11 @@ mod redis_sentinels;
 mod replica_set;
 mod users;
 
-pub(crate) use locate::{MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, mongod_in, redis_in};
-pub use locate::{mongod_program, redis_program};
+pub use etcd::{Etcd, EtcdOptions, Members};
+pub(crate) use locate::{
+    ETCD_FOLDER, MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, redis_in,
+};
+pub use locate::{etcd_program, mongod_program, redis_program};
 pub use mongod::Mongod;
 pub(crate) use postgres::POSTGRES_FOLDER;
 pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};

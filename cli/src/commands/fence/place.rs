@@ -34,6 +34,8 @@ pub(crate) enum Opened {
     Redis(tenure::redis::RedisFence),
     #[cfg(feature = "postgres")]
     Postgres(tenure::postgres::PostgresFence),
+    #[cfg(feature = "etcd")]
+    Etcd(tenure::etcd::EtcdFence),
     Watermark(Watermark),
 }
 
@@ -79,6 +81,8 @@ impl FencePlace {
             }
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => Ok(Some(Opened::Postgres(postgres(&url).await?))),
+            #[cfg(feature = "etcd")]
+            Some("etcd" | "etcds") => Ok(Some(Opened::Etcd(tenure::etcd::EtcdFence::connect(&url).await?))),
             _ => Err(unknown()),
         }
     }
@@ -201,6 +205,8 @@ impl Opened {
             Self::Redis(fence) => fence,
             #[cfg(feature = "postgres")]
             Self::Postgres(fence) => fence,
+            #[cfg(feature = "etcd")]
+            Self::Etcd(fence) => fence,
             Self::Watermark(fence) => fence,
         }
     }
@@ -217,6 +223,10 @@ impl Opened {
         }
         #[cfg(feature = "postgres")]
         if let Self::Postgres(fence) = &self {
+            fence.note_refusals().await;
+        }
+        #[cfg(feature = "etcd")]
+        if let Self::Etcd(fence) = &self {
             fence.note_refusals().await;
         }
     }
@@ -251,6 +261,6 @@ fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
-         mongodb://HOST/DATABASE, redis://HOST or file:PATH",
+         mongodb://HOST/DATABASE, redis://HOST, etcd://HOST or file:PATH",
     )
 }

@@ -4,6 +4,8 @@ pub mod engine;
 
 mod choices;
 mod configuration;
+#[cfg(feature = "etcd")]
+mod etcd_record;
 #[cfg(feature = "mongodb")]
 mod mongodb_record;
 mod observed;
@@ -14,6 +16,8 @@ mod text;
 mod trace_reader;
 mod url;
 
+#[cfg(feature = "etcd")]
+pub use etcd_record::TARGET as ETCD_RECORD;
 #[cfg(feature = "mongodb")]
 pub use mongodb_record::TARGET as MONGODB_RECORD;
 #[cfg(feature = "redis")]
@@ -34,6 +38,8 @@ pub const ALL: &[Target] = &[
     MONGODB_RECORD,
     #[cfg(feature = "redis")]
     REDIS_RECORD,
+    #[cfg(feature = "etcd")]
+    ETCD_RECORD,
     URL,
     CONFIGURATION,
     TRACE_READER,

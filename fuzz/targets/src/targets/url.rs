@@ -21,6 +21,11 @@ pub const TARGET: Target = Target {
         "redis://",
         "rediss+sentinel://",
         "redis+quorum://",
+        "etcd://",
+        "etcds://",
+        "ca=",
+        "cert=",
+        "key=",
         "sqlite:",
         "sqlite:///",
         "?",
@@ -75,9 +80,11 @@ fn judge(input: &[u8]) {
 }
 
 fn with_password(choices: &mut Choices<'_>) {
-    let scheme = match choices.byte() % 10 {
+    let scheme = match choices.byte() % 12 {
         8 => "redis://".to_owned(),
         9 => "redis+quorum://".to_owned(),
+        10 => "etcd://".to_owned(),
+        11 => "etcds://".to_owned(),
         0..=2 => "mongodb://".to_owned(),
         3 => "mongodb+srv://".to_owned(),
         4 => "sqlite:".to_owned(),
@@ -135,6 +142,15 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
             assert!(!settled.prefix.contains(['{', '}']), "{:?}", settled.prefix);
         }
     }
+    #[cfg(feature = "etcd")]
+    match tenure_etcd::fuzzing::settle(url) {
+        Err(error) => refused(error),
+        Ok(settled) => {
+            assert_one_line(&settled.place);
+            look(&settled.place);
+            assert!((1..=200).contains(&settled.prefix.len()), "{:?}", settled.prefix);
+        }
+    }
     #[cfg(feature = "mongodb")]
     match ready(tenure_mongodb::fuzzing::settle(
         url,
@@ -148,7 +164,7 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
 /// A registry whose stores are refused before they are opened.
 fn registry() -> Registry {
     let mut registry = Registry::empty();
-    for scheme in ["sqlite", "mongodb", "mongodb+srv", "redis"] {
+    for scheme in ["sqlite", "mongodb", "mongodb+srv", "redis", "etcd", "etcds"] {
         registry.register(scheme, |_| async {
             Err(StoreError::not_applied(Fault::Invalid, "not opened"))
         });

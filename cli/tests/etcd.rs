@@ -1,0 +1,140 @@
+//! The same command over a real etcd, a cluster that loses its leader, and a network that swallows everything.
+
+#![cfg(feature = "etcd")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, exit_code, json};
+use std::time::{Duration, Instant};
+use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, block_on, eventually, free_port, is_alive};
+
+fn etcd() -> Etcd {
+    block_on(Etcd::start(EtcdOptions::default())).unwrap()
+}
+
+#[test]
+fn contenders_take_turns_and_tokens_rise() {
+    let etcd = etcd();
+    let sandbox = Sandbox::at("etcd-turns", &etcd.url());
+    let log = sandbox.path("log");
+    let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
+    let contenders: Vec<_> = (0..3)
+        .map(|_| sandbox.run(&["--ttl", "10s"], "job", &script))
+        .collect();
+    for contender in &contenders {
+        assert_eq!(exit_code(contender), 0);
+    }
+    let text = sandbox.read("log");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    let mut highest = 0;
+    for turn in lines.chunks(2) {
+        let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
+        assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
+        let token: u64 = begun.unwrap().parse().unwrap();
+        assert!(token > highest, "a token did not rise:\n{text}");
+        highest = token;
+    }
+}
+
+#[test]
+fn step_down_hands_over_and_no_wait_ends_at_once() {
+    let etcd = etcd();
+    let sandbox = Sandbox::at("etcd-hand-over", &etcd.url());
+    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
+    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
+    second.wait_for_line("waiting", SOON).unwrap();
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(json(&ended.stdout)["successor"]["holder"], "two");
+    assert_eq!(exit_code(&first), 79);
+}
+
+#[test]
+fn a_ttl_below_the_servers_shortest_is_refused_with_the_range() {
+    let etcd = etcd();
+    let sandbox = Sandbox::at("etcd-ttl", &etcd.url());
+    let refused = sandbox.tenure(&["run", "--ttl", "500ms", "job", "--", "true"]);
+    assert_eq!(refused.code, 78, "{refused:?}");
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains("500 ms")
+            && refused.stderr.contains("1 s")
+            && refused.stderr.contains("etcd"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn doctor_says_how_the_cluster_stands() {
+    let etcd = etcd();
+    let sandbox = Sandbox::at("etcd-doctor", &etcd.url());
+    let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert_eq!(json(&doctor.stdout)["store"]["kind"], "etcd");
+    assert!(doctor.stdout.contains("no alarm rings"), "{doctor:?}");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+    let nobody = Sandbox::at(
+        "etcd-nobody",
+        &format!("etcd://user:hunter2@127.0.0.1:{}", free_port()),
+    );
+    let doctor = nobody.tenure(&["doctor"]);
+    assert!(doctor.code != 0, "{doctor:?}");
+    assert!(!format!("{doctor:?}").contains("hunter2"), "{doctor:?}");
+}
+
+/// The store takes requests and never answers.
+#[test]
+fn behind_a_silent_network_the_command_dies_before_the_deadline() {
+    let etcd = etcd();
+    let proxy = FaultProxy::bytes(etcd.address(0)).unwrap();
+    let sandbox = Sandbox::at("etcd-silent", &format!("etcd://{}", proxy.address()));
+    let direct = Sandbox::at("etcd-silent-direct", &etcd.url());
+    let script = format!(
+        "echo $$ > {}; trap '' TERM; while :; do sleep 0.05; done",
+        sandbox.path("pid")
+    );
+    let first = sandbox.run(&["--ttl", "6s", "--grace", "1s"], "job", &script);
+    let command = sandbox.pid("pid");
+    let second = direct.run(&["--ttl", "6s"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    proxy.set(Fault::BlackHole);
+    // The answer to a renewal may have been swallowed: what counts is what the store says from now on. It tells whole
+    // seconds, rounded up.
+    eventually(SOON, "the last renewal is through", || {
+        direct.lease("job")["renewed_ago_ms"].as_u64() > Some(2_500)
+    });
+    let asked = Instant::now();
+    let remaining = direct.lease("job")["remaining_ms"].as_u64().unwrap();
+    while is_alive(command) {
+        let late = asked.elapsed() >= Duration::from_millis(remaining);
+        assert!(!late, "the command outlived the lease");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(exit_code(&first), 79);
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+}
+
+/// The leader of the lease keeps it while the cluster elects another leader.
+#[test]
+fn a_cluster_that_loses_its_leader_costs_no_leadership() {
+    let mut etcd = block_on(Etcd::start(EtcdOptions::three())).unwrap();
+    let sandbox = Sandbox::at("etcd-fail-over", &etcd.url());
+    let leading = sandbox.run(&["--ttl", "6s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let token = sandbox.lease("job")["token"].clone();
+    etcd.kill(etcd.leader().unwrap());
+    std::thread::sleep(Duration::from_secs(8));
+    assert!(leading.status().is_none(), "the leader gave up");
+    let lease = sandbox.lease("job");
+    assert_eq!((&lease["token"], &lease["state"]), (&token, &"held".into()));
+}

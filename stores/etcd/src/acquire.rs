@@ -1,0 +1,251 @@
+//! Taking a lease.
+
+use crate::extend::Kept;
+use crate::fault::Failure;
+use crate::found::{Decision, Found, Holder, Written, holder_value};
+use crate::keys::Part;
+use crate::record::Record;
+use crate::session::{Session, Sitting};
+use crate::site::{ROUNDS_MAX, Site, raft_term, transact};
+use crate::wire::kv::{Compare, RequestOp, TxnRequest, TxnResponse};
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseName, Predecessor, StoreError};
+use tenure_remote::Deed;
+
+/// What a round of an acquisition came to.
+enum Round {
+    /// The lease is the caller's.
+    Granted(Grant),
+    /// It is in another state than was thought.
+    Changed(Found),
+    /// The session had ended; nothing was changed, or it is over.
+    SessionOver,
+}
+
+impl Site {
+    /// Decides an acquisition: one transaction, which compares what was known of the lease and otherwise says what it is.
+    /// Beside it the session is extended, where it was not in this very call.
+    pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        let name = &request.name;
+        let seconds = self.seconds(name, request.ttl)?;
+        let sent = Instant::now();
+        // What is not known is guessed to be new: the transaction finds out.
+        let (mut found, mut certain) = (self.known.last(name).unwrap_or_default(), false);
+        for _round in 0..ROUNDS_MAX {
+            let decision = found.decide(request);
+            let round = match decision {
+                Decision::Held | Decision::Superseded if !certain => Round::Changed(self.read(name).await?),
+                Decision::Superseded => return Ok(Acquired::Superseded),
+                Decision::Held => {
+                    let lease = self.lease_now(name, &found).await?;
+                    return Ok(Acquired::Held(lease.ok_or_else(|| self.misunderstood())?));
+                }
+                Decision::Begin(_) | Decision::Again => {
+                    let session = self.sessions.of(&self.requests, seconds).await;
+                    let session = session.map_err(|failure| self.failed(&failure, Deed::Read, name))?;
+                    self.take(request, &found, &decision, &session, sent).await?
+                }
+            };
+            (found, certain) = match round {
+                Round::Granted(grant) => return Ok(Acquired::Granted(grant)),
+                Round::Changed(now) => (now, true),
+                Round::SessionOver => (self.read(name).await?, true),
+            };
+        }
+        Err(self.restless(name))
+    }
+
+    /// Takes the lease if it is as it was found.
+    async fn take(
+        &self,
+        request: &Acquire,
+        found: &Found,
+        decision: &Decision,
+        session: &Arc<Session>,
+        sent: Instant,
+    ) -> Result<Round, StoreError> {
+        let name = &request.name;
+        let sitting = Sitting {
+            name: name.clone(),
+            incarnation: request.candidate.incarnation,
+            attempt: request.attempt,
+        };
+        let again = match (decision, &found.record) {
+            (Decision::Again, Some(written)) => Some((written.token, written.terms)),
+            _ => None,
+        };
+        let holder = holder_value(&sitting, session.ttl, again.map(|(token, _)| token));
+        let transaction = match again {
+            Some((token, _)) => self.moving(name, found, token, &holder, session.id),
+            None => self.beginning(request, found, session, &holder),
+        };
+        session.admit(&sitting, holder);
+        let transacting = transact(&self.requests, &transaction);
+        let (answer, kept) = match session.is_fresh(sent) {
+            true => (transacting.await, None),
+            false => {
+                let (answer, kept) = tokio::join!(transacting, self.extend(&self.requests, session));
+                (answer, Some(kept))
+            }
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(failure) if failure.is_session_gone() => {
+                session.end();
+                return Ok(Round::SessionOver);
+            }
+            Err(failure) => {
+                self.known.forget(name);
+                return Err(self.failed(&failure, Deed::Write, name));
+            }
+        };
+        if !answer.succeeded {
+            session.dismiss(&sitting);
+            return self.changed(name, answer);
+        }
+        let (revision, term) = (
+            answer.header.map_or(0, |header| header.revision),
+            raft_term(answer.header),
+        );
+        if let Some(kept) = kept {
+            let lost = |failure: Failure| {
+                self.known.forget(name);
+                self.failed(&failure, Deed::Write, name)
+            };
+            let kept = kept.map_err(lost)?;
+            let proven = self.prove(&self.requests, session, kept, term).await;
+            if proven.map_err(lost)? == Kept::Gone {
+                return Ok(Round::SessionOver);
+            }
+        }
+        let (token, terms) = match again {
+            Some(known) => known,
+            None => {
+                let token = FencingToken::from_signed(revision).map_err(|_| self.misunderstood())?;
+                let terms = found.record.as_ref().map_or(0, |written| written.terms);
+                (token, terms + 1)
+            }
+        };
+        session.confirm(&sitting, token);
+        let predecessor = self.predecessor(request, found, decision);
+        match again {
+            None => self.know_begun(request, session, token, terms),
+            Some(_) => self.known.forget(name),
+        }
+        Ok(Round::Granted(Grant {
+            token,
+            ttl: session.ttl,
+            terms,
+            again: again.is_some(),
+            predecessor,
+        }))
+    }
+
+    /// The transaction that begins a term: the revision of it is the token.
+    fn beginning(&self, request: &Acquire, found: &Found, session: &Session, holder: &[u8]) -> TxnRequest {
+        let key = |part| self.keys.part(&request.name, part);
+        let record = Record::begin(request, session.ttl).encode();
+        TxnRequest {
+            compare: vec![
+                Compare::written_at(&key(Part::Record), found.record_revision),
+                Compare::written_at(&key(Part::Term), found.term_revision),
+                Compare::written_at(&key(Part::Holder), found.holder_revision),
+            ],
+            success: vec![
+                RequestOp::put(key(Part::Record), record, 0),
+                RequestOp::put(key(Part::Term), Vec::new(), 0),
+                RequestOp::put(key(Part::Holder), holder.to_vec(), session.id),
+                RequestOp::delete(key(Part::Wish)),
+            ],
+            failure: vec![self.reading(&request.name)],
+        }
+    }
+
+    /// The transaction that puts a term on another session, if it is held.
+    pub(crate) fn moving(
+        &self,
+        name: &LeaseName,
+        found: &Found,
+        token: FencingToken,
+        holder: &[u8],
+        session: i64,
+    ) -> TxnRequest {
+        let key = |part| self.keys.part(name, part);
+        let mut success = vec![RequestOp::put(key(Part::Holder), holder.to_vec(), session)];
+        if found.asked {
+            success.push(RequestOp::put(key(Part::Wish), wish(token), session));
+        }
+        TxnRequest {
+            compare: vec![
+                Compare::written_at(&key(Part::Record), found.record_revision),
+                Compare::written_at(&key(Part::Holder), found.holder_revision),
+            ],
+            success,
+            failure: vec![self.reading(name)],
+        }
+    }
+
+    /// Reads the keys of a lease within a transaction.
+    pub(crate) fn reading(&self, name: &LeaseName) -> RequestOp {
+        let (from, end) = self.keys.of_lease(name);
+        RequestOp::range(from, end)
+    }
+
+    fn changed(&self, name: &LeaseName, answer: TxnResponse) -> Result<Round, StoreError> {
+        let rows = answer
+            .responses
+            .into_iter()
+            .next()
+            .map(|response| response.keys());
+        let rows = rows.ok_or_else(|| self.misunderstood())?;
+        Ok(Round::Changed(self.understand(name, &rows)?))
+    }
+
+    fn predecessor(&self, request: &Acquire, found: &Found, decision: &Decision) -> Option<Predecessor> {
+        let Decision::Begin(Some(end)) = decision else {
+            return None;
+        };
+        let written = found.record.as_ref()?;
+        let vacant_for = match found.holder {
+            // Given up for a later attempt: it was never vacant.
+            Some(_) => Duration::ZERO,
+            None => self.known.free_for(&request.name, found.record_revision),
+        };
+        Some(Predecessor {
+            candidate: written.record.holder.id.clone(),
+            token: written.token,
+            end: *end,
+            vacant_for,
+        })
+    }
+
+    /// Remembers a term that was taken, so that its release needs no reading.
+    fn know_begun(&self, request: &Acquire, session: &Session, token: FencingToken, terms: u64) {
+        let revision = token.signed();
+        let now = Found {
+            record: Some(Written {
+                record: Record::begin(request, session.ttl),
+                token,
+                terms,
+            }),
+            record_revision: revision,
+            term_revision: revision,
+            holder_revision: revision,
+            holder: Some(Holder {
+                session: session.id,
+                ttl: session.ttl,
+            }),
+            asked: false,
+        };
+        self.known.see(&request.name, &now);
+    }
+}
+
+/// The value of a wish's key: the term that it is for.
+pub(crate) fn wish(token: FencingToken) -> Vec<u8> {
+    serde_json::json!({ "token": token.number() })
+        .to_string()
+        .into_bytes()
+}

@@ -1,0 +1,271 @@
+//! Connecting to a member.
+
+use crate::fault::Failure;
+use crate::url::{Security, StoreUrl, invalid};
+use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse, StatusRequest, StatusResponse};
+use crate::wire::path;
+use http::uri::PathAndQuery;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tenure_core::StoreError;
+use tenure_remote::line;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// How long connecting to one member may take.
+const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How long connecting may take, whichever member it ends with.
+pub(crate) const DIAL_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// How often a connection with a call under way is asked whether it lives. Servers end a connection that asks more often
+/// than every 5 s, which is their default.
+const PING_EVERY: Duration = Duration::from_secs(6);
+
+/// How long the answer may take.
+const PING_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Longest answer that is taken, in bytes: a page of leases with the longest notes is far below.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The members, and how to connect to each.
+pub(crate) struct Members {
+    endpoints: Vec<(String, Endpoint)>,
+    url: StoreUrl,
+    /// The one to begin with: moved on when a member was of no use.
+    first: AtomicUsize,
+}
+
+/// A connection to a member. The token is a secret, so it is never shown: no `Debug`.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    channel: Channel,
+    token: Option<MetadataValue<Ascii>>,
+    /// Which member it is, for people.
+    pub(crate) host: String,
+}
+
+impl Members {
+    /// Reads the files that the URL names. Sends nothing.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid), with the file.
+    pub(crate) fn new(url: StoreUrl) -> Result<Self, StoreError> {
+        let tls = match &url.security {
+            Security::Plain => None,
+            Security::Tls { roots, identity } => Some(encryption(roots.as_deref(), identity.as_ref())?),
+        };
+        let mut endpoints = Vec::new();
+        for host in &url.hosts {
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            let mut endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
+                .map_err(|_| invalid("a host in the etcd URL is none"))?
+                .connect_timeout(MEMBER_TIME_MAX)
+                .tcp_nodelay(true)
+                .tcp_keepalive(Some(PING_EVERY))
+                .http2_keep_alive_interval(PING_EVERY)
+                .keep_alive_timeout(PING_TIME_MAX);
+            if let Some(tls) = &tls {
+                endpoint = endpoint
+                    .tls_config(tls.clone())
+                    .map_err(|error| invalid(&format!("TLS cannot be set up: {}", line(error))))?;
+            }
+            endpoints.push((host.to_string(), endpoint));
+        }
+        Ok(Self {
+            endpoints,
+            url,
+            first: AtomicUsize::new(0),
+        })
+    }
+
+    /// Connects to a member, and authenticates: to the one whose turn it is, or to the next that can be reached.
+    ///
+    /// # Errors
+    /// Nothing was applied.
+    pub(crate) async fn dial(&self) -> Result<Connection, Failure> {
+        let first = self.first.load(Ordering::Relaxed);
+        let mut failure = Failure::Undialled("no member is named".to_owned());
+        for offset in 0..self.endpoints.len() {
+            let place = (first + offset) % self.endpoints.len();
+            let (host, endpoint) = &self.endpoints[place];
+            match tokio::time::timeout(MEMBER_TIME_MAX, self.connect(host, endpoint)).await {
+                Ok(Ok(connection)) => {
+                    self.first.store(place, Ordering::Relaxed);
+                    return Ok(connection);
+                }
+                // What one member says of the credentials the others say, too.
+                Ok(Err(failure @ Failure::Status(_))) if !failure.ends_connection() => return Err(failure),
+                Ok(Err(other)) => failure = other,
+                Err(_late) => {
+                    failure = Failure::Undialled(format!(
+                        "{host} did not answer within {MEMBER_TIME_MAX:?}; check the network"
+                    ));
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    async fn connect(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
+        let channel = endpoint.connect().await.map_err(|error| {
+            let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), root);
+            Failure::Undialled(format!("{host} cannot be reached: {}", line(cause)))
+        })?;
+        let mut connection = Connection {
+            channel,
+            token: None,
+            host: host.to_owned(),
+        };
+        let Some(credentials) = &self.url.credentials else {
+            return Ok(connection);
+        };
+        let request = AuthenticateRequest {
+            name: credentials.user.clone(),
+            password: credentials.password.clone(),
+        };
+        let answer: AuthenticateResponse = connection
+            .unary(path::AUTHENTICATE, request)
+            .await
+            .map_err(Failure::Status)?;
+        let token = MetadataValue::try_from(answer.token)
+            .map_err(|_| Failure::Undialled(format!("{host} gave a token that cannot be sent back")))?;
+        connection.token = Some(token);
+        Ok(connection)
+    }
+
+    /// How many members the URL names.
+    pub(crate) fn count(&self) -> usize {
+        self.endpoints.len()
+    }
+
+    /// Asks each member for a sign of life; why not, where there is none.
+    pub(crate) async fn ask_each(&self) -> Vec<(&str, Result<(), String>)> {
+        let mut answers = Vec::new();
+        for (host, endpoint) in &self.endpoints {
+            let asking = async {
+                let connection = self
+                    .connect(host, endpoint)
+                    .await
+                    .map_err(|failure| match failure {
+                        Failure::Status(status) => line(status.message()),
+                        Failure::Undialled(why) => why,
+                        Failure::Late => "no answer in time".to_owned(),
+                    })?;
+                let asked = connection.unary::<_, StatusResponse>(path::STATUS, StatusRequest {});
+                asked.await.map_err(|status| line(status.message())).map(|_| ())
+            };
+            let late = |_| Err(format!("no answer within {MEMBER_TIME_MAX:?}"));
+            let answer = tokio::time::timeout(MEMBER_TIME_MAX, asking).await;
+            answers.push((host.as_str(), answer.unwrap_or_else(late)));
+        }
+        answers
+    }
+
+    /// The next dial begins with another member.
+    pub(crate) fn pass_over(&self, host: &str) {
+        let count = self.endpoints.len();
+        let first = self.first.load(Ordering::Relaxed) % count;
+        if self.endpoints[first].0 == host {
+            self.first.store((first + 1) % count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The last cause of an error: it says most.
+fn root(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    last.to_string()
+}
+
+impl Connection {
+    /// One request, one answer.
+    pub(crate) async fn unary<Asked, Answered>(
+        &self,
+        path: &'static str,
+        request: Asked,
+    ) -> Result<Answered, Status>
+    where
+        Asked: prost::Message + Send + Sync + 'static,
+        Answered: prost::Message + Default + Send + Sync + 'static,
+    {
+        let mut grpc = self.ready().await?;
+        let codec = ProstCodec::<Asked, Answered>::default();
+        let request = self.signed(request);
+        let answer = grpc
+            .unary(request, PathAndQuery::from_static(path), codec)
+            .await?;
+        Ok(answer.into_inner())
+    }
+
+    /// A stream of requests, and one of answers.
+    pub(crate) async fn stream<Asked, Answered>(
+        &self,
+        path: &'static str,
+        requests: impl tokio_stream::Stream<Item = Asked> + Send + 'static,
+    ) -> Result<Streaming<Answered>, Status>
+    where
+        Asked: prost::Message + Send + Sync + 'static,
+        Answered: prost::Message + Default + Send + Sync + 'static,
+    {
+        let mut grpc = self.ready().await?;
+        let codec = ProstCodec::<Asked, Answered>::default();
+        let request = self.signed(requests);
+        let answer = grpc
+            .streaming(request, PathAndQuery::from_static(path), codec)
+            .await?;
+        Ok(answer.into_inner())
+    }
+
+    async fn ready(&self) -> Result<Grpc<Channel>, Status> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
+        grpc.ready()
+            .await
+            .map_err(|error| Status::unavailable(line(error)))?;
+        Ok(grpc)
+    }
+
+    fn signed<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        // A member that is cut off from the leader says so at once, and is passed over.
+        request
+            .metadata_mut()
+            .insert("hasleader", MetadataValue::from_static("true"));
+        if let Some(token) = &self.token {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        request
+    }
+}
+
+fn encryption(
+    roots: Option<&Path>,
+    identity: Option<&(std::path::PathBuf, std::path::PathBuf)>,
+) -> Result<ClientTlsConfig, StoreError> {
+    let mut tls = ClientTlsConfig::new();
+    tls = match roots {
+        Some(roots) => tls.ca_certificate(Certificate::from_pem(read("ca", roots)?)),
+        None => tls.with_webpki_roots(),
+    };
+    if let Some((certificate, key)) = identity {
+        tls = tls.identity(Identity::from_pem(read("cert", certificate)?, read("key", key)?));
+    }
+    Ok(tls)
+}
+
+fn read(option: &str, path: &Path) -> Result<Vec<u8>, StoreError> {
+    std::fs::read(path).map_err(|error| {
+        let shown = path.display().to_string();
+        invalid(&format!(
+            "{option} {}: {error}; name a PEM file",
+            shown.escape_debug()
+        ))
+    })
+}

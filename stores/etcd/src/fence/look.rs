@@ -1,0 +1,128 @@
+//! Reading marks.
+
+use super::mark::{Count, MarkValue, subject};
+use crate::keys::Part;
+use crate::site::{Site, transact};
+use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use crate::wire::path;
+use tenure_core::{FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError};
+use tenure_remote::Deed;
+
+/// What is known of a resource, all of one revision.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The revision that wrote the mark; 0 if there is none.
+    pub(super) written: i64,
+    pub(super) mark: Option<MarkValue>,
+    count: Count,
+    /// The token of the lease that was asked about, where its record is here.
+    pub(super) granted: Option<FencingToken>,
+    /// The revision of all this.
+    pub(super) revision: i64,
+}
+
+impl Found {
+    pub(super) fn lease(&self) -> Option<&LeaseName> {
+        self.mark.as_ref().and_then(|mark| mark.lease.as_ref())
+    }
+
+    pub(super) fn token(&self) -> Option<FencingToken> {
+        self.mark.as_ref().map(|mark| mark.token)
+    }
+
+    pub(super) fn shown(self, resource: &ResourceName) -> Option<Mark> {
+        let (refused, last_refused) = (self.count.refused, self.count.last);
+        self.mark.map(|mark| Mark {
+            resource: resource.clone(),
+            lease: mark.lease,
+            token: mark.token,
+            refused,
+            last_refused,
+        })
+    }
+}
+
+impl Site {
+    /// The mark, and what `lease` has granted if its record is under the same prefix.
+    pub(super) async fn look(
+        &self,
+        resource: &ResourceName,
+        lease: Option<&LeaseName>,
+    ) -> Result<Found, StoreError> {
+        let key = self.keys.mark(resource);
+        let mut success = vec![
+            RequestOp::range(key.clone(), Vec::new()),
+            RequestOp::range(self.keys.refusals(resource), Vec::new()),
+        ];
+        if let Some(lease) = lease {
+            success.push(RequestOp::range(self.keys.part(lease, Part::Record), Vec::new()));
+        }
+        let request = TxnRequest {
+            success,
+            ..TxnRequest::default()
+        };
+        let answer = transact(&self.requests, &request).await;
+        let answer = answer.map_err(|failure| failure.error(Deed::Read, &subject(resource), &self.place))?;
+        let mut rows = answer.responses.into_iter().map(|response| response.keys());
+        let mut next = || {
+            rows.next()
+                .and_then(|rows: Vec<KeyValue>| rows.into_iter().next())
+        };
+        let (mark, count, record) = (next(), next(), next());
+        Ok(Found {
+            written: mark.as_ref().map_or(0, |row| row.mod_revision),
+            mark: mark
+                .map(|row| MarkValue::decode(&row.key, resource.as_str(), &row.value))
+                .transpose()?,
+            count: count.map_or_else(Count::default, |row| Count::decode(&row.value)),
+            granted: record.and_then(|row| FencingToken::from_signed(row.mod_revision).ok()),
+            revision: answer.header.map_or(0, |header| header.revision),
+        })
+    }
+
+    /// A page of marks after `after`.
+    pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
+        let (key, range_end) = self.keys.marks(after);
+        let request = RangeRequest {
+            key,
+            range_end,
+            limit: i64::try_from(MARKS_MAX).unwrap_or(i64::MAX),
+            count_only: false,
+        };
+        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &request).await;
+        let rows = answer
+            .map_err(|failure| failure.error(Deed::Read, "the fence", &self.place))?
+            .kvs;
+        let mut marks = Vec::new();
+        for row in rows {
+            let name = self.keys.marked(&row.key).unwrap_or_default().to_owned();
+            let mark = MarkValue::decode(&row.key, &name, &row.value)?;
+            let Ok(resource) = ResourceName::new(&name) else {
+                continue;
+            };
+            let count = self.count(&resource).await?.1;
+            marks.push(Mark {
+                resource,
+                lease: mark.lease,
+                token: mark.token,
+                refused: count.refused,
+                last_refused: count.last,
+            });
+        }
+        Ok(marks)
+    }
+
+    /// The count of refusals, and the revision that wrote it; 0 if there is none.
+    pub(super) async fn count(&self, resource: &ResourceName) -> Result<(i64, Count), StoreError> {
+        let request = RangeRequest {
+            key: self.keys.refusals(resource),
+            ..RangeRequest::default()
+        };
+        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &request).await;
+        let answer = answer.map_err(|failure| failure.error(Deed::Read, &subject(resource), &self.place))?;
+        let row = answer.kvs.into_iter().next();
+        Ok(row.map_or((0, Count::default()), |row| {
+            (row.mod_revision, Count::decode(&row.value))
+        }))
+    }
+}

@@ -1,0 +1,250 @@
+//! The fence: a mark per resource, in the cluster that keeps the data.
+
+mod claim;
+mod look;
+pub(crate) mod mark;
+mod write;
+
+pub use write::{FenceCondition, Fenced, FencedTransaction};
+
+use crate::site::{ROUNDS_MAX, Site, transact};
+use crate::store::SYSTEM;
+use crate::url::StoreUrl;
+use crate::wire::kv::{Compare, RequestOp, TxnRequest};
+use mark::subject;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use tenure_core::{
+    Answer, Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError, Term,
+    decide_entry,
+};
+use tenure_remote::{Deed, Noter, Notes, OwnThread};
+
+/// A fence in etcd: [`claim`](Fence::claim) once per term, then [`write`](Self::write), whose transaction compares the mark.
+///
+/// A transaction is one step of the cluster, so no write of an older term can be under way when a claim is made: what was
+/// admitted before is there to be read, what comes later is refused. Programs that use another client add
+/// [`condition`](Self::condition) to their transactions.
+///
+/// ```no_run
+/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_etcd::{EtcdFence, FencedTransaction};
+///
+/// async fn settle(term: Term) -> Result<(), Box<dyn std::error::Error>> {
+///     let fence = EtcdFence::connect("etcd://localhost/bank").await?;
+///     let ledger = ResourceName::new("ledger")?;
+///     // Before the first read of what this term will change.
+///     fence.claim(&ledger, &term).await?;
+///     let transaction = FencedTransaction::new()
+///         .put("balance/alice", "95")
+///         .put("balance/bob", "105");
+///     fence.write(&ledger, &term, &transaction).await?;
+///     Ok(())
+/// }
+/// ```
+pub struct EtcdFence {
+    /// `None` only while it is dropped.
+    site: Option<Arc<Site>>,
+    thread: OwnThread,
+    noter: Arc<Noter<Refusals>>,
+    leases: Leases,
+}
+
+/// Where the leases are whose terms are fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leases {
+    /// Under the same prefix.
+    Here,
+    /// In another store.
+    Elsewhere,
+}
+
+impl Leases {
+    fn here(self, lease: &LeaseName) -> Option<&LeaseName> {
+        (self == Self::Here).then_some(lease)
+    }
+}
+
+/// What the mark says of a term.
+enum Ruled<T> {
+    Admitted(T),
+    Refused {
+        /// The mark that refused it, where there is one.
+        mark: Option<FencingToken>,
+        error: FenceError,
+    },
+}
+
+impl EtcdFence {
+    /// The fence beside the leases of a store's URL. Nothing is sent before its first use.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or a file that it names; without the
+    /// password.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let site = Arc::new(Site::new(StoreUrl::parse(url)?)?);
+        Ok(Self {
+            thread: OwnThread::start(SYSTEM)?,
+            noter: Noter::new(Refusals(Arc::clone(&site))),
+            site: Some(site),
+            leases: Leases::Here,
+        })
+    }
+
+    /// Says that the leases are in another store. Then a token from the future is known by this machine's clock and not
+    /// exactly.
+    #[must_use]
+    pub fn with_leases_elsewhere(mut self) -> Self {
+        self.leases = Leases::Elsewhere;
+        self
+    }
+
+    /// Makes a transaction, if `term` holds the mark of `resource`.
+    ///
+    /// # Errors
+    /// [`FenceError::Stale`], [`FenceError::Unclaimed`] or [`FenceError::Foreign`]: nothing was written, and the refusal is
+    /// counted. [`FenceError::Store`] if the cluster failed.
+    pub async fn write(
+        &self,
+        resource: &ResourceName,
+        term: &Term,
+        transaction: &FencedTransaction,
+    ) -> Result<Fenced, FenceError> {
+        let (site, resource, term, transaction) =
+            (self.site(), resource.clone(), term.clone(), transaction.clone());
+        let writing = async move { site.write(&resource, &term, &transaction).await };
+        self.ruled(writing).await
+    }
+
+    /// What a transaction that is made with another client must compare to be behind the fence, for as long as `term` is
+    /// not superseded. Sends nothing.
+    #[must_use]
+    pub fn condition(&self, resource: &ResourceName, term: &Term) -> FenceCondition {
+        self.site().condition(resource, term)
+    }
+
+    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    pub async fn note_refusals(&self) {
+        let noter = Arc::clone(&self.noter);
+        // The thread gives up only when the fence is dropped.
+        let _noted = self.thread.run(async move { noter.note().await }).await;
+    }
+
+    fn site(&self) -> Arc<Site> {
+        Arc::clone(self.site.as_ref().expect("the site is taken by drop alone"))
+    }
+
+    /// Runs on the fence's thread.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, FenceError> {
+        Ok(self.thread.run(work).await.map_err(FenceError::Store)??)
+    }
+
+    /// Runs on the fence's thread, and counts a refusal where there is a mark to count it beside.
+    async fn ruled<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<Ruled<T>, StoreError>> + Send + 'static,
+    ) -> Result<T, FenceError> {
+        match self.run(work).await? {
+            Ruled::Admitted(answer) => Ok(answer),
+            Ruled::Refused { mark, error } => {
+                if mark.is_some() {
+                    self.noter.count(&self.thread, &error);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for EtcdFence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the members: they hold the password.
+        f.debug_struct("EtcdFence")
+            .field("place", &self.site().place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for EtcdFence {
+    fn drop(&mut self) {
+        if let Some(site) = self.site.take() {
+            self.thread.drop_there((site, Arc::clone(&self.noter)));
+        }
+    }
+}
+
+impl Fence for EtcdFence {
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        let (site, leases, resource, term) = (self.site(), self.leases, resource.clone(), term.clone());
+        Box::pin(self.ruled(async move { site.claim(leases, &resource, &term).await }))
+    }
+
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        let (site, resource, term) = (self.site(), resource.clone(), term.clone());
+        Box::pin(self.ruled(async move {
+            let found = site.look(&resource, None).await?;
+            Ok(
+                match decide_entry(&resource, &term, found.lease(), found.token()) {
+                    Ok(()) => Ruled::Admitted(()),
+                    Err(error) => Ruled::Refused {
+                        mark: found.token(),
+                        error,
+                    },
+                },
+            )
+        }))
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        let (site, resource) = (self.site(), resource.clone());
+        Box::pin(self.run(async move { Ok(site.look(&resource, None).await?.shown(&resource)) }))
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        let (site, after) = (self.site(), after.cloned());
+        Box::pin(self.run(async move { site.marks(after.as_ref()).await }))
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        let (site, leases, bump) = (self.site(), self.leases, bump.clone());
+        Box::pin(self.run(async move { site.bump(leases, &bump).await }))
+    }
+}
+
+/// Where refusals are counted.
+struct Refusals(Arc<Site>);
+
+impl Notes for Refusals {
+    async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
+        let site = &self.0;
+        for _round in 0..ROUNDS_MAX {
+            let (written, mut counted) = site.count(resource).await.map_err(|error| error.message)?;
+            counted.refused = counted.refused.saturating_add(count);
+            counted.last = Some(last);
+            let key = site.keys.refusals(resource);
+            let request = TxnRequest {
+                compare: vec![Compare::written_at(&key, written)],
+                success: vec![RequestOp::put(key, counted.encode(), 0)],
+                failure: Vec::new(),
+            };
+            match transact(&site.requests, &request).await {
+                Ok(answer) if answer.succeeded => return Ok(()),
+                Ok(_changed) => {}
+                Err(failure) => {
+                    return Err(failure
+                        .error(Deed::Write, &subject(resource), &site.place)
+                        .message);
+                }
+            }
+        }
+        Err(format!("the count changed {ROUNDS_MAX} times under the request"))
+    }
+}

@@ -1,0 +1,204 @@
+//! A lease as its keys say, at one revision.
+
+use crate::keys::{Keys, Part, shown};
+use crate::record::{Record, unreadable, wall_clock_ms};
+use crate::session::Sitting;
+use crate::wire::kv::KeyValue;
+use serde_json::Value;
+use std::time::Duration;
+use tenure_core::{Acquire, End, FencingToken, Lease, LeaseName, Occupancy, StoreError, Ttl};
+
+/// What the keys of a lease say. A revision is 0 where there is no such key.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) record: Option<Written>,
+    pub(crate) record_revision: i64,
+    pub(crate) term_revision: i64,
+    pub(crate) holder_revision: i64,
+    pub(crate) holder: Option<Holder>,
+    pub(crate) asked: bool,
+}
+
+/// A record with what its key says of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Written {
+    pub(crate) record: Record,
+    /// The revision that wrote it.
+    pub(crate) token: FencingToken,
+    /// How often it was written.
+    pub(crate) terms: u64,
+}
+
+/// The key that is there as long as the lease is held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Holder {
+    /// The session that it ends with.
+    pub(crate) session: i64,
+    /// The ttl of the last acquisition or renewal.
+    pub(crate) ttl: Ttl,
+}
+
+/// What is known of the session of a holder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Remains {
+    pub(crate) remaining: Duration,
+    pub(crate) renewed_ago: Duration,
+}
+
+/// How an acquisition is decided, by the rules of the contract.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Decision {
+    /// A new term begins; how the one before ended, where there was one.
+    Begin(Option<End>),
+    /// The term is the same attempt's already.
+    Again,
+    /// Somebody else holds it.
+    Held,
+    /// A later attempt was made, or this one was released.
+    Superseded,
+}
+
+impl Found {
+    /// Reads the keys of one lease. Keys of another layout are passed over.
+    ///
+    /// # Errors
+    /// [`Fault::Unreadable`](tenure_core::Fault::Unreadable): a key of the lease cannot be understood.
+    pub(crate) fn read(keys: &Keys, name: &str, rows: &[KeyValue]) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        for row in rows {
+            match keys.read(&row.key) {
+                Some((of, Part::Record)) if of == name => {
+                    found.record = Some(written(name, row)?);
+                    found.record_revision = row.mod_revision;
+                }
+                Some((of, Part::Term)) if of == name => found.term_revision = row.mod_revision,
+                Some((of, Part::Holder)) if of == name => {
+                    found.holder = Some(Holder {
+                        session: row.lease,
+                        ttl: ttl_of_holder(name, row)?,
+                    });
+                    found.holder_revision = row.mod_revision;
+                }
+                Some((of, Part::Wish)) if of == name => found.asked = true,
+                Some(_) | None => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether the lease may be taken, where there is a record.
+    pub(crate) fn occupancy(&self) -> Occupancy {
+        match (&self.holder, self.term_revision) {
+            (Some(_), _) => Occupancy::Held,
+            (None, 0) => Occupancy::Vacant,
+            (None, _) => Occupancy::Expired,
+        }
+    }
+
+    /// Whether this is the term, held or not.
+    pub(crate) fn is_term(&self, sitting: &Sitting, token: FencingToken) -> bool {
+        self.record.as_ref().is_some_and(|written| {
+            written.token == token
+                && written.record.holder.incarnation == sitting.incarnation
+                && written.record.attempt == sitting.attempt
+        })
+    }
+
+    /// Decides as the contract wants it.
+    pub(crate) fn decide(&self, request: &Acquire) -> Decision {
+        let Some(Written { record, .. }) = &self.record else {
+            return Decision::Begin(None);
+        };
+        let ours = record.holder.incarnation == request.candidate.incarnation;
+        let (theirs, asked) = (record.attempt, request.attempt);
+        match self.occupancy() {
+            Occupancy::Vacant if ours && theirs >= asked => Decision::Superseded,
+            Occupancy::Expired | Occupancy::Held if ours && theirs > asked => Decision::Superseded,
+            Occupancy::Vacant => Decision::Begin(Some(End::Released)),
+            Occupancy::Expired => Decision::Begin(Some(End::Expired)),
+            Occupancy::Held if ours && theirs == asked => Decision::Again,
+            Occupancy::Held if ours => Decision::Begin(Some(End::Released)),
+            Occupancy::Held => Decision::Held,
+        }
+    }
+
+    /// The lease for its readers; `None` where there is no record.
+    pub(crate) fn lease(&self, name: &LeaseName, remains: Remains) -> Option<Lease> {
+        let written = self.record.as_ref()?;
+        let record = &written.record;
+        let held_for = Duration::from_millis(wall_clock_ms().saturating_sub(record.acquired_at_ms));
+        let held = self.holder.is_some();
+        Some(Lease {
+            name: name.clone(),
+            holder: record.holder.clone(),
+            token: written.token,
+            attempt: record.attempt,
+            terms: written.terms,
+            ttl: self.holder.as_ref().map_or(record.ttl, |holder| holder.ttl),
+            remaining: match held {
+                true => remains.remaining.max(REMAINING_MIN),
+                false => Duration::ZERO,
+            },
+            released: self.occupancy() == Occupancy::Vacant,
+            held_for,
+            renewed_ago: match held {
+                true => remains.renewed_ago.min(held_for),
+                false => held_for,
+            },
+            asked_to_step_down: held && self.asked,
+            note: record.note.clone(),
+        })
+    }
+}
+
+fn written(name: &str, row: &KeyValue) -> Result<Written, StoreError> {
+    let number = |number: i64| FencingToken::from_signed(number);
+    let (Ok(token), Ok(terms)) = (number(row.mod_revision), number(row.version)) else {
+        return Err(unreadable(&row.key, name, "its revision is none"));
+    };
+    Ok(Written {
+        record: Record::decode(&row.key, name, &row.value)?,
+        token,
+        terms: terms.number(),
+    })
+}
+
+/// The value of a holder's key. The same for the same term, session and ttl.
+pub(crate) fn holder_value(sitting: &Sitting, ttl: Ttl, token: Option<FencingToken>) -> Vec<u8> {
+    // Where it was written with the record the token is its revision, which could not be known before.
+    let mut value = serde_json::json!({
+        "incarnation": sitting.incarnation.to_string(),
+        "attempt": sitting.attempt.number(),
+        "ttlMs": ttl.as_millis(),
+    });
+    if let Some(token) = token {
+        value["token"] = token.number().into();
+    }
+    value.to_string().into_bytes()
+}
+
+fn ttl_of_holder(name: &str, row: &KeyValue) -> Result<Ttl, StoreError> {
+    let wrong = || {
+        let found = shown(&row.value);
+        unreadable(
+            &row.key,
+            name,
+            &format!("its value is {found}, not a JSON object with \"ttlMs\""),
+        )
+    };
+    let value: Value = serde_json::from_slice(&row.value).map_err(|_| wrong())?;
+    let milliseconds = value.get("ttlMs").and_then(Value::as_u64).ok_or_else(wrong)?;
+    Ttl::from_millis(milliseconds).map_err(|_| wrong())
+}
+
+/// The term that a removed holder's key belonged to.
+pub(crate) fn token_of_holder(row: &KeyValue) -> Option<FencingToken> {
+    let value: Value = serde_json::from_slice(&row.value).ok()?;
+    match value.get("token") {
+        Some(token) => FencingToken::new(token.as_u64()?).ok(),
+        None => FencingToken::from_signed(row.mod_revision).ok(),
+    }
+}
+
+/// What remains at least of a lease that is held: its session may be over for a moment before its key is.
+const REMAINING_MIN: Duration = Duration::from_millis(50);

@@ -1,0 +1,132 @@
+//! Which keys the records of one place have.
+
+use tenure_core::{LeaseName, ResourceName};
+
+/// What separates a lease's name from what a key holds of it. No name has a control character, so the keys of a lease stand
+/// together, right after its name and before every longer one.
+const SEPARATOR: char = '\t';
+
+/// The first byte after the separator.
+const AFTER_SEPARATOR: char = '\n';
+
+/// The names of everything under one prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+/// What a key of a lease holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// The permanent record: written once a term, so that its revision is the term's token.
+    Record,
+    /// There as long as the term was not released.
+    Term,
+    /// There as long as the term is held: it ends with the holder's session.
+    Holder,
+    /// There if the holder was asked to step down: it ends with the holder's session.
+    Wish,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+        }
+    }
+
+    fn lease(&self, text: &str) -> String {
+        format!("{}/lease/{text}", self.prefix)
+    }
+
+    /// A key of a lease.
+    pub(crate) fn part(&self, name: &LeaseName, part: Part) -> Vec<u8> {
+        let key = self.lease(name.as_str());
+        match part {
+            Part::Record => key,
+            Part::Term => format!("{key}{SEPARATOR}term"),
+            Part::Holder => format!("{key}{SEPARATOR}holder"),
+            Part::Wish => format!("{key}{SEPARATOR}wish"),
+        }
+        .into_bytes()
+    }
+
+    /// All keys of a lease: from, and up to but without.
+    pub(crate) fn of_lease(&self, name: &LeaseName) -> (Vec<u8>, Vec<u8>) {
+        let key = self.lease(name.as_str());
+        let end = format!("{key}{AFTER_SEPARATOR}");
+        (key.into_bytes(), end.into_bytes())
+    }
+
+    /// All keys of the leases whose names begin with `prefix`, those after `after` alone.
+    pub(crate) fn of_leases(&self, prefix: &str, after: Option<&LeaseName>) -> (Vec<u8>, Vec<u8>) {
+        let (least, end) = with_prefix(&self.lease(prefix));
+        let from = after.map_or_else(Vec::new, |after| self.of_lease(after).1);
+        (from.max(least), end)
+    }
+
+    /// Which lease a key belongs to, and what it holds of it; the name as it stands there. `None` for a key that is not of
+    /// this layout.
+    pub(crate) fn read<'k>(&self, key: &'k [u8]) -> Option<(&'k str, Part)> {
+        let root = self.lease("");
+        let text = std::str::from_utf8(key).ok()?.strip_prefix(root.as_str())?;
+        match text.split_once(SEPARATOR) {
+            None => Some((text, Part::Record)),
+            Some((name, "term")) => Some((name, Part::Term)),
+            Some((name, "holder")) => Some((name, Part::Holder)),
+            Some((name, "wish")) => Some((name, Part::Wish)),
+            Some(_) => None,
+        }
+    }
+
+    /// The mark of a resource.
+    pub(crate) fn mark(&self, resource: &ResourceName) -> Vec<u8> {
+        format!("{}/fence/{resource}", self.prefix).into_bytes()
+    }
+
+    /// All marks, those after `after` alone.
+    pub(crate) fn marks(&self, after: Option<&ResourceName>) -> (Vec<u8>, Vec<u8>) {
+        let (least, end) = with_prefix(&format!("{}/fence/", self.prefix));
+        // Right after the key itself.
+        let from = after.map_or_else(Vec::new, |after| [self.mark(after), vec![0]].concat());
+        (from.max(least), end)
+    }
+
+    /// The resource of a mark's key, as it stands there.
+    pub(crate) fn marked<'k>(&self, key: &'k [u8]) -> Option<&'k str> {
+        let root = format!("{}/fence/", self.prefix);
+        std::str::from_utf8(key).ok()?.strip_prefix(root.as_str())
+    }
+
+    /// Where refusals of a resource are counted.
+    pub(crate) fn refusals(&self, resource: &ResourceName) -> Vec<u8> {
+        format!("{}/refusals/{resource}", self.prefix).into_bytes()
+    }
+
+    /// The scratch key of an examination.
+    pub(crate) fn scratch(&self, number: u64) -> Vec<u8> {
+        format!("{}/examination/{number:016x}", self.prefix).into_bytes()
+    }
+}
+
+/// Every key that begins with `text`: from, and up to but without.
+fn with_prefix(text: &str) -> (Vec<u8>, Vec<u8>) {
+    let mut end = text.as_bytes().to_vec();
+    // No byte of UTF-8 is 0xff, so the last one can be raised.
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    (text.as_bytes().to_vec(), end)
+}
+
+/// Text that a message shows.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars()
+        .take(SHOWN_CHARACTERS_MAX)
+        .flat_map(char::escape_debug)
+        .collect()
+}
+
+/// Longest key or value that a message shows, in characters.
+const SHOWN_CHARACTERS_MAX: usize = 80;

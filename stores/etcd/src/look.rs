@@ -1,0 +1,192 @@
+//! Reading leases.
+
+use crate::found::{Found, Remains};
+use crate::keys::shown;
+use crate::lane::Lane;
+use crate::site::{PARTS_MAX, Site, raft_term, transact};
+use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
+use crate::wire::path;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_remote::Deed;
+
+/// Most leases of a page.
+const PAGE_MAX: u16 = 1_000;
+
+/// Most keys of a lease.
+const KEYS_OF_LEASE_MAX: i64 = 4;
+
+/// What was read of several leases at once: each, and the consensus's term in which it was read.
+pub(crate) type Reading = (Vec<Result<Found, StoreError>>, u64);
+
+impl Site {
+    /// Reads one lease, from the latest state.
+    pub(crate) async fn get(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        let found = self.read(name).await?;
+        self.lease_now(name, &found).await
+    }
+
+    /// The keys of a lease, from the latest state.
+    pub(crate) async fn read(&self, name: &LeaseName) -> Result<Found, StoreError> {
+        let (key, range_end) = self.keys.of_lease(name);
+        let request = RangeRequest {
+            key,
+            range_end,
+            ..RangeRequest::default()
+        };
+        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &request).await;
+        let rows = answer
+            .map_err(|failure| self.failed(&failure, Deed::Read, name))?
+            .kvs;
+        self.understand(name, &rows)
+    }
+
+    /// What the keys of a lease say; it is remembered.
+    pub(crate) fn understand(&self, name: &LeaseName, rows: &[KeyValue]) -> Result<Found, StoreError> {
+        let found = Found::read(&self.keys, name.as_str(), rows);
+        match &found {
+            Ok(found) => self.known.see(name, found),
+            Err(_unreadable) => self.known.forget(name),
+        }
+        found
+    }
+
+    /// The keys of up to [`PARTS_MAX`] leases, all from one state, the latest.
+    pub(crate) async fn read_many(&self, lane: &Lane, names: &[&LeaseName]) -> Result<Reading, StoreError> {
+        debug_assert!(names.len() <= PARTS_MAX);
+        let range = |name: &&LeaseName| {
+            let (from, end) = self.keys.of_lease(name);
+            RequestOp::range(from, end)
+        };
+        let request = TxnRequest {
+            success: names.iter().map(range).collect(),
+            ..TxnRequest::default()
+        };
+        let answer = transact(lane, &request).await;
+        let answer = answer
+            .map_err(|failure| failure.error(Deed::Read, &format!("{} leases", names.len()), &self.place))?;
+        if answer.responses.len() != names.len() {
+            return Err(self.misunderstood());
+        }
+        let term = raft_term(answer.header);
+        let rows = answer.responses.into_iter().map(|response| response.keys());
+        let found = names
+            .iter()
+            .zip(rows)
+            .map(|(name, rows)| self.understand(name, &rows));
+        Ok((found.collect(), term))
+    }
+
+    /// A lease for its readers: what remains of it is asked of its session.
+    pub(crate) async fn lease_now(
+        &self,
+        name: &LeaseName,
+        found: &Found,
+    ) -> Result<Option<Lease>, StoreError> {
+        let remains = match &found.holder {
+            Some(holder) if found.record.is_some() => {
+                let remains = self.remains(holder.session).await;
+                remains.map_err(|failure| self.failed(&failure, Deed::Read, name))?
+            }
+            Some(_) | None => Remains::default(),
+        };
+        Ok(found.lease(name, remains))
+    }
+
+    /// What remains of a session. The server tells whole seconds that have not begun; the one that has is added, so that
+    /// who waits for it does not come too early.
+    async fn remains(&self, session: i64) -> Result<Remains, crate::fault::Failure> {
+        let request = LeaseTimeToLiveRequest {
+            id: session,
+            keys: false,
+        };
+        let told: LeaseTimeToLiveResponse = self.requests.unary(path::LEASE_TIME_TO_LIVE, &request).await?;
+        let seconds = |number: i64| Duration::from_secs(u64::try_from(number).unwrap_or(0));
+        let granted = seconds(told.granted_ttl);
+        let remaining = match told.ttl {
+            ..0 => Duration::ZERO,
+            whole => (seconds(whole) + Duration::from_secs(1)).min(granted),
+        };
+        Ok(Remains {
+            remaining,
+            renewed_ago: granted.saturating_sub(remaining),
+        })
+    }
+
+    /// Reads a page, in the order of the names.
+    pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        if !(1..=PAGE_MAX).contains(&page.limit) {
+            return Err(StoreError::not_applied(
+                Fault::Invalid,
+                format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit),
+            ));
+        }
+        let (key, range_end) = self.keys.of_leases(&page.prefix, page.after.as_ref());
+        // One lease more than is wanted: the keys of the last may be cut off.
+        let request = RangeRequest {
+            key,
+            range_end,
+            limit: (i64::from(page.limit) + 1) * KEYS_OF_LEASE_MAX,
+            count_only: false,
+        };
+        let failed =
+            |failure: crate::fault::Failure| failure.error(Deed::Read, "the list of leases", &self.place);
+        let answer: RangeResponse = self.requests.unary(path::RANGE, &request).await.map_err(failed)?;
+        let mut by_name: BTreeMap<&str, Vec<KeyValue>> = BTreeMap::new();
+        let mut odd = Vec::new();
+        for row in &answer.kvs {
+            match self.keys.read(&row.key) {
+                Some((name, _)) => by_name.entry(name).or_default().push(row.clone()),
+                None => odd.push(row),
+            }
+        }
+        let mut names: Vec<&str> = by_name.keys().copied().collect();
+        let cut = names.len() > usize::from(page.limit);
+        names.truncate(usize::from(page.limit));
+        let next = (cut || answer.more)
+            .then(|| names.last().and_then(|last| LeaseName::new(*last).ok()))
+            .flatten();
+        let mut sessions = BTreeMap::new();
+        let mut leases = Vec::new();
+        for name in names {
+            match self.listed(name, &by_name[name], &mut sessions).await {
+                Ok(Some(lease)) => leases.push(Listed::Lease(lease)),
+                // What an operator has removed the record of.
+                Ok(None) => {}
+                Err(error) if error.fault == Fault::Unreadable => leases.push(Listed::Unreadable {
+                    key: shown(name.as_bytes()),
+                    error,
+                }),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(LeasePage { leases, next })
+    }
+
+    async fn listed(
+        &self,
+        name: &str,
+        rows: &[KeyValue],
+        sessions: &mut BTreeMap<i64, Remains>,
+    ) -> Result<Option<Lease>, StoreError> {
+        let found = Found::read(&self.keys, name, rows)?;
+        let named = LeaseName::new(name).map_err(|error| {
+            crate::record::unreadable(rows.first().map_or(&[], |row| &row.key), name, &error.to_string())
+        })?;
+        let remains = match &found.holder {
+            None => Remains::default(),
+            Some(holder) => match sessions.get(&holder.session) {
+                Some(known) => *known,
+                None => {
+                    let remains = self.remains(holder.session).await;
+                    let remains = remains.map_err(|failure| self.failed(&failure, Deed::Read, &named))?;
+                    sessions.insert(holder.session, remains);
+                    remains
+                }
+            },
+        };
+        Ok(found.lease(&named, remains))
+    }
+}

@@ -1,0 +1,209 @@
+//! Sessions: one for all leases of the process with the same ttl, so that one request extends them all.
+
+use crate::fault::Failure;
+use crate::lane::Lane;
+use crate::wire::lease::{LeaseGrantRequest, LeaseGrantResponse};
+use crate::wire::path;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName, Ttl};
+use tonic::Status;
+
+/// Most sessions, which is most different ttls, at one time.
+const SESSIONS_MAX: usize = 1_000;
+
+/// A session of this process.
+pub(crate) struct Session {
+    pub(crate) id: i64,
+    /// What was granted, and what each extension grants.
+    pub(crate) ttl: Ttl,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// When the last request was sent by which it lives.
+    alive_from: Instant,
+    /// There is no such session any more.
+    gone: bool,
+    members: HashMap<Sitting, Member>,
+}
+
+/// Whose lease it is, and by which attempt.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Sitting {
+    pub(crate) name: LeaseName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) attempt: Attempt,
+}
+
+/// A lease that ends with the session.
+#[derive(Clone)]
+pub(crate) struct Member {
+    /// `None` as long as the answer to the acquisition is not there.
+    token: Option<FencingToken>,
+    /// The value of its holder's key.
+    pub(crate) holder: Vec<u8>,
+    /// When its holder asked for it last. Its trust is over a ttl after that.
+    asked: Instant,
+}
+
+impl Session {
+    fn new(id: i64, ttl: Ttl, alive_from: Instant) -> Self {
+        let state = State {
+            alive_from,
+            gone: false,
+            members: HashMap::new(),
+        };
+        Self {
+            id,
+            ttl,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a request that was sent at `sent` or later has made it live a whole ttl.
+    pub(crate) fn is_fresh(&self, sent: Instant) -> bool {
+        self.state().alive_from >= sent
+    }
+
+    /// It was extended by a request that was sent at `sent`.
+    pub(crate) fn extended(&self, sent: Instant) {
+        let mut state = self.state();
+        state.alive_from = state.alive_from.max(sent);
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self) {
+        self.state().gone = true;
+    }
+
+    fn may_live(&self) -> bool {
+        let state = self.state();
+        !state.gone && state.alive_from.elapsed() < self.ttl.duration()
+    }
+
+    /// A lease is about to be put on it. It stays a member whatever the answer, so that it is not kept alive for ever if
+    /// nobody hears the answer.
+    pub(crate) fn admit(&self, sitting: &Sitting, holder: Vec<u8>) {
+        let member = Member {
+            token: None,
+            holder,
+            asked: Instant::now(),
+        };
+        self.state().members.insert(sitting.clone(), member);
+    }
+
+    /// It is on it, by this term.
+    pub(crate) fn confirm(&self, sitting: &Sitting, token: FencingToken) {
+        if let Some(member) = self.state().members.get_mut(sitting) {
+            member.token = Some(token);
+        }
+    }
+
+    /// It is on it no more.
+    pub(crate) fn dismiss(&self, sitting: &Sitting) {
+        self.state().members.remove(sitting);
+    }
+
+    /// Whether the lease is on it by this very term, as far as is known here. If so, its holder has asked now.
+    pub(crate) fn holds(&self, sitting: &Sitting, token: FencingToken) -> bool {
+        let mut state = self.state();
+        let Some(member) = state.members.get_mut(sitting) else {
+            return false;
+        };
+        let holds = member.token == Some(token);
+        if holds {
+            member.asked = Instant::now();
+        }
+        holds
+    }
+
+    /// Takes out those whose holders have not asked for a whole ttl: whoever extends the session must not extend them.
+    pub(crate) fn take_abandoned(&self) -> Vec<(Sitting, Member)> {
+        let ttl = self.ttl.duration();
+        let is_abandoned = |_: &Sitting, member: &mut Member| member.asked.elapsed() >= ttl;
+        self.state().members.extract_if(is_abandoned).collect()
+    }
+
+    /// Puts back what could not be ended.
+    pub(crate) fn put_back(&self, abandoned: Vec<(Sitting, Member)>) {
+        let mut state = self.state();
+        for (sitting, member) in abandoned {
+            state.members.entry(sitting).or_insert(member);
+        }
+    }
+}
+
+/// The sessions of the process, by their ttl in seconds.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    by_seconds: tokio::sync::Mutex<HashMap<u64, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// The session of a ttl; a new one where there is none that may live.
+    ///
+    /// # Errors
+    /// [`Failure`]: no lease was touched.
+    pub(crate) async fn of(&self, lane: &Lane, seconds: u64) -> Result<Arc<Session>, Failure> {
+        let mut sessions = self.by_seconds.lock().await;
+        if let Some(session) = sessions.get(&seconds)
+            && session.may_live()
+        {
+            return Ok(Arc::clone(session));
+        }
+        sessions.retain(|_, session| session.may_live());
+        if sessions.len() >= SESSIONS_MAX {
+            return Err(Failure::Status(Status::resource_exhausted(format!(
+                "leases with {SESSIONS_MAX} different ttls are held already; use the same ttl for more of them"
+            ))));
+        }
+        let session = Arc::new(grant(lane, seconds).await?);
+        sessions.insert(seconds, Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// The session of a ttl, if there is one that may live.
+    pub(crate) async fn standing(&self, seconds: u64) -> Option<Arc<Session>> {
+        let sessions = self.by_seconds.lock().await;
+        sessions
+            .get(&seconds)
+            .filter(|session| session.may_live())
+            .cloned()
+    }
+
+    /// Those that may live.
+    pub(crate) async fn all(&self) -> Vec<Arc<Session>> {
+        let sessions = self.by_seconds.lock().await;
+        sessions
+            .values()
+            .filter(|session| session.may_live())
+            .cloned()
+            .collect()
+    }
+}
+
+/// Asks for a session. If the answer is lost it ends by itself: nothing is on it.
+pub(crate) async fn grant(lane: &Lane, seconds: u64) -> Result<Session, Failure> {
+    let sent = Instant::now();
+    let ttl = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let granted: LeaseGrantResponse = lane
+        .unary(path::LEASE_GRANT, &LeaseGrantRequest { ttl, id: 0 })
+        .await?;
+    let odd = || {
+        Failure::Status(Status::internal(format!(
+            "a session of {seconds} s was granted as {} s {}",
+            granted.ttl, granted.error
+        )))
+    };
+    let ttl = u64::try_from(granted.ttl)
+        .ok()
+        .and_then(|ttl| Ttl::from_secs(ttl).ok())
+        .ok_or_else(odd)?;
+    Ok(Session::new(granted.id, ttl, sent))
+}

@@ -1,0 +1,248 @@
+//! The store's URL.
+
+use std::fmt;
+use std::path::PathBuf;
+use tenure_core::{Fault, StoreError};
+
+/// What every key begins with, unless the URL has a path.
+pub(crate) const PREFIX: &str = "tenure";
+
+/// A member by its name and port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.contains(':') {
+            true => write!(f, "[{}]:{}", self.name, self.port),
+            false => write!(f, "{}:{}", self.name, self.port),
+        }
+    }
+}
+
+/// Whether connections are encrypted, and how each side proves who it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Security {
+    Plain,
+    Tls {
+        /// A PEM file of the roots that are trusted; Mozilla's without one.
+        roots: Option<PathBuf>,
+        /// PEM files of the client's certificate and its key.
+        identity: Option<(PathBuf, PathBuf)>,
+    },
+}
+
+/// Who connects. Holds the password, so it is never shown: no `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+/// A URL taken apart. Holds the password, so it is never shown: no `Debug`.
+#[derive(Clone)]
+pub(crate) struct StoreUrl {
+    pub(crate) security: Security,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) prefix: String,
+}
+
+impl StoreUrl {
+    /// Reads a URL: `etcd[s]://[user:password@]host[:port][,…][/prefix][?options]`.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`]. The message never shows the URL.
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
+        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let options = Options::parse(query)?;
+        let security = match scheme {
+            "etcd" => options.plain()?,
+            "etcds" => options.tls()?,
+            _ => return Err(unreadable()),
+        };
+        // The last @ ends the credentials: one in a badly encoded password must not become a host's name.
+        let (credentials, place) = match address.rsplit_once('@') {
+            Some((credentials, place)) => (Some(read_credentials(credentials)?), place),
+            None => (None, address),
+        };
+        let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+        let hosts: Vec<Host> = hosts.split(',').map(read_host).collect::<Result<_, _>>()?;
+        if hosts.len() > HOSTS_MAX {
+            return Err(invalid(&format!(
+                "the etcd URL names {} members; name {HOSTS_MAX} at most",
+                hosts.len()
+            )));
+        }
+        Ok(Self {
+            security,
+            hosts,
+            credentials,
+            prefix: prefix(&decoded(path)?)?,
+        })
+    }
+
+    /// The members and the prefix, for people.
+    pub(crate) fn shown(&self) -> String {
+        let hosts: Vec<String> = self.hosts.iter().map(ToString::to_string).collect();
+        format!("{}/{}", hosts.join(","), self.prefix.escape_debug())
+    }
+}
+
+#[derive(Default)]
+struct Options {
+    roots: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(query: &str) -> Result<Self, StoreError> {
+        let mut options = Self::default();
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let place = match name {
+                "ca" => &mut options.roots,
+                "cert" => &mut options.certificate,
+                "key" => &mut options.key,
+                // Not by its name: after an unescaped ? in a password it is the password's end.
+                _ => {
+                    return Err(invalid(
+                        "the etcd URL has an option that is not known; known are ca, cert and key",
+                    ));
+                }
+            };
+            let value = decoded(value)?;
+            if value.is_empty() {
+                return Err(invalid(
+                    "ca, cert and key in the etcd URL each name a PEM file; one of them is empty",
+                ));
+            }
+            *place = Some(PathBuf::from(value));
+        }
+        Ok(options)
+    }
+
+    fn plain(self) -> Result<Security, StoreError> {
+        match (self.roots, self.certificate, self.key) {
+            (None, None, None) => Ok(Security::Plain),
+            _ => Err(invalid(
+                "ca, cert and key in the etcd URL are for TLS; write etcds:// in place of etcd://",
+            )),
+        }
+    }
+
+    fn tls(self) -> Result<Security, StoreError> {
+        let identity = match (self.certificate, self.key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(invalid(
+                    "cert and key in the etcd URL belong together; give both, or neither",
+                ));
+            }
+        };
+        Ok(Security::Tls {
+            roots: self.roots,
+            identity,
+        })
+    }
+}
+
+fn read_credentials(text: &str) -> Result<Credentials, StoreError> {
+    let (user, password) = text.split_once(':').unwrap_or((text, ""));
+    let (user, password) = (decoded(user)?, decoded(password)?);
+    if user.is_empty() {
+        return Err(unreadable());
+    }
+    Ok(Credentials { user, password })
+}
+
+fn read_host(text: &str) -> Result<Host, StoreError> {
+    let (name, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (name, port) = rest.split_once(']').ok_or_else(unreadable)?;
+            (name, port.strip_prefix(':').or(port.is_empty().then_some("")))
+        }
+        None => text
+            .split_once(':')
+            .map_or((text, Some("")), |(name, port)| (name, Some(port))),
+    };
+    let port = match port.ok_or_else(unreadable)? {
+        "" => PORT,
+        digits => digits
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(unreadable)?,
+    };
+    let odd = |character: char| !(character.is_ascii_alphanumeric() || "-._:".contains(character));
+    if name.is_empty() || name.len() > HOST_BYTES_MAX || name.contains(odd) {
+        return Err(unreadable());
+    }
+    Ok(Host {
+        name: name.to_owned(),
+        port,
+    })
+}
+
+fn prefix(path: &str) -> Result<String, StoreError> {
+    let path = path.trim_matches('/');
+    if path.is_empty() {
+        return Ok(PREFIX.to_owned());
+    }
+    if path.len() > PREFIX_BYTES_MAX || path.contains(char::is_control) {
+        return Err(invalid(&format!(
+            "the etcd URL's prefix is longer than {PREFIX_BYTES_MAX} bytes, or has a control character"
+        )));
+    }
+    Ok(path.to_owned())
+}
+
+/// Percent-decoding. An incomplete escape stands for itself.
+fn decoded(text: &str) -> Result<String, StoreError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digit = |place: usize| after.get(place).and_then(|digit| char::from(*digit).to_digit(16));
+        let escaped = (*first == b'%').then(|| digit(0).zip(digit(1))).flatten();
+        match escaped.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| unreadable())
+}
+
+/// Not in the words of what was stumbled over: where a URL is cut off or not escaped, that is the password.
+fn unreadable() -> StoreError {
+    invalid(
+        "the etcd URL cannot be read: write etcd://user:password@host:port,host:port/prefix (etcds: for TLS), and \
+         percent-encode special characters (such as @ : / ? %) in user and password",
+    )
+}
+
+pub(crate) fn invalid(message: &str) -> StoreError {
+    StoreError::not_applied(Fault::Invalid, message)
+}
+
+const PORT: u16 = 2379;
+
+/// Most members of a URL: etcd advises seven at most.
+const HOSTS_MAX: usize = 9;
+
+/// Longest name of a host, in bytes: what the DNS allows.
+const HOST_BYTES_MAX: usize = 253;
+
+/// Longest prefix, in bytes.
+const PREFIX_BYTES_MAX: usize = 200;

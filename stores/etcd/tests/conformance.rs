@@ -1,0 +1,108 @@
+//! The suite that every store passes, on etcd.
+
+mod common;
+
+use common::{Scratch, put, range, remove, shared, value};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
+use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_etcd::EtcdStore;
+use tenure_testkit::Etcd;
+
+struct EtcdSubject {
+    stores: [Arc<EtcdStore>; 2],
+    scratch: Scratch,
+    etcd: &'static Etcd,
+}
+
+async fn fixture() -> Fixture {
+    let scratch = Scratch::new().await;
+    Fixture::new(EtcdSubject {
+        stores: [Arc::new(scratch.store().await), Arc::new(scratch.store().await)],
+        etcd: shared().await,
+        scratch,
+    })
+}
+
+const REVISION: &str = "the token is the revision of the record's key, which nobody can write";
+const SESSION: &str = "the expiry is the session's, which nobody can write";
+
+/// What a record becomes.
+fn damaged(mut record: Value, corruption: Corruption) -> Result<String, &'static str> {
+    let mut set = |field: &str, value: Value| record[field] = value;
+    match corruption {
+        Corruption::NegativeToken
+        | Corruption::ZeroToken
+        | Corruption::HugeToken
+        | Corruption::TokenIsText
+        | Corruption::NoToken
+        | Corruption::LastToken => return Err(REVISION),
+        Corruption::ExpiryIsText | Corruption::NoExpiry => return Err(SESSION),
+        Corruption::HolderIsNumber => set("owner", json!(7)),
+        Corruption::HolderIsMalformed => set("owner", json!("a\u{7}b")),
+        Corruption::NoHolder => {
+            record.as_object_mut().expect("an object").remove("owner");
+        }
+        Corruption::IncarnationIsMalformed => set("incarnation", json!("not-an-incarnation")),
+        Corruption::NegativeAttempt => set("attempt", json!(-1)),
+        Corruption::AttemptIsText => set("attempt", json!("first")),
+        Corruption::ZeroTtl => set("ttlMs", json!(0)),
+        Corruption::TtlIsText => set("ttlMs", json!("long")),
+        Corruption::Alien => return Ok("green".to_owned()),
+    }
+    Ok(record.to_string())
+}
+
+impl Subject for EtcdSubject {
+    fn store(&self) -> Arc<dyn LeaseStore> {
+        Arc::clone(&self.stores[0]) as Arc<dyn LeaseStore>
+    }
+
+    fn other(&self) -> Arc<dyn LeaseStore> {
+        Arc::clone(&self.stores[1]) as Arc<dyn LeaseStore>
+    }
+
+    fn clock_ms(&self) -> Answer<'_, Hooked<u64>> {
+        Box::pin(async { Hooked::Unsupported("tokens are revisions: etcd tells no time") })
+    }
+
+    fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {
+        Box::pin(async {
+            let (from, end) = (
+                self.scratch.key(name.as_str(), ""),
+                self.scratch.key(name.as_str(), "\n"),
+            );
+            let keys = range(self.etcd, 0, &from, &end);
+            Hooked::Done((!keys.is_empty()).then(|| format!("{keys:?}")))
+        })
+    }
+
+    fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let key = self.scratch.key(name.as_str(), "");
+            let record = value(self.etcd, 0, &key).expect("a record");
+            match damaged(serde_json::from_str(&record).expect("JSON"), corruption) {
+                Ok(record) => {
+                    put(self.etcd, 0, &key, &record);
+                    Hooked::Done(())
+                }
+                Err(reason) => Hooked::Unsupported(reason),
+            }
+        })
+    }
+
+    fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
+        Box::pin(async {
+            let (from, end) = (
+                self.scratch.key(name.as_str(), ""),
+                self.scratch.key(name.as_str(), "\n"),
+            );
+            let removed = remove(self.etcd, 0, &from, &end);
+            assert!(removed >= 1, "a case removes a record that exists");
+            Hooked::Done(())
+        })
+    }
+}
+
+tenure_conformance::suite!(fixture);

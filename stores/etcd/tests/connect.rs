@@ -1,0 +1,340 @@
+//! Connecting: to the right members or to none, with the reason in one line and never a password.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use common::{Scratch, giving_back, name, put, remove, renewal, request, seconds, take};
+use serde_json::json;
+use std::time::Duration;
+use tenure_core::{
+    Certainty, Durability, Fault, LeaseStore, Released, Renewed, Scope, StoreError, TokenSource, Ttl, Verdict,
+};
+use tenure_etcd::EtcdStore;
+use tenure_testkit::{Etcd, EtcdOptions, ScratchDir, free_port};
+
+async fn refused(url: &str) -> StoreError {
+    let error = EtcdStore::connect(url).await.expect_err("refused");
+    assert!(
+        !error.message.contains("hunter2") && !error.message.contains('\n'),
+        "{error}"
+    );
+    assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+    error
+}
+
+#[tokio::test]
+async fn urls_that_cannot_be_read_are_refused_without_their_password() {
+    for url in [
+        "etcd:",
+        "etcd://",
+        "etcd://:hunter2@host",
+        "etcd://me:hunter2@",
+        "etcd://me:hunter2@host:port",
+        "etcd://me:hunter2@host:0",
+        "etcd://me:hunter2@host:65536",
+        "etcd://me:hunter2@ho st",
+        "etcd://me:hunter2@[::1",
+        "etcd://me:hunter2@a,,b",
+        "etcd://me:%ff@host",
+        "etcd://me:hunter2@host/a%07b",
+        "etcd://me:hunter2@a,b,c,d,e,f,g,h,i,j",
+        "etcd://me:hunter2@host?ttl=5",
+        "etcd://host?hunter2=1&x",
+        "etcd://host?ca=/etc/ca.pem",
+        "etcds://host?ca=",
+        "etcds://host?cert=/etc/cert.pem",
+        "etcds://me:hunter2@host?ca=/no/such/file.pem",
+        "etcd+magic://me:hunter2@a",
+        "http://me:hunter2@a",
+    ] {
+        let error = refused(url).await;
+        assert_eq!(error.fault, Fault::Invalid, "{url}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn unreachable_members_are_named_without_the_password() {
+    let (one, two) = (free_port(), free_port());
+    let error = refused(&format!("etcd://user:hunter2@127.0.0.1:{one},127.0.0.1:{two}/x")).await;
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    for port in [one, two] {
+        assert!(error.message.contains(&format!("127.0.0.1:{port}")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn traits_say_what_the_server_grants() {
+    // One and a half times the election's timeout, in whole seconds.
+    for (settings, shortest) in [("", 1), ("--heartbeat-interval 100 --election-timeout 1000", 2)] {
+        let etcd = Etcd::start(EtcdOptions::default().with(settings)).await.unwrap();
+        let store = Scratch::on(&etcd.url()).store().await;
+        let traits = store.traits();
+        assert_eq!(traits.ttl_min, seconds(shortest), "{settings}");
+        assert_eq!(
+            (traits.durability, traits.token_source),
+            (Durability::Safe, TokenSource::Revision)
+        );
+        let between = Ttl::from_millis(2_500).unwrap();
+        let asked = request("job", "a", between);
+        let granted = take(&store, &asked).await;
+        assert_eq!(granted.ttl, seconds(3), "rounded up");
+        let renewed = store.renew(&[renewal(&asked, granted.token)]).await.remove(0);
+        assert!(
+            matches!(renewed, Ok(Renewed::Extended { ttl, .. }) if ttl == seconds(3)),
+            "{renewed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn places_with_other_prefixes_do_not_touch_each_other() {
+    let scratch = Scratch::new().await;
+    let longer = Scratch {
+        prefix: format!("{}/lease", scratch.prefix),
+        ..scratch.clone()
+    };
+    let (store, other) = (scratch.store().await, longer.store().await);
+    let asked = request("job", "a", seconds(60));
+    take(&store, &asked).await;
+    assert_eq!(other.get(&asked.name).await, Ok(None));
+    take(&other, &request("job", "b", seconds(60))).await;
+    assert_eq!(
+        store.get(&asked.name).await.unwrap().unwrap().holder,
+        asked.candidate
+    );
+}
+
+/// `tenure/` to the key after it.
+fn permission(role: &str, kind: &str) -> String {
+    let (from, end) = (BASE64.encode("tenure/"), BASE64.encode("tenure0"));
+    json!({ "name": role, "perm": { "permType": kind, "key": from, "range_end": end } }).to_string()
+}
+
+async fn with_users() -> Etcd {
+    let etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let ask = |path: &str, body: &str| {
+        let answer = etcd.post(0, path, body).unwrap();
+        assert!(answer.contains("header"), "{path}: {answer}");
+    };
+    for (user, kind) in [
+        ("service", "READWRITE"),
+        ("reader", "READ"),
+        ("root", "READWRITE"),
+    ] {
+        ask("/v3/auth/role/add", &json!({ "name": user }).to_string());
+        ask("/v3/auth/role/grant", &permission(user, kind));
+        ask(
+            "/v3/auth/user/add",
+            &json!({ "name": user, "password": "hunter2@" }).to_string(),
+        );
+        ask(
+            "/v3/auth/user/grant",
+            &json!({ "user": user, "role": user }).to_string(),
+        );
+    }
+    ask("/v3/auth/enable", "{}");
+    etcd
+}
+
+#[tokio::test]
+async fn credentials_and_rights_are_told_apart() {
+    let etcd = with_users().await;
+    let address = etcd.address(0);
+    for wrong in ["service:hunter2", "nobody:hunter2%40"] {
+        let error = refused(&format!("etcd://{wrong}@{address}")).await;
+        assert_eq!(error.fault, Fault::Unauthenticated, "{error}");
+    }
+    let asked = request("job", "a", seconds(60));
+    let service = EtcdStore::connect(&format!("etcd://service:hunter2%40@{address}"))
+        .await
+        .unwrap();
+    let token = take(&service, &asked).await.token;
+    let renewed = service.renew(&[renewal(&asked, token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    service.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let findings = service.examine().await.unwrap();
+    let worst = findings.iter().map(|finding| finding.verdict).max();
+    assert!(worst < Some(Verdict::Bad), "{findings:?}");
+
+    let reader = EtcdStore::connect(&format!("etcd://reader:hunter2%40@{address}"))
+        .await
+        .unwrap();
+    let lease = reader.get(&asked.name).await.unwrap().unwrap();
+    assert_eq!(lease.token, token);
+    let rival = request("other", "b", seconds(60));
+    let error = reader.acquire(&rival).await.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Forbidden, Certainty::NotApplied),
+        "{error}"
+    );
+    let error = reader
+        .release(&[giving_back(&asked, token)])
+        .await
+        .remove(0)
+        .unwrap_err();
+    assert_eq!(error.fault, Fault::Forbidden, "{error}");
+    let findings = reader.examine().await.unwrap();
+    let privileges = findings
+        .iter()
+        .find(|finding| finding.subject == "privileges")
+        .unwrap();
+    assert_eq!(privileges.verdict, Verdict::Bad, "{privileges:?}");
+    assert!(
+        privileges.repair.as_ref().unwrap().contains("grant-permission"),
+        "{privileges:?}"
+    );
+
+    // Whoever shows no credentials may not even look.
+    let stranger = EtcdStore::connect(&format!("etcd://{address}")).await;
+    let error = match stranger {
+        Err(error) => error,
+        Ok(store) => store.get(&asked.name).await.unwrap_err(),
+    };
+    assert_eq!(error.fault, Fault::Unauthenticated, "{error}");
+}
+
+/// Elections are impossible, and it is said; whoever leads keeps leading, and can give back.
+#[tokio::test]
+async fn full_etcd_elects_nobody_and_ends_no_term() {
+    let options = EtcdOptions::default().with("--quota-backend-bytes 4194304");
+    let etcd = Etcd::start(options).await.unwrap();
+    let scratch = Scratch::on(&etcd.url());
+    let store = scratch.store().await;
+    let (held, given) = (
+        request("held", "a", seconds(3)),
+        request("given", "a", seconds(3)),
+    );
+    let (held_token, given_token) = (take(&store, &held).await.token, take(&store, &given).await.token);
+    fill(&etcd);
+    let beat = [renewal(&held, held_token), renewal(&given, given_token)];
+    for _beat in 0..4 {
+        for verdict in store.renew(&beat).await {
+            assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let rival = request("free", "b", seconds(3));
+    let error = store.acquire(&rival).await.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Full, Certainty::NotApplied),
+        "{error}"
+    );
+    assert!(
+        error.message.contains("\"free\"") && error.message.contains("disarm"),
+        "{error}"
+    );
+    let released = store.release(&[giving_back(&given, given_token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    assert!(store.get(&given.name).await.unwrap().unwrap().released);
+    // Somebody who comes now can look, and is told.
+    let late = scratch.store().await;
+    assert_eq!(late.get(&held.name).await.unwrap().unwrap().token, held_token);
+    let findings = late.examine().await.unwrap();
+    let space = findings
+        .iter()
+        .find(|finding| finding.subject == "space")
+        .unwrap();
+    assert_eq!(space.verdict, Verdict::Bad, "{space:?}");
+
+    make_room(&etcd);
+    let next = take(&store, &rival).await;
+    assert!(next.token > given_token);
+    let renewed = store.renew(&beat[..1]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+}
+
+fn fill(etcd: &Etcd) {
+    let large = BASE64.encode(vec![b'x'; 1_000_000]);
+    for number in 0..20 {
+        let key = BASE64.encode(format!("filler/{number}"));
+        let body = json!({ "key": key, "value": large }).to_string();
+        let answer = etcd.post(0, "/v3/kv/put", &body).unwrap();
+        if answer.contains("space exceeded") {
+            return;
+        }
+    }
+    panic!("the server takes everything");
+}
+
+fn make_room(etcd: &Etcd) {
+    remove(etcd, 0, "filler/", "filler0");
+    let answer = etcd.post(0, "/v3/kv/range", "{\"key\":\"eA==\"}").unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+    let revision = answer["header"]["revision"].as_str().unwrap().to_owned();
+    let compact = json!({ "revision": revision, "physical": true }).to_string();
+    etcd.post(0, "/v3/kv/compaction", &compact).unwrap();
+    etcd.post(0, "/v3/maintenance/defragment", "{}").unwrap();
+    let disarm = json!({ "action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": "0" });
+    etcd.post(0, "/v3/maintenance/alarm", &disarm.to_string())
+        .unwrap();
+    let alarms = etcd
+        .post(0, "/v3/maintenance/alarm", "{\"action\":\"GET\"}")
+        .unwrap();
+    if alarms.contains("NOSPACE") {
+        // The gateway of this version disarms a member by its own number alone.
+        let answer: serde_json::Value = serde_json::from_str(&alarms).unwrap();
+        let member = answer["alarms"][0]["memberID"].clone();
+        let disarm = json!({ "action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": member });
+        etcd.post(0, "/v3/maintenance/alarm", &disarm.to_string())
+            .unwrap();
+    }
+}
+
+/// The certificate is trusted because the URL says so, and by nobody else.
+#[tokio::test]
+async fn tls_reaches_members_whose_certificate_is_trusted_and_no_other() {
+    let folder = ScratchDir::new("etcd-tls");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let options = EtcdOptions {
+        tls: Some((certificate.clone(), key)),
+        ..EtcdOptions::default()
+    };
+    let etcd = Etcd::start(options).await.unwrap();
+    let address = etcd.address(0).replace("127.0.0.1", "localhost");
+    let trusting = format!("etcds://{address}/secure?ca={}", certificate.display());
+    let store = EtcdStore::connect(&trusting).await.unwrap();
+    take(&store, &request("job", "a", seconds(60))).await;
+    let error = refused(&format!("etcds://{address}/secure")).await;
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    assert!(error.message.to_lowercase().contains("certificate"), "{error}");
+}
+
+/// Whatever stands where a lease should: it is named, and left.
+#[tokio::test]
+async fn keys_of_another_program_are_listed_as_such_and_hide_no_other() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let etcd = common::shared().await;
+    take(&store, &request("sound", "a", seconds(60))).await;
+    put(etcd, 0, &scratch.key("broken", ""), "green");
+    put(etcd, 0, &scratch.key("a/../b", ""), "{}");
+    put(etcd, 0, &scratch.key("sound", "\tcolour"), "green");
+    put(etcd, 0, &scratch.key("nobody", "\tholder"), "{\"ttlMs\":1000}");
+    let page = tenure_core::Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    let listed = store.list(&page).await.unwrap().leases;
+    let shown: Vec<String> = listed
+        .iter()
+        .map(|one| match one {
+            tenure_core::Listed::Lease(lease) => lease.name.to_string(),
+            tenure_core::Listed::Unreadable { key, .. } => format!("!{key}"),
+        })
+        .collect();
+    assert_eq!(shown, ["!a/../b", "!broken", "sound"]);
+    let error = store
+        .acquire(&request("broken", "b", seconds(60)))
+        .await
+        .unwrap_err();
+    assert_eq!(error.fault, Fault::Unreadable, "{error}");
+    assert_eq!(store.get(&name("nobody")).await, Ok(None));
+}

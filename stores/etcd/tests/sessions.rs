@@ -1,0 +1,220 @@
+//! Many leases on one session: what a beat costs, and that each lease has a verdict and an end of its own.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Scratch, giving_back, remove, renewal, request, seconds, shared, take};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tenure_core::{Acquire, Acquired, Ask, Asked, FencingToken, LeaseStore, Renew, Renewed, Wish};
+use tenure_etcd::EtcdStore;
+use tenure_testkit::FaultProxy;
+
+/// Acquisitions under way at a time while many leases are taken.
+const AT_ONCE: usize = 32;
+
+/// Takes as many leases, each by a candidate of its own, in the order of their numbers.
+async fn take_many(store: &Arc<EtcdStore>, count: usize) -> Vec<(Acquire, FencingToken)> {
+    let mut held = Vec::new();
+    let mut numbers = 0..count;
+    loop {
+        let mut taking = tokio::task::JoinSet::new();
+        for number in numbers.by_ref().take(AT_ONCE) {
+            let store = Arc::clone(store);
+            taking.spawn(async move {
+                let asked = request(&format!("lock-{number:05}"), "holder", seconds(60));
+                let token = take(&*store, &asked).await.token;
+                (asked, token)
+            });
+        }
+        if taking.is_empty() {
+            held.sort_by(|(one, _), (other, _): &(Acquire, FencingToken)| one.name.cmp(&other.name));
+            return held;
+        }
+        held.extend(taking.join_all().await);
+    }
+}
+
+fn renewals(held: &[(Acquire, FencingToken)]) -> Vec<Renew> {
+    held.iter().map(|(asked, token)| renewal(asked, *token)).collect()
+}
+
+#[tokio::test]
+async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict() {
+    let etcd = shared().await;
+    let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
+    let scratch = Scratch::on(&format!("etcd://{}", proxy.address()));
+    let direct = Scratch {
+        url: etcd.url(),
+        ..scratch.clone()
+    };
+    let (store, other) = (Arc::new(scratch.store().await), direct.store().await);
+    let held = take_many(&store, 10_000).await;
+    let beat = renewals(&held);
+    let before = proxy.counts().requests;
+    let verdicts = store.renew(&beat).await;
+    let cost = proxy.counts().requests - before;
+    assert!(
+        verdicts
+            .iter()
+            .all(|verdict| matches!(verdict, Ok(Renewed::Extended { .. })))
+    );
+    assert!(cost <= 3, "{cost} requests");
+
+    // One is released by somebody else, one's keys are removed by hand, one is asked to step down.
+    let (released, removed, asked) = (17, 4_711, 9_999);
+    other
+        .release(&[giving_back(&held[released].0, held[released].1)])
+        .await
+        .remove(0)
+        .unwrap();
+    let name = held[removed].0.name.as_str();
+    let (from, end) = (direct.key(name, "\tholder"), direct.key(name, "\tholder\0"));
+    assert_eq!(remove(etcd, 0, &from, &end), 1);
+    let wish = Ask {
+        name: held[asked].0.name.clone(),
+        token: held[asked].1,
+    };
+    assert_eq!(other.ask(&wish).await, Ok(Asked::Noted));
+    let before = proxy.counts().requests;
+    let verdicts = store.renew(&beat).await;
+    let cost = proxy.counts().requests - before;
+    for (place, verdict) in verdicts.iter().enumerate() {
+        let expected = match verdict {
+            Ok(Renewed::Lost(Some(lease))) if place == released => lease.released,
+            Ok(Renewed::Lost(Some(lease))) if place == removed => lease.remaining.is_zero(),
+            Ok(Renewed::Extended { wish, .. }) if place == asked => *wish == Wish::StepDown,
+            Ok(Renewed::Extended { wish, .. }) => {
+                *wish == Wish::Nothing && place != released && place != removed
+            }
+            Ok(Renewed::Lost(_)) | Err(_) => false,
+        };
+        assert!(expected, "lease {place}: {verdict:?}");
+    }
+    assert!(cost <= 10, "{cost} requests");
+}
+
+/// What a batch of either size says of leases whose session is over.
+#[tokio::test]
+async fn leases_whose_session_was_revoked_are_all_lost() {
+    let etcd = shared().await;
+    for count in [3, 150] {
+        let scratch = Scratch::new().await;
+        let store = Arc::new(scratch.store().await);
+        let held = take_many(&store, count).await;
+        let keys = common::range(etcd, 0, &scratch.key("", ""), &scratch.key("~", ""));
+        let session = keys
+            .iter()
+            .find_map(|kv| kv["lease"].as_str())
+            .expect("a session");
+        etcd.post(0, "/v3/lease/revoke", &format!("{{\"ID\":\"{session}\"}}"))
+            .unwrap();
+        let verdicts = store.renew(&renewals(&held)).await;
+        for verdict in verdicts {
+            let Ok(Renewed::Lost(Some(lease))) = verdict else {
+                panic!("{count}: {verdict:?}")
+            };
+            assert!(lease.remaining.is_zero() && !lease.released, "{lease:?}");
+        }
+        // The process goes on with a session of its next.
+        let next = take(&*store, &request("lock-00000", "next", seconds(60))).await;
+        assert!(next.token > held[0].1);
+    }
+}
+
+/// A stuck worker's lease must not live by its neighbours' renewals.
+#[tokio::test]
+async fn lease_that_nobody_renews_ends_although_its_neighbours_are_renewed() {
+    let scratch = Scratch::new().await;
+    let (store, other) = (Arc::new(scratch.store().await), scratch.store().await);
+    let ttl = seconds(2);
+    let (kept, stuck) = (request("kept", "a", ttl), request("stuck", "b", ttl));
+    let kept_token = take(&*store, &kept).await.token;
+    let sent = Instant::now();
+    let stuck_token = take(&*store, &stuck).await.token;
+    let rival = request("stuck", "rival", ttl);
+    let (taken, after) = loop {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let renewed = store.renew(&[renewal(&kept, kept_token)]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        if let Acquired::Granted(grant) = other.acquire(&rival).await.unwrap() {
+            break (grant, sent.elapsed());
+        }
+        assert!(sent.elapsed() < Duration::from_secs(20), "its neighbours keep it");
+    };
+    assert!(
+        taken.token > stuck_token && after >= ttl.duration(),
+        "after {after:?}"
+    );
+    assert!(
+        after < ttl.duration() * 2,
+        "after {after:?}, a ttl and a beat were enough"
+    );
+    // And its holder is told, should it ever ask again.
+    let lost = store.renew(&[renewal(&stuck, stuck_token)]).await.remove(0);
+    assert!(
+        matches!(&lost, Ok(Renewed::Lost(Some(lease))) if lease.token == taken.token),
+        "{lost:?}"
+    );
+}
+
+/// The answer to an acquisition that nobody heard is no reason to hold the lease for ever.
+#[tokio::test]
+async fn lease_whose_acquisition_nobody_heard_of_ends_although_its_neighbours_are_renewed() {
+    let scratch = Scratch::new().await;
+    let (store, other) = (Arc::new(scratch.store().await), scratch.store().await);
+    let ttl = seconds(2);
+    let kept = request("kept", "a", ttl);
+    let kept_token = take(&*store, &kept).await.token;
+    let unheard = request("unheard", "b", ttl);
+    tenure_testkit::eventually_async(Duration::from_secs(20), "an answer that nobody hears", || async {
+        let _given_up = tokio::time::timeout(Duration::from_micros(300), store.acquire(&unheard)).await;
+        other.get(&unheard.name).await.unwrap()
+    })
+    .await;
+    let began = Instant::now();
+    while other
+        .get(&unheard.name)
+        .await
+        .unwrap()
+        .is_some_and(|lease| !lease.remaining.is_zero())
+    {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "its neighbours keep it"
+        );
+        store
+            .renew(&[renewal(&kept, kept_token)])
+            .await
+            .remove(0)
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn renewal_with_another_ttl_moves_the_lease_and_leaves_its_neighbours() {
+    let scratch = Scratch::new().await;
+    let store = Arc::new(scratch.store().await);
+    let held = take_many(&store, 2).await;
+    let mut longer = renewal(&held[0].0, held[0].1);
+    longer.ttl = seconds(90);
+    let verdicts = store
+        .renew(&[longer.clone(), renewal(&held[1].0, held[1].1)])
+        .await;
+    let ttls: Vec<u64> = verdicts
+        .iter()
+        .map(|verdict| match verdict {
+            Ok(Renewed::Extended { ttl, .. }) => ttl.as_millis(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(ttls, [90_000, 60_000]);
+    let remaining = |lease: Option<tenure_core::Lease>| lease.unwrap().remaining;
+    assert!(remaining(store.get(&held[0].0.name).await.unwrap()) > Duration::from_secs(80));
+    assert!(remaining(store.get(&held[1].0.name).await.unwrap()) <= Duration::from_secs(60));
+    assert!(matches!(
+        store.renew(&[longer]).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+}

@@ -1,0 +1,53 @@
+//! etcd from the system's packages, unpacked and not installed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{debian, say};
+use crate::error::Error;
+use crate::layout::servers_dir;
+use crate::servers::{ETCD_FOLDER, etcd_in};
+
+/// Installs etcd where it is missing, and returns its path.
+///
+/// # Errors
+/// [`Error::Fetch`] with what to do about it.
+pub fn fetch_etcd() -> Result<PathBuf, Error> {
+    let servers = servers_dir();
+    fs::create_dir_all(&servers).map_err(Error::system("making target/servers"))?;
+    let turn = File::create(servers.join("fetch.lock")).map_err(Error::system("making a lock file"))?;
+    turn.lock().map_err(Error::system("waiting for another fetch"))?;
+    let program = etcd_in(&servers);
+    if starts(&program).is_ok() {
+        say(&format!("etcd is installed: {}", program.display()));
+        return Ok(program);
+    }
+    let aside = servers.join("etcd-incoming");
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
+    }
+    let complete = aside.join("complete");
+    fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
+    say("downloading etcd-server (8 MB); it is unpacked, not installed");
+    debian::unpack(&["etcd-server"], &aside, &complete)?;
+    starts(&complete.join("usr/bin/etcd"))
+        .map_err(|error| Error::Fetch(format!("etcd does not start: {error}")))?;
+    let folder = servers.join(ETCD_FOLDER);
+    let doing = || Error::system("installing etcd");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(doing())?;
+    }
+    fs::rename(&complete, &folder).map_err(doing())?;
+    fs::remove_dir_all(&aside).map_err(doing())?;
+    say(&format!("installed {}", program.display()));
+    Ok(program)
+}
+
+fn starts(program: &Path) -> Result<(), String> {
+    match Command::new(program).arg("--version").output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -36,9 +36,12 @@ impl Failure {
             if status.code() == Code::NotFound && status.message().contains("requested lease not found"))
     }
 
-    /// Whether the token of the credentials has run out: nothing was applied.
+    /// Whether the token of the credentials is of no use any more, by its age or a change of rights: nothing was applied.
     pub(crate) fn is_token(&self) -> bool {
-        matches!(self, Self::Status(status) if status.message().contains("invalid auth token"))
+        let stale = |text: &str| {
+            text.contains("invalid auth token") || text.contains("revision of auth store is old")
+        };
+        matches!(self, Self::Status(status) if stale(status.message()))
     }
 
     /// Translates. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.

@@ -95,7 +95,7 @@ impl Site {
                 return;
             }
         };
-        let sessions = self.sessions.all().await;
+        let sessions = self.sessions.all();
         for ((place, found), answer) in parts.into_iter().zip(answers) {
             let name = &requests[place].name;
             verdicts[place] = Some(if answer.succeeded {

@@ -6,7 +6,7 @@ use crate::found::{Found, holder_value};
 use crate::keys::Part;
 use crate::session::{Session, Sitting};
 use crate::site::{PARTS_MAX, Site, raft_term, transact};
-use crate::wire::kv::{RangeRequest, RangeResponse};
+use crate::wire::kv::{RangeRequest, RangeResponse, ResponseOp};
 use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use crate::wire::path;
 use std::collections::{BTreeMap, HashSet};
@@ -43,7 +43,7 @@ impl Site {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
         let mut asked = Vec::new();
         for (place, request) in requests.iter().enumerate() {
-            match self.asked(place, request).await {
+            match self.asked(place, request) {
                 Ok(one) => asked.push(one),
                 Err(error) => verdicts[place] = Some(Err(error)),
             }
@@ -63,14 +63,14 @@ impl Site {
             .collect()
     }
 
-    async fn asked<'a>(&self, place: usize, request: &'a Renew) -> Result<Asked<'a>, StoreError> {
+    fn asked<'a>(&self, place: usize, request: &'a Renew) -> Result<Asked<'a>, StoreError> {
         let seconds = self.seconds(&request.name, request.ttl)?;
         let sitting = Sitting {
             name: request.name.clone(),
             incarnation: request.incarnation,
             attempt: request.attempt,
         };
-        let standing = self.sessions.standing(seconds).await;
+        let standing = self.sessions.standing(seconds);
         Ok(Asked {
             session: standing.filter(|session| session.holds(&sitting, request.token)),
             place,
@@ -201,55 +201,63 @@ impl Site {
                 return;
             }
         };
-        let mut moving = Vec::new();
+        let extended = self.prove_all(&asked, extended, term).await;
         for (one, found) in asked.into_iter().zip(all_found) {
-            let place = one.place;
-            match self.verdict(&one, found, &extended, term).await {
-                Ok(Some(verdict)) => verdicts[place] = Some(Ok(verdict)),
-                Ok(None) => moving.push(one),
-                Err(error) => verdicts[place] = Some(Err(error)),
-            }
-        }
-        for one in moving {
-            let verdict = self.renew_by_moving(&one).await;
+            let verdict = match found {
+                Ok(found) => self.verdict(&one, &found, &extended).await,
+                Err(error) => Err(error),
+            };
             verdicts[one.place] = Some(verdict);
         }
     }
 
-    /// The verdict by what was found; `None` where the lease is held, and not on the session that was extended for it.
-    async fn verdict(
-        &self,
-        one: &Asked<'_>,
-        found: Result<Found, StoreError>,
-        extended: &Extended,
-        term: u64,
-    ) -> Result<Option<Renewed>, StoreError> {
-        let found = found?;
-        let Some(holder) = found.holder.as_ref().filter(|_| self.is_held_by(one, &found)) else {
-            return self.lost(one.name(), &found).await.map(Some);
+    /// Proves what was extended, by the term of the consensus in which something was read at the same time.
+    async fn prove_all(&self, asked: &[Asked<'_>], mut extended: Extended, term: u64) -> Extended {
+        let mut proven = Extended::new();
+        for session in asked.iter().filter_map(|one| one.session.as_ref()) {
+            // Each once: it is taken out.
+            let Some(kept) = extended.remove(&session.id) else {
+                continue;
+            };
+            let kept = match kept {
+                Ok(kept) => self.prove(&self.renewals, session, kept, term).await,
+                Err(error) => {
+                    proven.insert(session.id, Err(error));
+                    continue;
+                }
+            };
+            let failed = |failure: Failure| failure.error(Deed::Write, "the session of leases", &self.place);
+            proven.insert(session.id, kept.map_err(failed));
+        }
+        proven
+    }
+
+    /// The verdict by what was found.
+    async fn verdict(&self, one: &Asked<'_>, found: &Found, extended: &Extended) -> Verdict {
+        let Some(holder) = found.holder.as_ref().filter(|_| self.is_held_by(one, found)) else {
+            return self.lost(one.name(), found).await;
         };
         let Some(session) = one
             .session
             .as_ref()
             .filter(|session| session.id == holder.session)
         else {
-            return Ok(None);
+            return self.renew_by_moving(one, found).await;
         };
         let kept = extended
             .get(&session.id)
             .cloned()
             .unwrap_or_else(|| Err(self.misunderstood()))?;
-        let proven = self.prove(&self.renewals, session, kept, term).await;
-        match proven.map_err(|failure| self.failed(&failure, Deed::Write, one.name()))? {
-            Kept::Until { .. } => Ok(Some(Renewed::Extended {
+        match kept {
+            Kept::Until { .. } => Ok(Renewed::Extended {
                 ttl: session.ttl,
                 wish: wish(found.asked),
-            })),
+            }),
             // Found a moment before its session was over.
             Kept::Gone => {
                 let found = self.read(one.name()).await?;
                 match found.holder {
-                    None => self.lost(one.name(), &found).await.map(Some),
+                    None => self.lost(one.name(), &found).await,
                     Some(_) => Err(self.restless(one.name())),
                 }
             }
@@ -266,22 +274,16 @@ impl Site {
 
     /// Puts a lease that is held on a session of this store with the ttl that is asked for: of another process by the
     /// same name, or from another ttl.
-    async fn renew_by_moving(&self, one: &Asked<'_>) -> Verdict {
+    async fn renew_by_moving(&self, one: &Asked<'_>, found: &Found) -> Verdict {
         let name = one.name();
         let failed = |failure: Failure| self.failed(&failure, Deed::Write, name);
-        let found = self.read(name).await?;
-        if !self.is_held_by(one, &found) {
-            return self.lost(name, &found).await;
-        }
         let session = self
             .sessions
             .of(&self.renewals, one.seconds)
             .await
             .map_err(failed)?;
-        let sent = std::time::Instant::now();
         let holder = holder_value(&one.sitting, session.ttl, Some(one.request.token));
-        let moving = self.moving(name, &found, one.request.token, &holder, session.id);
-        self.leave_sessions(one, &found).await;
+        let moving = self.moving(name, found, one.request.token, &holder, session.id);
         session.admit(&one.sitting, holder);
         let (answer, kept) = tokio::join!(
             transact(&self.renewals, &moving),
@@ -300,21 +302,25 @@ impl Site {
             answer => answer.map_err(failed)?,
         };
         self.known.forget(name);
+        let term = raft_term(answer.header);
         if !answer.succeeded {
-            session.dismiss(&one.sitting);
-            let rows = answer
-                .responses
-                .into_iter()
-                .next()
-                .map(|response| response.keys());
+            let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
             let now = self.understand(name, &rows.ok_or_else(|| self.misunderstood())?)?;
-            return match self.is_held_by(one, &now) {
-                true => Err(self.restless(name)),
-                false => self.lost(name, &now).await,
-            };
+            // A twin of this request may have moved it already.
+            let moved = now
+                .holder
+                .as_ref()
+                .is_some_and(|holder| holder.session == session.id);
+            if !self.is_held_by(one, &now) {
+                session.dismiss(&one.sitting);
+                return self.lost(name, &now).await;
+            }
+            if !moved {
+                session.dismiss(&one.sitting);
+                return Err(self.restless(name));
+            }
         }
         let kept = kept.map_err(failed)?;
-        let term = raft_term(answer.header);
         match self
             .prove(&self.renewals, &session, kept, term)
             .await
@@ -322,8 +328,8 @@ impl Site {
         {
             Kept::Gone => Err(self.restless(name)),
             Kept::Until { .. } => {
-                debug_assert!(session.is_fresh(sent));
                 session.confirm(&one.sitting, one.request.token);
+                self.leave_session(one, found, session.id);
                 Ok(Renewed::Extended {
                     ttl: session.ttl,
                     wish: wish(found.asked),
@@ -332,11 +338,11 @@ impl Site {
         }
     }
 
-    /// The lease is about to leave the session that it is on.
-    async fn leave_sessions(&self, one: &Asked<'_>, found: &Found) {
+    /// The lease has left the session that it was on.
+    fn leave_session(&self, one: &Asked<'_>, found: &Found, now_on: i64) {
         let on = found.holder.as_ref().map_or(0, |holder| holder.session);
-        for session in self.sessions.all().await {
-            if session.id == on {
+        for session in self.sessions.all() {
+            if session.id == on && on != now_on {
                 session.dismiss(&one.sitting);
             }
         }

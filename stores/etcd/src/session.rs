@@ -139,51 +139,55 @@ impl Session {
     }
 }
 
-/// The sessions of the process, by their ttl in seconds.
+/// The sessions of the process.
 #[derive(Default)]
 pub(crate) struct Sessions {
-    by_seconds: tokio::sync::Mutex<HashMap<u64, Arc<Session>>>,
+    by_seconds: Mutex<HashMap<u64, Arc<Session>>>,
+    /// Held while a session is asked for: several that need it ask once. Nobody else waits for it.
+    granting: tokio::sync::Mutex<()>,
 }
 
 impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Session>>> {
+        self.by_seconds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The session of a ttl; a new one where there is none that may live.
     ///
     /// # Errors
     /// [`Failure`]: no lease was touched.
     pub(crate) async fn of(&self, lane: &Lane, seconds: u64) -> Result<Arc<Session>, Failure> {
-        let mut sessions = self.by_seconds.lock().await;
-        if let Some(session) = sessions.get(&seconds)
-            && session.may_live()
-        {
-            return Ok(Arc::clone(session));
+        if let Some(session) = self.standing(seconds) {
+            return Ok(session);
         }
-        sessions.retain(|_, session| session.may_live());
-        if sessions.len() >= SESSIONS_MAX {
+        let _turn = self.granting.lock().await;
+        if let Some(session) = self.standing(seconds) {
+            return Ok(session);
+        }
+        if self.all().len() >= SESSIONS_MAX {
             return Err(Failure::Status(Status::resource_exhausted(format!(
                 "leases with {SESSIONS_MAX} different ttls are held already; use the same ttl for more of them"
             ))));
         }
         let session = Arc::new(grant(lane, seconds).await?);
+        let mut sessions = self.lock();
+        sessions.retain(|_, session| session.may_live());
         sessions.insert(seconds, Arc::clone(&session));
         Ok(session)
     }
 
-    /// The session of a ttl, if there is one that may live.
-    pub(crate) async fn standing(&self, seconds: u64) -> Option<Arc<Session>> {
-        let sessions = self.by_seconds.lock().await;
-        sessions
-            .get(&seconds)
-            .filter(|session| session.may_live())
-            .cloned()
+    /// The session of a ttl, if there is one that may live. Waits for nothing.
+    pub(crate) fn standing(&self, seconds: u64) -> Option<Arc<Session>> {
+        let session = self.lock().get(&seconds).cloned();
+        session.filter(|session| session.may_live())
     }
 
     /// Those that may live.
-    pub(crate) async fn all(&self) -> Vec<Arc<Session>> {
-        let sessions = self.by_seconds.lock().await;
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        let sessions: Vec<Arc<Session>> = self.lock().values().cloned().collect();
         sessions
-            .values()
+            .into_iter()
             .filter(|session| session.may_live())
-            .cloned()
             .collect()
     }
 }

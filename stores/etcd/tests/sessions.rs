@@ -218,3 +218,47 @@ async fn renewal_with_another_ttl_moves_the_lease_and_leaves_its_neighbours() {
         Ok(Renewed::Extended { .. })
     ));
 }
+
+/// As after a change of its process's connection: the lease is on a session that this store does not know.
+#[tokio::test]
+async fn batch_that_names_a_lease_of_another_store_twice_extends_it_twice() {
+    let scratch = Scratch::new().await;
+    let (store, other) = (scratch.store().await, scratch.store().await);
+    let asked = request("job", "a", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let twice = [renewal(&asked, token), renewal(&asked, token)];
+    for _beat in 0..2 {
+        for verdict in other.renew(&twice).await {
+            assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
+        }
+    }
+    assert_eq!(store.get(&asked.name).await.unwrap().unwrap().token, token);
+}
+
+/// Whoever waits for a session holds up no renewal of another.
+#[tokio::test]
+async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
+    let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
+    let store = Arc::new(Scratch::on(&format!("etcd://{}", proxy.address())).store().await);
+    let held = request("held", "a", seconds(60));
+    let token = take(&*store, &held).await.token;
+    let beat = [renewal(&held, token)];
+    store.renew(&beat).await.remove(0).unwrap();
+    // The connection of everything but renewals falls silent, and somebody asks for a session on it.
+    proxy.set(tenure_testkit::Fault::BlackHole);
+    let waiting = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.acquire(&request("new", "b", seconds(90))).await }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    proxy.heal();
+    let began = Instant::now();
+    let renewed = store.renew(&beat).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "it took {:?}",
+        began.elapsed()
+    );
+    let _answer = waiting.await.unwrap();
+}

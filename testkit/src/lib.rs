@@ -11,6 +11,7 @@
 //! | a Redis primary with a replica and three sentinels | [`RedisSentinels`] |
 //! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
 //! | a pooler in front of it | [`PgBouncer`] |
+//! | a MariaDB server that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
@@ -49,6 +50,6 @@ pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
-    Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size,
-    User, mongod_program, pgbouncer_program, postgres_programs, redis_program,
+    Mariadb, Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet,
+    Size, User, mariadb_program, mongod_program, pgbouncer_program, postgres_programs, redis_program,
 };

@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::mysql::MysqlReader;
 use super::postgres::PostgresReader;
 
 /// How the proxy tells messages apart.
@@ -17,6 +18,15 @@ pub(super) enum Protocol {
     MongoDb,
     /// PostgreSQL's: messages with a type, and the n-th request is answered by all up to the n-th sign of readiness.
     Postgres,
+    /// MySQL's: packets, and the n-th request is answered by the n-th whole reply.
+    Mysql,
+}
+
+impl Protocol {
+    /// Whether the server says something before it is asked.
+    pub(super) fn server_begins(self) -> bool {
+        self == Protocol::Mysql
+    }
 }
 
 /// Which end of the connection is read.
@@ -32,6 +42,7 @@ pub(super) enum Side {
 pub(super) struct Reader {
     protocol: Protocol,
     postgres: PostgresReader,
+    mysql: MysqlReader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -60,6 +71,7 @@ impl Reader {
         Reader {
             protocol,
             postgres: PostgresReader::new(side),
+            mysql: MysqlReader::new(side),
         }
     }
 
@@ -73,6 +85,7 @@ impl Reader {
             Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
             Protocol::MongoDb => read_mongodb(source).await,
             Protocol::Postgres => self.postgres.read(source).await,
+            Protocol::Mysql => self.mysql.read(source).await,
         }
     }
 }

@@ -4,6 +4,7 @@ mod connection;
 mod control;
 mod fault;
 mod frame;
+mod mysql;
 mod postgres;
 mod server;
 

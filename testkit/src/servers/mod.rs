@@ -1,6 +1,7 @@
 //! Real servers, each behind a guard.
 
 mod locate;
+mod mariadb;
 mod mongod;
 mod node;
 mod postgres;
@@ -11,6 +12,8 @@ mod users;
 
 pub(crate) use locate::{MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, mongod_in, redis_in};
 pub use locate::{mongod_program, redis_program};
+pub(crate) use mariadb::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};
+pub use mariadb::{Mariadb, mariadb_program};
 pub use mongod::Mongod;
 pub(crate) use postgres::POSTGRES_FOLDER;
 pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};

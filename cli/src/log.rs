@@ -56,6 +56,7 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_mongodb", others)
         .with_target("tenure_redis", others)
         .with_target("tenure_postgres", others)
+        .with_target("tenure_mysql", others)
         .with_target("tenure_sqlite", others)
         .with_target("tenure_trace", others)
         .with_target("tenure_watermark", election)
@@ -64,6 +65,7 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_mongodb::fence", election)
         .with_target("tenure_redis::fence", election)
         .with_target("tenure_postgres::fence", election)
+        .with_target("tenure_mysql::fence", election)
 }
 
 #[cfg(test)]

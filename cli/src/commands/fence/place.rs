@@ -34,6 +34,8 @@ pub(crate) enum Opened {
     Redis(tenure::redis::RedisFence),
     #[cfg(feature = "postgres")]
     Postgres(tenure::postgres::PostgresFence),
+    #[cfg(feature = "mysql")]
+    Mysql(tenure::mysql::MysqlFence),
     Watermark(Watermark),
 }
 
@@ -79,6 +81,8 @@ impl FencePlace {
             }
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => Ok(Some(Opened::Postgres(postgres(&url).await?))),
+            #[cfg(feature = "mysql")]
+            Some("mysql" | "mariadb") => Ok(Some(Opened::Mysql(mysql(&url).await?))),
             _ => Err(unknown()),
         }
     }
@@ -117,6 +121,12 @@ impl FencePlace {
                 fence.guard(&table.table, resource).await.map_err(refusal)?;
                 Ok(Admits::TransactionsThatEntered)
             }
+            #[cfg(feature = "mysql")]
+            Some("mysql" | "mariadb") => {
+                let fence = mysql(&url).await?;
+                fence.guard(&table.table, resource).await.map_err(refusal)?;
+                Ok(Admits::SessionsThatShowTheTerm)
+            }
             _ => Err(unguardable(resource.as_str(), table)),
         }
     }
@@ -143,6 +153,11 @@ impl FencePlace {
                 let fence = postgres(&url).await?;
                 fence.unguard(&table.table).await.map_err(refusal)
             }
+            #[cfg(feature = "mysql")]
+            Some("mysql" | "mariadb") => {
+                let fence = mysql(&url).await?;
+                fence.unguard(&table.table).await.map_err(refusal)
+            }
             _ => Err(unguardable("any", table)),
         }
     }
@@ -151,14 +166,15 @@ impl FencePlace {
     /// well hold both.
     fn table_url(&self) -> Result<String, Failure> {
         let url = self.url();
-        let database = url.starts_with("postgres:") || url.starts_with("postgresql:");
+        let databases = ["postgres:", "postgresql:", "mysql:", "mariadb:"];
+        let database = databases.iter().any(|scheme| url.starts_with(scheme));
         match self {
             Self::Given(_) if url.starts_with("sqlite:") => Ok(url),
             Self::Given(_) | Self::BesideLeases(_) if database => Ok(url),
             Self::Given(_) | Self::BesideLeases(_) => Err(Failure::new(
                 Code::Usage,
-                "only a table of an SQLite file or of PostgreSQL can be guarded; name it: --fence sqlite:PATH, or --fence \
-                 postgres://HOST/DATABASE",
+                "only a table of an SQLite file, of PostgreSQL or of MySQL can be guarded; name it: --fence sqlite:PATH, --fence \
+                 postgres://HOST/DATABASE or --fence mysql://HOST/DATABASE",
             )),
         }
     }
@@ -173,6 +189,9 @@ pub(crate) enum Admits {
     /// Whatever is written in a transaction that has entered.
     #[cfg(feature = "postgres")]
     TransactionsThatEntered,
+    /// Whatever is written in a session that shows the term.
+    #[cfg(feature = "mysql")]
+    SessionsThatShowTheTerm,
 }
 
 fn unguardable(resource: &str, table: &TableArguments) -> Failure {
@@ -190,6 +209,11 @@ async fn postgres(url: &str) -> Result<tenure::postgres::PostgresFence, Failure>
         .map_err(refusal)
 }
 
+#[cfg(feature = "mysql")]
+async fn mysql(url: &str) -> Result<tenure::mysql::MysqlFence, Failure> {
+    tenure::mysql::MysqlFence::connect(url).await.map_err(refusal)
+}
+
 impl Opened {
     pub(crate) fn fence(&self) -> &dyn Fence {
         match self {
@@ -201,6 +225,8 @@ impl Opened {
             Self::Redis(fence) => fence,
             #[cfg(feature = "postgres")]
             Self::Postgres(fence) => fence,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(fence) => fence,
             Self::Watermark(fence) => fence,
         }
     }
@@ -217,6 +243,10 @@ impl Opened {
         }
         #[cfg(feature = "postgres")]
         if let Self::Postgres(fence) = &self {
+            fence.note_refusals().await;
+        }
+        #[cfg(feature = "mysql")]
+        if let Self::Mysql(fence) = &self {
             fence.note_refusals().await;
         }
     }
@@ -251,6 +281,6 @@ fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
-         mongodb://HOST/DATABASE, redis://HOST or file:PATH",
+         mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST or file:PATH",
     )
 }

@@ -4,6 +4,7 @@ use crate::fault::{store_error, timed_out};
 use crate::url::{Encryption, StoreUrl};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts};
+use rustls::crypto::{CryptoProvider, ring};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::StoreError;
@@ -89,6 +90,10 @@ impl Dial {
         let anybody = matches!(encryption, Encryption::Preferred | Encryption::Required);
         if encryption == Encryption::Disabled {
             return None;
+        }
+        // The driver takes the provider that the process has chosen, and panics where several are compiled in and none was.
+        if CryptoProvider::get_default().is_none() {
+            let _chosen_meanwhile = ring::default_provider().install_default();
         }
         let roots = self.url.roots.iter().map(|path| path.clone().into()).collect();
         Some(

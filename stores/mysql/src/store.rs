@@ -14,8 +14,8 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_000).expect("a thousand is n
 /// Leases in a MySQL or MariaDB database, one row each, judged by the server's clock.
 ///
 /// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no renewal, and
-/// renewals have one that nothing else uses. Every request is one statement, and one transaction: nothing is kept in
-/// a session, so a transaction-mode pooler may stand between.
+/// renewals have two that nothing else uses. Every request is one statement, and one transaction: nothing is kept in
+/// a session, so a pooler may stand between.
 pub struct MysqlStore(pub(crate) Remote<Site>);
 
 impl fmt::Debug for MysqlStore {

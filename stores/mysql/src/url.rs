@@ -1,6 +1,8 @@
 //! The store's URL.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
 
 /// Where MySQL and MariaDB listen.
@@ -8,6 +10,9 @@ const PORT: u16 = 3306;
 
 /// Longest name of a database, in characters.
 const DATABASE_CHARACTERS_MAX: usize = 64;
+
+/// How much of a file of certificates is looked at, in bytes.
+const CERTIFICATES_BYTES_MAX: u64 = 1 << 20;
 
 /// `ssl-mode=`, as MySQL's own clients know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,16 +172,26 @@ const KNOWN_ELSEWHERE: [&str; 8] = [
 ];
 
 fn certificates(path: PathBuf) -> Result<PathBuf, StoreError> {
-    let holds = std::fs::read(&path).map(|text| String::from_utf8_lossy(&text).contains("BEGIN CERTIFICATE"));
-    let why = match holds {
-        Ok(true) => return Ok(path),
-        Ok(false) => "holds no certificate".to_owned(),
+    let why = match begin_of(&path) {
+        Ok(text) if text.contains("BEGIN CERTIFICATE") => return Ok(path),
+        Ok(_) => "holds no certificate".to_owned(),
         Err(error) => error.to_string(),
     };
     let shown = path.display().to_string().escape_debug().to_string();
     Err(invalid(&format!(
         "ssl-ca {shown}: {why}; name a PEM file of certificates"
     )))
+}
+
+/// The begin of a file; nothing of what is none, as a device has no end.
+fn begin_of(path: &Path) -> std::io::Result<String> {
+    let mut begin = Vec::new();
+    if path.metadata()?.is_file() {
+        File::open(path)?
+            .take(CERTIFICATES_BYTES_MAX)
+            .read_to_end(&mut begin)?;
+    }
+    Ok(String::from_utf8_lossy(&begin).into_owned())
 }
 
 fn decoded(text: &str) -> Result<String, StoreError> {

@@ -58,6 +58,7 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_postgres", others)
         .with_target("tenure_etcd", others)
         .with_target("tenure_remote", others)
+        .with_target("tenure_mysql", others)
         .with_target("tenure_sqlite", others)
         .with_target("tenure_trace", others)
         .with_target("tenure_watermark", election)
@@ -68,6 +69,7 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_target("tenure_postgres::fence", election)
         // Counts refusals for the fences of stores at the other end of a connection.
         .with_target("tenure_remote::refusals", election)
+        .with_target("tenure_mysql::fence", election)
 }
 
 #[cfg(test)]

@@ -62,6 +62,8 @@ pub use tenure_etcd as etcd;
 pub use tenure_http as http;
 #[cfg(feature = "mongodb")]
 pub use tenure_mongodb as mongodb;
+#[cfg(feature = "mysql")]
+pub use tenure_mysql as mysql;
 #[cfg(feature = "postgres")]
 pub use tenure_postgres as postgres;
 #[cfg(feature = "redis")]

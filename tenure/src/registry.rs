@@ -84,6 +84,13 @@ impl Registry {
                 Ok(store)
             });
         }
+        #[cfg(feature = "mysql")]
+        for scheme in ["mysql", "mariadb"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_mysql::MysqlStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
         registry
     }
 

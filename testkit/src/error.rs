@@ -47,7 +47,7 @@ pub enum Error {
         /// The driver's error.
         source: Box<mongodb::error::Error>,
     },
-    /// A PostgreSQL server could not be asked, or answered with an error.
+    /// A PostgreSQL or MariaDB server could not be asked, or answered with an error.
     Query {
         /// What was asked.
         doing: String,

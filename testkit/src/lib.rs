@@ -12,6 +12,7 @@
 //! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
 //! | a pooler in front of it | [`PgBouncer`] |
 //! | an etcd, alone or a cluster of three, whose members can be killed, frozen and restarted | [`Etcd`] |
+//! | a MariaDB server that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
@@ -50,7 +51,7 @@ pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
-    Etcd, EtcdOptions, Members, Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels,
-    RedisServer, ReplicaSet, Size, User, etcd_program, mongod_program, pgbouncer_program, postgres_programs,
-    redis_program,
+    Etcd, EtcdOptions, Mariadb, Members, Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions,
+    RedisSentinels, RedisServer, ReplicaSet, Size, User, etcd_program, mariadb_program, mongod_program,
+    pgbouncer_program, postgres_programs, redis_program,
 };

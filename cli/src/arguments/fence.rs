@@ -12,7 +12,7 @@ pub(crate) struct FenceArguments {
 /// Where the marks are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FencePlaceArguments {
-    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, file:PATH
+    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, file:PATH
     /// [default: beside the leases]
     ///
     /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
@@ -78,7 +78,7 @@ pub(crate) enum FenceDeed {
         #[command(flatten)]
         place: FencePlaceArguments,
     },
-    /// Make a table of SQLite or PostgreSQL refuse whoever does not show the token that has claimed
+    /// Make a table of SQLite, PostgreSQL or MySQL refuse whoever does not show the token that has claimed
     Guard {
         /// What is protected
         #[arg(value_name = "RESOURCE")]
@@ -95,7 +95,7 @@ pub(crate) enum FenceDeed {
     },
 }
 
-/// A table of an SQLite file, or of a PostgreSQL database.
+/// A table of an SQLite file, or of a PostgreSQL or MySQL database.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TableArguments {
     /// The table
@@ -106,7 +106,7 @@ pub(crate) struct TableArguments {
         value_name = "TABLE"
     )]
     pub(crate) table: String,
-    /// The column that holds the token of the writer, an integer; PostgreSQL needs none
+    /// The column that holds the token of the writer, an integer; PostgreSQL and MySQL need none
     #[arg(
         long,
         env = "TENURE_FENCE_COLUMN",

@@ -49,7 +49,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GlobalArguments {
-    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST
+    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST
     ///
     /// Default: an SQLite file in the user's state directory, $XDG_STATE_HOME/tenure/leases.db or
     /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. A password belongs into the
@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Examine the store: reachability, privileges, durability, clock, round trip, advised ttl
     Doctor(DoctorArguments),
-    /// Set the store up, where it needs that: PostgreSQL's schema with its tables and functions
+    /// Set the store up, where it needs that: PostgreSQL's schema, MySQL's tables and procedures
     Store(StoreArguments),
     /// Guard a command for the `tenure run` that starts this; not for people
     #[command(hide = true)]

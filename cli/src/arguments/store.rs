@@ -28,9 +28,10 @@ pub(crate) enum StoreDeed {
 }
 
 const HELP: &str = "\
-SQLite and MongoDB make what they need by themselves. PostgreSQL's schema is made once, by its owner: who runs candidates
-needs no right to make tables.
+SQLite and MongoDB make what they need by themselves. PostgreSQL's schema, and MySQL's tables and procedures,
+are made once, by their owner: who runs candidates needs no right to make tables.
 
 Examples:
   tenure store init --store postgres://owner@db1/bank
-  tenure store init --print --store postgres://db1/bank | psql -v ON_ERROR_STOP=1 bank";
+  tenure store init --print --store postgres://db1/bank | psql -v ON_ERROR_STOP=1 bank
+  tenure store init --print --store mysql://db1/bank | mysql bank";

@@ -33,6 +33,8 @@ pub(crate) async fn store(
     match url.split(':').next() {
         #[cfg(feature = "postgres")]
         Some("postgres" | "postgresql") => postgres(&url, statements, form).await,
+        #[cfg(feature = "mysql")]
+        Some("mysql" | "mariadb") => mysql(&url, statements, form).await,
         _ if statements == Statements::Printed => Err(Failure::new(
             Code::Usage,
             "this store needs no statements to be set up; it makes what it needs with the first lease",
@@ -55,6 +57,19 @@ async fn postgres(url: &str, statements: Statements, form: Form) -> Result<u8, F
     PostgresStore::init(url).await?;
     // What was made is looked at as every candidate will.
     let store = PostgresStore::connect(url).await?;
+    said(&store.traits().location, form)
+}
+
+#[cfg(feature = "mysql")]
+async fn mysql(url: &str, statements: Statements, form: Form) -> Result<u8, Failure> {
+    use tenure::LeaseStore as _;
+    use tenure::mysql::MysqlStore;
+    if statements == Statements::Printed {
+        output::print(&MysqlStore::init_statements(url)?)?;
+        return Ok(0);
+    }
+    MysqlStore::init(url).await?;
+    let store = MysqlStore::connect(url).await?;
     said(&store.traits().location, form)
 }
 

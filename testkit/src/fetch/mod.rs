@@ -12,8 +12,8 @@
 //! the bare machine of a CI job, where one command must do. Anybody else, and root with `--no-apt`, gets the line
 //! to run. `pip` only downloads here, so an "externally managed environment" does not stop it.
 //!
-//! PostgreSQL and `pgbouncer` come from the distribution's own packages, which are unpacked and not installed: no root
-//! is needed, and no service is started. Where the system has them already, its own are used. So does etcd.
+//! PostgreSQL, `pgbouncer`, MariaDB and etcd come from the distribution's own packages, which are unpacked and not installed:
+//! no root is needed, and no service is started. Where the system has them already, its own are used.
 //!
 //! The second run finds the server and returns at once. Runs at the same time wait for each other, and a broken run
 //! leaves nothing that looks installed: the folder gets its name last.
@@ -21,6 +21,7 @@
 mod apt;
 mod debian;
 mod etcd;
+mod mariadb;
 mod postgres;
 mod python;
 mod redis;
@@ -36,6 +37,7 @@ use crate::servers::{MONGOD_FOLDER, mongod_in};
 
 pub use apt::Apt;
 pub use etcd::fetch_etcd;
+pub(crate) use mariadb::initialise_mariadb;
 pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.
@@ -48,6 +50,7 @@ pub fn fetch(apt: Apt) -> Result<PathBuf, Error> {
     let turn = File::create(servers.join("fetch.lock")).map_err(Error::system("making a lock file"))?;
     turn.lock().map_err(Error::system("waiting for another fetch"))?;
     postgres::fetch(&servers)?;
+    mariadb::fetch(&servers)?;
     let program = mongod_in(&servers);
     if program.is_file() && starts(&program).is_ok() {
         say(&format!("mongod is installed: {}", program.display()));

@@ -211,6 +211,9 @@ async fn replay(control: &Control, greeting: Option<Message>, request: &Message)
     let exchange = async {
         let mut server = TcpStream::connect(&control.upstream).await?;
         let mut reader = Reader::new(control.protocol, Side::Server);
+        if control.protocol.server_begins() {
+            reader.read(&mut server).await?;
+        }
         if let Some(greeting) = greeting {
             server.write_all(&greeting.bytes).await?;
             reader.read(&mut server).await?;

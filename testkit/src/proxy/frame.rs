@@ -5,6 +5,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::http2::Http2Reader;
+use super::mysql::MysqlReader;
 use super::postgres::PostgresReader;
 
 /// How the proxy tells messages apart.
@@ -20,6 +21,15 @@ pub(super) enum Protocol {
     Postgres,
     /// HTTP/2's, under gRPC: frames, and a request and its answer on a stream of their own.
     Http2,
+    /// MySQL's: packets, and the n-th request is answered by the n-th whole reply.
+    Mysql,
+}
+
+impl Protocol {
+    /// Whether the server says something before it is asked.
+    pub(super) fn server_begins(self) -> bool {
+        self == Protocol::Mysql
+    }
 }
 
 /// Which end of the connection is read.
@@ -36,6 +46,7 @@ pub(super) struct Reader {
     protocol: Protocol,
     postgres: PostgresReader,
     http2: Http2Reader,
+    mysql: MysqlReader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -65,6 +76,7 @@ impl Reader {
             protocol,
             postgres: PostgresReader::new(side),
             http2: Http2Reader::new(side),
+            mysql: MysqlReader::new(side),
         }
     }
 
@@ -79,6 +91,7 @@ impl Reader {
             Protocol::MongoDb => read_mongodb(source).await,
             Protocol::Postgres => self.postgres.read(source).await,
             Protocol::Http2 => self.http2.read(source).await,
+            Protocol::Mysql => self.mysql.read(source).await,
         }
     }
 }

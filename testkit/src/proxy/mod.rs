@@ -5,6 +5,7 @@ mod control;
 mod fault;
 mod frame;
 mod http2;
+mod mysql;
 mod postgres;
 mod server;
 

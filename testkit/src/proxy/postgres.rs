@@ -121,6 +121,11 @@ fn command(bytes: &[u8]) -> String {
     };
     let text = bytes.get(at..).unwrap_or_default();
     let text = String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default());
+    called(&text)
+}
+
+/// The function or procedure that a statement calls at its begin, or its first word.
+pub(super) fn called(text: &str) -> String {
     let before = text.split('(').next().unwrap_or_default();
     let called = before.rsplit([' ', '.']).next().unwrap_or_default();
     match called.is_empty() || before.len() == text.len() {
@@ -139,7 +144,7 @@ pub(super) const GREETING: &str = "a greeting";
 /// The command of what is the driver's own business.
 pub(super) const HOUSEKEEPING: &str = "housekeeping";
 /// The number of what is no request and no reply.
-const NOBODY: i32 = -1;
+pub(super) const NOBODY: i32 = -1;
 /// The code of the question whether the server encrypts.
 const ENCRYPTION: i32 = 80_877_103;
 /// What a message may have at most, in bytes.

@@ -65,6 +65,15 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Http2, upstream.into())
     }
 
+    /// A proxy in front of a MySQL or MariaDB server at `host:port`, which knows where a request ends and what it asks for.
+    /// Clients must not encrypt, must have no password, and must send their statements as text.
+    ///
+    /// # Errors
+    /// [`Error::System`] when no port can be had.
+    pub fn mysql(upstream: impl Into<String>) -> Result<FaultProxy, Error> {
+        FaultProxy::start(Protocol::Mysql, upstream.into())
+    }
+
     /// A proxy in front of any server at `host:port`, to which a message is whatever arrives in one piece.
     ///
     /// # Errors
@@ -120,7 +129,7 @@ impl FaultProxy {
     }
 
     /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`; or of one
-    /// function of PostgreSQL's, such as `acquire`: a statement that calls none at its begin counts by its first word.
+    /// function of PostgreSQL's or procedure of MySQL's, such as `acquire`: a statement that calls none at its begin counts by its first word.
     ///
     /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such as the
     /// `getMore` of a change stream.

@@ -2,6 +2,7 @@
 
 mod etcd;
 mod locate;
+mod mariadb;
 mod mongod;
 mod node;
 mod postgres;
@@ -15,6 +16,8 @@ pub(crate) use locate::{
     ETCD_FOLDER, MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, redis_in,
 };
 pub use locate::{etcd_program, mongod_program, redis_program};
+pub(crate) use mariadb::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};
+pub use mariadb::{Mariadb, mariadb_program};
 pub use mongod::Mongod;
 pub(crate) use postgres::POSTGRES_FOLDER;
 pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};

@@ -232,6 +232,17 @@ async fn guard(
              it; call the schema's enter(resource, lease, token) first in each that writes\n",
             table.table
         ),
+        #[cfg(feature = "mysql")]
+        (Form::Text, Admits::SessionsThatShowTheTerm) => format!(
+            "table \"{}\": refuses every session that does not show the term that has claimed \"{resource}\"; call \
+             tenure_enter_1(resource, lease, token) first in each transaction that writes\n",
+            table.table
+        ),
+        #[cfg(feature = "mysql")]
+        (Form::Json, Admits::SessionsThatShowTheTerm) => format!(
+            "{}\n",
+            json!({"table": table.table, "resource": resource.as_str(), "guarded": true})
+        ),
         #[cfg(feature = "postgres")]
         (Form::Json, Admits::TransactionsThatEntered) => format!(
             "{}\n",

@@ -36,6 +36,8 @@ pub(crate) enum Opened {
     Postgres(tenure::postgres::PostgresFence),
     #[cfg(feature = "etcd")]
     Etcd(tenure::etcd::EtcdFence),
+    #[cfg(feature = "mysql")]
+    Mysql(tenure::mysql::MysqlFence),
     Watermark(Watermark),
 }
 
@@ -83,6 +85,8 @@ impl FencePlace {
             Some("postgres" | "postgresql") => Ok(Some(Opened::Postgres(postgres(&url).await?))),
             #[cfg(feature = "etcd")]
             Some("etcd" | "etcds") => Ok(Some(Opened::Etcd(tenure::etcd::EtcdFence::connect(&url).await?))),
+            #[cfg(feature = "mysql")]
+            Some("mysql" | "mariadb") => Ok(Some(Opened::Mysql(mysql(&url).await?))),
             _ => Err(unknown()),
         }
     }
@@ -121,6 +125,12 @@ impl FencePlace {
                 fence.guard(&table.table, resource).await.map_err(refusal)?;
                 Ok(Admits::TransactionsThatEntered)
             }
+            #[cfg(feature = "mysql")]
+            Some("mysql" | "mariadb") => {
+                let fence = mysql(&url).await?;
+                fence.guard(&table.table, resource).await.map_err(refusal)?;
+                Ok(Admits::SessionsThatShowTheTerm)
+            }
             _ => Err(unguardable(resource.as_str(), table)),
         }
     }
@@ -147,6 +157,11 @@ impl FencePlace {
                 let fence = postgres(&url).await?;
                 fence.unguard(&table.table).await.map_err(refusal)
             }
+            #[cfg(feature = "mysql")]
+            Some("mysql" | "mariadb") => {
+                let fence = mysql(&url).await?;
+                fence.unguard(&table.table).await.map_err(refusal)
+            }
             _ => Err(unguardable("any", table)),
         }
     }
@@ -155,14 +170,15 @@ impl FencePlace {
     /// well hold both.
     fn table_url(&self) -> Result<String, Failure> {
         let url = self.url();
-        let database = url.starts_with("postgres:") || url.starts_with("postgresql:");
+        let databases = ["postgres:", "postgresql:", "mysql:", "mariadb:"];
+        let database = databases.iter().any(|scheme| url.starts_with(scheme));
         match self {
             Self::Given(_) if url.starts_with("sqlite:") => Ok(url),
             Self::Given(_) | Self::BesideLeases(_) if database => Ok(url),
             Self::Given(_) | Self::BesideLeases(_) => Err(Failure::new(
                 Code::Usage,
-                "only a table of an SQLite file or of PostgreSQL can be guarded; name it: --fence sqlite:PATH, or --fence \
-                 postgres://HOST/DATABASE",
+                "only a table of an SQLite file, of PostgreSQL or of MySQL can be guarded; name it: --fence sqlite:PATH, --fence \
+                 postgres://HOST/DATABASE or --fence mysql://HOST/DATABASE",
             )),
         }
     }
@@ -177,6 +193,9 @@ pub(crate) enum Admits {
     /// Whatever is written in a transaction that has entered.
     #[cfg(feature = "postgres")]
     TransactionsThatEntered,
+    /// Whatever is written in a session that shows the term.
+    #[cfg(feature = "mysql")]
+    SessionsThatShowTheTerm,
 }
 
 fn unguardable(resource: &str, table: &TableArguments) -> Failure {
@@ -194,6 +213,11 @@ async fn postgres(url: &str) -> Result<tenure::postgres::PostgresFence, Failure>
         .map_err(refusal)
 }
 
+#[cfg(feature = "mysql")]
+async fn mysql(url: &str) -> Result<tenure::mysql::MysqlFence, Failure> {
+    tenure::mysql::MysqlFence::connect(url).await.map_err(refusal)
+}
+
 impl Opened {
     pub(crate) fn fence(&self) -> &dyn Fence {
         match self {
@@ -207,6 +231,8 @@ impl Opened {
             Self::Postgres(fence) => fence,
             #[cfg(feature = "etcd")]
             Self::Etcd(fence) => fence,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(fence) => fence,
             Self::Watermark(fence) => fence,
         }
     }
@@ -227,6 +253,10 @@ impl Opened {
         }
         #[cfg(feature = "etcd")]
         if let Self::Etcd(fence) = &self {
+            fence.note_refusals().await;
+        }
+        #[cfg(feature = "mysql")]
+        if let Self::Mysql(fence) = &self {
             fence.note_refusals().await;
         }
     }
@@ -261,6 +291,6 @@ fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
-         mongodb://HOST/DATABASE, redis://HOST, etcd://HOST or file:PATH",
+         mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST or file:PATH",
     )
 }

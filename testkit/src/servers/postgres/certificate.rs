@@ -11,7 +11,7 @@ use crate::error::Error;
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to install.
-pub(super) fn write(folder: &Path) -> Result<(), Error> {
+pub(in crate::servers) fn write(folder: &Path) -> Result<(), Error> {
     let names = folder.join("names");
     fs::write(&names, "subjectAltName=DNS:localhost\n").map_err(Error::system("writing a certificate"))?;
     let names = names.display().to_string();

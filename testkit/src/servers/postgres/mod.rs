@@ -1,6 +1,6 @@
 //! A PostgreSQL server, and a pooler in front of one.
 
-mod certificate;
+pub(in crate::servers) mod certificate;
 mod family;
 mod locate;
 mod pgbouncer;

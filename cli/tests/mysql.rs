@@ -1,0 +1,153 @@
+//! The same command over a real MariaDB server.
+
+#![cfg(feature = "mysql")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{Sandbox, journeys, json};
+use tenure_testkit::{FaultProxy, Mariadb, block_on, free_port};
+
+/// A store with a database of the test's own, which is set up by the command itself.
+fn sandbox(label: &str) -> Sandbox {
+    let sandbox = bare_sandbox(label);
+    let made = sandbox.tenure(&["store", "init"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    sandbox
+}
+
+fn bare_sandbox(label: &str) -> Sandbox {
+    let server = block_on(Mariadb::shared());
+    let database = database(label);
+    block_on(server.execute(&format!("CREATE DATABASE {database}"))).unwrap();
+    Sandbox::at(label, &server.uri_of(&database))
+}
+
+fn database(label: &str) -> String {
+    format!("cli_{}", label.replace('-', "_"))
+}
+
+#[test]
+fn contenders_take_turns_and_tokens_rise() {
+    journeys::contenders_take_turns_and_tokens_rise(&sandbox("my-turns"));
+}
+
+#[test]
+fn step_down_hands_over_and_no_wait_ends_at_once() {
+    journeys::step_down_hands_over_and_no_wait_ends_at_once(&sandbox("my-hand-over"));
+}
+
+#[test]
+fn behind_a_silent_network_the_command_dies_before_the_deadline() {
+    let direct = sandbox("my-silent");
+    let server = block_on(Mariadb::shared());
+    let proxy = FaultProxy::mysql(server.address()).unwrap();
+    let url = format!("mariadb://root@{}/{}", proxy.address(), database("my-silent"));
+    let behind = Sandbox::at("my-behind", &url);
+    journeys::behind_a_silent_network_the_command_dies_before_the_deadline(&behind, &direct, &proxy);
+}
+
+#[test]
+fn a_store_that_is_not_there_is_said_to_be_unavailable() {
+    let url = format!("mysql://root@127.0.0.1:{}/jobs", free_port());
+    journeys::a_store_that_is_not_there_is_said_to_be_unavailable(&url);
+}
+
+#[test]
+fn doctor_status_explain_and_fences_read_mysql() {
+    let sandbox = sandbox("my-doctor");
+    let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert_eq!(json(&doctor.stdout)["store"]["kind"], "mysql");
+    assert_eq!(sandbox.tenure(&["explain"]).code, 0);
+    let claim = sandbox.tenure(&[
+        "run",
+        "job",
+        "--",
+        "sh",
+        "-c",
+        "$0 fence claim ledger",
+        env!("CARGO_BIN_EXE_tenure"),
+    ]);
+    // The command of `run` gets the URL without a password, and this one has none.
+    assert_eq!(claim.code, 0, "{claim:?}");
+    let status = json(&sandbox.tenure(&["status", "--output", "json"]).stdout);
+    assert_eq!(status["leases"][0]["state"], "vacant", "{status}");
+    assert_eq!(
+        status["fences"][0]["mark"], status["leases"][0]["token"],
+        "{status}"
+    );
+    let token = status["leases"][0]["token"].as_u64().unwrap();
+    let stale = (token - 1).to_string();
+    let refused = sandbox.tenure(&["fence", "check", "ledger", "--lease", "job", "--token", &stale]);
+    assert_eq!(refused.code, 80, "{refused:?}");
+    let bumped = sandbox.tenure(&["fence", "bump", "ledger", "--output", "json"]);
+    assert_eq!(bumped.code, 0, "{bumped:?}");
+    assert!(json(&bumped.stdout)["mark"].as_u64().unwrap() > token);
+    assert_eq!(json(&bumped.stdout)["refused"], 1, "{bumped:?}");
+}
+
+#[test]
+fn guarded_table_of_mysql_refuses_whoever_shows_no_term() {
+    let sandbox = sandbox("my-guard");
+    let server = block_on(Mariadb::shared());
+    let uri = server.uri_of(&database("my-guard"));
+    let write = |statements: &str| block_on(Mariadb::execute_at(&uri, statements));
+    write("CREATE TABLE account (id INT)").unwrap();
+    let guarded = sandbox.tenure(&["fence", "guard", "ledger", "--table", "account"]);
+    assert_eq!(guarded.code, 0, "{guarded:?}");
+    let claim = "$0 fence claim ledger; echo $TENURE_TOKEN";
+    let ran = sandbox.tenure(&[
+        "run",
+        "job",
+        "--",
+        "sh",
+        "-c",
+        claim,
+        env!("CARGO_BIN_EXE_tenure"),
+    ]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let token = ran.stdout.trim().lines().last().unwrap().to_owned();
+    write("INSERT INTO account VALUES (1)").unwrap_err();
+    let entered = format!(
+        "START TRANSACTION; CALL tenure_enter_1('ledger', 'job', {token}); INSERT INTO account VALUES (1); COMMIT"
+    );
+    write(&entered).unwrap();
+    let unguarded = sandbox.tenure(&["fence", "unguard", "--table", "account"]);
+    assert_eq!(unguarded.code, 0, "{unguarded:?}");
+    write("INSERT INTO account VALUES (2)").unwrap();
+}
+
+/// Nobody is left to guess: the message has the command that makes the tables, and its statements can be had, for the
+/// command-line client.
+#[test]
+fn tables_that_were_not_made_are_said_and_their_statements_are_printed() {
+    let sandbox = bare_sandbox("my-bare");
+    let refused = sandbox.tenure(&["run", "job", "--", "touch", "ran"]);
+    assert_eq!(refused.code, 78, "{refused:?}");
+    assert!(refused.stderr.contains("tenure store init"), "{refused:?}");
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+    let printed = sandbox.tenure(&["store", "init", "--print"]);
+    assert_eq!(printed.code, 0, "{printed:?}");
+    let uri = block_on(Mariadb::shared()).uri_of(&database("my-bare"));
+    let statements = printed.stdout.split_once("DELIMITER $$\n").unwrap().1;
+    let statements = statements.split_once("DELIMITER ;").unwrap().0;
+    for statement in statements
+        .split("\n$$\n")
+        .filter(|statement| !statement.is_empty())
+    {
+        block_on(Mariadb::execute_at(&uri, statement)).unwrap();
+    }
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+}
+
+#[test]
+fn wrong_credentials_end_with_77_and_are_not_printed() {
+    let server = block_on(Mariadb::shared());
+    let secret = "hunter2-secret";
+    let url = server.uri_as("root", secret, "mysql");
+    journeys::wrong_credentials_end_with_77_and_are_not_printed(&url, secret);
+}

@@ -1,0 +1,96 @@
+//! Connecting: what server this is, and whether the tables are those of this version.
+
+use crate::SYSTEM;
+use crate::lane::Dial;
+use crate::row::number;
+use crate::schema::{RECORD, VERSION};
+use crate::site::Site;
+use crate::store::MysqlStore;
+use crate::url::StoreUrl;
+use std::future::Future;
+use std::time::Duration;
+use tenure_core::{Fault, StoreError};
+use tenure_remote::{Deed, Remote};
+
+/// How long connecting may take in all.
+pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long one connection may take to be made.
+const DIAL_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long one request may take: the store's own bound, beside the engine's. Longer than a claim waits.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
+
+impl MysqlStore {
+    /// Opens the store of a URL: `mysql://user:password@host:port/database`, or the same with `mariadb://`.
+    ///
+    /// It knows the options `ssl-mode=` and `ssl-ca=`; see the README. The tables must have been [set up](Self::init).
+    ///
+    /// # Errors
+    /// [`StoreError`], not applied, after 5 s at most, and without the password: [`Fault::Invalid`] for a URL that cannot
+    /// be read, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no server answers, [`Fault::Unauthenticated`],
+    /// [`Fault::Forbidden`], [`Fault::ReadOnly`] for a server that takes no writes, [`Fault::Unsupported`] for one that is
+    /// too old or shares its writes with others, and for tables that were not set up or are another program's.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let url = StoreUrl::parse(url)?;
+        Ok(Self(Remote::open(SYSTEM, bounded(url.place(), open(url))).await?))
+    }
+}
+
+/// Waits so long for the connection and no longer.
+pub(crate) async fn bounded<T>(
+    place: String,
+    connecting: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let late = |_| {
+        let message =
+            format!("no MySQL answered at {place} within {CONNECT_TIME_MAX:?}; check host, port and network");
+        StoreError::not_applied(Fault::Unreachable, message)
+    };
+    tokio::time::timeout(CONNECT_TIME_MAX, connecting)
+        .await
+        .map_err(late)?
+}
+
+/// A site that nothing is known of yet.
+pub(crate) fn site(url: StoreUrl) -> Site {
+    Site::new(Dial::new(url, DIAL_TIME_MAX), REQUEST_TIME_MAX)
+}
+
+/// A site whose server and tables are fit for leases.
+pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
+    let mut site = site(url);
+    site.recognise().await?;
+    site.check_schema().await?;
+    Ok(site)
+}
+
+impl Site {
+    /// Makes sure that the tables are there, and of this version.
+    async fn check_schema(&self) -> Result<(), StoreError> {
+        let asked = "SELECT version FROM tenure_setup WHERE one = 1";
+        let version = match self.ask(Deed::Read, "the set-up", asked).await {
+            Ok(rows) => rows.first().and_then(|row| number(row, 0)),
+            Err(error) if error.fault == Fault::Unsupported => {
+                return Err(self.unfit(
+                    Fault::Unsupported,
+                    "the database has not been set up for leases; run `tenure store init --store URL` once, as its owner",
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        if version != Some(i64::from(VERSION)) {
+            let found = version.map_or_else(|| "no number".to_owned(), |version| version.to_string());
+            return Err(self.unfit(
+                Fault::Unsupported,
+                &format!(
+                    "the tables are of set-up {found}, this is Tenure for {VERSION}; use the same version everywhere, then run \
+                     `tenure store init`"
+                ),
+            ));
+        }
+        let looked = format!("SELECT {RECORD} FROM tenure_leases lease, (SELECT 1 AS moment) clock LIMIT 0");
+        self.ask(Deed::Read, "the table of the leases", &looked).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! The examination for an operator. It writes nothing.
+
+mod privileges;
+mod settings;
+
+use crate::site::Site;
+use std::time::{Duration, Instant};
+use tenure_core::{Durability, Finding, StoreError};
+use tenure_remote::Deed;
+use tenure_remote::findings::{bad, good, unknown, warning};
+
+/// How many questions the round trip is the median of.
+const PINGS: usize = 9;
+
+/// A round trip above this makes short ttls unwise.
+const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
+
+impl Site {
+    /// Examines server and tables; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
+    ///
+    /// # Errors
+    /// Only if the server does not answer at all.
+    pub(crate) async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = vec![self.round_trip().await?];
+        match self.server().await {
+            Ok(server) => {
+                findings.push(match server.durability() {
+                    Durability::Safe => good("durability", "acknowledged leases survive a crash"),
+                    Durability::FenceOnly(why) => warning(
+                        "durability",
+                        why,
+                        "mend it, or rely on fences alone: they hold whatever the store forgets",
+                    ),
+                });
+                findings.extend(self.examine_settings(&server).await);
+            }
+            Err(error) => findings.push(unknown("settings", &error)),
+        }
+        findings.extend(self.examine_privileges().await);
+        findings.push(good(
+            "watch",
+            "MySQL has no notifications: standbys wait for the remaining time, also after a release",
+        ));
+        Ok(findings)
+    }
+
+    async fn round_trip(&self) -> Result<Finding, StoreError> {
+        let mut times = Vec::with_capacity(PINGS);
+        for _ping in 0..PINGS {
+            let sent = Instant::now();
+            self.ask(Deed::Read, "a ping", "SELECT 1").await?;
+            times.push(sent.elapsed());
+        }
+        times.sort();
+        let (median, worst) = (times[PINGS / 2], times[PINGS - 1]);
+        let detail = format!("{median:.1?} (median of {PINGS} questions), worst {worst:.1?}");
+        Ok(match median > ROUND_TRIP_SLOW {
+            true => warning(
+                "round trip",
+                detail,
+                "take ttls of at least a hundred round trips",
+            ),
+            false => good("round trip", detail),
+        })
+    }
+}

@@ -1,0 +1,66 @@
+use super::{good, unknown, warning};
+use crate::row::number;
+use crate::schema::NOW_US;
+use crate::server::Server;
+use crate::site::Site;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tenure_core::Finding;
+use tenure_remote::Deed;
+
+/// A server's clock that differs from ours by more is worth a look, though ours decides nothing.
+const SKEW_MAX_US: i64 = 500_000;
+
+impl Site {
+    /// The settings that change how leases behave.
+    pub(super) async fn examine_settings(&self, server: &Server) -> Vec<Finding> {
+        let mut findings = vec![good(
+            "server",
+            format!(
+                "{}, {} connections at most",
+                server.word("version"),
+                server.word("max_connections")
+            ),
+        )];
+        if server.word("binlog_format") == "STATEMENT" {
+            findings.push(warning(
+                "binary log",
+                "binlog_format is STATEMENT: where there is a binary log, no lease can be written",
+                "set binlog_format to ROW or MIXED",
+            ));
+        }
+        let sent = now_us();
+        let clock = match self
+            .ask(Deed::Read, "its clock", &format!("SELECT {NOW_US}"))
+            .await
+        {
+            Ok(rows) => rows.first().and_then(|row| number(row, 0)).unwrap_or_default(),
+            Err(error) => {
+                findings.push(unknown("clock", &error));
+                return findings;
+            }
+        };
+        // The server looked at its clock somewhere between; the middle is the best guess.
+        let ahead = clock - i64::midpoint(sent, now_us());
+        let detail = format!(
+            "the server's is {} ms ahead of ours (which decides nothing)",
+            ahead / 1_000
+        );
+        findings.push(match ahead.abs() > SKEW_MAX_US {
+            true => warning(
+                "clock",
+                format!("{detail}; a fail-over to a replica with another clock shifts every expiry by the difference"),
+                "synchronise the clocks of all servers (chrony or ntpd), or take ttls far longer",
+            ),
+            false => good("clock", detail),
+        });
+        findings
+    }
+}
+
+/// This machine's wall clock, in microseconds since 1970; only ever shown.
+fn now_us() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,164 @@
+//! What the driver's errors mean to the contract: fault, certainty, one line for a person.
+
+use crate::schema::{BUSY, FOREIGN, READ_ONLY, STALE, UNCLAIMED};
+use mysql_async::{DriverError, Error, IoError, ServerError};
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::{Deed, line};
+
+/// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
+pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
+    let (fault, certainty, why) = match error {
+        Error::Server(answer) => by_answer(answer),
+        Error::Io(error) => (Fault::Unreachable, Certainty::Unknown, broken(error)),
+        Error::Driver(error) => by_driver(error),
+        Error::Url(_) | Error::Other(_) => (
+            Fault::Internal,
+            Certainty::Unknown,
+            "the driver failed; ask again".to_owned(),
+        ),
+    };
+    deed.error(fault, certainty, subject, place, why)
+}
+
+/// Nobody answered within the time allowed.
+pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
+    let check = "the network, and whether the server is frozen, full or waits for a replica";
+    tenure_remote::timed_out(deed, subject, place, allowed, check)
+}
+
+/// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes.
+pub(crate) fn ends_connection(error: &Error) -> bool {
+    match error {
+        Error::Server(answer) => is_going(answer.code) || takes_no_writes(answer),
+        Error::Io(_) | Error::Driver(_) | Error::Url(_) | Error::Other(_) => true,
+    }
+}
+
+/// Whether a server says that it takes no writes.
+pub(crate) fn takes_no_writes(answer: &ServerError) -> bool {
+    answer.state == READ_ONLY || matches!(answer.code, 1290 | 1792 | 1836)
+}
+
+/// Whether a fence refused by the statements of the schema.
+pub(crate) fn is_refusal(answer: &ServerError) -> bool {
+    [STALE, FOREIGN, UNCLAIMED].contains(&answer.state.as_str())
+}
+
+/// Shutting down, killed, idle for too long.
+fn is_going(code: u16) -> bool {
+    matches!(code, 1053 | 1077 | 1079 | 1152..=1161 | 1184 | 1927 | 4031)
+}
+
+fn broken(error: &IoError) -> String {
+    // Certificates, sockets and names; none of them knows the password.
+    let why = match error {
+        IoError::Io(error) => line(error),
+        IoError::Tls(error) => format!("encryption: {}", line(error)),
+    };
+    format!("the connection failed: {why}")
+}
+
+/// Not in the driver's own words where they quote what was received.
+fn by_driver(error: &DriverError) -> (Fault, Certainty, String) {
+    match error {
+        DriverError::NoClientSslFlagFromServer => (
+            Fault::Unsupported,
+            Certainty::NotApplied,
+            "the server does not encrypt; set it up with a certificate, or say ssl-mode=disabled".to_owned(),
+        ),
+        DriverError::UnknownAuthPlugin { .. }
+        | DriverError::MysqlOldPasswordDisabled
+        | DriverError::CleartextPluginDisabled => (
+            Fault::Unauthenticated,
+            Certainty::NotApplied,
+            "the server asks for a way to authenticate that is not supported; use caching_sha2_password or \
+             mysql_native_password"
+                .to_owned(),
+        ),
+        DriverError::ConnectionClosed => (
+            Fault::Unreachable,
+            Certainty::Unknown,
+            "the connection was closed".to_owned(),
+        ),
+        _ => (
+            Fault::Unreachable,
+            Certainty::Unknown,
+            "the other side does not speak MySQL's protocol as expected; check host and port".to_owned(),
+        ),
+    }
+}
+
+/// A statement that the server refused changed nothing where the code says so: each is a transaction of its own, and what
+/// fails in it is rolled back before the error is sent. Of the others, nobody knows.
+fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
+    let told = format!("{} ({})", line(&answer.message), answer.code);
+    let refused = |fault, why: String| (fault, Certainty::NotApplied, why);
+    match answer.code {
+        _ if answer.state == READ_ONLY => refused(
+            Fault::Unreachable,
+            format!("{told}; it is no primary any more, a fail-over may be under way"),
+        ),
+        1290 | 1836 => refused(
+            Fault::Unreachable,
+            format!("{told}; the server takes no writes, a fail-over may be under way"),
+        ),
+        1792 => refused(
+            Fault::ReadOnly,
+            format!("{told}; take transaction_read_only or tx_read_only back for this role"),
+        ),
+        _ if answer.state == BUSY => refused(Fault::Busy, told),
+        1044 | 1142 | 1143 | 1227 | 1370 => refused(
+            Fault::Forbidden,
+            format!("{told}; the store's README names the grants that are needed"),
+        ),
+        1419 => refused(
+            Fault::Forbidden,
+            format!(
+                "{told}; set log_bin_trust_function_creators, or have somebody with SUPER guard the table"
+            ),
+        ),
+        1045 | 1130 | 1524 | 1698 | 1820 | 1862 | 3118 | 4151 => {
+            refused(Fault::Unauthenticated, format!("{told}; check user and password"))
+        }
+        1049 => refused(
+            Fault::Invalid,
+            format!("{told}; name a database that exists, or create it"),
+        ),
+        1040 | 1203 | 1226 => refused(
+            Fault::Busy,
+            format!("{told}; raise max_connections, or look for who holds them"),
+        ),
+        1205 => refused(
+            Fault::Busy,
+            format!(
+                "{told}; another transaction keeps the row locked, look in information_schema.innodb_trx for it"
+            ),
+        ),
+        // Two that met, or (1020) a record that changed since the transaction began to read.
+        1020 | 1213 | 3572 => refused(Fault::Busy, told),
+        1021 | 1114 => refused(Fault::Full, format!("{told}; free space on the server")),
+        // Tables, columns or procedures are missing or of other types.
+        1054 | 1109 | 1146 | 1305 | 1318 => refused(
+            Fault::Unsupported,
+            format!(
+                "{told}; the tables are not as this version of Tenure makes them: run `tenure store init`"
+            ),
+        ),
+        1665 => refused(
+            Fault::Unsupported,
+            format!("{told}; set binlog_format to ROW or MIXED"),
+        ),
+        1064 | 1305..=1310 => refused(Fault::Unsupported, told),
+        1317 | 1969 | 3024 => (
+            Fault::TimedOut,
+            Certainty::Unknown,
+            format!(
+                "{told}; raise max_statement_time or max_execution_time, or look for who kills statements"
+            ),
+        ),
+        1047 => (Fault::Unreachable, Certainty::Unknown, told),
+        code if is_going(code) => (Fault::Unreachable, Certainty::Unknown, told),
+        _ => (Fault::Internal, Certainty::Unknown, told),
+    }
+}

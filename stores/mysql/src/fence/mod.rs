@@ -1,0 +1,171 @@
+//! The fence for data that lives in MySQL or MariaDB: old terms are refused inside the transaction that writes.
+
+mod claim;
+mod enter;
+mod marks;
+mod refusals;
+mod table;
+
+use crate::SYSTEM;
+use crate::connect::{bounded, open};
+use crate::site::Site;
+use crate::store::MysqlStore;
+use crate::url::StoreUrl;
+use refusals::Beside;
+use std::fmt;
+use std::sync::Arc;
+use tenure_core::{
+    Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term, decide_entry,
+};
+use tenure_remote::{Noter, OwnThread};
+
+/// A mark per resource, in the user's own server, beside the data it protects: [`claim`](Fence::claim) once per term,
+/// [`enter`](Self::enter) in every transaction that writes.
+///
+/// ```no_run
+/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_mysql::{MysqlFence, mysql_async::{Conn, TxOpts, prelude::Queryable}};
+///
+/// async fn settle(conn: &mut Conn, term: Term) -> Result<(), Box<dyn std::error::Error>> {
+///     let fence = MysqlFence::connect("mysql://app@db1/bank").await?;
+///     let ledger = ResourceName::new("ledger")?;
+///     // Before the first read of what this term will change.
+///     fence.claim(&ledger, &term).await?;
+///
+///     let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+///     fence.enter(&mut transaction, &ledger, &term).await?; // refuses a stale term
+///     transaction.query_drop("UPDATE account SET cents = cents + 5 WHERE id = 1").await?;
+///     transaction.commit().await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a later term
+/// waits for every one that has entered, 4 s at most, and may then be made again. In a transaction that began to read
+/// before a claim, at `REPEATABLE READ`, entering fails. The data may be in another database of the same server.
+///
+/// Other drivers and languages call the procedure `tenure_enter_1(resource, lease, token)`, first in each transaction.
+/// Writers that know nothing of Tenure: [`guard`](Self::guard).
+///
+/// Its own requests run on a thread of its own, or of the store it belongs to. Refusals are counted beside the mark,
+/// at most once a second.
+#[derive(Clone)]
+pub struct MysqlFence {
+    site: Arc<Site>,
+    thread: Arc<OwnThread>,
+    noter: Arc<Noter<Beside>>,
+}
+
+impl MysqlFence {
+    /// The fence in the database of a URL, as [`MysqlStore::connect`] takes it.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`], as [`MysqlStore::connect`].
+    pub async fn connect(url: &str) -> Result<Self, FenceError> {
+        let url = StoreUrl::parse(url)?;
+        let thread = OwnThread::start(SYSTEM)?;
+        let site = thread.run(bounded(url.place(), open(url))).await??;
+        Ok(Self::over(Arc::new(site), Arc::new(thread)))
+    }
+
+    /// The fence in the database of the leases, on the connections of their store.
+    #[must_use]
+    pub fn beside(store: &MysqlStore) -> Self {
+        Self::over(Arc::clone(store.0.site()), Arc::clone(store.0.thread()))
+    }
+
+    fn over(site: Arc<Site>, thread: Arc<OwnThread>) -> Self {
+        Self {
+            noter: Noter::new(Beside(Arc::clone(&site))),
+            site,
+            thread,
+        }
+    }
+
+    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    pub async fn note_refusals(&self) {
+        let noter = Arc::clone(&self.noter);
+        let _given_up = self.thread.run(async move { noter.note().await }).await;
+    }
+
+    /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count beside.
+    fn refuse<T>(&self, found: Option<&Mark>, error: FenceError) -> Result<T, FenceError> {
+        if found.is_some() {
+            self.noter.count(&self.thread, &error);
+        }
+        Err(error)
+    }
+
+    /// Runs a look or a change at the site, on its thread.
+    async fn at_site<T: Send + 'static, W>(&self, work: impl FnOnce(Arc<Site>) -> W) -> Result<T, FenceError>
+    where
+        W: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let done = self.thread.run(work(Arc::clone(&self.site))).await;
+        Ok(done??)
+    }
+
+    async fn find(&self, resource: &ResourceName) -> Result<Option<Mark>, FenceError> {
+        let resource = resource.clone();
+        self.at_site(|site| async move { site.mark(&resource).await })
+            .await
+    }
+}
+
+impl fmt::Debug for MysqlFence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MysqlFence")
+            .field("place", &self.site.place())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fence for MysqlFence {
+    /// Durable before it returns. Waits for transactions that have entered, 4 s at most. A refusal takes no lock.
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        Box::pin(async move {
+            let (owned, asked) = (resource.clone(), term.clone());
+            let found = self
+                .at_site(|site| async move { site.claim(&owned, &asked).await })
+                .await?;
+            found
+                .ruled(resource, term)
+                .or_else(|error| self.refuse(found.mark.as_ref(), error))
+        })
+    }
+
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        Box::pin(async move {
+            let found = self.find(resource).await?;
+            ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
+        })
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        Box::pin(self.find(resource))
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        let after = after.cloned();
+        Box::pin(self.at_site(|site| async move { site.marks(after.as_ref()).await }))
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        let bump = bump.clone();
+        Box::pin(self.at_site(|site| async move { site.bump(&bump).await }))
+    }
+}
+
+/// Whether a term may enter by the mark that was found.
+fn ruled(resource: &ResourceName, term: &Term, found: Option<&Mark>) -> Result<(), FenceError> {
+    let owner = found.and_then(|mark| mark.lease.as_ref());
+    decide_entry(resource, term, owner, found.map(|mark| mark.token))
+}
+
+fn subject(resource: &ResourceName) -> String {
+    format!("fence \"{resource}\"")
+}

@@ -1,0 +1,219 @@
+//! Connections, each replaced when it breaks. The driver's own pool waits for a silent one without end.
+
+use crate::fault::{store_error, timed_out};
+use crate::url::{Encryption, StoreUrl};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts};
+use rustls::crypto::{CryptoProvider, ring};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tenure_core::StoreError;
+use tenure_remote::Deed;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How long a connection that has just answered is believed to be there. After that it is asked before it is used: a write
+/// on one that the server has closed would be uncertain for nothing.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
+/// How long it may take to say that it is there.
+const PING_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How long a connection may take to say goodbye, after which it is just closed.
+const FAREWELL: Duration = Duration::from_millis(100);
+
+/// After what silence the system asks whether the other side is still there.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+
+/// Largest answer that is read, in bytes: more than a thousand records have.
+const PACKET_BYTES_MAX: usize = 64 << 20;
+
+/// What the driver believes of the server's `wait_timeout`, in seconds; only its pool, which is not used, acts on it.
+const WAIT_TIMEOUT_S: usize = 28_800;
+
+/// How connections are made.
+pub(crate) struct Dial {
+    pub(crate) url: StoreUrl,
+    /// For messages; it holds no secret.
+    pub(crate) place: String,
+    /// How long making a connection may take in all.
+    pub(crate) time_max: Duration,
+}
+
+impl Dial {
+    pub(crate) fn new(url: StoreUrl, time_max: Duration) -> Self {
+        Self {
+            place: url.place(),
+            url,
+            time_max,
+        }
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// Not applied: nothing was asked yet.
+    pub(crate) async fn open(&self, what: &str) -> Result<Conn, StoreError> {
+        let connecting = async {
+            match Conn::new(self.options(self.url.encryption)).await {
+                Err(Error::Driver(DriverError::NoClientSslFlagFromServer))
+                    if self.url.encryption == Encryption::Preferred =>
+                {
+                    Conn::new(self.options(Encryption::Disabled)).await
+                }
+                answer => answer,
+            }
+        };
+        tokio::time::timeout(self.time_max, connecting)
+            .await
+            .map_err(|_late| timed_out(Deed::Read, what, &self.place, self.time_max))?
+            .map_err(|error| store_error(&error, Deed::Read, what, &self.place))
+    }
+
+    fn options(&self, encryption: Encryption) -> OptsBuilder {
+        OptsBuilder::default()
+            .ip_or_hostname(self.url.host.as_str())
+            .tcp_port(self.url.port)
+            .user(self.url.user.as_deref())
+            .pass(self.url.password.as_deref())
+            .db_name(Some(self.url.database.as_str()))
+            .ssl_opts(self.encryption(encryption))
+            .tcp_keepalive(Some(KEEPALIVE_AFTER))
+            // Each of these would be asked of the server when connecting, and on loopback it would move to its socket.
+            .prefer_socket(false)
+            .max_allowed_packet(Some(PACKET_BYTES_MAX))
+            .wait_timeout(Some(WAIT_TIMEOUT_S))
+            // Nothing is prepared: a pooler may give the next statement another server connection.
+            .stmt_cache_size(0)
+    }
+
+    fn encryption(&self, encryption: Encryption) -> Option<SslOpts> {
+        let anybody = matches!(encryption, Encryption::Preferred | Encryption::Required);
+        if encryption == Encryption::Disabled {
+            return None;
+        }
+        // The driver takes the provider that the process has chosen, and panics where several are compiled in and none was.
+        if CryptoProvider::get_default().is_none() {
+            let _chosen_meanwhile = ring::default_provider().install_default();
+        }
+        let roots = self.url.roots.iter().map(|path| path.clone().into()).collect();
+        Some(
+            SslOpts::default()
+                .with_root_certs(roots)
+                .with_disable_built_in_roots(self.url.roots.is_some())
+                .with_danger_accept_invalid_certs(anybody)
+                .with_danger_skip_domain_validation(anybody),
+        )
+    }
+}
+
+/// A bounded number of connections for one purpose, each for one request at a time, made when they are needed.
+pub(crate) struct Lanes {
+    places: Semaphore,
+    idle: Mutex<Vec<Idle>>,
+}
+
+struct Idle {
+    conn: Conn,
+    /// When it answered last; `None` when it is not to be believed.
+    answered_at: Option<Instant>,
+}
+
+impl Lanes {
+    pub(crate) fn new(width: usize) -> Self {
+        Self {
+            places: Semaphore::new(width),
+            idle: Mutex::default(),
+        }
+    }
+
+    /// A connection that works, as far as can be known; waits for one where all are in use.
+    ///
+    /// # Errors
+    /// As [`Dial::open`].
+    pub(crate) async fn enter<'a>(&'a self, dial: &Dial, what: &str) -> Result<UnderWay<'a>, StoreError> {
+        let place = self
+            .places
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let mut under_way = UnderWay {
+            lanes: self,
+            conn: None,
+            _place: place,
+        };
+        let latest = self.lock().pop();
+        if let Some(Idle { conn, answered_at }) = latest {
+            under_way.conn = Some(conn);
+            if answered_at.is_some_and(|at| at.elapsed() < TRUSTED_FOR) || under_way.answers().await {
+                return Ok(under_way);
+            }
+            under_way.let_go();
+            self.distrust();
+        }
+        under_way.conn = Some(dial.open(what).await?);
+        Ok(under_way)
+    }
+
+    /// Has every connection be asked before it is used: one has broken, and the others may have as well.
+    pub(crate) fn distrust(&self) {
+        for idle in self.lock().iter_mut() {
+            idle.answered_at = None;
+        }
+    }
+
+    /// Lets go of the connections that nobody uses.
+    pub(crate) fn close(&self) {
+        let idle = std::mem::take(&mut *self.lock());
+        idle.into_iter().for_each(|idle| farewell(idle.conn));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request under way. Dropped without an answer, it closes its connection: the other side may be gone without a word, or
+/// its answer may still come.
+pub(crate) struct UnderWay<'a> {
+    lanes: &'a Lanes,
+    conn: Option<Conn>,
+    _place: SemaphorePermit<'a>,
+}
+
+impl UnderWay<'_> {
+    pub(crate) fn conn(&mut self) -> &mut Conn {
+        self.conn.as_mut().expect("a request under way has a connection")
+    }
+
+    /// The connection may be used again.
+    pub(crate) fn answered(mut self) {
+        if let Some(conn) = self.conn.take() {
+            let answered_at = Some(Instant::now());
+            self.lanes.lock().push(Idle { conn, answered_at });
+        }
+    }
+
+    async fn answers(&mut self) -> bool {
+        let asked = tokio::time::timeout(PING_TIME_MAX, self.conn().ping()).await;
+        matches!(asked, Ok(Ok(())))
+    }
+
+    fn let_go(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            farewell(conn);
+        }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// Closes a connection in bounded time. Left to itself, the driver would wait for whatever was asked last.
+fn farewell(conn: Conn) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move { drop(tokio::time::timeout(FAREWELL, conn.disconnect()).await) });
+    }
+}

@@ -1,0 +1,36 @@
+//! Tenure's leases and fences on MySQL and MariaDB.
+//!
+//! [`MysqlStore`] keeps leases, one row each, and judges them by the server's clock. [`MysqlFence`] refuses stale terms
+//! inside the user's own transactions. Set-up, least privileges, the record's layout, what is promised and what is
+//! not: the `README.md` of this crate.
+
+mod acquire;
+mod connect;
+mod examine;
+mod fault;
+mod fence;
+mod init;
+mod lane;
+mod look;
+mod record;
+mod row;
+mod schema;
+mod server;
+mod site;
+mod store;
+mod terms;
+mod url;
+
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use fence::MysqlFence;
+/// The driver whose transactions a fence enters.
+pub use mysql_async;
+pub use store::MysqlStore;
+
+/// What the store's own thread talks to.
+const SYSTEM: tenure_remote::System = tenure_remote::System {
+    name: "MySQL",
+    thread: "tenure-mysql",
+};

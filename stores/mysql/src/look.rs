@@ -1,0 +1,112 @@
+//! Reading, and the one request that only leaves a wish.
+
+use crate::record::{Record, read, shortened};
+use crate::row::{number, text};
+use crate::schema::{NOW_US, RECORD, TAKES_NO_WRITES, call, literal};
+use crate::site::{Site, subject};
+use mysql_async::Row;
+use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_remote::Deed;
+
+/// Most leases of a page.
+const PAGE_MAX: u16 = 1000;
+
+/// Where the record begins in a row of [`Site::look`].
+const RECORD_AT: usize = 2;
+
+impl Site {
+    /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
+    pub(crate) async fn leave_wish(&self, request: &Ask) -> Result<Asked, StoreError> {
+        let token = request.token.signed().to_string();
+        let statement = call("ask", &[literal(request.name.as_str()), token]);
+        let subject = subject(&request.name);
+        let rows = self.ask(Deed::Write, &subject, &statement).await?;
+        match rows.first().and_then(|row| number(row, 0)) {
+            Some(1) => Ok(Asked::Noted),
+            Some(0) => Ok(Asked::NotHeld),
+            Some(_) | None => Err(self.without_verdict(&subject)),
+        }
+    }
+
+    /// Reads one record, from a server that takes writes.
+    pub(crate) async fn read(&self, name: &LeaseName) -> Result<Option<Record>, StoreError> {
+        let condition = format!("WHERE name = {}", literal(name.as_str()));
+        let found = self.look(&subject(name), &condition).await?;
+        let record = found.first().map(|row| read(row, RECORD_AT, &self.table()));
+        record.transpose()
+    }
+
+    /// Reads a page.
+    pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        if !(1..=PAGE_MAX).contains(&page.limit) {
+            let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
+            return Err(StoreError::not_applied(Fault::Invalid, message));
+        }
+        let limit = usize::from(page.limit);
+        let after = page.after.as_ref().map_or("", LeaseName::as_str);
+        let prefix = literal(&page.prefix);
+        // The comparison of texts ignores spaces at their ends, that of bytes does not. One more than asked for tells whether
+        // there is a next page.
+        let condition = format!(
+            "WHERE name >= {prefix} AND CAST(LEFT(name, {}) AS BINARY) = CAST({prefix} AS BINARY) AND name > {} ORDER BY name \
+             LIMIT {}",
+            page.prefix.chars().count(),
+            literal(after),
+            limit + 1
+        );
+        let mut found = self.look("the list of leases", &condition).await?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let last_name = |row: &Row| LeaseName::new(key(row)).ok();
+        Ok(LeasePage {
+            next: if more {
+                found.iter().rev().find_map(last_name)
+            } else {
+                None
+            },
+            leases: found.iter().map(|row| self.listed(row)).collect(),
+        })
+    }
+
+    fn listed(&self, row: &Row) -> Listed {
+        match read(row, RECORD_AT, &self.table()) {
+            Ok(record) => Listed::Lease(record.lease),
+            Err(error) => Listed::Unreadable {
+                key: shortened(key(row)),
+                error,
+            },
+        }
+    }
+
+    /// Rows of records: whether the server takes no writes, whether the session commits by itself, the record.
+    ///
+    /// # Errors
+    /// A replica's answer may be old, and is none; neither is one from a transaction that began some time ago.
+    async fn look(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
+        // The left join always gives a row, so a replica is noticed where nothing is found, too.
+        let statement = format!(
+            "SELECT server.replica, server.alone, {RECORD} FROM (SELECT {TAKES_NO_WRITES} AS replica, @@SESSION.autocommit AS \
+             alone, {NOW_US} AS moment) server LEFT JOIN (SELECT * FROM tenure_leases {condition}) lease ON TRUE ORDER BY \
+             lease.name"
+        );
+        let mut rows = self.ask(Deed::Read, subject, &statement).await?;
+        if rows.iter().any(|row| number(row, 0) != Some(0)) {
+            self.leave_server();
+            let message = format!(
+                "{subject} at {}: a server that takes no writes answered, which may lag; name the primary in the URL",
+                self.place()
+            );
+            return Err(StoreError::not_applied(Fault::Unreachable, message));
+        }
+        if rows.iter().any(|row| number(row, 1) != Some(1)) {
+            let why = "autocommit is off for this session, so the answer may be from long ago; SET GLOBAL autocommit = 1";
+            return Err(self.unfit(Fault::Unsupported, why));
+        }
+        rows.retain(|row| text(row, RECORD_AT).is_some());
+        Ok(rows)
+    }
+}
+
+fn key(row: &Row) -> &str {
+    text(row, RECORD_AT).unwrap_or_default()
+}

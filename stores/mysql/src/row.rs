@@ -1,0 +1,16 @@
+//! Values in the text protocol: all of them are texts, or null.
+
+use mysql_async::{Row, Value};
+
+/// The text in a column; `None` for null, and for what is none.
+pub(crate) fn text(row: &Row, column: usize) -> Option<&str> {
+    match row.as_ref(column)? {
+        Value::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+/// The whole number in a column; `None` for null, and for what is none.
+pub(crate) fn number(row: &Row, column: usize) -> Option<i64> {
+    text(row, column)?.parse().ok()
+}

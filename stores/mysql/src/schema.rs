@@ -1,0 +1,191 @@
+//! What the store needs in the database: tables and procedures, as text.
+
+/// The set-up that this store needs; another is refused. It is part of the procedures' names, so that a set-up never
+/// replaces what others are using: MySQL could do that only by dropping it first.
+pub(crate) const VERSION: i32 = 1;
+
+/// The states of SQL by which the procedures refuse.
+pub(crate) const STALE: &str = "TN001";
+pub(crate) const FOREIGN: &str = "TN002";
+pub(crate) const UNCLAIMED: &str = "TN003";
+/// Nothing was decided; ask again.
+pub(crate) const BUSY: &str = "TN009";
+/// The server takes no writes.
+pub(crate) const READ_ONLY: &str = "TN010";
+
+/// How long one request waits for a row, in seconds.
+const LOCK_WAIT_S: u32 = 2;
+
+/// How long a claim waits for the transactions that have entered, in seconds.
+const CLAIM_WAIT_S: u32 = 4;
+
+/// Makes what is missing, in the order in which it depends on each other; which set-up it is, last.
+const PARTS: [&str; 11] = [
+    include_str!("sql/leases.sql"),
+    include_str!("sql/acquire.sql"),
+    include_str!("sql/renew.sql"),
+    include_str!("sql/release.sql"),
+    include_str!("sql/ask.sql"),
+    include_str!("sql/fences.sql"),
+    include_str!("sql/refusals.sql"),
+    include_str!("sql/claim.sql"),
+    include_str!("sql/bump.sql"),
+    include_str!("sql/enter.sql"),
+    include_str!("sql/admit.sql"),
+];
+
+const SETUP: &str = include_str!("sql/setup.sql");
+
+/// The server's clock in microseconds since 1970. Of UTC and not of `NOW`, which a session's time zone changes. As a
+/// statement of its own in a procedure it is of the moment at which that statement begins.
+pub(crate) const NOW_US: &str =
+    "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(6))";
+
+/// Whether the server is set to take no writes. By its name, as newer ones know several words for it.
+pub(crate) const TAKES_NO_WRITES: &str = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')";
+
+/// What a statement shows of a record `lease` at the moment `moment`.
+pub(crate) const RECORD: &str = "lease.name, lease.owner, lease.incarnation, lease.token, lease.attempt, lease.terms, lease.ttl_ms, \
+     lease.released_us IS NOT NULL, lease.step_down_us IS NOT NULL, lease.expires_us - moment, moment - lease.acquired_us, \
+     moment - COALESCE(lease.renewed_us, lease.acquired_us), lease.note, lease.previous_owner, lease.previous_token, \
+     lease.previous_end, lease.acquired_us - lease.previous_us";
+
+/// The terms of a batch, row by row.
+const TERMS: &str = "JSON_TABLE(asked, '$[*]' COLUMNS (place FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', \
+     incarnation VARCHAR(32) PATH '$[1]', token BIGINT PATH '$[2]', attempt BIGINT PATH '$[3]', ttl_ms BIGINT PATH '$[4]'))";
+
+/// Lets a procedure that reads and writes see what is committed now, and lock nothing beside the rows that it names,
+/// whatever the session's isolation is.
+const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;";
+
+/// A server that has become a replica decides nothing, whatever the role may do.
+fn primary_only() -> String {
+    format!(
+        "IF {TAKES_NO_WRITES} THEN SIGNAL SQLSTATE '{READ_ONLY}' SET MESSAGE_TEXT = 'the server takes no writes'; END IF;"
+    )
+}
+
+/// The statements that make the tables and procedures, in their order; what is there already stays.
+pub(crate) fn statements() -> Vec<String> {
+    let modes = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'".to_owned();
+    // A table of the same name that is another program's ends the set-up here, and nothing is made.
+    let ours = |columns: &str, from: &str| format!("SELECT {columns} FROM {from} LIMIT 0");
+    let mut made = vec![modes];
+    for part in PARTS {
+        made.push(filled(part));
+        if part.contains("EXISTS tenure_leases") {
+            made.push(ours(RECORD, "tenure_leases lease, (SELECT 1 AS moment) clock"));
+        } else if part.contains("EXISTS tenure_fences") {
+            made.push(ours(
+                "resource, lease, token, claimed_us, previous_token",
+                "tenure_fences",
+            ));
+        } else if part.contains("EXISTS tenure_refusals") {
+            made.push(ours("resource, refused, last_token, last_us", "tenure_refusals"));
+        }
+    }
+    made.push(filled(SETUP));
+    made.push(format!(
+        "INSERT INTO tenure_setup (one, version) VALUES (1, {VERSION}) ON DUPLICATE KEY UPDATE version = GREATEST(version, {VERSION})"
+    ));
+    made
+}
+
+/// The same as one text for the command-line client.
+pub(crate) fn script() -> String {
+    let mut text = format!(
+        "-- Tenure's leases and fences, set-up {VERSION}. To be run in the database of the leases by its owner, as often as \
+         one likes.\nDELIMITER $$\n"
+    );
+    for statement in statements() {
+        text.push_str(&statement);
+        text.push_str("\n$$\n");
+    }
+    text.push_str("DELIMITER ;\n");
+    text
+}
+
+/// The statement that calls a procedure of this set-up, with these literals.
+pub(crate) fn call(procedure: &str, literals: &[String]) -> String {
+    format!("CALL tenure_{procedure}_{VERSION}({})", literals.join(", "))
+}
+
+fn filled(part: &str) -> String {
+    [
+        ("{lock}", code(include_str!("sql/lock.sql"))),
+        ("{judged}", code(include_str!("sql/judge.sql"))),
+        ("{name_fits}", fits("name", 255)),
+        ("{owner_fits}", fits("owner", 253)),
+        ("{previous_owner_fits}", fits("previous_owner", 253)),
+        ("{resource_fits}", fits("resource", 255)),
+        ("{lease_fits}", fits("lease", 255)),
+        ("{record}", RECORD.to_owned()),
+        ("{terms}", TERMS.to_owned()),
+        (
+            "{name_of_a}",
+            "CONVERT(UNHEX(a.name) USING utf8mb4) COLLATE utf8mb4_bin".to_owned(),
+        ),
+        (
+            "{restore}",
+            "SET SESSION innodb_lock_wait_timeout = lock_wait, SESSION group_concat_max_len = list_length;"
+                .to_owned(),
+        ),
+        ("{begin}", BEGIN.to_owned()),
+        ("{primary_only}", primary_only()),
+        ("{now_us}", NOW_US.to_owned()),
+        ("{text}", "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()),
+        ("{lock_wait_s}", LOCK_WAIT_S.to_string()),
+        ("{claim_wait_s}", CLAIM_WAIT_S.to_string()),
+        ("{day_ms}", "86400000".to_owned()),
+        ("{stale}", STALE.to_owned()),
+        ("{foreign}", FOREIGN.to_owned()),
+        ("{unclaimed}", UNCLAIMED.to_owned()),
+        ("{busy}", BUSY.to_owned()),
+        ("{version}", VERSION.to_string()),
+    ]
+    .iter()
+    .fold(part.to_owned(), |text, (hole, filling)| {
+        text.replace(hole, filling)
+    })
+    .trim_end()
+    .trim_end_matches(';')
+    .to_owned()
+}
+
+/// A part of a procedure without the words at its head.
+fn code(part: &str) -> String {
+    let lines = part.lines().skip_while(|line| line.starts_with("-- "));
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// The rules of `LeaseName` and its like, for a column. MySQL and MariaDB have different regular expressions; these mean the
+/// same to both.
+fn fits(column: &str, bytes_max: u32) -> String {
+    const WHITE: &str = r"\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
+    format!(
+        r"LENGTH({column}) BETWEEN 1 AND {bytes_max} AND {column} NOT REGEXP '[\\x{{0}}-\\x{{1f}}\\x{{7f}}-\\x{{9f}}]' AND {column} NOT REGEXP '^[{WHITE}]|[{WHITE}]$' AND {column} NOT REGEXP '(^|/)[.]{{0,2}}(/|$)'"
+    )
+}
+
+/// A text as a literal of MySQL's, whatever it holds: in hexadecimal, so that neither quotes nor backslashes nor the
+/// session's character set can change it.
+pub(crate) fn literal(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut literal = String::with_capacity(12 + 2 * text.len());
+    literal.push_str("_utf8mb4 X'");
+    for byte in text.bytes() {
+        let _infallible = write!(literal, "{byte:02x}");
+    }
+    literal.push('\'');
+    literal
+}
+
+/// The same, or null.
+pub(crate) fn literal_or_null(text: Option<&str>) -> String {
+    text.map_or_else(|| "NULL".to_owned(), literal)
+}
+
+/// A name of MySQL's, whatever it holds.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}

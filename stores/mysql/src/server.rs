@@ -1,0 +1,173 @@
+//! What a server says of itself, and whether it can keep the promises.
+
+use crate::row::{number, text};
+use crate::site::Site;
+use std::collections::BTreeMap;
+use tenure_core::{Durability, Fault, StoreError};
+use tenure_remote::Deed;
+
+/// Oldest servers that have all that the statements use: checks, `SKIP LOCKED`, `JSON_TABLE`, and procedures that are
+/// created only where they are missing.
+const MYSQL_MIN: (u32, u32, u32) = (8, 0, 29);
+const MARIADB_MIN: (u32, u32, u32) = (10, 6, 0);
+
+/// Semi-synchronous replication goes on without its replicas after this time-out; a day is for ever.
+const SEMI_SYNC_TIMEOUT_MIN_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// What is asked of a server; none of it needs a privilege. Names that a server does not know are not answered.
+const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'innodb_read_only', 'autocommit', \
+     'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'binlog_format', \
+     'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'max_connections', \
+     'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout', 'rpl_semi_sync_master_wait_point', \
+     'rpl_semi_sync_source_wait_point')";
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', \
+     'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')";
+/// Replicas that read the binary log; without the privilege `PROCESS` none is seen.
+const REPLICAS: &str =
+    "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+
+/// A server's settings and state, by their names in small letters.
+pub(crate) struct Server {
+    said: BTreeMap<String, String>,
+    replicas: i64,
+}
+
+impl Site {
+    /// Asks the server what it is.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(crate) async fn server(&self) -> Result<Server, StoreError> {
+        let mut said = BTreeMap::new();
+        for question in [SETTINGS, STATUS] {
+            for row in self.ask(Deed::Read, "connecting", question).await? {
+                if let (Some(name), Some(value)) = (text(&row, 0), text(&row, 1)) {
+                    said.insert(name.to_ascii_lowercase(), value.to_owned());
+                }
+            }
+        }
+        // Newer servers may have it elsewhere; then what the status tells is all.
+        let seen = self
+            .ask(Deed::Read, "connecting", REPLICAS)
+            .await
+            .unwrap_or_default();
+        let seen = seen.first().and_then(|row| number(row, 0)).unwrap_or(0);
+        let mut server = Server { said, replicas: seen };
+        server.replicas = seen.max(server.number("slaves_connected").unwrap_or(0));
+        Ok(server)
+    }
+
+    /// Finds out what server this is, and refuses one that cannot keep leases.
+    pub(crate) async fn recognise(&mut self) -> Result<(), StoreError> {
+        let server = self.server().await?;
+        if let Some((fault, why)) = server.unfit() {
+            return Err(self.unfit(fault, &why));
+        }
+        self.durability = server.durability();
+        Ok(())
+    }
+
+    pub(crate) fn unfit(&self, fault: Fault, why: &str) -> StoreError {
+        StoreError::not_applied(fault, format!("MySQL at {}: {why}", self.place()))
+    }
+}
+
+impl Server {
+    pub(crate) fn word(&self, name: &str) -> &str {
+        self.said.get(name).map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.word(name).parse().ok()
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        matches!(self.word(name).to_ascii_uppercase().as_str(), "1" | "ON" | "YES")
+    }
+
+    /// Why it cannot keep leases at all.
+    fn unfit(&self) -> Option<(Fault, String)> {
+        let version = self.word("version");
+        let is_mariadb = version.contains("MariaDB");
+        let min = if is_mariadb { MARIADB_MIN } else { MYSQL_MIN };
+        if numbers(version).is_none_or(|found| found < min) {
+            let shown = tenure_remote::line(version);
+            let why =
+                format!("its version is \"{shown}\"; MariaDB 10.6 or MySQL 8.0.29, or later, is needed");
+            return Some((Fault::Unsupported, why));
+        }
+        if self.is_on("read_only")
+            || self.is_on("innodb_read_only")
+            || self.word("read_only").starts_with("NO_LOCK")
+        {
+            let why = "this server takes no writes (read_only), as a replica does, and may lag; name the primary in the URL";
+            return Some((Fault::ReadOnly, why.to_owned()));
+        }
+        let several = !self.word("group_replication_group_name").is_empty()
+            && !self.is_on("group_replication_single_primary_mode");
+        if self.is_on("wsrep_on") || several {
+            let why = "several servers take writes here (Galera, or group replication without a single primary), and a lock on one \
+                       is none on another: a fence could be passed; use one primary, or another store";
+            return Some((Fault::Unsupported, why.to_owned()));
+        }
+        if !self.is_on("autocommit") {
+            let why = "autocommit is off for new sessions, so a read could answer from long ago; SET GLOBAL autocommit = 1";
+            return Some((Fault::Unsupported, why.to_owned()));
+        }
+        None
+    }
+
+    /// What an acknowledged write survives.
+    pub(crate) fn durability(&self) -> Durability {
+        // 3 does what 1 does, in the order of older servers.
+        if !matches!(self.number("innodb_flush_log_at_trx_commit"), Some(1 | 3)) {
+            return Durability::FenceOnly(
+                "innodb_flush_log_at_trx_commit is not 1: a crash can take acknowledged leases back, and two may lead",
+            );
+        }
+        if self.is_on("log_bin") && self.number("sync_binlog") != Some(1) {
+            return Durability::FenceOnly(
+                "there is a binary log and sync_binlog is not 1: a crash can take acknowledged leases back, and two may lead",
+            );
+        }
+        let doublewrite = self.word("innodb_doublewrite").to_ascii_uppercase();
+        let whole = matches!(doublewrite.as_str(), "1" | "ON" | "FAST" | "DETECT_AND_RECOVER");
+        if !whole || self.word("innodb_flush_method").eq_ignore_ascii_case("nosync") {
+            return Durability::FenceOnly(
+                "innodb_doublewrite is off, or innodb_flush_method is nosync: a crash can damage or take back acknowledged \
+                 leases, and two may lead",
+            );
+        }
+        if self.replicas > 0 && !self.waits_for_replicas() {
+            return Durability::FenceOnly(
+                "a replica follows asynchronously, or semi-synchronously for a time only: a fail-over to it can take acknowledged \
+                 leases back, and two may lead; use semi-synchronous replication with AFTER_SYNC and a time-out of a day",
+            );
+        }
+        if self.is_on("slave_running") {
+            return Durability::FenceOnly(
+                "this server follows another and takes writes as well: leases that are taken at both are two leases",
+            );
+        }
+        Durability::Safe
+    }
+
+    fn waits_for_replicas(&self) -> bool {
+        ["master", "source"].iter().any(|role| {
+            self.is_on(&format!("rpl_semi_sync_{role}_status"))
+                && self.word(&format!("rpl_semi_sync_{role}_wait_point")) == "AFTER_SYNC"
+                && self.number(&format!("rpl_semi_sync_{role}_timeout")) >= Some(SEMI_SYNC_TIMEOUT_MIN_MS)
+        })
+    }
+}
+
+/// The numbers at the begin of a version.
+fn numbers(version: &str) -> Option<(u32, u32, u32)> {
+    let plain = version.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+    let mut parts = plain.split('.').map(|part| part.parse().ok());
+    Some((
+        parts.next()??,
+        parts.next()??,
+        parts.next().flatten().unwrap_or(0),
+    ))
+}

@@ -1,0 +1,122 @@
+//! Where requests go: one server, by a bounded number of connections.
+
+use crate::fault::{ends_connection, store_error, takes_no_writes, timed_out};
+use crate::lane::{Dial, Lanes};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Error, Row};
+use std::time::Duration;
+use tenure_core::{Durability, Fault, StoreError};
+use tenure_remote::Deed;
+pub(crate) use tenure_remote::lease_subject as subject;
+
+/// Connections for everything but renewals: one that waits for a row or for the disk holds up nothing but itself.
+const REQUEST_LANES: usize = 6;
+
+/// Connections for renewals alone, so that nothing else can make one wait; two, so that a batch that waits for a row does
+/// not hold up the next.
+const RENEWAL_LANES: usize = 2;
+
+/// The connections of one store, and what is known of its server.
+pub(crate) struct Site {
+    pub(crate) dial: Dial,
+    pub(crate) renewals: Lanes,
+    pub(crate) requests: Lanes,
+    pub(crate) durability: Durability,
+    /// The store's own bound on one request, beside the engine's.
+    pub(crate) time_max: Duration,
+}
+
+impl Site {
+    pub(crate) fn new(dial: Dial, time_max: Duration) -> Self {
+        Self {
+            dial,
+            renewals: Lanes::new(RENEWAL_LANES),
+            requests: Lanes::new(REQUEST_LANES),
+            durability: Durability::Safe,
+            time_max,
+        }
+    }
+
+    /// Host, port and database, for people.
+    pub(crate) fn place(&self) -> &str {
+        &self.dial.place
+    }
+
+    /// One statement on any connection.
+    pub(crate) async fn ask(
+        &self,
+        deed: Deed,
+        subject: &str,
+        statement: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.ask_on(&self.requests, deed, subject, statement).await
+    }
+
+    /// One statement on these connections: one round trip, answered within [`Site::time_max`].
+    pub(crate) async fn ask_on(
+        &self,
+        lanes: &Lanes,
+        deed: Deed,
+        subject: &str,
+        statement: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut sent = false;
+        let asking = async {
+            let mut under_way = lanes.enter(&self.dial, subject).await?;
+            sent = true;
+            // To the last word: an error of the commit comes after the rows.
+            match under_way.conn().query::<Row, _>(statement).await {
+                Ok(rows) => {
+                    under_way.answered();
+                    Ok(rows)
+                }
+                Err(error) => {
+                    if ends_connection(&error) {
+                        self.distrust();
+                    } else {
+                        under_way.answered();
+                    }
+                    if matches!(&error, Error::Server(answer) if takes_no_writes(answer)) {
+                        self.leave_server();
+                    }
+                    Err(store_error(&error, deed, subject, self.place()))
+                }
+            }
+        };
+        match tokio::time::timeout(self.time_max, asking).await {
+            Ok(answer) => answer,
+            Err(_late) => {
+                self.distrust();
+                // Still connecting, or waiting for a place: then nothing was sent.
+                let deed = if sent { deed } else { Deed::Read };
+                Err(timed_out(deed, subject, self.place(), self.time_max))
+            }
+        }
+    }
+
+    /// Has every idle connection be asked before it is used: one was lost, and the others may be as well.
+    fn distrust(&self) {
+        self.requests.distrust();
+        self.renewals.distrust();
+    }
+
+    /// Lets go of every idle connection: the name in the URL may lead to another server by now.
+    pub(crate) fn leave_server(&self) {
+        self.requests.close();
+        self.renewals.close();
+    }
+
+    pub(crate) fn without_verdict(&self, subject: &str) -> StoreError {
+        let message = format!(
+            "{subject} at {}: the server answered without a verdict; run `tenure store init`, the procedures may be another \
+             version's",
+            self.place()
+        );
+        StoreError::unknown(Fault::Internal, message)
+    }
+
+    /// The table of the leases, for messages.
+    pub(crate) fn table(&self) -> String {
+        format!("{}.tenure_leases", self.dial.url.database)
+    }
+}

@@ -1,0 +1,29 @@
+-- Leaves a wish for the holder of the very term; answers whether it stands there.
+CREATE PROCEDURE IF NOT EXISTS tenure_ask_{version}(IN asked_name VARCHAR(255) {text}, IN asked_token BIGINT)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    DECLARE lock_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
+    DECLARE noted INT DEFAULT 0;
+    DECLARE moment, l_token, l_expires, l_released, l_wish BIGINT;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        ROLLBACK;
+        SET SESSION innodb_lock_wait_timeout = lock_wait;
+        RESIGNAL;
+    END;
+    SET SESSION innodb_lock_wait_timeout = {lock_wait_s};
+    {begin}
+    SELECT token, expires_us, released_us, step_down_us INTO l_token, l_expires, l_released, l_wish
+        FROM tenure_leases WHERE name = asked_name FOR UPDATE;
+    SET moment = {now_us};
+    {primary_only}
+    IF l_token = asked_token AND l_released IS NULL AND l_expires > moment THEN
+        SET noted = 1;
+        IF l_wish IS NULL THEN
+            UPDATE tenure_leases SET step_down_us = moment WHERE name = asked_name;
+        END IF;
+    END IF;
+    COMMIT;
+    SET SESSION innodb_lock_wait_timeout = lock_wait;
+    SELECT noted;
+END

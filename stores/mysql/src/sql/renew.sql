@@ -1,0 +1,25 @@
+-- Extends leases, each by its ttl from now, and answers for each request, in their order. `asked` is an array of
+-- [name in hex, incarnation, token, attempt, ttl in ms]. Of several requests of one batch for one term, one counts.
+CREATE PROCEDURE IF NOT EXISTS tenure_renew_{version}(IN asked JSON)
+MODIFIES SQL DATA SQL SECURITY INVOKER
+BEGIN
+    {lock}
+    SET moment = {now_us};
+    {primary_only}
+    -- The key is null for what is not locked: a condition beside it would be looked at after the row was waited for.
+    UPDATE {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY)
+        ON lease.name = IF(FIND_IN_SET(a.place, locked), {name_of_a}, NULL) SET
+        lease.expires_us = moment + a.ttl_ms * 1000, lease.ttl_ms = a.ttl_ms, lease.renewed_us = moment
+    WHERE lease.incarnation = a.incarnation AND lease.token = a.token
+        AND lease.attempt = a.attempt AND lease.released_us IS NULL AND lease.expires_us > moment;
+    SELECT a.place, CASE
+            WHEN lease.name IS NULL THEN 'gone'
+            WHEN NOT FIND_IN_SET(a.place, locked) THEN 'busy'
+            WHEN lease.incarnation = a.incarnation AND lease.token = a.token AND lease.attempt = a.attempt
+                AND lease.released_us IS NULL AND lease.expires_us > moment THEN 'extended'
+            ELSE 'lost' END, {record}
+        FROM {terms} a LEFT JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a};
+    -- An error of the commit comes after the rows: an answer counts when its last word has come.
+    COMMIT;
+    {restore}
+END

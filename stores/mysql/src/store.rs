@@ -1,0 +1,86 @@
+use crate::site::Site;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use tenure_core::{
+    Acquire, Acquired, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
+    Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource,
+};
+use tenure_remote::{OwnThread, Remote, Requests, lease_store};
+
+/// Most leases of one call: one statement renews or releases them all.
+const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_000).expect("a thousand is not zero");
+
+/// Leases in a MySQL or MariaDB database, one row each, judged by the server's clock.
+///
+/// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no renewal, and
+/// renewals have two that nothing else uses. Every request is one statement, and one transaction: nothing is kept in
+/// a session, so a pooler may stand between.
+pub struct MysqlStore(pub(crate) Remote<Site>);
+
+impl fmt::Debug for MysqlStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the connections: their options hold the password.
+        f.debug_struct("MysqlStore")
+            .field("place", &self.0.site().place())
+            .finish_non_exhaustive()
+    }
+}
+
+lease_store!(MysqlStore);
+
+impl Requests for Site {
+    fn traits(&self) -> StoreTraits {
+        StoreTraits {
+            kind: "mysql",
+            location: self.place().to_owned(),
+            timekeeper: Timekeeper::Server,
+            durability: self.durability,
+            watch: WatchSource::Absent,
+            token_source: TokenSource::CounterAndClock,
+            batch_max: BATCH_MAX,
+            ttl_min: Ttl::MIN,
+            ttl_max: Ttl::MAX,
+        }
+    }
+
+    async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        Site::acquire(self, request).await
+    }
+
+    async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        Site::renew(self, requests).await
+    }
+
+    async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        Site::release(self, requests).await
+    }
+
+    async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
+        self.leave_wish(request).await
+    }
+
+    async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        Ok(self.read(name).await?.map(|record| record.lease))
+    }
+
+    async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
+        Site::list(self, page).await
+    }
+
+    async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
+        Site::examine(self).await
+    }
+
+    async fn watch(
+        self: &Arc<Self>,
+        _thread: &OwnThread,
+        _scope: Scope,
+    ) -> Result<Box<dyn Watch>, StoreError> {
+        let message = format!(
+            "{} cannot be watched: MySQL has no notifications; wait by the remaining time",
+            self.place()
+        );
+        Err(StoreError::not_applied(Fault::Unsupported, message))
+    }
+}

@@ -1,0 +1,75 @@
+//! What the tests share: a database of their own on a shared server, and ways beneath the store.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use mysql_async::Conn;
+use std::time::Duration;
+pub use tenure_conformance::asking::*;
+use tenure_mysql::MysqlStore;
+use tenure_testkit::Mariadb;
+
+/// Long, as a loaded machine may need it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A database that no other test has. It goes with the server, when the tests end.
+pub struct Scratch {
+    pub address: String,
+    pub database: String,
+}
+
+impl Scratch {
+    /// A database that is set up, on the shared server.
+    pub async fn new() -> Self {
+        Self::on(&Mariadb::shared().await.address()).await
+    }
+
+    /// A database that is set up, on the server at `address`.
+    pub async fn on(address: &str) -> Self {
+        let scratch = Self::bare(address).await;
+        MysqlStore::init(&scratch.url())
+            .await
+            .expect("the tables are made");
+        scratch
+    }
+
+    /// An empty database.
+    pub async fn bare(address: &str) -> Self {
+        let scratch = Self {
+            address: address.to_owned(),
+            database: format!("test_{:016x}", random_bits()),
+        };
+        let create = format!("CREATE DATABASE {}", scratch.database);
+        Mariadb::execute_at(&format!("mysql://root@{address}/mysql"), &create)
+            .await
+            .expect("a database is made");
+        scratch
+    }
+
+    /// The store's URL.
+    pub fn url(&self) -> String {
+        self.url_at("root", &self.address)
+    }
+
+    /// The same with these credentials, at another address of the same server.
+    pub fn url_at(&self, credentials: &str, address: &str) -> String {
+        format!("mysql://{credentials}@{address}/{}", self.database)
+    }
+
+    pub async fn store(&self) -> MysqlStore {
+        MysqlStore::connect(&self.url())
+            .await
+            .expect("the store connects")
+    }
+
+    /// A client of the test's own.
+    pub async fn client(&self) -> Conn {
+        Mariadb::client(&self.url())
+            .await
+            .expect("the test's own client connects")
+    }
+
+    pub async fn sql(&self, statements: &str) {
+        Mariadb::execute_at(&self.url(), statements)
+            .await
+            .expect("the test's own statements run");
+    }
+}

@@ -1,0 +1,310 @@
+//! Connecting: what is refused, how soon, and what no message ever holds.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Scratch, request, seconds, take};
+use std::time::{Duration, Instant};
+use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
+use tenure_mysql::MysqlStore;
+use tenure_testkit::{Mariadb, free_port};
+
+const SECRET: &str = "hunter2-s3cret";
+
+/// Far beyond the promise of 5 s, for a loaded machine.
+const BOUND: Duration = Duration::from_secs(20);
+
+async fn refused(url: &str) -> StoreError {
+    let began = Instant::now();
+    let error = MysqlStore::connect(url)
+        .await
+        .expect_err(&format!("{url} was accepted"));
+    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
+    assert!(!format!("{error} {error:?}").contains(SECRET), "{error:?}");
+    assert!(!error.message.contains('\n'), "{error}");
+    assert_eq!(error.certainty, Certainty::NotApplied);
+    error
+}
+
+#[tokio::test]
+async fn unreachable_server_of_mysql_is_named_without_the_password() {
+    let port = free_port();
+    let error = refused(&format!("mysql://me:{SECRET}@127.0.0.1:{port}/db")).await;
+    assert_eq!(error.fault, Fault::Unreachable);
+    assert!(error.message.contains(&format!("127.0.0.1:{port}")), "{error}");
+}
+
+#[tokio::test]
+async fn silent_server_of_mysql_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let error = refused(&format!("mariadb://me:{SECRET}@{address}/db")).await;
+    assert!(
+        matches!(error.fault, Fault::Unreachable | Fault::TimedOut),
+        "{error}"
+    );
+    assert!(error.message.contains(&address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn url_of_mysql_that_cannot_be_read_is_refused_without_showing_it() {
+    let urls = [
+        format!("mysql://me:{SECRET}@"),
+        format!("mysql://me:{SECRET}@127.0.0.1"),
+        format!("mysql://me:{SECRET}@127.0.0.1/"),
+        format!("mysql://me:{SECRET}@127.0.0.1:notaport/db"),
+        format!("mysql://me:{SECRET}@127.0.0.1:99999/db"),
+        format!("mysql://me:{SECRET}@127.0.0.1:0/db"),
+        // Special characters of a password that should have been escaped: what follows them stands elsewhere.
+        format!("mysql://me:x@{SECRET}@127.0.0.1/db"),
+        format!("mysql://me:x@127.0.0.1/{SECRET}@127.0.0.1/db"),
+        format!("mysql://me:x@127.0.0.1/{SECRET}/127.0.0.1/db"),
+        format!("mysql://me:x@127.0.0.1/{SECRET}?x@127.0.0.1/db"),
+        format!("mysql://me:{SECRET}@line%0Abreak/db"),
+        format!("mysql://me:{SECRET}@127.0.0.1/line%0Abreak"),
+        format!("mysql://me:{SECRET}@[::1/db"),
+        format!("mysql://me:{SECRET}@127.0.0.1/db?no_such_option={SECRET}"),
+        format!("mysql://me:{SECRET}@127.0.0.1/db?{SECRET}"),
+        format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-mode=often"),
+        format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-ca=/no/such/file"),
+        format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-cert=/mine.pem"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db"),
+        String::new(),
+    ];
+    for url in urls {
+        assert_eq!(refused(&url).await.fault, Fault::Invalid, "{url}");
+    }
+}
+
+/// Connecting says what is missing, and who may only read may connect, and is told when it would write.
+#[tokio::test]
+async fn credentials_and_privileges_of_mysql_are_told_apart() {
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let database = &scratch.database;
+    let users: String = ["stranger", "reader", "caller", "writer"]
+        .iter()
+        .map(|user| format!("CREATE USER {user} IDENTIFIED BY '{SECRET}';"))
+        .collect();
+    scratch
+        .sql(&format!(
+            "{users} GRANT SELECT ON {database}.* TO reader; GRANT SELECT, EXECUTE ON {database}.* TO caller; \
+             GRANT EXECUTE ON {database}.* TO writer; GRANT SELECT ON {database}.tenure_setup TO writer; \
+             GRANT SELECT, INSERT, UPDATE ON {database}.tenure_leases TO writer; \
+             GRANT SELECT, INSERT, UPDATE ON {database}.tenure_fences TO writer; \
+             GRANT SELECT, INSERT, UPDATE ON {database}.tenure_refusals TO writer"
+        ))
+        .await;
+    let url = |user: &str, password: &str| server.uri_as(user, password, database);
+    assert_eq!(
+        refused(&url("reader", "wrong")).await.fault,
+        Fault::Unauthenticated
+    );
+    assert_eq!(
+        refused(&url("nobody", SECRET)).await.fault,
+        Fault::Unauthenticated
+    );
+    assert_eq!(refused(&url("stranger", SECRET)).await.fault, Fault::Forbidden);
+    assert_eq!(
+        refused(&format!("mysql://root@{}/no_such_database", server.address()))
+            .await
+            .fault,
+        Fault::Invalid
+    );
+    let asked = request("job", "a", seconds(60));
+    for user in ["reader", "caller"] {
+        let store = MysqlStore::connect(&url(user, SECRET)).await.unwrap();
+        assert_eq!(store.get(&asked.name).await.unwrap(), None);
+        let error = store.acquire(&asked).await.unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::Forbidden, Certainty::NotApplied),
+            "{error}"
+        );
+        let findings = store.examine().await.unwrap();
+        let bad =
+            |finding: &tenure_core::Finding| finding.verdict == Verdict::Bad && finding.repair.is_some();
+        assert!(findings.iter().any(bad), "{findings:?}");
+    }
+    let writer = MysqlStore::connect(&url("writer", SECRET)).await.unwrap();
+    take(&writer, &request("other", "a", seconds(60))).await;
+    let findings = writer.examine().await.unwrap();
+    let good = |subject: &str| {
+        let found = findings.iter().find(|finding| finding.subject == subject);
+        found.is_some_and(|finding| finding.verdict == Verdict::Good)
+    };
+    assert!(
+        ["round trip", "durability", "privileges", "clock"]
+            .into_iter()
+            .all(good),
+        "{findings:?}"
+    );
+}
+
+/// What was not set up, or is another program's, or another version's, is refused with the way out, and left as it is.
+#[tokio::test]
+async fn tables_that_are_not_ours_are_refused_and_left_as_they_are() {
+    let address = Mariadb::shared().await.address();
+    let bare = Scratch::bare(&address).await;
+    let error = refused(&bare.url()).await;
+    assert_eq!(error.fault, Fault::Unsupported, "{error}");
+    assert!(error.message.contains("tenure store init"), "{error}");
+    bare.sql("CREATE TABLE tenure_leases (name TEXT, colour TEXT)")
+        .await;
+    assert_eq!(refused(&bare.url()).await.fault, Fault::Unsupported);
+    let refusal = MysqlStore::init(&bare.url()).await.unwrap_err();
+    assert_eq!(refusal.fault, Fault::Unsupported, "{refusal}");
+    bare.sql("SELECT colour FROM tenure_leases").await;
+    let version = Scratch::on(&address).await;
+    version.sql("UPDATE tenure_setup SET version = 99").await;
+    let error = refused(&version.url()).await;
+    assert!(error.message.contains("99"), "{error}");
+    // A set-up of an earlier version takes nothing back.
+    MysqlStore::init(&version.url()).await.unwrap();
+    assert!(refused(&version.url()).await.message.contains("99"));
+}
+
+/// Four at once, and again over leases that are held: nothing is lost, and nobody's request fails.
+#[tokio::test]
+async fn set_up_of_mysql_may_be_repeated_and_race_and_keeps_what_is_there() {
+    let scratch = Scratch::bare(&Mariadb::shared().await.address()).await;
+    for round in 0..2 {
+        let mut racing = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let url = scratch.url();
+            racing.spawn(async move { MysqlStore::init(&url).await });
+        }
+        for made in racing.join_all().await {
+            made.unwrap();
+        }
+        let store = scratch.store().await;
+        let asked = request("job", "a", seconds(60));
+        match round {
+            0 => drop(take(&store, &asked).await),
+            _ => assert!(store.get(&asked.name).await.unwrap().is_some()),
+        }
+    }
+    let printed = MysqlStore::init_statements(&scratch.url()).unwrap();
+    assert!(
+        printed.starts_with("-- Tenure") && printed.contains("DELIMITER $$\n"),
+        "{printed}"
+    );
+    let unfilled = |hole: &str| hole.chars().take(3).all(|c| c.is_ascii_lowercase());
+    assert!(!printed.split('{').skip(1).any(unfilled), "{printed}");
+}
+
+/// A server that can forget what it has confirmed is told of.
+#[tokio::test]
+async fn mysql_that_forgets_is_for_the_fence_alone() {
+    for (settings, word) in [
+        (
+            &["innodb-flush-log-at-trx-commit=2"][..],
+            "innodb_flush_log_at_trx_commit",
+        ),
+        (&["log-bin=binlog", "server-id=1", "sync-binlog=0"], "sync_binlog"),
+        (&["innodb-doublewrite=OFF"], "innodb_doublewrite"),
+        (&["log-bin=binlog", "server-id=1", "sync-binlog=1"], ""),
+    ] {
+        let server = Mariadb::with_settings(settings).await.unwrap();
+        let store = Scratch::on(&server.address()).await.store().await;
+        take(&store, &request("job", "a", seconds(60))).await;
+        let (durability, findings) = (store.traits().durability, store.examine().await.unwrap());
+        let found = findings
+            .iter()
+            .find(|finding| finding.subject == "durability")
+            .unwrap();
+        match durability {
+            Durability::Safe => assert_eq!(("", Verdict::Good), (word, found.verdict), "{settings:?}"),
+            Durability::FenceOnly(why) => {
+                assert!(!word.is_empty() && why.contains(word), "{settings:?}: {why}");
+                assert_eq!(found.verdict, Verdict::Warning, "{found:?}");
+            }
+        }
+    }
+}
+
+/// A set-up on which a lease could not be decided, or a read be old, is refused.
+#[tokio::test]
+async fn settings_of_mysql_that_decide_nothing_are_refused() {
+    let server = Mariadb::with_settings(&["read-only=ON"]).await.unwrap();
+    let scratch = Scratch::bare(&server.address()).await;
+    assert_eq!(refused(&scratch.url()).await.fault, Fault::ReadOnly);
+    assert_eq!(
+        MysqlStore::init(&scratch.url()).await.unwrap_err().fault,
+        Fault::ReadOnly
+    );
+    server
+        .execute("SET GLOBAL read_only = OFF; SET GLOBAL autocommit = 0")
+        .await
+        .unwrap();
+    let error = refused(&scratch.url()).await;
+    assert_eq!(error.fault, Fault::Unsupported, "{error}");
+    assert!(error.message.contains("autocommit"), "{error}");
+    server.execute("SET GLOBAL autocommit = 1").await.unwrap();
+    MysqlStore::init(&scratch.url()).await.unwrap();
+    let store = scratch.store().await;
+    assert_eq!(store.traits().watch, WatchSource::Absent);
+    let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
+        panic!("a watch that is told nothing")
+    };
+    assert_eq!(error.fault, Fault::Unsupported, "{error}");
+}
+
+/// Encryption is used where it is demanded, and whoever verifies is not talked to by anybody else.
+#[tokio::test]
+async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
+    let server = Mariadb::with_encryption().await.unwrap();
+    let root = server.root_certificate();
+    server
+        .execute("CREATE DATABASE jobs; CREATE USER secret REQUIRE SSL; GRANT ALL ON jobs.* TO secret")
+        .await
+        .unwrap();
+    let at = |host: &str, options: &str| format!("mysql://secret@{host}:{}/jobs?{options}", server.port());
+    MysqlStore::init(&at("127.0.0.1", "ssl-mode=required"))
+        .await
+        .unwrap();
+    let verified = format!("ssl-mode=verify-identity&ssl-ca={}", root.display());
+    let chain = format!("ssl-ca={}", root.display());
+    for (host, options) in [
+        ("127.0.0.1", ""),
+        ("127.0.0.1", "ssl-mode=preferred"),
+        ("127.0.0.1", "ssl-mode=required"),
+        ("localhost", chain.as_str()),
+        ("localhost", verified.as_str()),
+    ] {
+        let store = MysqlStore::connect(&at(host, options)).await.unwrap();
+        take(&store, &request("job", "a", seconds(60))).await;
+        let asked = request("job", "a", seconds(60));
+        drop(store.get(&asked.name).await.unwrap());
+        let lease = store.get(&asked.name).await.unwrap().unwrap();
+        store
+            .release(&[tenure_core::Release {
+                name: lease.name,
+                incarnation: lease.holder.incarnation,
+                token: lease.token,
+                attempt: lease.attempt,
+            }])
+            .await
+            .remove(0)
+            .unwrap();
+    }
+    for (host, options) in [
+        // The server refuses who does not encrypt; another name than the certificate's; a root that did not sign it.
+        ("127.0.0.1", "ssl-mode=disabled"),
+        ("127.0.0.1", verified.as_str()),
+        ("localhost", "ssl-mode=verify-ca"),
+    ] {
+        let error = refused(&at(host, options)).await;
+        assert!(
+            matches!(error.fault, Fault::Unreachable | Fault::Unauthenticated),
+            "{options}: {error}"
+        );
+    }
+    let plain = Mariadb::shared().await;
+    let error = refused(&format!(
+        "mysql://root@{}/mysql?ssl-mode=required",
+        plain.address()
+    ))
+    .await;
+    assert_eq!(error.fault, Fault::Unsupported, "{error}");
+}

@@ -1,0 +1,365 @@
+//! Real faults: lost replies, silent, frozen and killed servers, locked rows. Errors come back bounded, tokens rise.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Scratch, renewal, request, seconds, take};
+use mysql_async::TxOpts;
+use mysql_async::prelude::Queryable as _;
+use std::time::{Duration, Instant};
+use tenure_conformance::wire::{BOUND, Wire, bounded};
+use tenure_core::{Acquire, Acquired, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed, Ttl};
+use tenure_mysql::MysqlStore;
+use tenure_testkit::{Fault, FaultProxy, Mariadb};
+
+/// A proxy in front of the shared server.
+async fn proxied() -> (FaultProxy, Scratch, MysqlStore) {
+    let server = Mariadb::shared().await;
+    let proxy = FaultProxy::mysql(server.address()).unwrap();
+    let scratch = Scratch::new().await;
+    let url = scratch.url_at("root", &proxy.address().to_string());
+    let store = MysqlStore::connect(&url).await.unwrap();
+    (proxy, scratch, store)
+}
+
+async fn wire() -> Wire {
+    let (proxy, scratch, store) = proxied().await;
+    Wire {
+        store: Box::new(store),
+        proxy,
+        acquire: "tenure_acquire_1",
+        renew: &[(1, "tenure_renew_1"), (2, "tenure_renew_1")],
+        release: "tenure_release_1",
+        keep: Box::new(scratch),
+    }
+}
+
+tenure_conformance::wire_suite!(wire);
+
+/// The driver alone would wait for ever, and its pool as well.
+#[tokio::test]
+async fn silent_network_of_mysql_is_given_up_and_works_again_at_once() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+    for fault in [Fault::BlackHole, Fault::HalfOpen] {
+        // Just used, the connections are believed to be there.
+        assert!(matches!(
+            store.renew(&renewals).await[0],
+            Ok(Renewed::Extended { .. })
+        ));
+        assert!(store.get(&asked.name).await.unwrap().is_some());
+        proxy.set(fault);
+        let (renewed, read) = bounded("the silence", async {
+            tokio::join!(store.renew(&renewals), store.get(&asked.name))
+        })
+        .await;
+        let error = renewed[0].as_ref().unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::TimedOut, Certainty::Unknown),
+            "{error}"
+        );
+        let error = read.unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::TimedOut, Certainty::NotApplied),
+            "{error}"
+        );
+        proxy.heal();
+        let renewed = store.renew(&renewals).await;
+        assert!(
+            matches!(renewed[0], Ok(Renewed::Extended { .. })),
+            "{fault:?}: {renewed:?}"
+        );
+        assert!(store.get(&asked.name).await.unwrap().is_some());
+    }
+}
+
+/// A request that nobody waits for any more tells nothing; but its connection may be gone, so it is not trusted.
+#[tokio::test]
+async fn connection_to_mysql_whose_request_was_given_up_is_replaced() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+    proxy.set(Fault::BlackHole);
+    let given_up = tokio::time::timeout(Duration::from_millis(200), store.renew(&renewals)).await;
+    assert!(given_up.is_err(), "{given_up:?}");
+    proxy.heal();
+    // The old connection stays silent for good.
+    let began = Instant::now();
+    let renewed = store.renew(&renewals).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert!(began.elapsed() < BOUND);
+}
+
+/// One that the server closed while nobody used it costs no request: an uncertain one would cost a look.
+#[tokio::test]
+async fn connections_that_were_closed_while_idle_cost_no_request() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+    proxy.cut_connections();
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    let renewed = store.renew(&renewals).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert!(take(&store, &asked).await.again);
+}
+
+/// What a row that somebody keeps locked holds up is its own lease alone, wherever it stands in a batch.
+#[tokio::test]
+async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut batch = Vec::new();
+    for label in ["one", "two", "three"] {
+        let asked = request(label, "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        batch.push((renewal(&asked, grant.token), asked));
+    }
+    let renewals: Vec<_> = batch.iter().map(|(renewal, _)| renewal.clone()).collect();
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    transaction
+        .query_drop("SELECT 1 FROM tenure_leases WHERE name = 'two' FOR UPDATE")
+        .await
+        .unwrap();
+    let renewed = bounded("a batch", store.renew(&renewals)).await;
+    let error = renewed[1].as_ref().unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    for place in [0, 2] {
+        assert!(
+            matches!(renewed[place], Ok(Renewed::Extended { .. })),
+            "{renewed:?}"
+        );
+    }
+    let error = bounded("an acquisition", store.acquire(&batch[1].1))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    // Whoever only finds that it is held needs no lock.
+    let rival = store
+        .acquire(&request("two", "rival", seconds(60)))
+        .await
+        .unwrap();
+    assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
+    transaction.rollback().await.unwrap();
+    for renewed in store.renew(&renewals).await {
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+}
+
+/// The decision is of the moment after the wait for the row: what has expired meanwhile is taken, and not extended.
+#[tokio::test]
+async fn decision_is_of_the_moment_after_the_wait_for_the_row() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let short = |label| request(label, "holder", Ttl::from_millis(700).unwrap());
+    let (again, renewed) = (short("again"), short("renewed"));
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    let (first, second) = (take(&store, &again).await, take(&store, &renewed).await);
+    transaction
+        .query_drop("SELECT 1 FROM tenure_leases FOR UPDATE")
+        .await
+        .unwrap();
+    let renewals = [renewal(&renewed, second.token)];
+    let (taken, extended, ()) = tokio::join!(store.acquire(&again), store.renew(&renewals), async {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        transaction.rollback().await.unwrap();
+    });
+    let Ok(Acquired::Granted(grant)) = taken else {
+        panic!("{taken:?}")
+    };
+    assert!(!grant.again && grant.token > first.token, "{grant:?}");
+    assert!(
+        matches!(&extended[0], Ok(Renewed::Lost(Some(lease))) if lease.remaining.is_zero()),
+        "{extended:?}"
+    );
+}
+
+/// A request leaves its session as it was: whoever gets the connection next, from a pooler, finds nothing of it.
+#[tokio::test]
+async fn no_request_leaves_anything_in_its_session() {
+    let scratch = Scratch::new().await;
+    let mut client = scratch.client().await;
+    client
+        .query_drop(
+            "SET SESSION innodb_lock_wait_timeout = 33, SESSION group_concat_max_len = 4444, SESSION sql_mode = 'ANSI', \
+             SESSION time_zone = '+11:00'; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        )
+        .await
+        .unwrap();
+    let look = "SELECT @@innodb_lock_wait_timeout, @@group_concat_max_len, @@sql_mode, @@tx_isolation, @@autocommit, \
+                @@in_transaction";
+    type Session = (u64, u64, String, String, u8, u8);
+    let before: Session = client.query_first(look).await.unwrap().unwrap();
+    let held = "X'686f6c646572', REPEAT('a', 32), 1, 60000, ''";
+    for (statement, fails) in [
+        (format!("CALL tenure_acquire_1('job', {held})"), false),
+        (format!("CALL tenure_acquire_1('job', {held})"), false),
+        (
+            "CALL tenure_acquire_1('job', 'rival', REPEAT('b', 32), 1, 60000, '')".to_owned(),
+            false,
+        ),
+        (
+            "CALL tenure_acquire_1('bad', 'me', 'short', 1, 60000, '')".to_owned(),
+            true,
+        ),
+        (
+            "CALL tenure_renew_1('[[\"6a6f62\",\"x\",1,1,100]]')".to_owned(),
+            false,
+        ),
+        ("CALL tenure_renew_1('no json')".to_owned(), true),
+        ("CALL tenure_release_1('[]')".to_owned(), false),
+        ("CALL tenure_ask_1('job', 1)".to_owned(), false),
+        ("CALL tenure_claim_1('ledger', 'nightly', 5)".to_owned(), false),
+        ("CALL tenure_claim_1('..', 'nightly', 5)".to_owned(), true),
+        ("CALL tenure_bump_1('ledger', NULL, NULL)".to_owned(), false),
+    ] {
+        let answer = client.query_drop(&statement).await;
+        assert_eq!(answer.is_err(), fails, "{statement}: {answer:?}");
+        let after: Session = client.query_first(look).await.unwrap().unwrap();
+        assert_eq!(after, before, "after {statement}");
+    }
+    // Nor does what a session is set to change a decision.
+    let store = scratch.store().await;
+    let lease = store.get(&common::name("job")).await.unwrap().unwrap();
+    assert!(lease.remaining > Duration::from_secs(30), "{lease:?}");
+}
+
+/// SIGKILL and SIGSTOP of the whole server: what was confirmed stands, and every connection is replaced.
+#[tokio::test]
+async fn killed_and_frozen_mysql_keeps_what_it_confirmed() {
+    let mut server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(120));
+    let mut last = take(&store, &asked).await.token;
+    for round in 2..4 {
+        server.kill();
+        let lost = bounded("a dead server", store.get(&asked.name))
+            .await
+            .unwrap_err();
+        assert_eq!(lost.fault, StoreFault::Unreachable, "{lost}");
+        server.restart().await.unwrap();
+        let lease = store.get(&asked.name).await.unwrap().unwrap();
+        assert_eq!((lease.token, lease.released), (last, false), "{lease:?}");
+        let renewed = store
+            .renew(&[tenure_core::Renew {
+                attempt: lease.attempt,
+                ..renewal(&asked, last)
+            }])
+            .await;
+        assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let next = Acquire {
+            attempt: Attempt::new(round).unwrap(),
+            ..asked.clone()
+        };
+        let token = take(&store, &next).await.token;
+        assert!(token > last, "{token} after {last}");
+        last = token;
+    }
+    server.freeze();
+    let lost = bounded("a frozen server", store.get(&asked.name))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.fault, StoreFault::TimedOut, "{lost}");
+    server.thaw();
+    assert_eq!(store.get(&asked.name).await.unwrap().unwrap().token, last);
+}
+
+/// A server that is demoted decides nothing any more, also for a role that may write all the same, and goes on when it is
+/// made primary again.
+#[tokio::test]
+async fn mysql_that_is_demoted_decides_nothing_any_more() {
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    server.execute("SET GLOBAL read_only = ON").await.unwrap();
+    let renewals = [renewal(&asked, grant.token)];
+    let rival = request("job", "rival", seconds(60));
+    for error in [
+        store.renew(&renewals).await.remove(0).map(drop).unwrap_err(),
+        store.acquire(&rival).await.map(drop).unwrap_err(),
+        store.get(&asked.name).await.map(drop).unwrap_err(),
+    ] {
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::Unreachable, Certainty::NotApplied),
+            "{error}"
+        );
+    }
+    let refused = MysqlStore::connect(&scratch.url()).await.unwrap_err();
+    assert_eq!(refused.fault, StoreFault::ReadOnly, "{refused}");
+    server.execute("SET GLOBAL read_only = OFF").await.unwrap();
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+}
+
+/// A thousand leases are one request, with a verdict for each.
+#[tokio::test]
+async fn thousand_leases_are_renewed_in_one_request() {
+    let (proxy, _scratch, store) = proxied().await;
+    let (mut renewals, mut taking) = (Vec::new(), tokio::task::JoinSet::new());
+    let store = std::sync::Arc::new(store);
+    for number in 0..1_000 {
+        let asked = request(&format!("lease-{number:04}"), "holder", seconds(60));
+        let store = std::sync::Arc::clone(&store);
+        taking.spawn(async move {
+            let mut tries = 0;
+            loop {
+                match store.acquire(&asked).await {
+                    Ok(Acquired::Granted(grant)) => return renewal(&asked, grant.token),
+                    other if tries == 50 => panic!("{other:?}"),
+                    _ => tries += 1,
+                }
+            }
+        });
+        if taking.len() == 8 {
+            renewals.push(taking.join_next().await.unwrap().unwrap());
+        }
+    }
+    renewals.extend(taking.join_all().await);
+    renewals[77].token = tenure_core::FencingToken::new(1).unwrap();
+    let warm = store.renew(&renewals[..1]).await;
+    assert!(matches!(warm[0], Ok(Renewed::Extended { .. })));
+    let (before, began) = (proxy.counts().requests, Instant::now());
+    let renewed = store.renew(&renewals).await;
+    eprintln!("1,000 leases renewed in {:?}", began.elapsed());
+    assert_eq!(proxy.counts().requests - before, 1);
+    let extended = |answer: &_| matches!(answer, Ok(Renewed::Extended { .. }));
+    assert!(
+        matches!(renewed[77], Ok(Renewed::Lost(Some(_)))),
+        "{:?}",
+        renewed[77]
+    );
+    assert_eq!(renewed.iter().filter(|answer| extended(answer)).count(), 999);
+}

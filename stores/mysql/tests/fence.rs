@@ -1,0 +1,457 @@
+//! The fence in the user's own transactions: what is admitted, what is refused, who waits for whom.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, IsolationLevel, TxOpts};
+use std::time::{Duration, Instant};
+use tenure_core::{
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
+};
+use tenure_mysql::MysqlFence;
+
+fn ledger() -> ResourceName {
+    ResourceName::new("it's a \"ledger\"").unwrap()
+}
+
+fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).unwrap()
+}
+
+fn term(lease: &str, number: u64) -> Term {
+    Term::new(name(lease), token(number))
+}
+
+async fn fenced() -> (Scratch, MysqlFence) {
+    let scratch = Scratch::new().await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    scratch
+        .sql("CREATE TABLE account (id INT PRIMARY KEY, cents BIGINT); INSERT INTO account VALUES (1, 0)")
+        .await;
+    (scratch, fence)
+}
+
+async fn cents(scratch: &Scratch) -> i64 {
+    let mut client = scratch.client().await;
+    let cents = client.query_first("SELECT cents FROM account").await.unwrap();
+    cents.unwrap()
+}
+
+const ADD: &str = "UPDATE account SET cents = cents + 1";
+
+/// Enters, writes, commits.
+async fn write(client: &mut Conn, fence: &MysqlFence, term: &Term) -> Result<(), FenceError> {
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    fence.enter(&mut transaction, &ledger(), term).await?;
+    transaction.query_drop(ADD).await.unwrap();
+    transaction.commit().await.unwrap();
+    Ok(())
+}
+
+#[tokio::test]
+async fn stale_term_is_refused_and_its_write_is_not_there_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    let mut client = scratch.client().await;
+    let refused = write(&mut client, &fence, &term("nightly", 5)).await;
+    assert!(
+        matches!(refused, Err(FenceError::Unclaimed { .. })),
+        "{refused:?}"
+    );
+    let first = fence.claim(&ledger(), &term("nightly", 5)).await;
+    assert_eq!(first, Ok(Claimed::Raised { from: None }));
+    assert_eq!(
+        fence.claim(&ledger(), &term("nightly", 5)).await,
+        Ok(Claimed::Already)
+    );
+    write(&mut client, &fence, &term("nightly", 5)).await.unwrap();
+    let next = fence.claim(&ledger(), &term("nightly", 9)).await;
+    assert_eq!(next, Ok(Claimed::Raised { from: Some(token(5)) }));
+    for stale in [
+        write(&mut client, &fence, &term("nightly", 5)).await.unwrap_err(),
+        fence.claim(&ledger(), &term("nightly", 5)).await.unwrap_err(),
+        fence.check(&ledger(), &term("nightly", 5)).await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(stale, FenceError::Stale { mark, .. } if mark == token(9)),
+            "{stale}"
+        );
+    }
+    write(&mut client, &fence, &term("nightly", 9)).await.unwrap();
+    assert_eq!(cents(&scratch).await, 2);
+}
+
+/// Transactions of one term hold the mark together; a later claim waits for each, and sees what they wrote.
+#[tokio::test]
+async fn transactions_of_one_term_run_side_by_side_and_a_claim_waits_for_all_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let (mut one, mut two) = (scratch.client().await, scratch.client().await);
+    let mut first = one.start_transaction(TxOpts::default()).await.unwrap();
+    let mut second = two.start_transaction(TxOpts::default()).await.unwrap();
+    fence
+        .enter(&mut first, &ledger(), &term("nightly", 5))
+        .await
+        .unwrap();
+    fence
+        .enter(&mut second, &ledger(), &term("nightly", 5))
+        .await
+        .unwrap();
+    first.query_drop(ADD).await.unwrap();
+    let claim = tokio::spawn({
+        let fence = fence.clone();
+        async move { fence.claim(&ledger(), &term("nightly", 9)).await }
+    });
+    first.commit().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(
+        !claim.is_finished(),
+        "a claim did not wait for an open transaction"
+    );
+    second.query_drop(ADD).await.unwrap();
+    second.commit().await.unwrap();
+    assert_eq!(claim.await.unwrap(), Ok(Claimed::Raised { from: Some(token(5)) }));
+    assert_eq!(cents(&scratch).await, 2);
+}
+
+/// However long the older transaction has been open: once a later term has claimed, it cannot commit a write.
+#[tokio::test]
+async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    for level in [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead] {
+        let mark = fence.mark(&ledger()).await.unwrap().unwrap().token;
+        let (old, new) = (
+            Term::new(name("nightly"), mark),
+            term("nightly", mark.number() + 1),
+        );
+        let mut client = scratch.client().await;
+        let mut transaction = client
+            .start_transaction(TxOpts::default().with_isolation_level(level).clone())
+            .await
+            .unwrap();
+        transaction.query_drop("SELECT * FROM account").await.unwrap();
+        fence.claim(&ledger(), &new).await.unwrap();
+        let refused = fence.enter(&mut transaction, &ledger(), &old).await.unwrap_err();
+        assert!(
+            matches!(refused, FenceError::Stale { .. }),
+            "{level:?}: {refused}"
+        );
+        // Nor may the term that has claimed, where what it read before is older than its claim; it begins again.
+        let early = fence.enter(&mut transaction, &ledger(), &new).await;
+        match level {
+            IsolationLevel::RepeatableRead => assert!(
+                matches!(&early, Err(FenceError::Store(error)) if error.fault == Fault::Busy),
+                "{early:?}"
+            ),
+            _ => early.unwrap(),
+        }
+        transaction.rollback().await.unwrap();
+        let mut transaction = client
+            .start_transaction(TxOpts::default().with_isolation_level(level).clone())
+            .await
+            .unwrap();
+        fence.enter(&mut transaction, &ledger(), &new).await.unwrap();
+    }
+}
+
+/// A claim that waits for a transaction is bounded, says why, and may be made again.
+#[tokio::test]
+async fn claim_that_waits_too_long_says_so_and_is_made_again_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut client = scratch.client().await;
+    let mut open = client.start_transaction(TxOpts::default()).await.unwrap();
+    fence
+        .enter(&mut open, &ledger(), &term("nightly", 5))
+        .await
+        .unwrap();
+    let refused = fence.claim(&ledger(), &term("nightly", 9)).await.unwrap_err();
+    let FenceError::Store(error) = refused else {
+        panic!("{refused}")
+    };
+    assert!(matches!(error.fault, Fault::Busy | Fault::TimedOut), "{error}");
+    open.rollback().await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+}
+
+/// Sixteen writers of two terms that follow each other, each read, then written: nothing accepted is lost.
+#[tokio::test]
+async fn no_accepted_write_is_lost_between_two_terms_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 1)).await.unwrap();
+    let (mut tasks, uri) = (tokio::task::JoinSet::new(), scratch.url());
+    for number in 0..8_u64 {
+        let (fence, uri) = (fence.clone(), uri.clone());
+        tasks.spawn(async move {
+            let mut client = tenure_testkit::Mariadb::client(&uri).await.unwrap();
+            let (mut accepted, mut mine) = (0_i64, term("nightly", 1 + number % 2));
+            for round in 0..12 {
+                if number == 1 && round == 4 {
+                    mine = term("nightly", 2);
+                    fence.claim(&ledger(), &mine).await.unwrap();
+                }
+                let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+                if fence.enter(&mut transaction, &ledger(), &mine).await.is_err() {
+                    transaction.rollback().await.unwrap();
+                    continue;
+                }
+                // Read and then written, as a program does it: what it has not seen it would undo.
+                let read = "SELECT cents FROM account FOR UPDATE";
+                let cents: i64 = transaction.query_first(read).await.unwrap().unwrap();
+                let write = format!("UPDATE account SET cents = {}", cents + 1);
+                transaction.query_drop(write).await.unwrap();
+                transaction.commit().await.unwrap();
+                accepted += 1;
+            }
+            accepted
+        });
+    }
+    let accepted: i64 = tasks.join_all().await.into_iter().sum();
+    assert!(accepted > 12, "{accepted}");
+    assert_eq!(cents(&scratch).await, accepted);
+}
+
+#[tokio::test]
+async fn a_token_of_another_lease_and_from_the_future_change_nothing_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    let store = scratch.store().await;
+    let asked = request("nightly", "a", seconds(60));
+    let granted = take(&store, &asked).await.token;
+    let future = fence
+        .claim(&ledger(), &term("nightly", granted.number() + 1))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(future, FenceError::Future { horizon, .. } if horizon == Horizon::Granted(granted)),
+        "{future}"
+    );
+    let elsewhere = fence
+        .claim(&ledger(), &term("elsewhere", 1 << 62))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            elsewhere,
+            FenceError::Future {
+                horizon: Horizon::Clock(_),
+                ..
+            }
+        ),
+        "{elsewhere}"
+    );
+    assert_eq!(fence.mark(&ledger()).await, Ok(None));
+    fence
+        .claim(&ledger(), &Term::new(name("nightly"), granted))
+        .await
+        .unwrap();
+    let mut client = scratch.client().await;
+    for number in [1, granted.number(), granted.number() + 1] {
+        let other = term("hourly", number);
+        for refused in [
+            fence.claim(&ledger(), &other).await.unwrap_err(),
+            fence.check(&ledger(), &other).await.unwrap_err(),
+            write(&mut client, &fence, &other).await.unwrap_err(),
+        ] {
+            assert!(
+                matches!(&refused, FenceError::Foreign { owner, .. } if owner.as_str() == "nightly"),
+                "{refused}"
+            );
+        }
+    }
+    assert_eq!(cents(&scratch).await, 0);
+}
+
+#[tokio::test]
+async fn a_bump_is_above_whatever_was_granted_in_mysql_and_the_next_term_claims() {
+    let (scratch, fence) = fenced().await;
+    let store = scratch.store().await;
+    let asked = request("nightly", "a", seconds(60));
+    let granted = take(&store, &asked).await.token;
+    let current = Term::new(name("nightly"), granted);
+    fence.claim(&ledger(), &current).await.unwrap();
+    // As after a restore: the mark is older than the term.
+    scratch.sql("UPDATE tenure_fences SET token = 5").await;
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    assert!(mark.token > granted, "{mark:?}");
+    let mut client = scratch.client().await;
+    let refused = write(&mut client, &fence, &current).await.unwrap_err();
+    assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
+    store
+        .release(&[giving_back(&asked, granted)])
+        .await
+        .remove(0)
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let next = take(&store, &request("nightly", "b", seconds(60))).await.token;
+    let claimed = fence.claim(&ledger(), &Term::new(name("nightly"), next)).await;
+    assert_eq!(
+        claimed,
+        Ok(Claimed::Raised {
+            from: Some(mark.token)
+        })
+    );
+    let bump = Bump {
+        resource: ledger(),
+        above: Some(token(next.number() + 1_000_000)),
+        lease: Some(name("hourly")),
+    };
+    let mark = fence.bump(&bump).await.unwrap();
+    assert_eq!(mark.token, token(next.number() + 1_000_001));
+    let refused = fence
+        .check(&ledger(), &term("hourly", mark.token.number() + 1))
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, FenceError::Unclaimed { .. }), "{refused}");
+    assert_eq!(fence.marks(None).await.unwrap()[0].lease, Some(name("hourly")));
+}
+
+#[tokio::test]
+async fn refusals_are_counted_beside_the_mark_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let mut client = scratch.client().await;
+    for _ in 0..50 {
+        write(&mut client, &fence, &term("nightly", 5)).await.unwrap_err();
+    }
+    // What stays open holds the mark, and counting waits for nobody.
+    let mut open = client.start_transaction(TxOpts::default()).await.unwrap();
+    fence
+        .enter(&mut open, &ledger(), &term("nightly", 9))
+        .await
+        .unwrap();
+    fence.claim(&ledger(), &term("nightly", 3)).await.unwrap_err();
+    fence.note_refusals().await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mark = fence.mark(&ledger()).await.unwrap().unwrap();
+        if mark.refused == 51 {
+            assert_eq!(mark.last_refused, Some(token(3)));
+            break;
+        }
+        assert!(Instant::now() < deadline, "{mark:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The triggers ask who has entered, whatever the statement; and the refusal is told as the fence's.
+#[tokio::test]
+async fn guarded_table_takes_writes_only_from_the_term_that_claimed() {
+    let (scratch, fence) = fenced().await;
+    fence.guard("account", &ledger()).await.unwrap();
+    fence.guard("account", &ledger()).await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut entered = scratch.client().await;
+    write(&mut entered, &fence, &term("nightly", 5)).await.unwrap();
+    for statement in [
+        "INSERT INTO account VALUES (2, 0)",
+        "REPLACE INTO account VALUES (1, 7)",
+        "INSERT INTO account VALUES (1, 0) ON DUPLICATE KEY UPDATE cents = 7",
+        "UPDATE account SET cents = 7",
+        "DELETE FROM account",
+    ] {
+        let mut client = scratch.client().await;
+        let error = client.query_drop(statement).await.unwrap_err();
+        let refusal = fence
+            .refusal(&ledger(), &term("nightly", 5), &error)
+            .await
+            .unwrap();
+        assert!(
+            matches!(refusal, Some(FenceError::Unclaimed { .. })),
+            "{statement}: {error:?}"
+        );
+        // Any program may show its term, and an old one is refused all the same.
+        for (shown, number) in [
+            ("5 nightly", 5),
+            ("4 nightly", 4),
+            ("5 hourly", 0),
+            ("99999999999999999999 nightly", 0),
+            ("9999999999999999999 nightly", 0),
+            ("nightly", 0),
+        ] {
+            let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+            transaction
+                .exec_drop("SET @tenure_term = ?", (shown,))
+                .await
+                .unwrap();
+            let written = transaction.query_drop(statement).await;
+            transaction.rollback().await.unwrap();
+            match number {
+                5 => written.unwrap(),
+                4 => {
+                    let error = written.unwrap_err();
+                    let refusal = fence
+                        .refusal(&ledger(), &term("nightly", 4), &error)
+                        .await
+                        .unwrap();
+                    assert!(
+                        matches!(refusal, Some(FenceError::Stale { .. })),
+                        "{shown}: {error:?}"
+                    );
+                }
+                _ => drop(written.unwrap_err()),
+            }
+        }
+    }
+    assert_eq!(cents(&scratch).await, 1);
+    // What its session still shows from before does not help a term that is over.
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let error = entered
+        .query_drop("UPDATE account SET cents = 7")
+        .await
+        .unwrap_err();
+    let refusal = fence
+        .refusal(&ledger(), &term("nightly", 5), &error)
+        .await
+        .unwrap();
+    assert!(matches!(refusal, Some(FenceError::Stale { .. })), "{error:?}");
+    // And an entry that was refused leaves nothing shown.
+    let mut transaction = entered.start_transaction(TxOpts::default()).await.unwrap();
+    fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 9))
+        .await
+        .unwrap();
+    fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 8))
+        .await
+        .unwrap_err();
+    transaction.query_drop(ADD).await.unwrap_err();
+    transaction.rollback().await.unwrap();
+    fence.unguard("account").await.unwrap();
+    entered.query_drop("UPDATE account SET cents = 7").await.unwrap();
+    let missing = fence.guard("no_such_table", &ledger()).await.unwrap_err();
+    assert!(missing.to_string().contains("no_such_table"), "{missing}");
+}
+
+/// A guarded write holds the mark as an entered transaction does: a claim waits for it.
+#[tokio::test]
+async fn claim_waits_for_a_guarded_write_and_another_resource_takes_over_without_a_gap() {
+    let (scratch, fence) = fenced().await;
+    let other = ResourceName::new("other").unwrap();
+    let name = scratch.database.clone();
+    fence.guard("account", &other).await.unwrap();
+    fence.guard(&format!("{name}.account"), &ledger()).await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    transaction
+        .query_drop("SET @tenure_term = '5 nightly'")
+        .await
+        .unwrap();
+    transaction.query_drop(ADD).await.unwrap();
+    let claim = tokio::spawn({
+        let fence = fence.clone();
+        async move { fence.claim(&ledger(), &term("nightly", 9)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!claim.is_finished(), "a claim did not wait for a guarded write");
+    transaction.commit().await.unwrap();
+    assert_eq!(claim.await.unwrap(), Ok(Claimed::Raised { from: Some(token(5)) }));
+    assert_eq!(cents(&scratch).await, 1);
+}

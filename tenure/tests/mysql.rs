@@ -1,0 +1,71 @@
+//! Leading through the faults of a real MariaDB server and of the network before it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::mysql::MysqlStore;
+use tenure::{Authority, Election, Event, SharedStore, Timing, Ttl};
+use tenure_testkit::{FaultProxy, Mariadb, RequestFault};
+
+fn timing() -> Timing {
+    Timing::of(Ttl::from_secs(10).unwrap())
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("{what}: not within 60 s"),
+    }
+}
+
+async fn connect(uri: &str) -> SharedStore {
+    Arc::new(soon("connecting", MysqlStore::connect(uri)).await.unwrap())
+}
+
+fn election(store: SharedStore, candidate: &str) -> Election {
+    Election::builder("job", store)
+        .candidate(candidate)
+        .timing(timing())
+        .build()
+        .unwrap()
+}
+
+/// A restart of the server, and a cut of every connection, cost no leadership: each is replaced in time. And without a
+/// watch, a release is found by the standby's own clock.
+#[tokio::test]
+async fn a_restarted_mysql_and_cut_connections_cost_no_leadership() {
+    let mut server = Mariadb::start().await.unwrap();
+    server.execute("CREATE DATABASE jobs").await.unwrap();
+    MysqlStore::init(&server.uri_of("jobs")).await.unwrap();
+    let proxy = FaultProxy::mysql(server.address()).unwrap();
+    let through = format!("mysql://root@{}/jobs", proxy.address());
+    let leader = election(connect(&through).await, "leader");
+    let standby = election(connect(&server.uri_of("jobs")).await, "standby");
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    proxy.next_commands(1, "tenure_renew_1", RequestFault::CutAfter);
+    proxy.next_commands(1, "tenure_renew_1", RequestFault::CutBefore);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    proxy.cut_connections();
+    server.kill();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.restart().await.unwrap();
+    tokio::time::sleep(timing().ttl().duration()).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{leadership:?}"
+    );
+    assert!(!campaign.is_finished(), "the standby leads, too");
+    let mut renewals = 0;
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+        renewals += u32::from(matches!(event, Event::Renewed { .. }));
+    }
+    assert!(renewals >= 2, "{renewals} renewals");
+    assert_eq!(proxy.faults_left(), 0, "the faults happened");
+    let token = leadership.token();
+    leadership.step_down().await;
+    let next = soon("the standby's turn", campaign).await.unwrap().unwrap();
+    assert!(next > token);
+}

@@ -1,0 +1,95 @@
+//! MariaDB, from the distribution's own packages.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{debian, say};
+use crate::error::Error;
+use crate::layout::servers_dir;
+use crate::servers::{
+    MARIADB_FOLDER, initialised, install_program, library_path, mariadb_program, root_of, version_of,
+};
+
+/// Unpacks it below `servers`, unless it is there or installed already, and makes its first data. Called while nobody else
+/// fetches.
+pub(super) fn fetch(servers: &Path) -> Result<(), Error> {
+    if let Ok(program) = mariadb_program()
+        && version_of(&program).is_ok()
+    {
+        say(&format!("MariaDB is installed: {}", program.display()));
+        return initialise_mariadb(&program);
+    }
+    if !Path::new("/usr/bin/apt-get").exists() {
+        return Err(Error::Fetch(
+            "MariaDB is fetched from Debian's or Ubuntu's packages; elsewhere install it and set TESTKIT_MARIADB to mariadbd"
+                .to_owned(),
+        ));
+    }
+    let aside = servers.join("incoming-mariadb");
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
+    }
+    let complete = aside.join("complete");
+    fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
+    say("downloading MariaDB (9 MB); it is unpacked, not installed");
+    debian::unpack(&["mariadb-server-core", "mariadb-client-core"], &aside, &complete)?;
+    let folder = servers.join(MARIADB_FOLDER);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(Error::system("removing an older MariaDB"))?;
+    }
+    fs::rename(&complete, &folder).map_err(Error::system("installing MariaDB"))?;
+    fs::remove_dir_all(&aside).map_err(Error::system("installing MariaDB"))?;
+    let program = mariadb_program()?;
+    initialise_mariadb(&program)?;
+    say(&format!("unpacked {}", program.display()));
+    Ok(())
+}
+
+/// Makes the data folder that servers begin with, unless it is there. Whoever comes meanwhile waits.
+///
+/// # Errors
+/// Why it could not be made.
+pub(crate) fn initialise_mariadb(program: &Path) -> Result<(), Error> {
+    let data = initialised(program)?;
+    if data.exists() {
+        return Ok(());
+    }
+    let turn = File::create(data.with_extension("lock")).map_err(Error::system("making a lock file"))?;
+    turn.lock().map_err(Error::system("waiting for another set-up"))?;
+    if data.exists() {
+        return Ok(());
+    }
+    let aside = servers_dir().join("mariadb-data-incoming");
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken set-up"))?;
+    }
+    let mut command = Command::new(install_program(program));
+    command.args([
+        "--no-defaults",
+        "--user=root",
+        "--skip-test-db",
+        "--innodb-log-file-size=4M",
+    ]);
+    command.arg("--auth-root-authentication-method=normal");
+    command.arg(format!("--basedir={}", root_of(program).display()));
+    command.arg(format!("--datadir={}", aside.display()));
+    command
+        .env("LD_LIBRARY_PATH", library_path(program))
+        .stdin(Stdio::null());
+    let output = command
+        .output()
+        .map_err(Error::system("running mariadb-install-db"))?;
+    if !output.status.success() {
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let tail: Vec<&str> = said.lines().rev().take(10).collect();
+        return Err(Error::Fetch(format!(
+            "mariadb-install-db failed ({}): {}",
+            output.status,
+            tail.into_iter().rev().collect::<Vec<_>>().join("; ")
+        )));
+    }
+    // It gets its name when it is complete.
+    fs::rename(&aside, &data).map_err(Error::system("naming MariaDB's first data"))
+}

@@ -9,6 +9,7 @@
 //! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
 //! | a Redis or Valkey server, alone, as a replica or in a cluster | [`RedisServer`] |
 //! | a Redis primary with a replica and three sentinels | [`RedisSentinels`] |
+//! | a NATS server with JetStream, alone or three in a cluster | [`NatsServer`], [`NatsCluster`] |
 //! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
 //! | a pooler in front of it | [`PgBouncer`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
@@ -49,6 +50,7 @@ pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
-    Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size,
-    User, mongod_program, pgbouncer_program, postgres_programs, redis_program,
+    Mongod, NatsCluster, NatsOptions, NatsServer, PgBouncer, Postgres, RedisBuild, RedisOptions,
+    RedisSentinels, RedisServer, ReplicaSet, Size, User, mongod_program, nats_program, pgbouncer_program,
+    postgres_programs, redis_program,
 };

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tenure_testkit::fetch::{Apt, fetch, fetch_redis};
+use tenure_testkit::fetch::{Apt, fetch, fetch_nats, fetch_redis};
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
 fn main() -> ExitCode {
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
 fn all(apt: Apt) -> Result<PathBuf, Error> {
     let mongod = fetch(apt)?;
     fetch_redis(apt)?;
+    fetch_nats(apt)?;
     Ok(mongod)
 }
 
@@ -61,7 +62,7 @@ fn run(size: Size) -> Result<PathBuf, Error> {
 }
 
 const USAGE: &str = "\
-usage: testkit fetch [--no-apt]   install mongod, redis and valkey into target/servers; as root also what it needs, with apt-get
+usage: testkit fetch [--no-apt]   install mongod, redis, valkey and nats into target/servers; as root also what it needs, with apt-get
        testkit where              print which mongod the tests use
        testkit run mongod         run a replica set of one node until killed, and print its address
        testkit run replica-set    the same with three nodes";

@@ -4,6 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use super::nats::NatsReader;
 use super::postgres::PostgresReader;
 
 /// How the proxy tells messages apart.
@@ -17,6 +18,8 @@ pub(super) enum Protocol {
     MongoDb,
     /// PostgreSQL's: messages with a type, and the n-th request is answered by all up to the n-th sign of readiness.
     Postgres,
+    /// NATS's: lines and payloads; a reply's subject is the one that its request named.
+    Nats,
 }
 
 /// Which end of the connection is read.
@@ -32,6 +35,7 @@ pub(super) enum Side {
 pub(super) struct Reader {
     protocol: Protocol,
     postgres: PostgresReader,
+    nats: NatsReader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -60,6 +64,7 @@ impl Reader {
         Reader {
             protocol,
             postgres: PostgresReader::new(side),
+            nats: NatsReader::new(side),
         }
     }
 
@@ -73,6 +78,7 @@ impl Reader {
             Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
             Protocol::MongoDb => read_mongodb(source).await,
             Protocol::Postgres => self.postgres.read(source).await,
+            Protocol::Nats => self.nats.read(source).await,
         }
     }
 }

@@ -4,6 +4,7 @@ mod connection;
 mod control;
 mod fault;
 mod frame;
+mod nats;
 mod postgres;
 mod server;
 

@@ -2,6 +2,8 @@
 
 mod locate;
 mod mongod;
+mod nats;
+mod nats_cluster;
 mod node;
 mod postgres;
 mod redis;
@@ -9,9 +11,13 @@ mod redis_sentinels;
 mod replica_set;
 mod users;
 
-pub(crate) use locate::{MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, mongod_in, redis_in};
-pub use locate::{mongod_program, redis_program};
+pub(crate) use locate::{
+    MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, mongod_in, nats_in, redis_in,
+};
+pub use locate::{mongod_program, nats_program, redis_program};
 pub use mongod::Mongod;
+pub use nats::{NatsOptions, NatsServer};
+pub use nats_cluster::NatsCluster;
 pub(crate) use postgres::POSTGRES_FOLDER;
 pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};
 pub(crate) use redis::libraries;

@@ -25,7 +25,7 @@ pub use fence::{
     decide_claim, decide_entry, horizon,
 };
 pub use observed::{
-    CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, ListedRecord, Need, ObservedStore,
+    CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, Floor, ListedRecord, Need, ObservedStore,
     Reading, RecordEvent, RecordPage, RecordWatch, Response, Revision, Round, Seen, Sightings, Version,
     Written,
 };

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Change, Clock, CompareAndSwap, Durability, Entry, Fault, FencingToken,
-    Finding, LeaseName, LeaseStore, Moment, Need, ObservedStore, Page, Reading, RecordEvent, RecordPage,
-    RecordWatch, Renew, Renewed, Response, Revision, Round, Scope, StoreError, StoreTraits, Timekeeper,
-    TokenSource, Ttl, WatchEvent, WatchSource, Written,
+    Acquire, Acquired, Answer, Ask, Asked, Change, Clock, CompareAndSwap, Durability, Entry, Fault,
+    FencingToken, Finding, Floor, LeaseName, LeaseStore, Moment, Need, ObservedStore, Page, Reading,
+    RecordEvent, RecordPage, RecordWatch, Released, Renew, Renewed, Response, Revision, Round, Scope,
+    StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, WatchEvent, WatchSource, Written,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -34,6 +34,7 @@ struct Bench {
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
     requests: AtomicUsize,
+    floors: AtomicUsize,
     told: Mutex<VecDeque<RecordEvent>>,
 }
 
@@ -107,8 +108,11 @@ impl CompareAndSwap for Handle {
         }
     }
 
-    fn read<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Reading, StoreError>> {
+    fn read<'a>(&'a self, name: &'a LeaseName, floor: Floor) -> Answer<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
+            if floor == Floor::Wanted {
+                self.0.floors.fetch_add(1, Ordering::SeqCst);
+            }
             match self.0.serve(Need::Read(name.clone())).await {
                 Response::Read(reading) => reading,
                 Response::Written(_) => panic!("a reading was asked for"),
@@ -188,6 +192,42 @@ fn expiry_is_said_to_be_judged_by_observers() {
     assert_eq!(store.traits().timekeeper, Timekeeper::Observer);
     let findings = run(store.examine()).unwrap();
     assert_eq!(findings[0].subject, "observed time");
+}
+
+#[test]
+fn the_token_floor_is_wanted_for_a_term_and_for_nothing_else() {
+    let (bench, store) = bench();
+    let Ok(Acquired::Granted(grant)) = run(store.acquire(&request(1))) else {
+        panic!("it is free")
+    };
+    assert_eq!(bench.0.floors.load(Ordering::SeqCst), 1);
+    remaining(&store);
+    let ask = Ask {
+        name: name(),
+        token: grant.token,
+    };
+    assert_eq!(run(store.ask(&ask)), Ok(Asked::Noted));
+    let renewed = run(store.renew(&[renewal(&request(1), grant.token)]));
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let released = run(store.release(&[release(&request(1), grant.token)]));
+    assert_eq!(released[0], Ok(Released::Vacated));
+    assert_eq!(
+        bench.0.floors.load(Ordering::SeqCst),
+        1,
+        "no more than one term began"
+    );
+}
+
+#[test]
+fn stores_beside_each_other_share_what_they_have_seen() {
+    let (bench, store) = bench();
+    let beside = store.beside(bench.clone());
+    Observer::new().acquire(&mut bench.0.shelf.lock().unwrap(), &request(1));
+    assert_eq!(remaining(&store), 1_100 * MS);
+    bench.0.wait(600);
+    assert_eq!(remaining(&beside), 500 * MS, "the other has seen it 600 ms ago");
+    bench.0.wait(500);
+    assert_eq!(remaining(&beside), Duration::ZERO);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
 //! | a Redis or Valkey server, alone, as a replica or in a cluster | [`RedisServer`] |
 //! | a Redis primary with a replica and three sentinels | [`RedisSentinels`] |
+//! | a NATS server with JetStream, alone or three in a cluster | [`NatsServer`], [`NatsCluster`] |
 //! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
 //! | a pooler in front of it | [`PgBouncer`] |
 //! | an etcd, alone or a cluster of three, whose members can be killed, frozen and restarted | [`Etcd`] |
@@ -51,7 +52,7 @@ pub use proxy::{Counts, Fault, FaultProxy, RequestFault};
 pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
-    Etcd, EtcdOptions, Mariadb, Members, Mongod, PgBouncer, Postgres, RedisBuild, RedisOptions,
-    RedisSentinels, RedisServer, ReplicaSet, Size, User, etcd_program, mariadb_program, mongod_program,
-    pgbouncer_program, postgres_programs, redis_program,
+    Etcd, EtcdOptions, Mariadb, Members, Mongod, NatsCluster, NatsOptions, NatsServer, PgBouncer, Postgres,
+    RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size, User, etcd_program, mariadb_program,
+    mongod_program, nats_program, pgbouncer_program, postgres_programs, redis_program,
 };

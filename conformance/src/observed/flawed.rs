@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{
-    Answer, Clock, CompareAndSwap, Entry, Finding, LeaseName, LeaseStore, Moment, ObservedStore, Page,
+    Answer, Clock, CompareAndSwap, Entry, Finding, Floor, LeaseName, LeaseStore, Moment, ObservedStore, Page,
     Reading, RecordEvent, RecordPage, RecordWatch, Revision, Scope, StoreError, StoreTraits, Ttl, Written,
 };
 use tokio::time::sleep;
@@ -178,13 +178,13 @@ impl CompareAndSwap for FlawedSwap {
         self.model.traits()
     }
 
-    fn read<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Reading, StoreError>> {
+    fn read<'a>(&'a self, name: &'a LeaseName, floor: Floor) -> Answer<'a, Result<Reading, StoreError>> {
         Box::pin(async move {
             let asked_at = self.clock.now();
             if self.slow_reads && asked_at < READS_SLOW_UNTIL {
                 sleep(READ_DELAY).await;
             }
-            let reading = self.model.read(name).await?;
+            let reading = self.model.read(name, floor).await?;
             Ok(self.spoil_reading(name, asked_at, reading))
         })
     }

@@ -3,7 +3,7 @@ use crate::model::{DELAY, ModelClock};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::{
-    Answer, CompareAndSwap, Durability, Entry, Fault, Finding, LeaseName, Page, Reading, RecordEvent,
+    Answer, CompareAndSwap, Durability, Entry, Fault, Finding, Floor, LeaseName, Page, Reading, RecordEvent,
     RecordPage, RecordWatch, Revision, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Verdict,
     WatchSource, Written,
 };
@@ -87,10 +87,16 @@ impl SwapModel {
         answer
     }
 
-    pub(super) fn reading(&self, records: &SwapRecords, name: &LeaseName) -> Result<Reading, StoreError> {
-        let token_floor = match &self.floor {
-            TokenFloor::Clock(clock) => clock.now_ms(),
-            TokenFloor::Writes => records.writes() + 1,
+    pub(super) fn reading(
+        &self,
+        records: &SwapRecords,
+        name: &LeaseName,
+        floor: Floor,
+    ) -> Result<Reading, StoreError> {
+        let token_floor = match (floor, &self.floor) {
+            (Floor::Unwanted, _) => 0,
+            (Floor::Wanted, TokenFloor::Clock(clock)) => clock.now_ms(),
+            (Floor::Wanted, TokenFloor::Writes) => records.writes() + 1,
         };
         Ok(Reading {
             found: records.read(name)?,
@@ -123,8 +129,8 @@ impl CompareAndSwap for SwapModel {
         }
     }
 
-    fn read<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Reading, StoreError>> {
-        Box::pin(self.travel(|records| self.reading(records, name)))
+    fn read<'a>(&'a self, name: &'a LeaseName, floor: Floor) -> Answer<'a, Result<Reading, StoreError>> {
+        Box::pin(self.travel(move |records| self.reading(records, name, floor)))
     }
 
     fn create<'a>(

@@ -1,7 +1,7 @@
 //! Taking a lease, in the order in which the contract states its rules.
 
 use super::entry::Entry;
-use super::round::{Decide, Decision, Seen};
+use super::round::{Decide, Decision, Floor, Seen};
 use crate::{
     Acquire, Acquired, End, Fault, FencingToken, Grant, LeaseName, Occupancy, Predecessor, StoreError,
 };
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 impl Decide for Acquire {
     type Answered = Acquired;
+
+    const FLOOR: Floor = Floor::Wanted;
 
     fn lease_name(&self) -> &LeaseName {
         &self.name

@@ -26,7 +26,7 @@ mod together;
 mod watch;
 
 pub use entry::{Entry, Revision, Version};
-pub use round::{CONFLICTS_MAX, Decide, Decision, Need, Reading, Response, Round, Seen, Written};
+pub use round::{CONFLICTS_MAX, Decide, Decision, Floor, Need, Reading, Response, Round, Seen, Written};
 pub use sightings::Sightings;
 pub use store::ObservedStore;
 pub use swap::{Clock, CompareAndSwap, ListedRecord, RecordEvent, RecordPage, RecordWatch};

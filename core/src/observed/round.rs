@@ -23,6 +23,17 @@ pub struct Reading {
     pub token_floor: u64,
 }
 
+/// Whether the token floor of a reading will be looked at.
+///
+/// Only a new term has a new token. A store whose clock costs a request of its own need not ask it for a renewal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Floor {
+    /// A token may be chosen above it.
+    Wanted,
+    /// Nobody will look at it.
+    Unwanted,
+}
+
 /// What a create or a swap did.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Written {
@@ -59,6 +70,9 @@ pub enum Need<Answered> {
 pub trait Decide {
     /// The contract's answer to it.
     type Answered: Clone + Eq + Hash + Debug;
+
+    /// Whether [`decide`](Self::decide) looks at the token floor.
+    const FLOOR: Floor;
 
     /// The lease that it is about.
     fn lease_name(&self) -> &LeaseName;

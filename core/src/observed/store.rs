@@ -48,13 +48,23 @@ impl<S: CompareAndSwap, C: Clock> ObservedStore<S, C> {
         }
     }
 
+    /// Another over the same records, that shares what this one has seen: for requests that are to have a connection
+    /// of their own. Does no I/O.
+    #[must_use]
+    pub fn beside<Other: CompareAndSwap>(&self, store: Other) -> ObservedStore<Other, C> {
+        ObservedStore {
+            store,
+            observer: Arc::clone(&self.observer),
+        }
+    }
+
     async fn drive<Request: Decide>(
         &self,
         mut round: Round<Request>,
     ) -> Result<Request::Answered, StoreError> {
         loop {
             let response = match round.next() {
-                Need::Read(name) => Response::Read(self.store.read(&name).await),
+                Need::Read(name) => Response::Read(self.store.read(&name, Request::FLOOR).await),
                 Need::Create(name, entry) => Response::Written(self.store.create(&name, &entry).await),
                 Need::Swap(name, revision, entry) => {
                     Response::Written(self.store.swap(&name, &revision, &entry).await)

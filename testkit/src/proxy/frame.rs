@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::http2::Http2Reader;
 use super::mysql::MysqlReader;
+use super::nats::NatsReader;
 use super::postgres::PostgresReader;
 
 /// How the proxy tells messages apart.
@@ -23,6 +24,8 @@ pub(super) enum Protocol {
     Http2,
     /// MySQL's: packets, and the n-th request is answered by the n-th whole reply.
     Mysql,
+    /// NATS's: lines and payloads; a reply's subject is the one that its request named.
+    Nats,
 }
 
 impl Protocol {
@@ -47,6 +50,7 @@ pub(super) struct Reader {
     postgres: PostgresReader,
     http2: Http2Reader,
     mysql: MysqlReader,
+    nats: NatsReader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -77,6 +81,7 @@ impl Reader {
             postgres: PostgresReader::new(side),
             http2: Http2Reader::new(side),
             mysql: MysqlReader::new(side),
+            nats: NatsReader::new(side),
         }
     }
 
@@ -92,6 +97,7 @@ impl Reader {
             Protocol::Postgres => self.postgres.read(source).await,
             Protocol::Http2 => self.http2.read(source).await,
             Protocol::Mysql => self.mysql.read(source).await,
+            Protocol::Nats => self.nats.read(source).await,
         }
     }
 }

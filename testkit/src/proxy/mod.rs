@@ -6,6 +6,7 @@ mod fault;
 mod frame;
 mod http2;
 mod mysql;
+mod nats;
 mod postgres;
 mod server;
 

@@ -74,6 +74,15 @@ impl FaultProxy {
         FaultProxy::start(Protocol::Mysql, upstream.into())
     }
 
+    /// A proxy in front of a NATS server at `host:port`, which knows where a message ends and what it asks for. Clients must
+    /// not encrypt. The reply to a duplicate reaches the client, too, which has its answer then.
+    ///
+    /// # Errors
+    /// [`Error::System`] when no port can be had.
+    pub fn nats(upstream: impl Into<String>) -> Result<FaultProxy, Error> {
+        FaultProxy::start(Protocol::Nats, upstream.into())
+    }
+
     /// A proxy in front of any server at `host:port`, to which a message is whatever arrives in one piece.
     ///
     /// # Errors
@@ -129,7 +138,8 @@ impl FaultProxy {
     }
 
     /// The same for requests of one command: MongoDB's, such as `findAndModify`, or Redis's, such as `EVALSHA`; or of one
-    /// function of PostgreSQL's or procedure of MySQL's, such as `acquire`: a statement that calls none at its begin counts by its first word.
+    /// function of PostgreSQL's or procedure of MySQL's, such as `acquire`: a statement that calls none at its begin counts by its
+    /// first word; or of one call of JetStream's, such as `STREAM.MSG.GET`, where `PUB` is a message that is to be stored.
     ///
     /// Better than [`next_requests`](FaultProxy::next_requests) where other requests may come between, such as the
     /// `getMore` of a change stream.

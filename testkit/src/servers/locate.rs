@@ -36,6 +36,14 @@ pub fn etcd_program() -> Result<PathBuf, Error> {
     find("etcd", "TESTKIT_ETCD", etcd_in(&servers_dir()))
 }
 
+/// Finds `nats-server`: `TESTKIT_NATS`, else what `fetch` installed, else the search path. Older ones than 2.10 do not do.
+///
+/// # Errors
+/// As [`mongod_program`].
+pub fn nats_program() -> Result<PathBuf, Error> {
+    find("nats-server", "TESTKIT_NATS", nats_in(&servers_dir()))
+}
+
 fn find(program: &'static str, variable: &str, fetched: PathBuf) -> Result<PathBuf, Error> {
     let not_installed = |looked| Error::NotInstalled { program, looked };
     if let Some(named) = env::var_os(variable).filter(|value| !value.is_empty()) {
@@ -77,6 +85,10 @@ pub(crate) fn redis_in(servers: &Path, build: RedisBuild) -> PathBuf {
     }
 }
 
+pub(crate) fn nats_in(servers: &Path) -> PathBuf {
+    servers.join(NATS_FOLDER).join("nats-server")
+}
+
 /// Named after the version, so that a newer one is installed beside it and not over it.
 pub(crate) const MONGOD_FOLDER: &str = "mongod-6.0.5";
 
@@ -85,6 +97,8 @@ pub(crate) const REDIS_FOLDER: &str = "redis";
 
 /// Whatever version the system's packages have.
 pub(crate) const ETCD_FOLDER: &str = "etcd";
+
+pub(crate) const NATS_FOLDER: &str = "nats-2.15.0";
 
 pub(crate) const VALKEY_FOLDER: &str = "valkey-9.1.2";
 

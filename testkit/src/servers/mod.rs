@@ -4,6 +4,8 @@ mod etcd;
 mod locate;
 mod mariadb;
 mod mongod;
+mod nats;
+mod nats_cluster;
 mod node;
 mod postgres;
 mod redis;
@@ -13,12 +15,14 @@ mod users;
 
 pub use etcd::{Etcd, EtcdOptions, Members};
 pub(crate) use locate::{
-    ETCD_FOLDER, MONGOD_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, redis_in,
+    ETCD_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, nats_in, redis_in,
 };
-pub use locate::{etcd_program, mongod_program, redis_program};
+pub use locate::{etcd_program, mongod_program, nats_program, redis_program};
 pub(crate) use mariadb::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};
 pub use mariadb::{Mariadb, mariadb_program};
 pub use mongod::Mongod;
+pub use nats::{NatsOptions, NatsServer};
+pub use nats_cluster::NatsCluster;
 pub(crate) use postgres::POSTGRES_FOLDER;
 pub use postgres::{PgBouncer, Postgres, pgbouncer_program, postgres_programs};
 pub(crate) use redis::libraries;

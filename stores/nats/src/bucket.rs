@@ -1,0 +1,166 @@
+//! The bucket: made where there is none, and refused where it would lose records.
+
+use crate::connect::refused;
+use crate::fault::{Refusal, STREAM_EXISTS, STREAM_NOT_FOUND};
+use crate::keys::Keys;
+use crate::link::Link;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::Deed;
+
+/// What a largest value must allow, in bytes: a record with the longest texts.
+const VALUE_BYTES_MIN: i64 = 8 * 1024;
+
+/// How long making a bucket may take: its copies elect a leader first, which may take them two tries.
+const MAKE_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Copies of a bucket that is made in a cluster, unless the URL has `replicas=`.
+const REPLICAS_IN_A_CLUSTER: u8 = 3;
+
+/// What is said about the bucket.
+const SUBJECT: &str = "the bucket";
+
+impl Link {
+    /// What the stream's leader tells of the bucket, which is made if there is none.
+    ///
+    /// # Errors
+    /// [`Fault::Unsupported`] and [`Fault::ReadOnly`] with the way out, where the bucket cannot hold leases.
+    pub(crate) async fn bucket(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
+        let told = match self.info(&keys.stream(), None, SUBJECT).await {
+            Ok(told) => told,
+            Err(error) => return Err(self.without_jetstream(error).await),
+        };
+        let info = match told {
+            Ok(info) => info,
+            Err(refusal) if refusal.number == STREAM_NOT_FOUND => self.make(keys, replicas).await?,
+            Err(refusal) => return Err(refused(Deed::Read, SUBJECT, self.place(), &refusal)),
+        };
+        judge(keys, &info["config"]).map_err(|(fault, why)| {
+            Deed::Read.error(fault, Certainty::NotApplied, SUBJECT, self.place(), why)
+        })?;
+        Ok(info)
+    }
+
+    /// A server without JetStream passes requests on to one that has it. Where nobody took one, there is none.
+    async fn without_jetstream(&self, error: StoreError) -> StoreError {
+        let is_on = match self.open().await {
+            Ok(open) => open.dialled.client.server_info().jetstream,
+            Err(_) => true,
+        };
+        match error.fault {
+            Fault::Unreachable if !is_on => {
+                let why = "JetStream is off on this server; enable it, or connect to one that has it";
+                Deed::Read.error(
+                    Fault::Unsupported,
+                    Certainty::NotApplied,
+                    SUBJECT,
+                    self.place(),
+                    why,
+                )
+            }
+            _ => error,
+        }
+    }
+
+    async fn make(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
+        let is_clustered = self.open().await?.dialled.client.server_info().cluster.is_some();
+        let default = if is_clustered { REPLICAS_IN_A_CLUSTER } else { 1 };
+        let config = config(keys, replicas.unwrap_or(default));
+        let create = format!("STREAM.CREATE.{}", keys.stream());
+        match self
+            .call_within(MAKE_TIME_MAX, &create, &config, Deed::Write, SUBJECT)
+            .await?
+        {
+            // Looked at once more: the answer does not say who keeps it. Or another was quicker.
+            Ok(_made) => self.found(keys).await,
+            Err(refusal) if refusal.number == STREAM_EXISTS => self.found(keys).await,
+            Err(refusal) => Err(refused(Deed::Write, SUBJECT, self.place(), &refusal)),
+        }
+    }
+
+    async fn found(&self, keys: &Keys) -> Result<Value, StoreError> {
+        let info: Result<Value, Refusal> = self.info(&keys.stream(), None, SUBJECT).await?;
+        info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.place(), &refusal))
+    }
+}
+
+/// A bucket for leases: on disk, one revision of each record, which nothing removes by itself.
+fn config(keys: &Keys, replicas: u8) -> Value {
+    json!({
+        "name": keys.stream(),
+        "description": "leases of Tenure",
+        "subjects": [keys.all()],
+        "retention": "limits",
+        "storage": "file",
+        "num_replicas": replicas,
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+        "allow_rollup_hdrs": true,
+        "deny_delete": true,
+        // Whoever looks with `nats kv get` shall see what the leader has, too.
+        "allow_direct": false,
+    })
+}
+
+/// Why a bucket of this configuration cannot hold leases.
+pub(crate) fn judge(keys: &Keys, config: &Value) -> Result<(), (Fault, String)> {
+    let unsupported = |why: String| Err((Fault::Unsupported, why));
+    let (stream, bucket) = (keys.stream(), keys.bucket());
+    let is_set = |field: &str| config.get(field).is_some_and(|value| !value.is_null());
+    let is_true = |field: &str| config[field].as_bool() == Some(true);
+    let number = |field: &str| config[field].as_i64().unwrap_or(-1);
+    if is_set("mirror") {
+        let why =
+            format!("{stream} is a mirror, which lags and takes no writes; name the bucket that it mirrors");
+        return Err((Fault::ReadOnly, why));
+    }
+    if is_true("sealed") {
+        return Err((
+            Fault::ReadOnly,
+            format!("{stream} is sealed; name another bucket with nats://host/BUCKET"),
+        ));
+    }
+    let takes = |subject: &Value| subject.as_str() == Some(keys.all().as_str());
+    if !config["subjects"]
+        .as_array()
+        .is_some_and(|subjects| subjects.iter().any(takes))
+    {
+        return unsupported(format!(
+            "{stream} is no key-value bucket of that name: it does not take {}; name another with nats://host/BUCKET",
+            keys.all()
+        ));
+    }
+    if config["retention"]
+        .as_str()
+        .is_some_and(|retention| retention != "limits")
+    {
+        return unsupported(format!(
+            "{stream} drops records when they were read; name another bucket"
+        ));
+    }
+    if is_true("no_ack") {
+        return unsupported(format!("{stream} confirms nothing (no_ack); name another bucket"));
+    }
+    if number("max_age") > 0 {
+        return unsupported(format!(
+            "bucket {bucket} forgets records after a time, and tokens with them; take that off: nats stream edit {stream} \
+             --max-age=0"
+        ));
+    }
+    let drops = config["discard"].as_str().unwrap_or("old") == "old";
+    if drops && (number("max_bytes") > 0 || number("max_msgs") > 0) {
+        return unsupported(format!(
+            "bucket {bucket} drops old records when it is full; have it refuse new ones: nats stream edit {stream} \
+             --discard=new"
+        ));
+    }
+    if (0..VALUE_BYTES_MIN).contains(&number("max_msg_size")) {
+        return unsupported(format!(
+            "bucket {bucket} takes values of at most {} bytes, and a record may have {VALUE_BYTES_MIN}; nats stream edit \
+             {stream} --max-msg-size={VALUE_BYTES_MIN}",
+            number("max_msg_size")
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Connecting to one of the servers.
+
+use crate::fault;
+use crate::url::{Host, Login, Security, StoreUrl};
+use async_nats::rustls::crypto::ring;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::{Deed, line};
+use tokio::sync::{broadcast, watch};
+
+/// How long connecting may take, its handshake included: all servers together.
+pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long one server may take, where another may be asked.
+const SERVER_TIME_MAX: Duration = Duration::from_millis(700);
+
+/// Refusals that may wait to be looked at by the requests under way.
+const DENIALS_WAITING_MAX: usize = 64;
+
+/// How connections are made.
+pub(crate) struct Dial {
+    url: StoreUrl,
+    /// For messages; it holds no secret.
+    pub(crate) place: String,
+    /// Where to begin: with the server that answered last.
+    first: AtomicUsize,
+}
+
+/// A connection. It does not heal: the next request makes another.
+#[derive(Clone)]
+pub(crate) struct Dialled {
+    pub(crate) client: Client,
+    /// Becomes true when the server has closed it.
+    pub(crate) ended: watch::Receiver<bool>,
+    /// What the server says that it does not allow.
+    pub(crate) denials: broadcast::Sender<Arc<str>>,
+}
+
+impl Dial {
+    pub(crate) fn new(url: StoreUrl, place: String) -> Self {
+        Self {
+            url,
+            place,
+            first: AtomicUsize::new(0),
+        }
+    }
+
+    /// Connects to the first of the servers that answers.
+    ///
+    /// # Errors
+    /// Not applied: nothing of a request was sent.
+    pub(crate) async fn open(&self) -> Result<Dialled, StoreError> {
+        let count = self.url.hosts.len();
+        let first = self.first.load(Ordering::Relaxed);
+        let mut last = None;
+        for place in (0..count).map(|step| (first + step) % count) {
+            match self.open_one(&self.url.hosts[place], count).await {
+                Ok(dialled) => {
+                    self.first.store(place, Ordering::Relaxed);
+                    return Ok(dialled);
+                }
+                Err(error) if error.fault.is_misconfiguration() => return Err(error),
+                Err(error) => last = Some(error),
+            }
+        }
+        let none = || StoreError::not_applied(Fault::Invalid, "the NATS URL names no server");
+        Err(last.unwrap_or_else(none))
+    }
+
+    /// Has the next connection be tried at another server first.
+    pub(crate) fn begin_with_the_next(&self) {
+        self.first.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn open_one(&self, host: &Host, servers: usize) -> Result<Dialled, StoreError> {
+        let allowed = if servers > 1 {
+            SERVER_TIME_MAX
+        } else {
+            CONNECTION_TIME_MAX
+        };
+        let failed = |fault, why: String| {
+            Deed::Read.error(fault, Certainty::NotApplied, "connecting", &host.to_string(), why)
+        };
+        let scheme = match self.url.security {
+            Security::Plain => "nats",
+            Security::Tls => "tls",
+        };
+        let address: ServerAddr = format!("{scheme}://{host}")
+            .parse()
+            .map_err(|error| failed(Fault::Invalid, line(error)))?;
+        let (closed, ended) = watch::channel(false);
+        let (denials, _) = broadcast::channel(DENIALS_WAITING_MAX);
+        let options = self.options(allowed, closed, denials.clone());
+        match tokio::time::timeout(allowed, options.connect(address)).await {
+            Ok(Ok(client)) => Ok(Dialled {
+                client,
+                ended,
+                denials,
+            }),
+            Ok(Err(error)) => {
+                let source = error
+                    .source()
+                    .map_or_else(String::new, |source| format!(": {}", line(source)));
+                let why = format!("{}{source}", error.kind());
+                let (fault, why) = match error.kind() {
+                    ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => (
+                        Fault::Unauthenticated,
+                        format!("{why}; check user and password, or the token"),
+                    ),
+                    ConnectErrorKind::TimedOut => (Fault::TimedOut, why),
+                    ConnectErrorKind::ServerParse => (Fault::Invalid, why),
+                    ConnectErrorKind::Dns
+                    | ConnectErrorKind::Tls
+                    | ConnectErrorKind::Io
+                    | ConnectErrorKind::MaxReconnects => (Fault::Unreachable, why),
+                };
+                Err(failed(fault, why))
+            }
+            Err(_late) => Err(failed(
+                Fault::TimedOut,
+                format!("no greeting within {allowed:?}; check that a NATS server is there, and the network"),
+            )),
+        }
+    }
+
+    fn options(
+        &self,
+        allowed: Duration,
+        closed: watch::Sender<bool>,
+        denials: broadcast::Sender<Arc<str>>,
+    ) -> ConnectOptions {
+        // Refused if the program has chosen one before; then that one is used.
+        let _chosen_before = ring::default_provider().install_default();
+        let options = ConnectOptions::new()
+            .name("tenure")
+            .connection_timeout(allowed)
+            .request_timeout(None)
+            .subscription_capacity(crate::watch::MESSAGES_WAITING_MAX)
+            // Nobody waits for what the driver would repeat or hold back: a broken connection is replaced by the next
+            // request. It tries once by itself all the same; fewer it does not know.
+            .max_reconnects(1)
+            .ignore_discovered_servers()
+            .retain_servers_order()
+            .event_callback(move |event| {
+                match event {
+                    Event::Disconnected | Event::Closed => {
+                        closed.send_replace(true);
+                    }
+                    Event::ServerError(ServerError::Other(text)) => {
+                        // An error only says that no request is under way.
+                        drop(denials.send(text.into()));
+                    }
+                    _ => {}
+                }
+                async {}
+            });
+        match &self.url.login {
+            Login::Nobody => options,
+            Login::User { name, password } => options.user_and_password(name.clone(), password.clone()),
+            Login::Token(token) => options.token(token.clone()),
+        }
+    }
+}
+
+/// Whether the server's complaint is about this subject, to which something was sent.
+pub(crate) fn denies(complaint: &str, subject: &str) -> bool {
+    let complaint = complaint.to_ascii_lowercase();
+    let of_subject = || complaint.contains(&format!("\"{}\"", subject.to_ascii_lowercase()));
+    complaint.starts_with("permissions violation for publish") && of_subject()
+        // Without the right to hear, no answer ever comes.
+        || complaint.starts_with("permissions violation for subscription") && complaint.contains("\"_inbox.")
+}
+
+/// What is to be done about a denial.
+pub(crate) fn denied(deed: Deed, subject: &str, place: &str, complaint: &str) -> StoreError {
+    let why = format!(
+        "{}; grant the rights in the README of tenure-nats",
+        line(complaint)
+    );
+    deed.error(Fault::Forbidden, Certainty::NotApplied, subject, place, why)
+}
+
+/// Nobody takes messages for this: the stream has no leader, or JetStream is not there.
+pub(crate) fn nobody_there(deed: Deed, subject: &str, place: &str) -> StoreError {
+    let why =
+        "nobody takes requests there: the bucket's stream has no leader now, or is gone, or JetStream is off";
+    deed.error(Fault::Unreachable, Certainty::NotApplied, subject, place, why)
+}
+
+/// What a refusal means to a request.
+pub(crate) fn refused(deed: Deed, subject: &str, place: &str, refusal: &fault::Refusal) -> StoreError {
+    let (fault, certainty, why) = refusal.judge();
+    deed.error(fault, certainty, subject, place, why)
+}

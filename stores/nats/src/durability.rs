@@ -1,0 +1,140 @@
+//! What a confirmed write survives, as the servers' settings have it.
+
+use crate::url::Host;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tenure_core::Durability;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// How long one server's monitoring may take to answer.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Most bytes of a monitoring answer that are read.
+const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// When a server has on disk what it confirms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sync {
+    /// Before it confirms.
+    Always,
+    /// Within this time.
+    Within(Duration),
+}
+
+/// What the servers tell of when they write to disk, by their names.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Syncs(BTreeMap<String, Sync>);
+
+impl Syncs {
+    /// Asks every server; who does not answer is not in it.
+    pub(crate) async fn ask(monitors: &[Host]) -> Self {
+        let mut syncs = BTreeMap::new();
+        for monitor in monitors {
+            let told = tokio::time::timeout(LOOK_TIME_MAX, look(monitor)).await;
+            syncs.extend(told.ok().flatten());
+        }
+        Self(syncs)
+    }
+
+    /// Of the servers that keep the bucket, those of which nothing is known, or that do not write before they confirm.
+    fn of(&self, servers: &[String]) -> Worst {
+        let told = servers.iter().map(|server| self.0.get(server));
+        // Who keeps the bucket must be known: nothing follows from nobody.
+        let mut worst = if servers.is_empty() {
+            Worst::Unknown
+        } else {
+            Worst::Always
+        };
+        for sync in told {
+            match sync {
+                None => return Worst::Unknown,
+                Some(Sync::Within(_)) => worst = Worst::Later,
+                Some(Sync::Always) => {}
+            }
+        }
+        worst
+    }
+
+    /// One line for people.
+    pub(crate) fn shown(&self) -> String {
+        let each = self.0.iter().map(|(server, sync)| match sync {
+            Sync::Always => format!("{server} always"),
+            Sync::Within(time) => format!("{server} every {time:?}"),
+        });
+        match self.0.is_empty() {
+            true => "no server told its sync_interval".to_owned(),
+            false => format!("sync_interval: {}", each.collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worst {
+    Always,
+    Later,
+    Unknown,
+}
+
+/// The name of a server, and when it writes to disk, by its monitoring.
+async fn look(monitor: &Host) -> Option<(String, Sync)> {
+    let mut stream = TcpStream::connect((monitor.name.as_str(), monitor.port))
+        .await
+        .ok()?;
+    let request = format!("GET /varz HTTP/1.0\r\nHost: {monitor}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    stream
+        .take(ANSWER_BYTES_MAX)
+        .read_to_end(&mut answer)
+        .await
+        .ok()?;
+    let text = String::from_utf8(answer).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    head.lines().next().filter(|status| status.contains(" 200 "))?;
+    let told: Value = serde_json::from_str(body).ok()?;
+    let config = &told["jetstream"]["config"];
+    let sync = match config["sync_always"].as_bool() {
+        Some(true) => Sync::Always,
+        Some(false) | None => Sync::Within(Duration::from_nanos(config["sync_interval"].as_u64()?)),
+    };
+    Some((told["server_name"].as_str()?.to_owned(), sync))
+}
+
+/// What a confirmed write of this bucket survives.
+pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
+    let config = &info["config"];
+    if config["storage"].as_str() != Some("file") {
+        return Durability::FenceOnly("the bucket is in memory: a restart of its servers forgets leases");
+    }
+    let servers = servers(info);
+    let is_replicated = config["num_replicas"].as_u64().unwrap_or(1) >= REPLICAS_MIN;
+    match (syncs.of(&servers), is_replicated) {
+        (Worst::Always, _) => Durability::Safe,
+        (Worst::Later, false) => Durability::FenceOnly(
+            "one copy, and its sync_interval is not \"always\": a crash of its machine loses what it confirmed last",
+        ),
+        (Worst::Later, true) => Durability::FenceOnly(
+            "sync_interval is not \"always\" on every server: crashes of machines can lose what a majority confirmed",
+        ),
+        (Worst::Unknown, _) => Durability::FenceOnly(
+            "the servers do not tell their sync_interval; name their monitoring addresses with monitor=host:8222,…",
+        ),
+    }
+}
+
+/// The names of the servers that keep the bucket.
+pub(crate) fn servers(info: &Value) -> Vec<String> {
+    let cluster = &info["cluster"];
+    let replicas = cluster["replicas"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|replica| &replica["name"]);
+    let names = std::iter::once(&cluster["leader"]).chain(replicas);
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// From how many copies on one of them may be lost.
+const REPLICAS_MIN: u64 = 3;

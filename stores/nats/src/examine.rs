@@ -1,0 +1,209 @@
+//! The examination for an operator. It writes nothing.
+
+use crate::api::{Condition, Put};
+use crate::durability::{Syncs, judge, servers};
+use crate::moments::milliseconds;
+use crate::swap::Kv;
+use serde_json::Value;
+use std::time::{Duration, Instant, SystemTime};
+use tenure_core::{Durability, Finding, StoreError, Verdict};
+
+/// How many looks the round trip is the median of.
+const LOOKS: usize = 9;
+
+/// A round trip above this makes short ttls unwise.
+const ROUND_TRIP_SLOW: Duration = Duration::from_millis(100);
+
+/// A clock that differs from ours by more is told. It is not wrong by that: ours may be.
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_millis(250);
+
+/// A bucket that is fuller than this, in percent, is told.
+const FULL_PERCENT: u64 = 80;
+
+/// The last message of no subject: a write on this condition changes nothing.
+const NEVER: u64 = i64::MAX.unsigned_abs();
+
+const SUBJECT: &str = "the examination";
+
+impl Kv {
+    /// Examines the servers; see [`LeaseStore::examine`](tenure_core::LeaseStore::examine).
+    ///
+    /// # Errors
+    /// Only if the bucket's leader does not answer at all.
+    pub(crate) async fn findings(&self) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = vec![self.round_trip().await?];
+        let (sent, here) = (Instant::now(), SystemTime::now());
+        let info = self.link.bucket(&self.keys, None).await?;
+        findings.push(clock(&info, here + sent.elapsed() / 2, sent.elapsed()));
+        findings.push(copies(&info));
+        let syncs = Syncs::ask(&self.monitors).await;
+        findings.push(durability(&info, &syncs));
+        findings.push(room(&info));
+        findings.push(self.privileges().await);
+        Ok(findings)
+    }
+
+    async fn round_trip(&self) -> Result<Finding, StoreError> {
+        let mut times = Vec::with_capacity(LOOKS);
+        for _look in 0..LOOKS {
+            let sent = Instant::now();
+            self.clock_ms(SUBJECT).await?;
+            times.push(sent.elapsed());
+        }
+        times.sort();
+        let (median, worst) = (times[LOOKS / 2], times[LOOKS - 1]);
+        let detail = format!("{median:.1?} to the bucket's leader (median of {LOOKS}), worst {worst:.1?}");
+        Ok(match median > ROUND_TRIP_SLOW {
+            true => warning(
+                "round trip",
+                detail,
+                "run candidates nearer to the servers, or take a ttl of 30s or more",
+            ),
+            false => good("round trip", detail),
+        })
+    }
+
+    /// Whether a record may be written: by a write that can only be refused.
+    async fn privileges(&self) -> Finding {
+        let to = self.keys.subject(&format!("lease.{SCRATCH}"));
+        let condition = Condition::last_is(NEVER);
+        match self
+            .link
+            .put(&self.stream, &to, Vec::new(), condition, SUBJECT)
+            .await
+        {
+            Ok(Put::Conflict) => good("privileges", "records may be read and written"),
+            Ok(Put::As(number)) => bad(
+                "privileges",
+                format!(
+                    "a write whose condition cannot hold was stored as {number}: the servers do not compare"
+                ),
+                "check which servers these are; Tenure needs NATS 2.10 or later",
+            ),
+            Err(error) => bad(
+                "privileges",
+                error.message,
+                "grant the rights in the README of tenure-nats",
+            ),
+        }
+    }
+}
+
+fn clock(info: &Value, here: SystemTime, took: Duration) -> Finding {
+    let Some(there) = info["ts"].as_str().and_then(milliseconds) else {
+        let repair = "check that it is a NATS server of 2.10 or later";
+        return bad(
+            "clock",
+            "the bucket's leader tells no time, which tokens begin with",
+            repair,
+        );
+    };
+    let here = here.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let difference = here.abs_diff(Duration::from_millis(there));
+    let detail = format!(
+        "differs from ours by {difference:.1?}, give or take {:.1?}",
+        took / 2
+    );
+    match difference > CLOCK_DIFFERENCE_MAX {
+        true => warning(
+            "clock",
+            format!("{detail}; no lease depends on it, but tokens begin with it"),
+            "synchronise the servers' clocks with NTP or chrony",
+        ),
+        false => good("clock", detail),
+    }
+}
+
+fn copies(info: &Value) -> Finding {
+    let config = &info["config"];
+    let number = |field: &str| config[field].as_i64().unwrap_or(0);
+    let (replicas, history) = (number("num_replicas"), number("max_msgs_per_subject"));
+    let lagging: Vec<&str> = info["cluster"]["replicas"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|replica| replica["current"] != true || replica["offline"] == true)
+        .filter_map(|replica| replica["name"].as_str())
+        .collect();
+    let detail = format!("{replicas} on {}", servers(info).join(", "));
+    if !lagging.is_empty() {
+        let repair = "bring them up: while a majority is missing nobody is elected";
+        return warning(
+            "copies",
+            format!("{detail}; behind or gone: {}", lagging.join(", ")),
+            repair,
+        );
+    }
+    if history != 1 {
+        let detail =
+            format!("{detail}; {history} revisions of each record are kept, of which leases need one");
+        return warning(
+            "copies",
+            detail,
+            "give leases a bucket of their own, with a history of 1",
+        );
+    }
+    match replicas {
+        1 => warning(
+            "copies",
+            format!("{detail}: while that server is down nobody is elected"),
+            "in a cluster: nats stream edit KV_BUCKET --replicas=3",
+        ),
+        _ => good("copies", detail),
+    }
+}
+
+fn durability(info: &Value, syncs: &Syncs) -> Finding {
+    let shown = syncs.shown();
+    match judge(info, syncs) {
+        Durability::Safe => good(
+            "durability",
+            format!("each write is on disk before it is confirmed; {shown}"),
+        ),
+        Durability::FenceOnly(why) => warning(
+            "durability",
+            format!("{why}; {shown}"),
+            "set `sync_interval: always` in the jetstream block of every server, name monitor= in the URL, fence every write",
+        ),
+    }
+}
+
+fn room(info: &Value) -> Finding {
+    let used = info["state"]["bytes"].as_u64().unwrap_or(0);
+    match info["config"]["max_bytes"].as_u64() {
+        Some(max) if used.saturating_mul(100) >= max.saturating_mul(FULL_PERCENT) => warning(
+            "room",
+            format!("{used} of {max} bytes are used; a full bucket grants nothing"),
+            "nats stream edit KV_BUCKET --max-bytes=…",
+        ),
+        Some(max) => good("room", format!("{used} of {max} bytes are used")),
+        None => good(
+            "room",
+            format!("{used} bytes are used, and the bucket has no limit of its own"),
+        ),
+    }
+}
+
+fn good(subject: &str, detail: impl Into<String>) -> Finding {
+    finding(subject, Verdict::Good, detail, None)
+}
+
+fn warning(subject: &str, detail: impl Into<String>, repair: &str) -> Finding {
+    finding(subject, Verdict::Warning, detail, Some(repair))
+}
+
+fn bad(subject: &str, detail: impl Into<String>, repair: &str) -> Finding {
+    finding(subject, Verdict::Bad, detail, Some(repair))
+}
+
+fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<&str>) -> Finding {
+    Finding {
+        subject: subject.to_owned(),
+        verdict,
+        detail: detail.into(),
+        repair: repair.map(str::to_owned),
+    }
+}
+
+/// A name that nobody leads.
+const SCRATCH: &str = "tenure-examination";

@@ -1,0 +1,113 @@
+//! What NATS's answers mean to the contract: fault, certainty, one line for a person.
+
+use serde_json::Value;
+use tenure_core::{Certainty, Fault};
+use tenure_remote::line;
+
+/// An error that JetStream answered with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Refusal {
+    /// JetStream's number of it.
+    pub(crate) number: u64,
+    /// The class, as in HTTP.
+    class: u64,
+    description: String,
+}
+
+impl Refusal {
+    /// The error of an answer, if it is one.
+    pub(crate) fn of(answer: &Value) -> Option<Self> {
+        let error = answer.get("error")?;
+        let number = |field: &str| error.get(field).and_then(Value::as_u64).unwrap_or(0);
+        Some(Self {
+            number: number("err_code"),
+            class: number("code"),
+            description: line(
+                error
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+            ),
+        })
+    }
+
+    /// Whether the subject has another last message than the one that the write was conditional on.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self.number, WRONG_LAST_SEQUENCE | WRONG_LAST_SEQUENCE_PLAIN)
+    }
+
+    /// What it means. JetStream refuses before it stores, but for faults of its own.
+    pub(crate) fn judge(&self) -> (Fault, Certainty, String) {
+        use Certainty::{NotApplied, Unknown};
+        let told = format!("{} ({})", self.description, self.number);
+        let is_full =
+            self.description.contains("maximum bytes") || self.description.contains("maximum messages");
+        match self.number {
+            STORE_FAILED if is_full => (
+                Fault::Full,
+                NotApplied,
+                format!(
+                    "{told}; the bucket is at its limit: raise it with `nats stream edit`, or free space"
+                ),
+            ),
+            ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT | SERVER_LIMIT => (
+                Fault::Full,
+                NotApplied,
+                format!("{told}; raise the limits of the account or of the server, or free space"),
+            ),
+            TOO_LARGE => (
+                Fault::Unsupported,
+                NotApplied,
+                format!("{told}; raise the bucket's largest value to 8 KiB or more"),
+            ),
+            NOT_ENABLED_FOR_ACCOUNT => (
+                Fault::Unsupported,
+                NotApplied,
+                format!("{told}; enable JetStream for this account, or use one that has it"),
+            ),
+            SEALED => (
+                Fault::ReadOnly,
+                NotApplied,
+                format!("{told}; use a bucket that is not sealed"),
+            ),
+            WRONG_STREAM => (
+                Fault::Unsupported,
+                NotApplied,
+                format!("{told}; another stream takes this bucket's subjects: name another bucket"),
+            ),
+            STREAM_NOT_FOUND => (
+                Fault::Unreachable,
+                NotApplied,
+                format!("{told}; the bucket is gone, or its cluster is starting"),
+            ),
+            _ if self.class == TOO_MANY => (Fault::Busy, NotApplied, told),
+            _ if self.class == UNAVAILABLE => (
+                Fault::Unreachable,
+                Unknown,
+                format!("{told}; a majority of the bucket's servers may be missing"),
+            ),
+            _ => (Fault::Internal, Unknown, told),
+        }
+    }
+}
+
+/// No message has this subject, or this number.
+pub(crate) const NO_MESSAGE: u64 = 10_037;
+/// There is no such stream.
+pub(crate) const STREAM_NOT_FOUND: u64 = 10_059;
+/// There is one of this name, with another configuration.
+pub(crate) const STREAM_EXISTS: u64 = 10_058;
+
+const WRONG_LAST_SEQUENCE: u64 = 10_071;
+const WRONG_LAST_SEQUENCE_PLAIN: u64 = 10_164;
+const STORE_FAILED: u64 = 10_077;
+const ACCOUNT_LIMIT: u64 = 10_002;
+const SERVER_LIMIT: u64 = 10_023;
+const MEMORY_LIMIT: u64 = 10_028;
+const STORAGE_LIMIT: u64 = 10_047;
+const TOO_LARGE: u64 = 10_054;
+const NOT_ENABLED_FOR_ACCOUNT: u64 = 10_039;
+const SEALED: u64 = 10_109;
+const WRONG_STREAM: u64 = 10_060;
+const TOO_MANY: u64 = 429;
+const UNAVAILABLE: u64 = 503;

@@ -1,0 +1,96 @@
+//! Raising marks.
+
+use super::look::Found;
+use super::mark::encode;
+use super::{FenceSite, Refusal, subject};
+use crate::api::{Condition, Put};
+use tenure_core::{
+    Bump, Claimed, Fault, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling, StoreError, Term,
+    bumped, decide_claim, horizon,
+};
+
+/// How often one claim looks and raises. It looks again when the mark was raised meanwhile, by a later term, and when the
+/// servers are just storing a write that the mark admits.
+const LOOKS_MAX: u32 = 32;
+
+impl FenceSite {
+    /// Claims: looks, decides, and raises the mark if it is still what was decided upon.
+    pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, Refusal> {
+        for _look in 0..LOOKS_MAX {
+            let (found, granted) = tokio::try_join!(self.look(resource), self.granted(Some(&term.lease)))?;
+            let limit = match granted {
+                Some(highest) => Horizon::Granted(highest),
+                None => Horizon::Clock(horizon(self.clock_ms(resource).await?, found.token)),
+            };
+            let ruled = decide_claim(resource, term, found.lease.as_ref(), found.token, limit);
+            let ruling = ruled.map_err(|error| Refusal {
+                error,
+                beside: found.token,
+            })?;
+            match ruling {
+                Ruling::Holds => return Ok(Claimed::Already),
+                Ruling::Raise => {}
+            }
+            if self.set(resource, &found, Some(&term.lease), term.token).await? {
+                return Ok(Claimed::Raised { from: found.token });
+            }
+        }
+        Err(restless(resource).into())
+    }
+
+    /// Bumps the mark.
+    pub(super) async fn lift(&self, bump: &Bump) -> Result<Mark, StoreError> {
+        let resource = &bump.resource;
+        for _look in 0..LOOKS_MAX {
+            let found = self.look(resource).await?;
+            let owner = bump.lease.as_ref().or(found.lease.as_ref());
+            let (granted, now_ms) = tokio::try_join!(self.granted(owner), self.clock_ms(resource))?;
+            let token = bumped(found.token, bump.above.max(granted), now_ms).ok_or_else(|| {
+                let message = format!("{}: no token is left above the mark", subject(resource));
+                StoreError::not_applied(Fault::Invalid, message)
+            })?;
+            if self.set(resource, &found, owner, token).await? {
+                return self.shown(resource).await?.ok_or_else(|| restless(resource));
+            }
+        }
+        Err(restless(resource))
+    }
+
+    /// Sets the mark, if it is as it was found; `false` if it is not.
+    async fn set(
+        &self,
+        resource: &ResourceName,
+        found: &Found,
+        lease: Option<&LeaseName>,
+        token: FencingToken,
+    ) -> Result<bool, StoreError> {
+        let (to, condition) = (self.keys.mark(resource), Condition::last_is(found.revision));
+        let value = encode(lease, token);
+        match self
+            .link
+            .put(&self.stream, &to, value, condition, &subject(resource))
+            .await?
+        {
+            Put::As(revision) => {
+                let raised = Found {
+                    lease: lease.cloned(),
+                    token: Some(token),
+                    revision,
+                };
+                self.remember(resource, &raised);
+                Ok(true)
+            }
+            Put::Conflict => Ok(false),
+        }
+    }
+}
+
+pub(super) fn restless(resource: &ResourceName) -> StoreError {
+    StoreError::not_applied(
+        Fault::Busy,
+        format!(
+            "{}: the mark changed {LOOKS_MAX} times under the request, or others wrote behind it; try again",
+            subject(resource)
+        ),
+    )
+}

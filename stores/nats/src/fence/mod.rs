@@ -1,0 +1,249 @@
+//! The fence: a mark per resource, in the bucket that keeps the data.
+
+mod claim;
+mod look;
+mod mark;
+mod refusals;
+mod write;
+
+use crate::connect::Dial;
+use crate::keys::Keys;
+use crate::link::Link;
+use crate::store::SYSTEM;
+use crate::url::StoreUrl;
+use look::Found;
+use refusals::Counts;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tenure_core::{
+    Answer, Bump, Claimed, Fence, FenceError, FencingToken, Mark, ResourceName, StoreError, Term,
+    decide_entry,
+};
+use tenure_remote::{Noter, OwnThread};
+
+/// Most resources whose marks are remembered between two writes. When it is full, all are forgotten, and looked for again.
+const REMEMBERED_MAX: usize = 1_024;
+
+/// A fence in a key-value bucket: [`claim`](Fence::claim) once per term, then [`put`](Self::put) and
+/// [`delete`](Self::delete), which change a key of the same bucket.
+///
+/// Each write is one message, which the stream's leader stores only if the resource's mark is the very revision that this
+/// term has claimed. A claim makes another revision: so no write of an older term is stored after it, and what was stored
+/// before is there to be read.
+///
+/// The mark guards what is written through the fence. Whoever writes to the bucket by other means is not refused, and a key
+/// in another bucket cannot be guarded: a stream compares with its own messages only.
+///
+/// What it refuses is as durable as the data beside it: servers that lose confirmed writes lose the mark together with the
+/// writes that came after it. A term whose claim was lost is refused from then on, as one that has not claimed.
+///
+/// ```no_run
+/// use tenure_core::{Fence, ResourceName, Term};
+/// use tenure_nats::NatsFence;
+///
+/// async fn settle(term: Term) -> Result<(), Box<dyn std::error::Error>> {
+///     let fence = NatsFence::connect("nats://localhost/bank").await?.with_leases_elsewhere();
+///     let ledger = ResourceName::new("ledger")?;
+///     // Before the first read of what this term will change.
+///     fence.claim(&ledger, &term).await?;
+///     fence.put(&ledger, &term, "balance.alice", b"95").await?;
+///     Ok(())
+/// }
+/// ```
+pub struct NatsFence {
+    /// `None` only while it is dropped.
+    site: Option<Arc<FenceSite>>,
+    thread: OwnThread,
+    noter: Arc<Noter<Counts>>,
+}
+
+/// Where the marks are.
+pub(crate) struct FenceSite {
+    link: Link,
+    keys: Keys,
+    stream: String,
+    leases: Leases,
+    /// Marks as they were seen last: what a write is tried upon before it is looked for again.
+    remembered: Mutex<BTreeMap<ResourceName, Found>>,
+}
+
+/// Where the leases are whose terms are fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leases {
+    /// In the same bucket.
+    Here,
+    /// In another store.
+    Elsewhere,
+}
+
+impl NatsFence {
+    /// The fence in the bucket of a store's URL, as [`NatsStore::connect`](crate::NatsStore::connect) takes it.
+    ///
+    /// # Errors
+    /// As [`NatsStore::connect`](crate::NatsStore::connect).
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let url = StoreUrl::parse(url)?;
+        let thread = OwnThread::start(SYSTEM)?;
+        let site = Arc::new(thread.run(FenceSite::open(url)).await??);
+        Ok(Self {
+            noter: Noter::new(Counts::new(Arc::clone(&site))),
+            site: Some(site),
+            thread,
+        })
+    }
+
+    /// Says that the leases are in another store. Then a token from the future is known by the server's clock and
+    /// not exactly.
+    #[must_use]
+    pub fn with_leases_elsewhere(mut self) -> Self {
+        let site = self.site();
+        let elsewhere = FenceSite {
+            link: Link::new(Arc::clone(site.link.dial())),
+            keys: site.keys.clone(),
+            stream: site.stream.clone(),
+            leases: Leases::Elsewhere,
+            remembered: Mutex::default(),
+        };
+        let elsewhere = Arc::new(elsewhere);
+        self.noter = Noter::new(Counts::new(Arc::clone(&elsewhere)));
+        self.let_go(Some(elsewhere));
+        self
+    }
+
+    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    pub async fn note_refusals(&self) {
+        let noter = Arc::clone(&self.noter);
+        // The thread gives up only when the fence is dropped.
+        let _noted = self.thread.run(async move { noter.note().await }).await;
+    }
+
+    fn site(&self) -> &Arc<FenceSite> {
+        self.site.as_ref().expect("the site is taken by drop alone")
+    }
+
+    /// What a driver does when dropped may need its runtime.
+    fn let_go(&mut self, next: Option<Arc<FenceSite>>) {
+        if let Some(site) = std::mem::replace(&mut self.site, next) {
+            self.thread.drop_there((site, Arc::clone(&self.noter)));
+        }
+    }
+
+    /// Runs `work` on the fence's thread, and counts a refusal where there is a mark to count beside.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+    ) -> Result<T, FenceError> {
+        self.thread.run(work).await?.map_err(|refusal| {
+            if refusal.beside.is_some() {
+                self.noter.count(&self.thread, &refusal.error);
+            }
+            refusal.error
+        })
+    }
+}
+
+/// Why a fence did not do what was asked, and the mark that said so.
+pub(crate) struct Refusal {
+    error: FenceError,
+    beside: Option<FencingToken>,
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self {
+            error: FenceError::Store(error),
+            beside: None,
+        }
+    }
+}
+
+impl FenceSite {
+    async fn open(url: StoreUrl) -> Result<Self, StoreError> {
+        let (keys, replicas, place) = (Keys::new(&url.bucket), url.replicas, url.shown());
+        let link = Link::new(Arc::new(Dial::new(url, place)));
+        link.bucket(&keys, replicas).await?;
+        Ok(Self {
+            link,
+            stream: keys.stream(),
+            keys,
+            leases: Leases::Here,
+            remembered: Mutex::default(),
+        })
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, BTreeMap<ResourceName, Found>> {
+        // A mark that was seen is tried, and no more: it may be of any moment.
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, resource: &ResourceName, found: &Found) {
+        let mut remembered = self.remembered();
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.clear();
+        }
+        remembered.insert(resource.clone(), found.clone());
+    }
+
+    /// Whether a term may enter by the mark that was found.
+    fn rule(resource: &ResourceName, term: &Term, found: &Found) -> Result<(), Refusal> {
+        decide_entry(resource, term, found.lease.as_ref(), found.token).map_err(|error| Refusal {
+            error,
+            beside: found.token,
+        })
+    }
+}
+
+impl fmt::Debug for NatsFence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the connections: their options hold the password.
+        f.debug_struct("NatsFence")
+            .field("place", &self.site().link.place())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for NatsFence {
+    fn drop(&mut self) {
+        self.let_go(None);
+    }
+}
+
+impl Fence for NatsFence {
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
+        Box::pin(self.run(async move { site.raise(&resource, &term).await }))
+    }
+
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
+        Box::pin(self.run(async move {
+            let found = site.look(&resource).await?;
+            FenceSite::rule(&resource, &term, &found)
+        }))
+    }
+
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        let (site, resource) = (Arc::clone(self.site()), resource.clone());
+        Box::pin(self.run(async move { Ok(site.shown(&resource).await?) }))
+    }
+
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        let (site, after) = (Arc::clone(self.site()), after.cloned());
+        Box::pin(self.run(async move { Ok(site.marks(after.as_ref()).await?) }))
+    }
+
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        let (site, bump) = (Arc::clone(self.site()), bump.clone());
+        Box::pin(self.run(async move { Ok(site.lift(&bump).await?) }))
+    }
+}
+
+/// What an error about this resource is about.
+fn subject(resource: &ResourceName) -> String {
+    format!("fence \"{resource}\"")
+}

@@ -1,0 +1,52 @@
+//! Where refusals are counted: beside the mark, and apart from it, so that a refused writer changes no revision of it.
+
+use super::mark::{decode_refused, encode_refused};
+use super::{FenceSite, subject};
+use crate::api::{Condition, Put};
+use std::sync::Arc;
+use tenure_core::{FencingToken, Refused, ResourceName};
+use tenure_remote::Notes;
+
+/// How often one note looks and writes: others may count at the same time.
+const LOOKS_MAX: u32 = 8;
+
+/// The counts of one bucket.
+pub(crate) struct Counts {
+    site: Arc<FenceSite>,
+}
+
+impl Counts {
+    pub(super) fn new(site: Arc<FenceSite>) -> Self {
+        Self { site }
+    }
+}
+
+impl Notes for Counts {
+    async fn note(&self, resource: &ResourceName, count: u64, last: FencingToken) -> Result<(), String> {
+        let (site, subject) = (&self.site, subject(resource));
+        let to = site.keys.refusals(resource);
+        for _look in 0..LOOKS_MAX {
+            let stored = site
+                .link
+                .last(&site.stream, &to, &subject)
+                .await
+                .map_err(|error| error.message)?;
+            let over = stored.as_ref().map_or(0, |stored| stored.sequence);
+            let before = stored
+                .and_then(|stored| decode_refused(&stored.value?))
+                .map_or(0, |refused| refused.count);
+            let value = encode_refused(Refused {
+                count: before.saturating_add(count),
+                last,
+            });
+            let put = site
+                .link
+                .put(&site.stream, &to, value, Condition::last_is(over), &subject);
+            match put.await.map_err(|error| error.message)? {
+                Put::As(_) => return Ok(()),
+                Put::Conflict => {}
+            }
+        }
+        Err(format!("others counted {LOOKS_MAX} times meanwhile"))
+    }
+}

@@ -1,0 +1,30 @@
+//! Tenure's leases and fences on NATS JetStream.
+//!
+//! [`NatsStore`] keeps leases in a key-value bucket, one record each, and judges them by observed time: NATS compares and
+//! swaps, and has no clock that a condition could use. [`NatsFence`] refuses stale terms in the very message that writes.
+//! Set-up, least privileges, the record's layout, what is promised and what is not: the `README.md` of this crate.
+
+mod api;
+mod bucket;
+mod clock;
+mod connect;
+mod durability;
+mod examine;
+mod fault;
+mod fence;
+mod keys;
+mod link;
+mod list;
+mod moments;
+mod record;
+mod site;
+mod store;
+mod swap;
+mod url;
+mod watch;
+
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use fence::NatsFence;
+pub use store::NatsStore;

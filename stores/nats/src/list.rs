@@ -1,0 +1,115 @@
+//! Reading a page of records.
+
+use crate::connect::refused;
+use crate::record::{shown, unreadable};
+use crate::swap::Kv;
+use futures_util::stream::{self, StreamExt as _};
+use tenure_core::{LeaseName, ListedRecord, Page, RecordPage, StoreError};
+use tenure_remote::Deed;
+
+/// Most records of a page that are being read at once.
+const READS_MAX: usize = 64;
+
+/// Most answers with names that are asked for, each of up to 100,000: more records than that many are not listed.
+const ANSWERS_MAX: usize = 100;
+
+const SUBJECT: &str = "the list of leases";
+
+impl Kv {
+    /// Reads a page: the names from the stream's leader, then each record from it.
+    pub(crate) async fn page(&self, page: &Page) -> Result<RecordPage, StoreError> {
+        let mut keys = self.keys_after(page).await?;
+        let limit = usize::from(page.limit);
+        let more = keys.len() > limit;
+        keys.truncate(limit);
+        let last = keys.iter().rev().find_map(|key| key.name.clone());
+        if more && last.is_some() {
+            // What is no name comes with the last page: a page can only begin after a name.
+            keys.retain(|key| key.name.is_some());
+        }
+        let next = last.filter(|_| more);
+        let read = stream::iter(keys.into_iter().map(|key| self.listed(key))).buffered(READS_MAX);
+        let listed: Vec<Result<Option<ListedRecord>, StoreError>> = read.collect().await;
+        let listed: Result<Vec<_>, StoreError> = listed.into_iter().collect();
+        Ok(RecordPage {
+            records: listed?.into_iter().flatten().collect(),
+            next,
+        })
+    }
+
+    /// The keys of a page and of at least one more record, where there is one, in the order of their names.
+    async fn keys_after(&self, page: &Page) -> Result<Vec<Key>, StoreError> {
+        let mut keys = Vec::new();
+        let mut offset = 0;
+        for _answer in 0..ANSWERS_MAX {
+            let info = self
+                .link
+                .info(&self.stream, Some((&self.keys.leases(), offset)), SUBJECT)
+                .await?;
+            let info = info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.link.place(), &refusal))?;
+            let subjects = info["state"]["subjects"].as_object();
+            let count = subjects.map_or(0, serde_json::Map::len);
+            offset += count;
+            let wanted = |key: &Key| match &key.name {
+                Some(name) => {
+                    page.after.as_ref().is_none_or(|after| name > after)
+                        && name.as_str().starts_with(&page.prefix)
+                }
+                None => key.escaped.starts_with(&page.prefix),
+            };
+            let all = subjects
+                .into_iter()
+                .flatten()
+                .map(|(subject, _count)| self.key_of(subject));
+            keys.extend(all.filter(wanted));
+            let total = info["total"]
+                .as_u64()
+                .and_then(|total| usize::try_from(total).ok());
+            if count == 0 || total.is_none_or(|total| offset >= total) {
+                break;
+            }
+        }
+        keys.sort_by(|one, other| (one.name.is_none(), &one.name).cmp(&(other.name.is_none(), &other.name)));
+        Ok(keys)
+    }
+
+    fn key_of(&self, subject: &str) -> Key {
+        let key = self.keys.key(subject);
+        let escaped = key.split_once('.').map_or(key, |(_leases, escaped)| escaped);
+        Key {
+            subject: subject.to_owned(),
+            escaped: escaped.to_owned(),
+            name: self.keys.name(subject),
+        }
+    }
+
+    async fn listed(&self, key: Key) -> Result<Option<ListedRecord>, StoreError> {
+        let Some(name) = key.name else {
+            let key_shown = shown(self.keys.key(&key.subject));
+            let error = unreadable(&key_shown, &key.escaped, "no lease has this key");
+            return Ok(Some(ListedRecord::Unreadable {
+                key: key_shown,
+                error,
+            }));
+        };
+        let Some(stored) = self.link.last(&self.stream, &key.subject, SUBJECT).await? else {
+            // Removed since the names were read.
+            return Ok(None);
+        };
+        Ok(match self.version(name.as_str(), stored) {
+            Ok(version) => version.map(|version| ListedRecord::Record { name, version }),
+            Err(error) => Some(ListedRecord::Unreadable {
+                key: shown(name.as_str()),
+                error,
+            }),
+        })
+    }
+}
+
+/// The key of a record that is to be listed.
+struct Key {
+    subject: String,
+    escaped: String,
+    /// `None` where no lease can have it.
+    name: Option<LeaseName>,
+}

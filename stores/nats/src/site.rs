@@ -1,0 +1,107 @@
+//! The store at the other end of two connections.
+
+use crate::clock::BootClock;
+use crate::connect::Dial;
+use crate::durability::{Syncs, judge};
+use crate::keys::Keys;
+use crate::link::Link;
+use crate::swap::Kv;
+use crate::url::StoreUrl;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use tenure_core::{
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
+    ObservedStore, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
+    TokenSource, Ttl, Watch, WatchSource,
+};
+use tenure_remote::{OwnThread, Requests};
+
+/// Most leases of one call. Each takes a read and a write of its own, which travel side by side.
+const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(500).expect("not zero");
+
+/// The leases of one bucket.
+pub(crate) struct Site {
+    requests: ObservedStore<Kv, BootClock>,
+    /// The same over a connection of their own: nothing else stands before a renewal. What one has seen, both know.
+    renewals: ObservedStore<Kv, BootClock>,
+}
+
+impl Site {
+    /// Connects, and finds the bucket or makes it.
+    ///
+    /// # Errors
+    /// [`StoreError`], not applied but for a bucket that may have been made.
+    pub(crate) async fn open(url: StoreUrl) -> Result<Self, StoreError> {
+        let keys = Keys::new(&url.bucket);
+        let place = url.shown();
+        let (rate_error_ppm, replicas, monitors) = (url.rate_error_ppm, url.replicas, url.monitors.clone());
+        let dial = Arc::new(Dial::new(url, place));
+        let link = Arc::new(Link::new(Arc::clone(&dial)));
+        let info = link.bucket(&keys, replicas).await?;
+        let durability = judge(&info, &Syncs::ask(&monitors).await);
+        let kv = Kv::new(link, keys.clone(), durability, monitors.clone());
+        let requests = ObservedStore::new(kv.clone(), BootClock, rate_error_ppm);
+        let beside = Kv {
+            link: Arc::new(Link::new(dial)),
+            ..kv
+        };
+        let renewals = requests.beside(beside);
+        Ok(Self { requests, renewals })
+    }
+}
+
+/// What every store of this kind is and can do.
+pub(crate) fn traits(place: &str, durability: Durability) -> StoreTraits {
+    StoreTraits {
+        kind: "nats",
+        location: place.to_owned(),
+        timekeeper: Timekeeper::Observer,
+        durability,
+        watch: WatchSource::Push,
+        token_source: TokenSource::CounterAndClock,
+        batch_max: BATCH_MAX,
+        ttl_min: Ttl::MIN,
+        ttl_max: Ttl::MAX,
+    }
+}
+
+impl Requests for Site {
+    fn traits(&self) -> StoreTraits {
+        self.requests.traits()
+    }
+
+    async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        self.requests.acquire(request).await
+    }
+
+    async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+        self.renewals.renew(requests).await
+    }
+
+    async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        self.requests.release(requests).await
+    }
+
+    async fn ask(&self, request: &Ask) -> Result<Asked, StoreError> {
+        self.requests.ask(request).await
+    }
+
+    async fn get(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        self.requests.get(name).await
+    }
+
+    async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.requests.list(page).await
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
+        self.requests.examine().await
+    }
+
+    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+        let site = Arc::clone(self);
+        thread
+            .run(async move { site.requests.watch(&scope).await })
+            .await?
+    }
+}

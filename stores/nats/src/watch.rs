@@ -1,0 +1,276 @@
+//! Watching by an ordered consumer: the stream's leader delivers every write once it is confirmed.
+
+use crate::api::removes;
+use crate::connect::refused;
+use crate::record::decode;
+use crate::swap::Kv;
+use async_nats::{Message, StatusCode, Subscriber};
+use futures_util::StreamExt as _;
+use serde_json::json;
+use std::time::Duration;
+use tenure_core::{Answer, Fault, RecordEvent, RecordWatch, Revision, Scope, StoreError, Version};
+use tenure_remote::Deed;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// Watches of one store at a time. Each is a consumer of the bucket's stream.
+pub(crate) const WATCHES_MAX: usize = 64;
+
+/// Messages that may wait in the driver. More are dropped, which a gap in their numbers tells.
+pub(crate) const MESSAGES_WAITING_MAX: usize = 8_192;
+
+/// Events that may wait for a slow reader. When it is full, messages wait in the driver.
+const EVENTS_WAITING_MAX: usize = 256;
+
+/// How often the server says that it is there, where there is nothing else to say.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// How long it may say nothing.
+const SILENCE_MAX: Duration = Duration::from_millis(3_500);
+
+const SUBJECT: &str = "the watch";
+
+type Event = Result<RecordEvent, StoreError>;
+
+/// A consumer of the bucket's stream, read on the store's thread.
+pub(crate) struct KvWatch {
+    events: mpsc::Receiver<Event>,
+    place: String,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl RecordWatch for KvWatch {
+    fn next(&mut self) -> Answer<'_, Event> {
+        Box::pin(async move {
+            let over = || Err(over(&self.place, "its reader ended"));
+            self.events.recv().await.unwrap_or_else(over)
+        })
+    }
+}
+
+impl Kv {
+    /// Answers when the consumer is there, so that every later write is told. Called on the store's thread.
+    pub(crate) async fn open_watch(&self, scope: &Scope) -> Result<KvWatch, StoreError> {
+        let Ok(permit) = std::sync::Arc::clone(&self.watches).try_acquire_owned() else {
+            return Err(StoreError::not_applied(
+                Fault::Busy,
+                format!(
+                    "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
+                    self.link.place()
+                ),
+            ));
+        };
+        let reader = self.listen(scope).await?;
+        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
+        // It ends with its receiver, and with the thread.
+        tokio::spawn(reader.hand_on(sender));
+        Ok(KvWatch {
+            events,
+            place: self.link.place().to_owned(),
+            _permit: permit,
+        })
+    }
+
+    async fn listen(&self, scope: &Scope) -> Result<Reader, StoreError> {
+        let open = self.link.open().await?;
+        let client = &open.dialled.client;
+        let inbox = client.new_inbox();
+        let messages = client.subscribe(inbox.clone()).await.map_err(|_| {
+            let why = "the connection ended";
+            over(self.link.place(), why)
+        })?;
+        let name = format!("tenure-{}", inbox.rsplit('.').next().unwrap_or_default());
+        // No one consumer shows only the names with a prefix: that is done here.
+        let filter = match scope {
+            Scope::Name(name) => self.keys.lease(name),
+            Scope::Prefix(_) => self.keys.leases(),
+        };
+        let config = json!({
+            "stream_name": self.stream,
+            "config": {
+                "name": name,
+                "deliver_subject": inbox,
+                "deliver_policy": "new",
+                "filter_subject": filter,
+                "ack_policy": "none",
+                "max_deliver": 1,
+                "replay_policy": "instant",
+                "idle_heartbeat": nanoseconds(HEARTBEAT),
+                "inactive_threshold": nanoseconds(SILENCE_MAX),
+                "mem_storage": true,
+                "num_replicas": 1,
+            },
+        });
+        let api = format!("CONSUMER.CREATE.{}.{name}", self.stream);
+        match self.link.call(&api, &config, Deed::Read, SUBJECT).await? {
+            Ok(_made) => Ok(Reader {
+                kv: self.clone(),
+                scope: scope.clone(),
+                messages,
+                ended: open.dialled.ended.clone(),
+                last: 0,
+            }),
+            Err(refusal) => Err(refused(Deed::Read, SUBJECT, self.link.place(), &refusal)),
+        }
+    }
+}
+
+/// What reads the consumer's messages.
+struct Reader {
+    kv: Kv,
+    scope: Scope,
+    messages: Subscriber,
+    ended: tokio::sync::watch::Receiver<bool>,
+    /// The consumer's number of the last message.
+    last: u64,
+}
+
+impl Reader {
+    /// Hands on events until the connection or the reader's interest ends.
+    async fn hand_on(mut self, events: mpsc::Sender<Event>) {
+        let mut ended = self.ended.clone();
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = events.closed() => return,
+                message = tokio::time::timeout(SILENCE_MAX, self.messages.next()) => match message {
+                    Ok(message) => message.ok_or("the connection ended"),
+                    Err(_late) => Err("the server fell silent"),
+                },
+                _ = ended.wait_for(|ended| *ended) => Err("the connection ended"),
+            };
+            let told = match message {
+                Ok(message) => self.take_in(&message),
+                Err(why) => vec![Err(self.over(why))],
+            };
+            for event in told {
+                let ended = event.is_err();
+                if events.send(event).await.is_err() || ended {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn over(&self, why: &str) -> StoreError {
+        over(self.kv.link.place(), why)
+    }
+
+    /// What a message tells, oldest first.
+    fn take_in(&mut self, message: &Message) -> Vec<Event> {
+        if message.status == Some(StatusCode::IDLE_HEARTBEAT) {
+            let last = message
+                .headers
+                .as_ref()
+                .and_then(|headers| headers.get("Nats-Last-Consumer"));
+            let last = last
+                .and_then(|last| last.as_str().parse().ok())
+                .unwrap_or(self.last);
+            return match std::mem::replace(&mut self.last, last) == last {
+                true => Vec::new(),
+                false => vec![Ok(RecordEvent::Gap)],
+            };
+        }
+        if message.status.is_some() {
+            return vec![Err(self.over("the server ended it"))];
+        }
+        let Some(numbers) = message.reply.as_deref().and_then(Numbers::of) else {
+            return vec![Ok(RecordEvent::Gap)];
+        };
+        let mut told = Vec::new();
+        if numbers.of_consumer != self.last + 1 {
+            told.push(Ok(RecordEvent::Gap));
+        }
+        self.last = numbers.of_consumer;
+        told.extend(self.translate(message, numbers.of_stream).map(Ok));
+        told
+    }
+
+    /// A write. What cannot be understood is a gap: the reader looks for itself.
+    fn translate(&self, message: &Message, sequence: u64) -> Option<RecordEvent> {
+        let name = self
+            .kv
+            .keys
+            .name(&message.subject)
+            .filter(|name| self.scope.covers(name))?;
+        if removes(message.headers.as_ref()) {
+            return Some(RecordEvent::Removed { name });
+        }
+        Some(
+            match decode(
+                self.kv.keys.key(&message.subject),
+                name.as_str(),
+                &message.payload,
+            ) {
+                Ok(entry) => RecordEvent::Written {
+                    name,
+                    version: Version {
+                        revision: Revision::from(sequence),
+                        entry,
+                    },
+                },
+                Err(_) => RecordEvent::Gap,
+            },
+        )
+    }
+}
+
+/// The numbers that a delivered message carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Numbers {
+    of_stream: u64,
+    of_consumer: u64,
+}
+
+impl Numbers {
+    /// From where an acknowledgement would go: `$JS.ACK.stream.consumer.deliveries.SEQUENCE.SEQUENCE.…`, in newer servers
+    /// with a domain and an account before the stream.
+    fn of(reply: &str) -> Option<Self> {
+        let parts: Vec<&str> = reply.split('.').collect();
+        let begin = match parts.len() {
+            9 => 5,
+            11.. => 7,
+            _ => return None,
+        };
+        Some(Self {
+            of_stream: parts[begin].parse().ok()?,
+            of_consumer: parts[begin + 1].parse().ok()?,
+        })
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn over(place: &str, why: &str) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreachable,
+        format!("the watch at {place} is over: {why}; start a new one, then look again"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Numbers;
+
+    #[test]
+    fn numbers_of_both_forms_are_read() {
+        let numbers = Some(Numbers {
+            of_stream: 17,
+            of_consumer: 4,
+        });
+        assert_eq!(
+            Numbers::of("$JS.ACK.KV_t.c.1.17.4.1795295290672711847.0"),
+            numbers
+        );
+        assert_eq!(
+            Numbers::of("$JS.ACK._.hash.KV_t.c.1.17.4.1795295290672711847.0"),
+            numbers
+        );
+        assert_eq!(
+            Numbers::of("$JS.ACK._.hash.KV_t.c.1.17.4.1795295290672711847.0.random"),
+            numbers
+        );
+        assert_eq!(Numbers::of("$JS.ACK.KV_t.c.1.17"), None);
+    }
+}

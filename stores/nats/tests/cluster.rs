@@ -1,0 +1,150 @@
+//! A cluster of three: its leader dies, a follower is behind, a majority is gone.
+
+mod common;
+
+use common::{Scratch, giving_back, granted, renewal, request, seconds, take};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tenure_core::{LeaseStore, Released, Renewed};
+use tenure_nats::NatsStore;
+use tenure_testkit::{NatsCluster, NatsOptions, eventually_async};
+
+/// An election takes the servers 4 to 10 s; the rest is for a loaded machine.
+const ELECTION: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn term_outlives_the_death_of_the_buckets_leader() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let scratch = Scratch::on(&cluster.url());
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let term = take(&store, &asked).await;
+    let leader = cluster.leader_of(&scratch.stream()).await.expect("it has one");
+    cluster.servers()[leader].kill();
+    let renewals = [renewal(&asked, term.token)];
+    let renewed = eventually_async(ELECTION, "a renewal by the new leader", || async {
+        let renewed = store.renew(&renewals).await.remove(0);
+        assert!(
+            !matches!(renewed, Ok(Renewed::Lost(_))),
+            "the term was lost: {renewed:?}"
+        );
+        renewed
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    let again = take(&store, &asked).await;
+    assert_eq!((again.token, again.again), (term.token, true));
+    // The killed one comes back, and has what it missed.
+    let released = store.release(&[giving_back(&asked, term.token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    cluster.servers()[leader].restart().await.expect("restarted");
+    let url = format!("{}/{}", cluster.servers()[leader].url(), scratch.bucket);
+    let late = NatsStore::connect(&url).await.expect("connects");
+    let next = take(&late, &request("job", "next", seconds(60))).await;
+    assert!(next.token > term.token);
+}
+
+/// A bucket as other programs make them lets every copy answer reads. The store asks its leader all the same.
+#[tokio::test]
+async fn follower_that_is_behind_is_never_read() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let scratch = Scratch::on(&cluster.url());
+    let beneath = scratch.beneath().await;
+    beneath
+        .make(json!({ "num_replicas": 3, "allow_direct": true }))
+        .await;
+    let leader = cluster.leader_of(&scratch.stream()).await.expect("it has one");
+    let follower = (leader + 1) % 3;
+    let at = |url: String| format!("{url}/{}", scratch.bucket);
+    let (here, there) = (
+        at(cluster.servers()[leader].url()),
+        at(cluster.servers()[follower].url()),
+    );
+    let (here, there) = (
+        NatsStore::connect(&here).await.expect("connects"),
+        NatsStore::connect(&there).await.expect("connects"),
+    );
+    let asked = request("job", "holder", seconds(300));
+    take(&here, &asked).await;
+    for round in 0..5 {
+        cluster.servers()[follower].freeze();
+        // A majority of two goes on; the frozen one has none of this.
+        let mut newest = 0;
+        for attempt in 2..12 {
+            let attempt = tenure_core::Attempt::new(round * 100 + attempt).expect("a number");
+            let again = tenure_core::Acquire {
+                attempt,
+                ..asked.clone()
+            };
+            newest = take(&here, &again).await.token.number();
+        }
+        cluster.servers()[follower].thaw();
+        let read = eventually_async(ELECTION, "a read through the follower", || async {
+            there.get(&asked.name).await
+        })
+        .await;
+        assert_eq!(
+            read.expect("the record").token.number(),
+            newest,
+            "in round {round}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_majority_of_copies_nothing_is_granted_and_it_is_said_in_time() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let scratch = Scratch::on(&cluster.url());
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(300));
+    let term = take(&store, &asked).await;
+    let leader = cluster.leader_of(&scratch.stream()).await.expect("it has one");
+    let (one, two) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.servers()[one].kill();
+    cluster.servers()[two].kill();
+    for _try in 0..3 {
+        let began = Instant::now();
+        let answer = store.acquire(&request("other", "a", seconds(60))).await;
+        assert!(answer.is_err(), "granted by a minority: {answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+    // With a majority, the term is still there, and its holder's.
+    cluster.servers()[one].start_again().expect("started");
+    let again = eventually_async(ELECTION, "the same term", || async {
+        store.acquire(&asked).await.map(granted)
+    })
+    .await;
+    assert_eq!((again.token, again.again), (term.token, true));
+}
+
+#[tokio::test]
+async fn majority_that_comes_back_has_the_term() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let scratch = Scratch::on(&cluster.url());
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(300));
+    let term = take(&store, &asked).await;
+    for server in cluster.servers() {
+        server.freeze();
+    }
+    let began = Instant::now();
+    let silent = store.renew(&[renewal(&asked, term.token)]).await.remove(0);
+    assert!(silent.is_err(), "{silent:?}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    for server in cluster.servers() {
+        server.thaw();
+    }
+    let again = eventually_async(ELECTION, "the same term", || async {
+        store.acquire(&asked).await.map(granted)
+    })
+    .await;
+    assert_eq!((again.token, again.again), (term.token, true));
+}

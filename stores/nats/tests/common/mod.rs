@@ -1,0 +1,251 @@
+//! What the tests share: a bucket of their own on a shared server, and ways beneath the store.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use async_nats::{Client, HeaderMap};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+use tenure_core::{
+    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
+    LeaseStore, Note, Release, Renew, Ttl,
+};
+use tenure_nats::NatsStore;
+use tenure_testkit::{NatsCluster, NatsOptions, NatsServer};
+use tokio::sync::OnceCell;
+
+/// The server that the tests of this process share.
+pub async fn shared() -> &'static NatsServer {
+    static SERVER: OnceCell<NatsServer> = OnceCell::const_new();
+    let start = || async {
+        NatsServer::start(NatsOptions::default())
+            .await
+            .expect("a server starts")
+    };
+    SERVER.get_or_init(start).await
+}
+
+/// The cluster of three that the tests of this process share: they harm none of its servers. Its bucket `shared` is there,
+/// and its copies have elected their leader, which takes them seconds.
+pub async fn shared_cluster() -> &'static NatsCluster {
+    static CLUSTER: OnceCell<NatsCluster> = OnceCell::const_new();
+    let start = || async {
+        let cluster = NatsCluster::start(NatsOptions::default())
+            .await
+            .expect("a cluster starts");
+        drop(Scratch::shared_on(&cluster).store().await);
+        cluster
+    };
+    CLUSTER.get_or_init(start).await
+}
+
+/// A bucket that no other test has. It goes with the server.
+pub struct Scratch {
+    pub url: String,
+    pub bucket: String,
+}
+
+impl Scratch {
+    /// On the shared server.
+    pub async fn new() -> Self {
+        Self::on(&shared().await.url())
+    }
+
+    /// On the servers of this URL, which has no bucket.
+    pub fn on(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            bucket: format!("test-{:016x}", random_bits()),
+        }
+    }
+
+    /// The bucket that all cases on the shared cluster use.
+    pub fn shared_on(cluster: &NatsCluster) -> Self {
+        Self {
+            url: cluster.url(),
+            bucket: "shared".to_owned(),
+        }
+    }
+
+    /// The store's URL.
+    pub fn store_url(&self) -> String {
+        format!("{}/{}", self.url, self.bucket)
+    }
+
+    pub async fn store(&self) -> NatsStore {
+        self.store_with("").await
+    }
+
+    /// With these options, as `?replicas=1`.
+    pub async fn store_with(&self, options: &str) -> NatsStore {
+        let url = format!("{}{options}", self.store_url());
+        NatsStore::connect(&url).await.expect("the store connects")
+    }
+
+    pub async fn beneath(&self) -> Beneath {
+        Beneath::connect(&self.url, &self.bucket).await
+    }
+
+    pub fn stream(&self) -> String {
+        format!("KV_{}", self.bucket)
+    }
+}
+
+/// A client of the test's own.
+pub struct Beneath {
+    client: Client,
+    bucket: String,
+}
+
+impl Beneath {
+    pub async fn connect(url: &str, bucket: &str) -> Self {
+        let addresses: Vec<async_nats::ServerAddr> = url
+            .trim_start_matches("nats://")
+            .split(',')
+            .map(|address| address.parse().expect("an address"))
+            .collect();
+        Self {
+            client: async_nats::connect(addresses)
+                .await
+                .expect("the test can connect"),
+            bucket: bucket.to_owned(),
+        }
+    }
+
+    pub fn subject(&self, key: &str) -> String {
+        format!("$KV.{}.{key}", self.bucket)
+    }
+
+    /// A call of JetStream's, whose answer may be an error.
+    pub async fn call(&self, api: &str, request: Value) -> Value {
+        let payload = if request.is_null() {
+            String::new()
+        } else {
+            request.to_string()
+        };
+        let asking = self.client.request(format!("$JS.API.{api}"), payload.into());
+        let answer = asking.await.expect("JetStream answers");
+        serde_json::from_slice(&answer.payload).expect("JSON")
+    }
+
+    pub async fn make(&self, config: Value) -> Value {
+        let mut whole = json!({
+            "name": format!("KV_{}", self.bucket),
+            "subjects": [format!("$KV.{}.>", self.bucket)],
+            "max_msgs_per_subject": 1,
+            "discard": "new",
+            "storage": "file",
+            "allow_rollup_hdrs": true,
+        });
+        for (key, value) in config.as_object().expect("an object") {
+            whole[key] = value.clone();
+        }
+        let made = self
+            .call(&format!("STREAM.CREATE.KV_{}", self.bucket), whole)
+            .await;
+        assert_eq!(made.get("error"), None, "{made}");
+        made
+    }
+
+    pub async fn info(&self) -> Value {
+        self.call(&format!("STREAM.INFO.KV_{}", self.bucket), Value::Null)
+            .await
+    }
+
+    /// The last message of a key: its number and its value, in whatever form.
+    pub async fn last(&self, key: &str) -> Option<(u64, Vec<u8>)> {
+        let request = json!({ "last_by_subj": self.subject(key) });
+        let answer = self
+            .call(&format!("STREAM.MSG.GET.KV_{}", self.bucket), request)
+            .await;
+        let message = answer.get("message")?;
+        let value = message["data"].as_str().unwrap_or_default();
+        let value = STANDARD.decode(value).expect("base64");
+        Some((message["seq"].as_u64().expect("a number"), value))
+    }
+
+    /// Stores a value, whatever was there.
+    pub async fn put(&self, key: &str, value: &[u8], headers: &[(&str, &str)]) -> Value {
+        let mut map = HeaderMap::new();
+        for (name, text) in headers {
+            map.insert(*name, *text);
+        }
+        let asking = self
+            .client
+            .request_with_headers(self.subject(key), map, value.to_vec().into());
+        let answer = tokio::time::timeout(Duration::from_secs(20), asking).await;
+        let answer = answer.expect("in time").expect("an answer");
+        serde_json::from_slice(&answer.payload).expect("JSON")
+    }
+}
+
+/// The key of a name, as the README says.
+pub fn key(name: &str) -> String {
+    let mut key = "lease.".to_owned();
+    for byte in name.bytes() {
+        match byte {
+            b'-' | b'_' | b'/' => key.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => key.push(char::from(byte)),
+            _ => key.push_str(&format!("={byte:02X}")),
+        }
+    }
+    key
+}
+
+pub fn random_bits() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+pub fn name(text: &str) -> LeaseName {
+    LeaseName::new(text).expect("a test gives a valid name")
+}
+
+pub fn seconds(seconds: u64) -> Ttl {
+    Ttl::from_secs(seconds).expect("a test gives a valid ttl")
+}
+
+/// A new process that asks by its first attempt.
+pub fn request(lease: &str, label: &str, ttl: Ttl) -> Acquire {
+    let bits = (u128::from(random_bits()) << 64) | u128::from(random_bits());
+    Acquire {
+        name: name(lease),
+        candidate: Candidate {
+            id: CandidateId::new(label).expect("a test gives a valid id"),
+            incarnation: Incarnation::from_bits(bits),
+        },
+        attempt: Attempt::FIRST,
+        ttl,
+        note: Note::default(),
+    }
+}
+
+pub fn renewal(request: &Acquire, token: FencingToken) -> Renew {
+    Renew {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+        ttl: request.ttl,
+    }
+}
+
+pub fn giving_back(request: &Acquire, token: FencingToken) -> Release {
+    Release {
+        name: request.name.clone(),
+        incarnation: request.candidate.incarnation,
+        token,
+        attempt: request.attempt,
+    }
+}
+
+pub fn granted(answer: Acquired) -> Grant {
+    match answer {
+        Acquired::Granted(grant) => grant,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
+    granted(store.acquire(request).await.expect("the store answers"))
+}

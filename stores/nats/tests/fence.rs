@@ -1,0 +1,348 @@
+//! The fence in a bucket: only the term that claimed writes, whatever is under way, on one server and on three.
+
+mod common;
+
+use common::{Scratch, name, request, seconds, shared, shared_cluster, take};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
+};
+use tenure_nats::NatsFence;
+use tenure_testkit::eventually_async;
+
+fn resource(text: &str) -> ResourceName {
+    ResourceName::new(text).expect("a test gives a valid name")
+}
+
+fn term(lease: &str, token: u64) -> Term {
+    Term::new(
+        name(lease),
+        FencingToken::new(token).expect("a test gives a valid token"),
+    )
+}
+
+async fn fence(scratch: &Scratch) -> NatsFence {
+    let fence = NatsFence::connect(&scratch.store_url())
+        .await
+        .expect("the fence connects");
+    fence.with_leases_elsewhere()
+}
+
+async fn text(scratch: &Scratch, key: &str) -> Option<String> {
+    let (_, value) = scratch.beneath().await.last(key).await?;
+    Some(String::from_utf8(value).expect("text"))
+}
+
+#[tokio::test]
+async fn only_the_term_that_claimed_writes_to_nats() {
+    let scratch = Scratch::new().await;
+    let (old, new) = (fence(&scratch).await, fence(&scratch).await);
+    let (ledger, first, second) = (resource("the ledger"), term("job", 7), term("job", 8));
+    let unclaimed = old.put(&ledger, &first, "balance", "1").await;
+    assert!(
+        matches!(unclaimed, Err(FenceError::Unclaimed { .. })),
+        "{unclaimed:?}"
+    );
+    assert_eq!(
+        old.claim(&ledger, &first).await,
+        Ok(Claimed::Raised { from: None })
+    );
+    assert_eq!(old.claim(&ledger, &first).await, Ok(Claimed::Already));
+    old.put(&ledger, &first, "balance", "1").await.expect("admitted");
+    old.put(&ledger, &first, "balance.of.alice", "2")
+        .await
+        .expect("admitted");
+    let from = Some(first.token);
+    assert_eq!(new.claim(&ledger, &second).await, Ok(Claimed::Raised { from }));
+    // The old term's fence remembers the mark that it had claimed.
+    for stale in [
+        old.put(&ledger, &first, "balance", "3").await,
+        old.put(&ledger, &first, "new", "3").await,
+        old.delete(&ledger, &first, "balance").await,
+        old.check(&ledger, &first).await.map(|()| 0),
+        old.claim(&ledger, &first).await.map(|_| 0),
+    ] {
+        assert!(
+            matches!(&stale, Err(FenceError::Stale { mark, .. }) if *mark == second.token),
+            "{stale:?}"
+        );
+    }
+    assert_eq!(text(&scratch, "balance").await.as_deref(), Some("1"));
+    assert_eq!(text(&scratch, "new").await, None);
+    new.delete(&ledger, &second, "balance").await.expect("admitted");
+    assert_eq!(
+        text(&scratch, "balance").await.as_deref(),
+        Some(""),
+        "a mark of its removal stands there"
+    );
+    assert_eq!(new.check(&ledger, &second).await, Ok(()));
+}
+
+#[tokio::test]
+async fn refusals_are_counted_beside_the_mark_in_nats() {
+    let scratch = Scratch::new().await;
+    let (old, new) = (fence(&scratch).await, fence(&scratch).await);
+    let (ledger, first, second) = (resource("ledger"), term("job", 7), term("job", 8));
+    new.claim(&ledger, &second).await.expect("claimed");
+    for _try in 0..5 {
+        old.put(&ledger, &first, "balance", "3")
+            .await
+            .expect_err("refused");
+    }
+    old.note_refusals().await;
+    let mark = eventually_async(Duration::from_secs(20), "five refusals", || async {
+        let mark = new
+            .mark(&ledger)
+            .await
+            .expect("it answers")
+            .expect("there is one");
+        if mark.refused == 5 {
+            Ok(mark)
+        } else {
+            Err(format!("{mark:?}"))
+        }
+    })
+    .await;
+    assert_eq!(
+        (mark.token, mark.lease, mark.last_refused),
+        (second.token, Some(name("job")), Some(first.token))
+    );
+    assert_eq!(
+        new.put(&ledger, &second, "balance", "1").await.map(|_| ()),
+        Ok(()),
+        "the mark is as it was"
+    );
+}
+
+#[tokio::test]
+async fn tokens_of_another_lease_and_from_the_future_change_nothing_in_nats() {
+    let scratch = Scratch::new().await;
+    let fence = fence(&scratch).await;
+    let ledger = resource("ledger");
+    fence.claim(&ledger, &term("job", 7)).await.expect("claimed");
+    let foreign = fence.claim(&ledger, &term("other", 9)).await;
+    assert!(matches!(foreign, Err(FenceError::Foreign { .. })), "{foreign:?}");
+    let future = fence.claim(&ledger, &term("job", i64::MAX.unsigned_abs())).await;
+    assert!(
+        matches!(
+            future,
+            Err(FenceError::Future {
+                horizon: Horizon::Clock(_),
+                ..
+            })
+        ),
+        "{future:?}"
+    );
+    let mark = fence
+        .mark(&ledger)
+        .await
+        .expect("it answers")
+        .expect("there is one");
+    assert_eq!(mark.token.number(), 7);
+    // Where the lease is in the same bucket, what it has granted is known.
+    let store = scratch.store().await;
+    let granted = take(&store, &request("here", "a", seconds(60))).await;
+    let beside = NatsFence::connect(&scratch.store_url()).await.expect("connects");
+    let (seat, next) = (resource("seat"), granted.token.number() + 1);
+    let future = beside.claim(&seat, &term("here", next)).await;
+    assert!(
+        matches!(
+            future,
+            Err(FenceError::Future {
+                horizon: Horizon::Granted(_),
+                ..
+            })
+        ),
+        "{future:?}"
+    );
+    let claimed = beside.claim(&seat, &Term::new(name("here"), granted.token)).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
+}
+
+#[tokio::test]
+async fn bumped_mark_in_nats_admits_nobody_until_a_later_term_claims() {
+    let scratch = Scratch::new().await;
+    let fence = fence(&scratch).await;
+    let ledger = resource("ledger");
+    fence.claim(&ledger, &term("job", 7)).await.expect("claimed");
+    let bump = Bump {
+        resource: ledger.clone(),
+        above: FencingToken::new(100).ok(),
+        lease: None,
+    };
+    let mark = fence.bump(&bump).await.expect("bumped");
+    assert!(mark.token.number() > 1_000_000, "it is above the clock: {mark:?}");
+    let stale = fence.put(&ledger, &term("job", 7), "balance", "1").await;
+    assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
+    let later = term("job", mark.token.number() + 1);
+    fence.claim(&ledger, &later).await.expect("a later term claims");
+    fence
+        .put(&ledger, &later, "balance", "1")
+        .await
+        .expect("and writes");
+    assert_eq!(fence.marks(None).await.expect("a page").len(), 1);
+    assert_eq!(fence.marks(Some(&ledger)).await.expect("a page"), []);
+}
+
+#[tokio::test]
+async fn marks_and_keys_that_are_not_for_writing_are_left_alone() {
+    let scratch = Scratch::new().await;
+    let fence = fence(&scratch).await;
+    let (ledger, first) = (resource("ledger"), term("job", 7));
+    fence.claim(&ledger, &first).await.expect("claimed");
+    for key in [
+        "",
+        "a b",
+        ">",
+        "lease.job",
+        "tenure-fence.ledger",
+        "tenure-refusals.ledger",
+    ] {
+        let error = fence
+            .put(&ledger, &first, key, "1")
+            .await
+            .expect_err("it is refused");
+        assert!(
+            matches!(&error, FenceError::Store(error) if error.fault == Fault::Invalid),
+            "{key}: {error}"
+        );
+    }
+    scratch
+        .beneath()
+        .await
+        .put("tenure-fence.ledger", b"green", &[])
+        .await;
+    let error = fence.claim(&ledger, &term("job", 8)).await.expect_err("no mark");
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.fault == Fault::Unreadable),
+        "{error}"
+    );
+    assert_eq!(
+        text(&scratch, "tenure-fence.ledger").await.as_deref(),
+        Some("green")
+    );
+}
+
+/// Terms claim and write at once, each through two writers, as fast as they can. What the stream keeps, in its order, is
+/// the proof: after the mark of a term, nothing of an older one.
+async fn nothing_of_an_older_term_is_stored_after_a_claim(scratch: Scratch, terms: u64) {
+    let beneath = scratch.beneath().await;
+    let replicas = if scratch.url.contains(',') { 3 } else { 1 };
+    beneath
+        .make(serde_json::json!({ "max_msgs_per_subject": -1, "num_replicas": replicas }))
+        .await;
+    let ledger = resource("ledger");
+    let mut writers = Vec::new();
+    for token in 1..=terms {
+        let fence = Arc::new(fence(&scratch).await);
+        let ledger = ledger.clone();
+        writers.push(tokio::spawn(async move {
+            let term = term("job", token);
+            tokio::time::sleep(Duration::from_millis(token * 40)).await;
+            fence
+                .claim(&ledger, &term)
+                .await
+                .expect("the terms claim in their order");
+            let write = |writer: u64| {
+                let (fence, ledger, term) = (Arc::clone(&fence), ledger.clone(), term.clone());
+                async move {
+                    let mut stored = 0;
+                    for _write in 0..10_000 {
+                        match fence
+                            .put(&ledger, &term, &format!("data.{writer}"), token.to_string())
+                            .await
+                        {
+                            Ok(_revision) => stored += 1,
+                            Err(FenceError::Stale { .. }) => return stored,
+                            Err(FenceError::Store(error)) if error.fault == Fault::Busy => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                        if token == terms && stored >= 20 {
+                            return stored;
+                        }
+                    }
+                    panic!("no later term came")
+                }
+            };
+            let (one, two) = tokio::join!(write(1), write(2));
+            one + two
+        }));
+    }
+    let mut stored = 0;
+    for writer in writers {
+        stored += writer.await.expect("the writer ends");
+    }
+    let last = beneath.info().await["state"]["last_seq"]
+        .as_u64()
+        .expect("a number");
+    let (mut mark, mut data, mut of_terms) = (0, 0, BTreeMap::new());
+    for sequence in 1..=last {
+        let request = serde_json::json!({ "seq": sequence });
+        let answer = beneath
+            .call(&format!("STREAM.MSG.GET.{}", scratch.stream()), request)
+            .await;
+        let subject = answer["message"]["subject"]
+            .as_str()
+            .expect("a subject")
+            .to_owned();
+        let value = base64::Engine::decode(
+            &base64::engine::general_purpose::STANDARD,
+            answer["message"]["data"].as_str().unwrap_or_default(),
+        );
+        let value = String::from_utf8(value.expect("base64")).expect("text");
+        if subject.contains("tenure-fence") {
+            let value: serde_json::Value = serde_json::from_str(&value).expect("a mark");
+            let token = value["token"].as_u64().expect("a token");
+            assert!(token > mark, "marks rise");
+            mark = token;
+        } else if subject.contains("data.") {
+            let token: u64 = value.parse().expect("a token");
+            assert_eq!(
+                token, mark,
+                "message {sequence} of term {token} was stored after the claim of {mark}"
+            );
+            data += 1;
+            *of_terms.entry(token).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(data, stored, "what was confirmed is there, and nothing else");
+    assert!(of_terms.len() > 2, "terms wrote: {of_terms:?}");
+}
+
+#[tokio::test]
+async fn nothing_of_an_older_term_is_stored_after_a_claim_on_one_server() {
+    nothing_of_an_older_term_is_stored_after_a_claim(Scratch::on(&shared().await.url()), 10).await;
+}
+
+#[tokio::test]
+async fn nothing_of_an_older_term_is_stored_after_a_claim_in_a_cluster() {
+    nothing_of_an_older_term_is_stored_after_a_claim(Scratch::on(&shared_cluster().await.url()), 10).await;
+}
+
+/// Each term claims, reads a sum, and adds to it. Nothing that was confirmed is missing in the end.
+#[tokio::test]
+async fn no_accepted_write_is_lost_between_two_terms_in_nats() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let ledger = resource("ledger");
+    let mut sum = 0;
+    for round in 0..20 {
+        let asked = request("job", &format!("candidate-{round}"), seconds(60));
+        let grant = take(&store, &asked).await;
+        let term = Term::new(asked.name.clone(), grant.token);
+        let fence = NatsFence::connect(&scratch.store_url()).await.expect("connects");
+        fence.claim(&ledger, &term).await.expect("claimed");
+        let read = text(&scratch, "sum")
+            .await
+            .map_or(0, |text| text.parse().expect("a number"));
+        assert_eq!(read, sum, "in round {round}");
+        sum = read + round;
+        fence
+            .put(&ledger, &term, "sum", sum.to_string())
+            .await
+            .expect("admitted");
+        drop(store.release(&[common::giving_back(&asked, grant.token)]).await);
+    }
+}

@@ -1,0 +1,77 @@
+//! NATS servers: they start, answer, freeze, keep what they keep, and elect another leader.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tenure_testkit::{NatsCluster, NatsOptions, NatsServer, eventually, is_alive};
+
+/// Sends one request on a connection of its own, and returns the payload of the reply.
+fn ask(address: &str, subject: &str, payload: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    let connect = r#"CONNECT {"verbose":false,"headers":true,"no_responders":true}"#;
+    let sent = format!(
+        "{connect}\r\nSUB reply 1\r\nPUB {subject} reply {}\r\n{payload}\r\n",
+        payload.len()
+    );
+    stream.write_all(sent.as_bytes()).ok()?;
+    let mut lines = BufReader::new(stream).lines();
+    lines
+        .find(|line| line.as_ref().is_ok_and(|line| line.starts_with("MSG ")))?
+        .ok()?;
+    lines.next()?.ok()
+}
+
+fn make_stream(address: &str, replicas: u8) -> String {
+    let stream = format!(r#"{{"name":"S","subjects":["s"],"storage":"file","num_replicas":{replicas}}}"#);
+    ask(address, "$JS.API.STREAM.CREATE.S", &stream).expect("an answer")
+}
+
+fn messages(server: &NatsServer) -> Option<u64> {
+    let told = ask(&server.address(), "$JS.API.STREAM.INFO.S", "")?;
+    let told: serde_json::Value = serde_json::from_str(&told).ok()?;
+    told["state"]["messages"].as_u64()
+}
+
+#[tokio::test]
+async fn server_keeps_what_it_confirmed_through_a_kill_and_is_gone_when_dropped() {
+    let mut server = NatsServer::start(NatsOptions::durable()).await.unwrap();
+    let made = make_stream(&server.address(), 1);
+    assert!(made.contains("did_create"), "{made}");
+    assert_eq!(
+        ask(&server.address(), "s", "hello").unwrap(),
+        r#"{"stream":"S","seq":1}"#
+    );
+    server.restart().await.unwrap();
+    assert_eq!(messages(&server), Some(1));
+    let pid = server.pid().unwrap();
+    drop(server);
+    eventually(Duration::from_secs(10), "the server's end", || !is_alive(pid));
+}
+
+#[tokio::test]
+async fn frozen_server_does_not_answer_until_it_is_thawed() {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    server.freeze();
+    assert!(server.look("/varz").is_err(), "a frozen server answered");
+    server.thaw();
+    eventually(Duration::from_secs(10), "an answer", || {
+        server.look("/varz").is_ok()
+    });
+}
+
+#[tokio::test]
+async fn cluster_of_three_elects_another_leader_when_it_is_killed() {
+    let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+    let made = make_stream(&cluster.servers()[0].address(), 3);
+    assert!(made.contains("did_create"), "{made}");
+    let leader = cluster.leader_of("S").await.unwrap();
+    cluster.servers()[leader].kill();
+    let next = cluster.leader_of("S").await.unwrap();
+    assert_ne!(next, leader);
+    let heir = cluster.servers()[next].address();
+    eventually(Duration::from_secs(60), "a write", || {
+        ask(&heir, "s", "hello").is_some_and(|answer| answer.contains("seq"))
+    });
+}

@@ -70,31 +70,31 @@ impl Requests for Site {
         self.requests.traits()
     }
 
-    async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+    async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         self.requests.acquire(request).await
     }
 
-    async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+    async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
         self.renewals.renew(requests).await
     }
 
-    async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+    async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
         self.requests.release(requests).await
     }
 
-    async fn ask(&self, request: &Ask) -> Result<Asked, StoreError> {
+    async fn ask(self: &Arc<Self>, request: &Ask) -> Result<Asked, StoreError> {
         self.requests.ask(request).await
     }
 
-    async fn get(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+    async fn get(self: &Arc<Self>, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
         self.requests.get(name).await
     }
 
-    async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+    async fn list(self: &Arc<Self>, page: &Page) -> Result<LeasePage, StoreError> {
         self.requests.list(page).await
     }
 
-    async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
+    async fn examine(self: &Arc<Self>) -> Result<Vec<Finding>, StoreError> {
         self.requests.examine().await
     }
 

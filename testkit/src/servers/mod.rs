@@ -15,7 +15,8 @@ mod users;
 
 pub use etcd::{Etcd, EtcdOptions, Members};
 pub(crate) use locate::{
-    ETCD_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, nats_in, redis_in,
+    ETCD_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, nats_in,
+    redis_in,
 };
 pub use locate::{etcd_program, mongod_program, nats_program, redis_program};
 pub(crate) use mariadb::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};

@@ -166,6 +166,11 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
         .await
         .unwrap();
     assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
+    // Nor does whoever wants another lease wait for it, in a table as small as this.
+    let began = Instant::now();
+    assert!(take(&store, &batch[0].1).await.again);
+    take(&store, &request("four", "holder", seconds(60))).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     transaction.rollback().await.unwrap();
     for renewed in store.renew(&renewals).await {
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
@@ -322,6 +327,27 @@ async fn mysql_that_is_demoted_decides_nothing_any_more() {
         store.renew(&renewals).await[0],
         Ok(Renewed::Extended { .. })
     ));
+}
+
+/// The rows of a batch come before its commit: if that fails, nothing was extended.
+#[tokio::test]
+async fn error_that_comes_after_the_rows_of_a_batch_counts() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    scratch
+        .sql(
+            "DROP PROCEDURE tenure_renew_1; CREATE PROCEDURE tenure_renew_1(IN asked JSON) BEGIN SELECT 1, 'extended', name, \
+             owner, incarnation, token, attempt, terms, ttl_ms, 0, 0, 60000000, 0, 0, note, NULL, NULL, NULL, NULL FROM \
+             tenure_leases; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the commit failed'; END",
+        )
+        .await;
+    let renewed = store.renew(&[renewal(&asked, grant.token)]).await;
+    let error = renewed[0].as_ref().unwrap_err();
+    assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+    assert!(error.message.contains("the commit failed"), "{error}");
+    assert!(store.get(&asked.name).await.unwrap().is_some());
 }
 
 /// A thousand leases are one request, with a verdict for each.

@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tempfile::TempDir;
 use tenure::core::{Durability, StoreTraits, Timekeeper, TokenSource, WatchSource};
+use tenure::mysql::MysqlStore;
 use tenure::postgres::PostgresStore;
 use tenure::{Registry, SharedStore};
-use tenure_testkit::{Mongod, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet};
+use tenure_testkit::{
+    Etcd, EtcdOptions, Mariadb, Mongod, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer,
+    ReplicaSet,
+};
 
 /// Set, the documentation is written anew instead of being compared.
 const WRITE: &str = "TENURE_WRITE_DOCS";
@@ -94,6 +98,24 @@ async fn redis() -> Vec<Row> {
     ]
 }
 
+async fn mysql() -> Row {
+    let server = Mariadb::start().await.unwrap();
+    server.execute("CREATE DATABASE leases").await.unwrap();
+    let uri = server.uri_of("leases");
+    MysqlStore::init(&uri).await.unwrap();
+    Row::of(
+        "MySQL 8.0.29, MariaDB 10.6, or later",
+        "mysql://HOST/DATABASE",
+        &uri,
+    )
+    .await
+}
+
+async fn etcd() -> Row {
+    let server = Etcd::start(EtcdOptions::default()).await.unwrap();
+    Row::of("etcd 3.4 or later", "etcd://HOST,…", &server.url()).await
+}
+
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "# The stores, in their own words\n\n\
@@ -139,7 +161,9 @@ async fn the_table_of_stores_is_what_they_say_of_themselves() {
     let mut rows = vec![sqlite().await];
     rows.extend(mongodb().await);
     rows.extend(postgres().await);
+    rows.push(mysql().await);
     rows.extend(redis().await);
+    rows.push(etcd().await);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../STORES.md");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(&path, table(&rows)).unwrap();

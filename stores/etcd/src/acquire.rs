@@ -163,30 +163,6 @@ impl Site {
         }
     }
 
-    /// The transaction that puts a term on another session, if it is held.
-    pub(crate) fn moving(
-        &self,
-        name: &LeaseName,
-        found: &Found,
-        token: FencingToken,
-        holder: &[u8],
-        session: i64,
-    ) -> TxnRequest {
-        let key = |part| self.keys.part(name, part);
-        let mut success = vec![RequestOp::put(key(Part::Holder), holder.to_vec(), session)];
-        if found.asked {
-            success.push(RequestOp::put(key(Part::Wish), wish(token), session));
-        }
-        TxnRequest {
-            compare: vec![
-                Compare::written_at(&key(Part::Record), found.record_revision),
-                Compare::written_at(&key(Part::Holder), found.holder_revision),
-            ],
-            success,
-            failure: vec![self.reading(name)],
-        }
-    }
-
     /// Reads the keys of a lease within a transaction.
     pub(crate) fn reading(&self, name: &LeaseName) -> RequestOp {
         let (from, end) = self.keys.of_lease(name);

@@ -16,7 +16,12 @@ const KEEPS_MAX: u32 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kept {
     /// It was extended, by the leader of this term of the consensus or of a later one.
-    Until { sent: Instant, raft_term: u64 },
+    Until {
+        sent: Instant,
+        raft_term: u64,
+        /// Who said so.
+        member: u64,
+    },
     /// There is no such session any more, and no key that was on it.
     Gone,
 }
@@ -34,6 +39,7 @@ impl Site {
         Ok(Kept::Until {
             sent,
             raft_term: raft_term(kept.header),
+            member: kept.header.map_or(0, |header| header.member_id),
         })
     }
 
@@ -54,7 +60,7 @@ impl Site {
         for _keep in 0..KEEPS_MAX {
             match kept {
                 Kept::Gone => return Ok(Kept::Gone),
-                Kept::Until { sent, raft_term } if raft_term >= term => {
+                Kept::Until { sent, raft_term, .. } if raft_term >= term => {
                     session.extended(sent);
                     return Ok(kept);
                 }

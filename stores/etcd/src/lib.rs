@@ -6,6 +6,7 @@
 
 mod acquire;
 mod ask;
+mod beat;
 mod dial;
 mod examine;
 mod extend;
@@ -16,6 +17,7 @@ mod keys;
 mod known;
 mod lane;
 mod look;
+mod moving;
 mod record;
 mod release;
 mod renew;

@@ -10,6 +10,9 @@ use tenure_core::{Acquire, Acquired, Ask, Asked, FencingToken, LeaseStore, Renew
 use tenure_etcd::EtcdStore;
 use tenure_testkit::FaultProxy;
 
+/// Long: whoever is not renewed for a ttl is ended by its neighbours' beat, and a busy machine takes its time.
+const TTL_SECS: u64 = 900;
+
 /// Acquisitions under way at a time while many leases are taken.
 const AT_ONCE: usize = 32;
 
@@ -22,7 +25,7 @@ async fn take_many(store: &Arc<EtcdStore>, count: usize) -> Vec<(Acquire, Fencin
         for number in numbers.by_ref().take(AT_ONCE) {
             let store = Arc::clone(store);
             taking.spawn(async move {
-                let asked = request(&format!("lock-{number:05}"), "holder", seconds(60));
+                let asked = request(&format!("lock-{number:05}"), "holder", seconds(TTL_SECS));
                 let token = take(&*store, &asked).await.token;
                 (asked, token)
             });
@@ -117,7 +120,7 @@ async fn leases_whose_session_was_revoked_are_all_lost() {
             assert!(lease.remaining.is_zero() && !lease.released, "{lease:?}");
         }
         // The process goes on with a session of its next.
-        let next = take(&*store, &request("lock-00000", "next", seconds(60))).await;
+        let next = take(&*store, &request("lock-00000", "next", seconds(TTL_SECS))).await;
         assert!(next.token > held[0].1);
     }
 }
@@ -198,7 +201,7 @@ async fn renewal_with_another_ttl_moves_the_lease_and_leaves_its_neighbours() {
     let store = Arc::new(scratch.store().await);
     let held = take_many(&store, 2).await;
     let mut longer = renewal(&held[0].0, held[0].1);
-    longer.ttl = seconds(90);
+    longer.ttl = seconds(2 * TTL_SECS);
     let verdicts = store
         .renew(&[longer.clone(), renewal(&held[1].0, held[1].1)])
         .await;
@@ -209,10 +212,10 @@ async fn renewal_with_another_ttl_moves_the_lease_and_leaves_its_neighbours() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(ttls, [90_000, 60_000]);
+    assert_eq!(ttls, [2_000 * TTL_SECS, 1_000 * TTL_SECS]);
     let remaining = |lease: Option<tenure_core::Lease>| lease.unwrap().remaining;
-    assert!(remaining(store.get(&held[0].0.name).await.unwrap()) > Duration::from_secs(80));
-    assert!(remaining(store.get(&held[1].0.name).await.unwrap()) <= Duration::from_secs(60));
+    assert!(remaining(store.get(&held[0].0.name).await.unwrap()) > Duration::from_secs(TTL_SECS));
+    assert!(remaining(store.get(&held[1].0.name).await.unwrap()) <= Duration::from_secs(TTL_SECS));
     assert!(matches!(
         store.renew(&[longer]).await[0],
         Ok(Renewed::Extended { .. })
@@ -244,7 +247,9 @@ async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
     let token = take(&*store, &held).await.token;
     let beat = [renewal(&held, token)];
     store.renew(&beat).await.remove(0).unwrap();
-    // The connection of everything but renewals falls silent, and somebody asks for a session on it.
+    // What the connections still have to say to each other is said; then that of everything but renewals falls silent, and
+    // somebody asks for a session on it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     proxy.set(tenure_testkit::Fault::BlackHole);
     let waiting = tokio::spawn({
         let store = Arc::clone(&store);
@@ -252,13 +257,8 @@ async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
     });
     tokio::time::sleep(Duration::from_millis(200)).await;
     proxy.heal();
-    let began = Instant::now();
     let renewed = store.renew(&beat).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    assert!(
-        began.elapsed() < Duration::from_secs(1),
-        "it took {:?}",
-        began.elapsed()
-    );
+    assert!(!waiting.is_finished(), "the renewal waited for it");
     let _answer = waiting.await.unwrap();
 }

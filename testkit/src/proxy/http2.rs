@@ -1,5 +1,6 @@
 //! HTTP/2's frames: where a request is complete, and which answer is whose.
 
+use std::collections::HashSet;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -9,18 +10,24 @@ use super::frame::{Message, Side};
 /// Reads one end of a connection, a frame at a time: frames of several streams take turns, so none may be held back until
 /// its stream is complete.
 ///
-/// A request counts when its last frame is read, an answer when its trailers are: what was answered in between has reached
-/// the client, which knows without trailers that something is missing. What a request asks for stands in compressed headers,
-/// which are not read.
+/// A request counts when its first message is read, since a server may begin with it before it knows that there is no
+/// second; an answer counts when its trailers are read: what was answered in between has reached the client, which knows
+/// without trailers that something is missing. What a request asks for stands in compressed headers, which are not read.
 pub(super) struct Http2Reader {
     side: Side,
     /// Nothing was read yet: the client begins with words, and not with a frame.
     first: bool,
+    /// Streams whose request was counted.
+    counted: HashSet<i32>,
 }
 
 impl Http2Reader {
     pub(super) fn new(side: Side) -> Http2Reader {
-        Http2Reader { side, first: true }
+        Http2Reader {
+            side,
+            first: true,
+            counted: HashSet::new(),
+        }
     }
 
     pub(super) async fn read(
@@ -46,26 +53,25 @@ impl Http2Reader {
         let length = usize::try_from(length).expect("24 bits");
         bytes.resize(HEADER + length, 0);
         source.read_exact(&mut bytes[HEADER..]).await?;
-        let last = flags & END_STREAM != 0;
-        let completes = match self.side {
-            Side::Client => kind == DATA && last,
-            Side::Server => kind == HEADERS && last,
+        let counts = match self.side {
+            Side::Client => kind == DATA && length > 0 && self.counted.insert(stream),
+            Side::Server => kind == HEADERS && flags & END_STREAM != 0,
         };
-        Ok(Some(message(bytes, completes.then_some(stream))))
+        Ok(Some(message(bytes, counts.then_some(stream))))
     }
 }
 
-/// A frame that completes this stream's request or answer, or none.
-fn message(bytes: Vec<u8>, completes: Option<i32>) -> Message {
+/// A frame by which this stream's request or answer counts, or none.
+fn message(bytes: Vec<u8>, counts: Option<i32>) -> Message {
     Message {
         bytes,
-        id: completes.unwrap_or(NO_STREAM),
-        answers: completes.unwrap_or(NO_STREAM),
-        command: match completes {
+        id: counts.unwrap_or(NO_STREAM),
+        answers: counts.unwrap_or(NO_STREAM),
+        command: match counts {
             Some(_) => String::new(),
             None => HOUSEKEEPING.to_owned(),
         },
-        unanswered: completes.is_none(),
+        unanswered: counts.is_none(),
     }
 }
 

@@ -10,6 +10,9 @@ pub(crate) mod watch;
 /// What every answer begins with.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct ResponseHeader {
+    /// Who answered.
+    #[prost(uint64, tag = "2")]
+    pub(crate) member_id: u64,
     /// The revision of the key space when the request was applied.
     #[prost(int64, tag = "3")]
     pub(crate) revision: i64,

@@ -1,0 +1,109 @@
+//! A verdict for each of many leases, at the cost of one.
+
+use crate::extend::Kept;
+use crate::fault::Failure;
+use crate::keys::Part;
+use crate::renew::{Asked, Verdict, wish};
+use crate::session::Session;
+use crate::site::{Site, raft_term};
+use crate::wire::kv::{RangeRequest, RangeResponse};
+use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
+use crate::wire::path;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use tenure_core::{Renewed, StoreError};
+use tenure_remote::Deed;
+
+impl Site {
+    /// A verdict for each of many leases, from the keys that are on their sessions. Returns those that need to be looked
+    /// at themselves.
+    ///
+    /// Which keys are on a session its leader knows. The member that answered the extension, and was proven to know the
+    /// true leader or a later one, is asked for them after that, and no other: it can only know a later one still.
+    pub(crate) async fn renew_attached<'a>(
+        &self,
+        asked: Vec<Asked<'a>>,
+        verdicts: &mut [Option<Verdict>],
+    ) -> Vec<Asked<'a>> {
+        let Some(any) = asked.first() else {
+            return asked;
+        };
+        let probe = RangeRequest {
+            key: self.keys.part(any.name(), Part::Record),
+            count_only: true,
+            ..RangeRequest::default()
+        };
+        let (mut extended, probed) = tokio::join!(
+            self.extend_all(&asked),
+            self.renewals.unary::<_, RangeResponse>(path::RANGE, &probe)
+        );
+        let probed = probed.map(|answer| raft_term(answer.header));
+        let mut attached: BTreeMap<i64, HashSet<Vec<u8>>> = BTreeMap::new();
+        let sessions: BTreeMap<i64, Arc<Session>> = asked
+            .iter()
+            .filter_map(|one| one.session.clone())
+            .map(|session| (session.id, session))
+            .collect();
+        for (id, session) in sessions {
+            let proven = self.prove_and_list(&session, extended.remove(&id), &probed).await;
+            match proven {
+                Ok(keys) => {
+                    attached.insert(id, keys);
+                }
+                Err(error) => {
+                    extended.insert(id, Err(error));
+                }
+            }
+        }
+        let mut left = Vec::new();
+        for one in asked {
+            let Some(session) = &one.session else {
+                left.push(one);
+                continue;
+            };
+            if let Some(Err(error)) = extended.get(&session.id) {
+                verdicts[one.place] = Some(Err(error.clone()));
+                continue;
+            }
+            let keys = attached.get(&session.id);
+            let has = |part| keys.is_some_and(|keys| keys.contains(&self.keys.part(one.name(), part)));
+            if has(Part::Holder) {
+                verdicts[one.place] = Some(Ok(Renewed::Extended {
+                    ttl: session.ttl,
+                    wish: wish(has(Part::Wish)),
+                }));
+            } else {
+                left.push(one);
+            }
+        }
+        left
+    }
+
+    /// Proves that a session was extended, and reads which keys are on it; none where it is over.
+    async fn prove_and_list(
+        &self,
+        session: &Session,
+        kept: Option<Result<Kept, StoreError>>,
+        probed: &Result<u64, Failure>,
+    ) -> Result<HashSet<Vec<u8>>, StoreError> {
+        let failed = |failure: &Failure| failure.error(Deed::Write, "the session of leases", &self.place);
+        let kept = kept.unwrap_or_else(|| Err(self.misunderstood()))?;
+        let term = probed.as_ref().map_err(failed)?;
+        let proven = self.prove(&self.renewals, session, kept, *term).await;
+        let Kept::Until { member, .. } = proven.map_err(|failure| failed(&failure))? else {
+            return Ok(HashSet::new());
+        };
+        let request = LeaseTimeToLiveRequest {
+            id: session.id,
+            keys: true,
+        };
+        let listed: Result<LeaseTimeToLiveResponse, _> =
+            self.renewals.unary(path::LEASE_TIME_TO_LIVE, &request).await;
+        let listed = listed.map_err(|failure| failed(&failure))?;
+        if listed.header.is_none_or(|header| header.member_id != member) {
+            let moved = "the connection went to another member under the request; ask again";
+            return Err(failed(&Failure::Status(tonic::Status::unavailable(moved))));
+        }
+        Ok(listed.keys.into_iter().collect())
+    }
+}

@@ -57,6 +57,8 @@ pub use tenure_watermark::{Admission, Watermark};
 pub use tenure_http as http;
 #[cfg(feature = "mongodb")]
 pub use tenure_mongodb as mongodb;
+#[cfg(feature = "nats")]
+pub use tenure_nats as nats;
 #[cfg(feature = "postgres")]
 pub use tenure_postgres as postgres;
 #[cfg(feature = "redis")]

@@ -28,7 +28,7 @@ fn every_test_that_a_guarantee_names_exists() {
     let guarantees = std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap();
     let mut named = 0;
     for line in guarantees.lines().filter(|line| {
-        ["| G", "| L", "| S", "| M", "| P", "| R", "| H"]
+        ["| G", "| L", "| S", "| M", "| N", "| P", "| R", "| H"]
             .iter()
             .any(|start| line.starts_with(start))
     }) {

@@ -47,7 +47,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GlobalArguments {
-    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST
+    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, nats://HOST
     ///
     /// Default: an SQLite file in the user's state directory, $XDG_STATE_HOME/tenure/leases.db or
     /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. A password belongs into the

@@ -49,12 +49,19 @@ fn parse(text: &str) -> Result<Targets, Failure> {
 
 /// A level for the election (target `tenure`), and one for all else.
 fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
+    // The driver of NATS logs as an error what its caller is told, and reports.
+    let told_anyway = match others > LevelFilter::WARN {
+        true => others,
+        false => LevelFilter::OFF,
+    };
     // Targets match by prefix: without words of their own the stores would fall under the election's.
     Targets::new()
         .with_default(others)
         .with_target("tenure", election)
+        .with_target("async_nats", told_anyway)
         .with_target("tenure_mongodb", others)
         .with_target("tenure_redis", others)
+        .with_target("tenure_nats", others)
         .with_target("tenure_postgres", others)
         .with_target("tenure_etcd", others)
         .with_target("tenure_remote", others)

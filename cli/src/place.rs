@@ -155,7 +155,12 @@ fn without_secrets(url: &str) -> String {
         // The last @ ends the credentials: one in a badly encoded password must not leave a part of it.
         Some((scheme, rest)) => match rest.rsplit_once('@') {
             Some((credentials, host)) => {
-                let user = credentials.split(':').next().unwrap_or_default();
+                let user = match credentials.split_once(':') {
+                    Some((user, _password)) => user,
+                    // A word alone is a token there.
+                    None if scheme.starts_with("nats") => "",
+                    None => credentials,
+                };
                 format!("{scheme}://{user}@{host}")
             }
             None => address.to_owned(),
@@ -205,6 +210,8 @@ mod tests {
                 "redis+sentinel://:secret@s1,s2/0?primary=p&sentinelPassword=other",
                 "redis+sentinel://@s1,s2/0?primary=p",
             ),
+            ("nats://user:secret@h1,h2/app", "nats://user@h1,h2/app"),
+            ("nats://secret@h/app?replicas=3", "nats://@h/app?replicas=3"),
             (
                 "etcds://root:secret@e1:2379,e2/tenure?ca=/etc/ca.pem",
                 "etcds://root@e1:2379,e2/tenure?ca=/etc/ca.pem",

@@ -250,6 +250,8 @@ fn a_password_is_never_printed() {
         "mongodb://user:{}@127.0.0.1:1/db?serverSelectionTimeoutMS=100",
         "redis://user:{}@host",
         "etcd://user:{}@127.0.0.1:1",
+        "nats://user:{}@127.0.0.1:1/app",
+        "nats://{}@127.0.0.1:1",
         "user:{}@host",
     ] {
         let url = scheme.replace("{}", secret);

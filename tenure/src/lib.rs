@@ -64,6 +64,8 @@ pub use tenure_http as http;
 pub use tenure_mongodb as mongodb;
 #[cfg(feature = "mysql")]
 pub use tenure_mysql as mysql;
+#[cfg(feature = "nats")]
+pub use tenure_nats as nats;
 #[cfg(feature = "postgres")]
 pub use tenure_postgres as postgres;
 #[cfg(feature = "redis")]

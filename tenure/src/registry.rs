@@ -91,6 +91,13 @@ impl Registry {
                 Ok(store)
             });
         }
+        #[cfg(feature = "nats")]
+        for scheme in ["nats", "nats+tls"] {
+            registry.register(scheme, |url| async move {
+                let store: SharedStore = Arc::new(tenure_nats::NatsStore::connect(&url).await?);
+                Ok(store)
+            });
+        }
         registry
     }
 

@@ -29,7 +29,7 @@ fn every_test_that_a_guarantee_names_exists() {
     let mut named = 0;
     for line in guarantees.lines().filter(|line| {
         [
-            "| G", "| C", "| E", "| L", "| S", "| M", "| P", "| R", "| Y", "| H",
+            "| G", "| C", "| E", "| L", "| S", "| M", "| N", "| P", "| R", "| Y", "| H",
         ]
         .iter()
         .any(|start| line.starts_with(start))

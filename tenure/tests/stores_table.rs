@@ -9,8 +9,8 @@ use tenure::mysql::MysqlStore;
 use tenure::postgres::PostgresStore;
 use tenure::{Registry, SharedStore};
 use tenure_testkit::{
-    Etcd, EtcdOptions, Mariadb, Mongod, Postgres, RedisBuild, RedisOptions, RedisSentinels, RedisServer,
-    ReplicaSet,
+    Etcd, EtcdOptions, Mariadb, Mongod, NatsOptions, NatsServer, Postgres, RedisBuild, RedisOptions,
+    RedisSentinels, RedisServer, ReplicaSet,
 };
 
 /// Set, the documentation is written anew instead of being compared.
@@ -116,6 +116,16 @@ async fn etcd() -> Row {
     Row::of("etcd 3.4 or later", "etcd://HOST,…", &server.url()).await
 }
 
+async fn nats() -> Vec<Row> {
+    let url = "nats://HOST/BUCKET";
+    let alone = NatsServer::start(NatsOptions::default()).await.unwrap();
+    let durable = NatsServer::start(NatsOptions::durable()).await.unwrap();
+    vec![
+        Row::of("NATS with `sync_interval: always`", url, &durable.url()).await,
+        Row::of("NATS as it comes", url, &alone.url()).await,
+    ]
+}
+
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "# The stores, in their own words\n\n\
@@ -164,6 +174,7 @@ async fn the_table_of_stores_is_what_they_say_of_themselves() {
     rows.push(mysql().await);
     rows.extend(redis().await);
     rows.push(etcd().await);
+    rows.extend(nats().await);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../STORES.md");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(&path, table(&rows)).unwrap();

@@ -12,7 +12,7 @@ pub(crate) struct FenceArguments {
 /// Where the marks are.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FencePlaceArguments {
-    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, file:PATH
+    /// Where the marks are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST/BUCKET, file:PATH
     /// [default: beside the leases]
     ///
     /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects

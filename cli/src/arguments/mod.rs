@@ -49,7 +49,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GlobalArguments {
-    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST
+    /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST
     ///
     /// Default: an SQLite file in the user's state directory, $XDG_STATE_HOME/tenure/leases.db or
     /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. A password belongs into the

@@ -32,6 +32,8 @@ pub(crate) enum Opened {
     Mongo(tenure::mongodb::MongoFence),
     #[cfg(feature = "redis")]
     Redis(tenure::redis::RedisFence),
+    #[cfg(feature = "nats")]
+    Nats(tenure::nats::NatsFence),
     #[cfg(feature = "postgres")]
     Postgres(tenure::postgres::PostgresFence),
     #[cfg(feature = "etcd")]
@@ -80,6 +82,11 @@ impl FencePlace {
             ) => {
                 let fence = tenure::redis::RedisFence::connect(&url).await?;
                 Ok(Some(Opened::Redis(fence)))
+            }
+            #[cfg(feature = "nats")]
+            Some("nats" | "nats+tls") => {
+                let fence = tenure::nats::NatsFence::connect(&url).await?;
+                Ok(Some(Opened::Nats(fence)))
             }
             #[cfg(feature = "postgres")]
             Some("postgres" | "postgresql") => Ok(Some(Opened::Postgres(postgres(&url).await?))),
@@ -227,6 +234,8 @@ impl Opened {
             Self::Mongo(fence) => fence,
             #[cfg(feature = "redis")]
             Self::Redis(fence) => fence,
+            #[cfg(feature = "nats")]
+            Self::Nats(fence) => fence,
             #[cfg(feature = "postgres")]
             Self::Postgres(fence) => fence,
             #[cfg(feature = "etcd")]
@@ -245,6 +254,10 @@ impl Opened {
         }
         #[cfg(feature = "redis")]
         if let Self::Redis(fence) = &self {
+            fence.note_refusals().await;
+        }
+        #[cfg(feature = "nats")]
+        if let Self::Nats(fence) = &self {
             fence.note_refusals().await;
         }
         #[cfg(feature = "postgres")]
@@ -291,6 +304,6 @@ fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
-         mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST or file:PATH",
+         mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST/BUCKET or file:PATH",
     )
 }

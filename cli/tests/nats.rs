@@ -1,0 +1,185 @@
+//! The same command over a real NATS, alone and in a cluster, and a network that swallows everything.
+
+#![cfg(feature = "nats")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, bare, ended, exit_code, json};
+use std::time::{Duration, Instant};
+use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, block_on, is_alive};
+
+fn durable() -> NatsServer {
+    block_on(NatsServer::start(NatsOptions::durable())).unwrap()
+}
+
+#[test]
+fn contenders_take_turns_and_tokens_rise() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-turns", &server.url());
+    let log = sandbox.path("log");
+    let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
+    let contenders: Vec<_> = (0..3)
+        .map(|_| sandbox.run(&["--ttl", "10s"], "job", &script))
+        .collect();
+    for contender in &contenders {
+        assert_eq!(exit_code(contender), 0);
+    }
+    let text = sandbox.read("log");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    let mut highest = 0;
+    for turn in lines.chunks(2) {
+        let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
+        assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
+        let token: u64 = begun.unwrap().parse().unwrap();
+        assert!(token > highest, "a token did not rise:\n{text}");
+        highest = token;
+    }
+}
+
+#[test]
+fn step_down_hands_over_and_no_wait_ends_at_once() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-hand-over", &format!("{}/app", server.url()));
+    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
+    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
+    second.wait_for_line("waiting", SOON).unwrap();
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(json(&ended.stdout)["successor"]["holder"], "two");
+    assert_eq!(exit_code(&first), 79);
+}
+
+#[test]
+fn doctor_says_what_a_bucket_is_worth() {
+    let server = durable();
+    let monitored = format!("{}?monitor={}", server.url(), server.monitor_address());
+    let sandbox = Sandbox::at("nats-doctor", &monitored);
+    let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert_eq!(json(&doctor.stdout)["store"]["kind"], "nats");
+    assert!(doctor.stdout.contains("scratch always"), "{doctor:?}");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+    let unheard = Sandbox::at("nats-unheard", &server.url()).tenure(&["doctor"]);
+    assert!(unheard.stdout.contains("monitor="), "{unheard:?}");
+}
+
+/// The store takes requests and never answers.
+#[test]
+fn behind_a_silent_network_the_command_dies_and_another_takes_over_after_it() {
+    let server = durable();
+    let proxy = FaultProxy::nats(server.address()).unwrap();
+    let sandbox = Sandbox::at("nats-silent", &format!("nats://{}", proxy.address()));
+    let direct = Sandbox::at("nats-silent-direct", &server.url());
+    let script = format!(
+        "echo $$ > {}; trap '' TERM; while :; do sleep 0.05; done",
+        sandbox.path("pid")
+    );
+    let first = sandbox.run(&["--ttl", "6s", "--grace", "1s"], "job", &script);
+    let command = sandbox.pid("pid");
+    let second = direct.run(
+        &["--ttl", "6s"],
+        "job",
+        &format!("kill -0 {command} 2>/dev/null && echo both; echo mine"),
+    );
+    second.wait_for_line("waiting", SOON).unwrap();
+    proxy.set(Fault::BlackHole);
+    let silent_since = Instant::now();
+    assert_eq!(exit_code(&first), 79);
+    assert!(!is_alive(command), "the command outlived the lease");
+    assert!(
+        silent_since.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        silent_since.elapsed()
+    );
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+    assert!(
+        second.lines().iter().all(|line| line.text != "both"),
+        "both ran at once"
+    );
+}
+
+#[test]
+fn a_job_is_led_in_a_cluster_although_a_server_dies() {
+    let mut cluster = block_on(NatsCluster::start(NatsOptions::default())).unwrap();
+    let sandbox = Sandbox::at("nats-cluster", &format!("{}/app", cluster.url()));
+    // The bucket is made, and its copies elect their leader.
+    assert_eq!(sandbox.tenure(&["run", "first", "--", "true"]).code, 0);
+    let first = sandbox.run(&["--ttl", "30s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let leader = block_on(cluster.leader_of("KV_app")).unwrap();
+    cluster.servers()[leader].kill();
+    block_on(cluster.leader_of("KV_app")).unwrap();
+    // Past the end that the lease had when the server died.
+    std::thread::sleep(Duration::from_secs(31));
+    assert_eq!(sandbox.lease("job")["state"], "held");
+    assert_eq!(first.status(), None, "the command runs on");
+    assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "60s"]).code, 0);
+    assert_eq!(exit_code(&first), 79);
+}
+
+#[test]
+fn claims_refusals_and_marks_in_nats() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-fence", &format!("{}/app", server.url()));
+    let job = "tenure fence claim ledger && tenure fence check ledger && echo claimed";
+    let job = job.replace("tenure", env!("CARGO_BIN_EXE_tenure"));
+    let ended = sandbox.tenure(&["run", "job", "--", "sh", "-c", &job]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.contains("claimed"), "{ended:?}");
+    let shown = sandbox.tenure(&["fence", "show"]);
+    assert!(shown.code == 0 && shown.stdout.contains("ledger"), "{shown:?}");
+}
+
+#[test]
+fn a_store_that_is_not_there_is_said_to_be_unavailable() {
+    for url in [
+        "nats://127.0.0.1:1",
+        "nats://no-such-host.invalid",
+        "nats://127.0.0.1:1,127.0.0.1:2/app",
+    ] {
+        let sandbox = Sandbox::at("nats-nowhere", url);
+        let ended = sandbox.tenure(&["run", "job", "--", "touch", "ran"]);
+        assert_eq!(ended.code, 69, "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");
+        assert!(!sandbox.dir.join("ran").exists());
+    }
+}
+
+#[test]
+fn wrong_credentials_end_with_77_and_no_secret_is_printed_or_passed_on() {
+    let secret = "hunter2-secret";
+    let settings = format!("authorization {{ token: \"{secret}\" }}\n");
+    let server = block_on(NatsServer::start(NatsOptions::default().with(&settings))).unwrap();
+    for url in [
+        format!("nats://{}", server.address()),
+        format!("nats://wrong-{secret}@{}", server.address()),
+        format!("nats://user:{secret}@{}", server.address()),
+    ] {
+        let ended = ended({
+            let mut command = bare(&["run", "job", "--", "true"]);
+            command.env("TENURE_STORE", url);
+            command
+        });
+        assert_eq!(ended.code, 77, "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(!ended.stderr.contains(secret), "{ended:?}");
+    }
+    let sandbox = Sandbox::at("nats-token", &format!("nats://{secret}@{}", server.address()));
+    let ended = sandbox.tenure(&["run", "job", "--", "sh", "-c", "echo $TENURE_STORE"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(
+        !ended.stdout.contains(secret) && ended.stdout.contains(&server.address()),
+        "{ended:?}"
+    );
+}

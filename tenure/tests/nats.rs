@@ -1,0 +1,150 @@
+//! Leading through the faults of real NATS servers and of the network before them.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::nats::NatsStore;
+use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
+use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, RequestFault};
+
+fn timing() -> Timing {
+    Timing::of(Ttl::from_secs(6).unwrap())
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("{what}: not within 60 s"),
+    }
+}
+
+async fn connect(url: &str) -> SharedStore {
+    Arc::new(soon("connecting", NatsStore::connect(url)).await.unwrap())
+}
+
+fn election(store: SharedStore, candidate: &str, timing: Timing) -> Election {
+    Election::builder("job", store)
+        .candidate(candidate)
+        .timing(timing)
+        .build()
+        .unwrap()
+}
+
+async fn behind_a_proxy() -> (NatsServer, FaultProxy, Election, Election) {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    let proxy = FaultProxy::nats(server.address()).unwrap();
+    let leader = connect(&format!("nats://{}", proxy.address())).await;
+    let leader = election(leader, "leader", timing());
+    let standby = election(connect(&server.url()).await, "standby", timing());
+    (server, proxy, leader, standby)
+}
+
+#[tokio::test]
+async fn a_silent_nats_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
+    let (_server, proxy, leader, standby) = behind_a_proxy().await;
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
+    proxy.set(Fault::BlackHole);
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(
+        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        "{loss}"
+    );
+    let (won, _standby) = soon("the take-over", campaign).await.unwrap();
+    assert!(won.unwrap().token() > leadership.token());
+}
+
+#[tokio::test]
+async fn a_connection_to_nats_that_falls_silent_costs_no_leadership() {
+    let (_server, proxy, leader, standby) = behind_a_proxy().await;
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    proxy.set(Fault::BlackHole);
+    // One renewal falls into the hole; the connection stays silent for good.
+    let swallowed = proxy.counts().swallowed_requests;
+    tenure_testkit::eventually_async(Duration::from_secs(30), "a renewal in the hole", || async {
+        proxy.counts().swallowed_requests > swallowed
+    })
+    .await;
+    proxy.heal();
+    tokio::time::sleep(timing().ttl().duration() + Duration::from_secs(2)).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{leadership:?}"
+    );
+    assert!(!campaign.is_finished(), "the standby leads, too");
+    let mut renewals = 0;
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+        renewals += u32::from(matches!(event, Event::Renewed { .. }));
+    }
+    assert!(renewals >= 1, "{renewals} renewals");
+    campaign.abort();
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_the_acquisition_in_nats_costs_no_second_term() {
+    let (_server, proxy, leader, _standby) = behind_a_proxy().await;
+    proxy.next_commands(1, "PUB", RequestFault::CutAfter);
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    assert_eq!(leadership.terms(), 1, "the same attempt found its own term");
+}
+
+#[tokio::test]
+async fn a_release_in_nats_wakes_the_standby_long_before_the_lease_would_end() {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    let leader = election(connect(&server.url()).await, "leader", timing());
+    let standby = election(connect(&server.url()).await, "standby", timing());
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign =
+        tokio::spawn(async move { (standby.campaign().await.map(|won| won.token()), clock_now()) });
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    let (until, token) = (leadership.until(), leadership.token());
+    soon("the release", leadership.step_down()).await;
+    let (won, when) = soon("the hand-over", campaign).await.unwrap();
+    assert!(won.unwrap() > token);
+    assert!(when < until, "the standby waited for the lease to run out");
+}
+
+/// A standby that watches sees the last renewal when it is written: it takes over one ttl after it, and not two.
+#[tokio::test]
+async fn a_watching_standby_takes_over_one_ttl_after_the_last_renewal() {
+    let (_server, proxy, leader, standby) = behind_a_proxy().await;
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign =
+        tokio::spawn(async move { (standby.campaign().await.map(|won| won.token()), clock_now()) });
+    // Some renewals are seen by the watch alone.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (silent_since, ttl) = (clock_now(), timing().ttl().duration());
+    proxy.set(Fault::BlackHole);
+    let (won, when) = soon("the take-over", campaign).await.unwrap();
+    assert!(won.unwrap() > leadership.token());
+    let waited = when.since(silent_since);
+    assert!(waited < ttl + ttl / 2, "{waited:?} with a ttl of {ttl:?}");
+}
+
+#[tokio::test]
+async fn an_election_among_the_servers_costs_no_leadership() {
+    let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+    let timing = Timing::of(Ttl::from_secs(60).unwrap());
+    let leader = election(connect(&format!("{}/app", cluster.url())).await, "leader", timing);
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    let killed = cluster.leader_of("KV_app").await.unwrap();
+    cluster.servers()[killed].kill();
+    let renewed = async {
+        loop {
+            match events.recv().await {
+                Ok(Event::Renewed { .. }) => return,
+                Ok(event) => assert!(!matches!(event, Event::Ended { .. }), "{event:?}"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    soon("a renewal by the new leader", renewed).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{leadership:?}"
+    );
+}

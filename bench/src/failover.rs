@@ -5,7 +5,7 @@ use crate::command::tenure_run;
 use crate::figures::{Samples, judge, milliseconds};
 use std::time::{Duration, Instant};
 use tenure::{LeaseName, Registry, SharedStore};
-use tenure_testkit::{Process, RedisOptions, RedisServer, ReplicaSet, ScratchDir, Size};
+use tenure_testkit::{Etcd, EtcdOptions, Process, RedisOptions, RedisServer, ReplicaSet, ScratchDir, Size};
 
 /// How long anything here may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ const READ_MAX: Duration = Duration::from_millis(50);
 pub async fn measure(losses: u32, kills: u32, exits: u32, kind: Kind) {
     let folder = ScratchDir::new("bench-failover");
     let set = match kind {
-        Kind::Sqlite | Kind::Redis => None,
+        Kind::Sqlite | Kind::Redis | Kind::Etcd => None,
         Kind::Mongodb => Some(
             ReplicaSet::start(Size::Three)
                 .await
@@ -30,12 +30,21 @@ pub async fn measure(losses: u32, kills: u32, exits: u32, kind: Kind) {
                 .await
                 .expect("a Redis server"),
         ),
-        Kind::Sqlite | Kind::Mongodb => None,
+        Kind::Sqlite | Kind::Mongodb | Kind::Etcd => None,
     };
-    let url = match (&set, &redis) {
-        (Some(set), _) => set.uri(),
-        (_, Some(redis)) => redis.url(),
-        (None, None) => format!("sqlite://{}", folder.join("leases.db").display()),
+    let etcd = match kind {
+        Kind::Etcd => Some(
+            Etcd::start(EtcdOptions::three())
+                .await
+                .expect("a cluster of etcd"),
+        ),
+        Kind::Sqlite | Kind::Mongodb | Kind::Redis => None,
+    };
+    let url = match (&set, &redis, &etcd) {
+        (Some(set), _, _) => set.uri(),
+        (_, Some(redis), _) => redis.url(),
+        (_, _, Some(etcd)) => etcd.url(),
+        (None, None, None) => format!("sqlite://{}", folder.join("leases.db").display()),
     };
     let store = Registry::connect(&url).await.unwrap();
     println!("fail-over on {}:", store.traits().kind);

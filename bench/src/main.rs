@@ -47,6 +47,8 @@ enum Kind {
     Mongodb,
     /// On a server that has each write on disk before it confirms it.
     Redis,
+    /// On a cluster of three.
+    Etcd,
 }
 
 #[derive(Subcommand)]
@@ -62,6 +64,9 @@ enum Figure {
         /// Pairs on Redis, each with and without its writes on disk; 0 leaves it out.
         #[arg(long, default_value_t = 4000)]
         redis_rounds: u32,
+        /// Pairs on etcd, alone and a cluster of three; 0 leaves it out.
+        #[arg(long, default_value_t = 2000)]
+        etcd_rounds: u32,
     },
     /// Requests of an idle standby and of a leader, counted over so many ttls of 3 s.
     Requests {
@@ -150,7 +155,8 @@ async fn main() {
             sqlite_rounds,
             mongodb_rounds,
             redis_rounds,
-        } => store::measure(sqlite_rounds, mongodb_rounds, redis_rounds).await,
+            etcd_rounds,
+        } => store::measure(sqlite_rounds, mongodb_rounds, redis_rounds, etcd_rounds).await,
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
         Figure::Contain { cycles } => contain::measure(cycles),

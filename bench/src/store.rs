@@ -1,6 +1,7 @@
 //! Acquire + release through the store contract, against the same written straight on the driver. The two
 //! take turns in one run: whatever else the machine does, it does to both.
 
+pub mod etcd;
 pub mod mongodb;
 pub mod redis;
 pub mod sqlite;
@@ -12,7 +13,7 @@ use tenure::core::{
 };
 use tenure::{LeaseName, LeaseStore, Ttl};
 
-pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32, redis_rounds: u32) {
+pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32, redis_rounds: u32, etcd_rounds: u32) {
     if sqlite_rounds > 0 {
         sqlite::measure(sqlite_rounds).await;
     }
@@ -21,6 +22,9 @@ pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32, redis_rounds: u32)
     }
     if redis_rounds > 0 {
         redis::measure(redis_rounds).await;
+    }
+    if etcd_rounds > 0 {
+        etcd::measure(etcd_rounds).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use super::place::Place;
 use crate::Kind;
 use crate::figures::{Samples, judge, milliseconds};
-use crate::store::{Cycle, mongodb, redis, sqlite, timed};
+use crate::store::{Cycle, etcd, mongodb, redis, sqlite, timed};
 use tenure::{LockManager, LockRelease};
 use tenure_testkit::Size;
 
@@ -14,6 +14,7 @@ enum Bare {
     Sqlite(Box<sqlite::Bare>),
     Mongodb(mongodb::Bare),
     Redis(Box<redis::Bare>),
+    Etcd(etcd::Bare),
 }
 
 impl Bare {
@@ -21,6 +22,7 @@ impl Bare {
         match self {
             Self::Sqlite(bare) => bare.turn(),
             Self::Redis(bare) => bare.turn(round).await,
+            Self::Etcd(bare) => bare.turn().await,
             Self::Mongodb(bare) => bare.turn(i64::from(round)).await,
         }
     }
@@ -31,6 +33,7 @@ pub async fn measure(kind: Kind, rounds: u32) {
     let mut bare = match &place {
         Place::Sqlite(folder) => Bare::Sqlite(Box::new(sqlite::Bare::open(&folder.join("bare.db")))),
         Place::Redis(server) => Bare::Redis(Box::new(redis::Bare::connect(&server.url()).await)),
+        Place::Etcd(etcd) => Bare::Etcd(etcd::Bare::connect(&etcd.address(0)).await),
         Place::Mongodb(set) => Bare::Mongodb(mongodb::Bare::connect(&set.uri()).await),
     };
     let store = place.store().await;

@@ -76,7 +76,7 @@ impl Site {
             (Decision::Again, Some(written)) => Some((written.token, written.terms)),
             _ => None,
         };
-        let holder = holder_value(&sitting, session.ttl, again.map(|(token, _)| token));
+        let holder = holder_value(session, &sitting, again.map(|(token, _)| token));
         let transaction = match again {
             Some((token, _)) => self.moving(name, found, token, &holder, session.id),
             None => self.beginning(request, found, session, &holder),

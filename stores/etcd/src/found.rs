@@ -2,7 +2,7 @@
 
 use crate::keys::{Keys, Part, shown};
 use crate::record::{Record, unreadable, wall_clock_ms};
-use crate::session::Sitting;
+use crate::session::{Session, Sitting};
 use crate::wire::kv::KeyValue;
 use serde_json::Value;
 use std::time::Duration;
@@ -163,13 +163,15 @@ fn written(name: &str, row: &KeyValue) -> Result<Written, StoreError> {
     })
 }
 
-/// The value of a holder's key. The same for the same term, session and ttl.
-pub(crate) fn holder_value(sitting: &Sitting, ttl: Ttl, token: Option<FencingToken>) -> Vec<u8> {
+/// The value of a holder's key: no two are alike on one session, so that a late request to end an abandoned lease cannot end
+/// what was put there since.
+pub(crate) fn holder_value(session: &Session, sitting: &Sitting, token: Option<FencingToken>) -> Vec<u8> {
     // Where it was written with the record the token is its revision, which could not be known before.
     let mut value = serde_json::json!({
         "incarnation": sitting.incarnation.to_string(),
         "attempt": sitting.attempt.number(),
-        "ttlMs": ttl.as_millis(),
+        "ttlMs": session.ttl.as_millis(),
+        "serial": session.next_serial(),
     });
     if let Some(token) = token {
         value["token"] = token.number().into();

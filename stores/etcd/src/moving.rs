@@ -22,7 +22,7 @@ impl Site {
             .of(&self.renewals, one.seconds)
             .await
             .map_err(failed)?;
-        let holder = holder_value(&one.sitting, session.ttl, Some(one.request.token));
+        let holder = holder_value(&session, &one.sitting, Some(one.request.token));
         let moving = self.moving(name, found, one.request.token, &holder, session.id);
         session.admit(&one.sitting, holder);
         let (answer, kept) = tokio::join!(

@@ -5,6 +5,7 @@ use crate::lane::Lane;
 use crate::wire::lease::{LeaseGrantRequest, LeaseGrantResponse};
 use crate::wire::path;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName, Ttl};
@@ -19,6 +20,8 @@ pub(crate) struct Session {
     /// What was granted, and what each extension grants.
     pub(crate) ttl: Ttl,
     state: Mutex<State>,
+    /// How many values of holders were made for it.
+    serial: AtomicU64,
 }
 
 struct State {
@@ -59,7 +62,13 @@ impl Session {
             id,
             ttl,
             state: Mutex::new(state),
+            serial: AtomicU64::new(0),
         }
+    }
+
+    /// A number that no other value of a holder on this session has.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

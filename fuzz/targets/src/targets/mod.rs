@@ -6,6 +6,8 @@ mod choices;
 mod configuration;
 #[cfg(feature = "mongodb")]
 mod mongodb_record;
+#[cfg(feature = "mysql")]
+mod mysql_record;
 mod observed;
 #[cfg(feature = "redis")]
 mod redis_record;
@@ -16,6 +18,8 @@ mod url;
 
 #[cfg(feature = "mongodb")]
 pub use mongodb_record::TARGET as MONGODB_RECORD;
+#[cfg(feature = "mysql")]
+pub use mysql_record::TARGET as MYSQL_RECORD;
 #[cfg(feature = "redis")]
 pub use redis_record::TARGET as REDIS_RECORD;
 pub use {
@@ -34,6 +38,8 @@ pub const ALL: &[Target] = &[
     MONGODB_RECORD,
     #[cfg(feature = "redis")]
     REDIS_RECORD,
+    #[cfg(feature = "mysql")]
+    MYSQL_RECORD,
     URL,
     CONFIGURATION,
     TRACE_READER,

@@ -21,6 +21,10 @@ pub const TARGET: Target = Target {
         "redis://",
         "rediss+sentinel://",
         "redis+quorum://",
+        "mysql://",
+        "mariadb://",
+        "ssl-mode=",
+        "ssl-ca=",
         "sqlite:",
         "sqlite:///",
         "?",
@@ -96,9 +100,16 @@ fn with_password(choices: &mut Choices<'_>) {
     // An option that is refused is shown as it was given, and whoever writes a password there has none of a URL. And
     // where the input has found the password out, its parts may be shown.
     let not_a_password = [scheme.as_str(), &user, &before].iter().any(|part| {
-        ["collection=", "purgeAfter=", "prefix=", "primary=", "w="]
-            .iter()
-            .any(|option| part.contains(option))
+        [
+            "collection=",
+            "purgeAfter=",
+            "prefix=",
+            "primary=",
+            "w=",
+            "ssl-ca=",
+        ]
+        .iter()
+        .any(|option| part.contains(option))
     }) || parts.iter().any(|part| part.contains(PASSWORD));
     if not_a_password {
         return;
@@ -133,6 +144,14 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
             }
             assert!((1..=100).contains(&settled.prefix.len()), "{:?}", settled.prefix);
             assert!(!settled.prefix.contains(['{', '}']), "{:?}", settled.prefix);
+        }
+    }
+    #[cfg(feature = "mysql")]
+    match tenure_mysql::fuzzing::settle(url) {
+        Err(error) => refused(error),
+        Ok(place) => {
+            assert_one_line(&place);
+            look(&place);
         }
     }
     #[cfg(feature = "mongodb")]

@@ -8,8 +8,8 @@
 
 mod common;
 
-use common::{Sandbox, journeys, json};
-use tenure_testkit::{FaultProxy, Mariadb, block_on, free_port};
+use common::{SOON, Sandbox, exit_code, journeys, json};
+use tenure_testkit::{Mariadb, block_on, free_port};
 
 /// A store with a database of the test's own, which is set up by the command itself.
 fn sandbox(label: &str) -> Sandbox {
@@ -30,24 +30,47 @@ fn database(label: &str) -> String {
     format!("cli_{}", label.replace('-', "_"))
 }
 
+/// As on every store; with a short ttl, as nobody is notified of a release.
 #[test]
-fn contenders_take_turns_and_tokens_rise() {
-    journeys::contenders_take_turns_and_tokens_rise(&sandbox("my-turns"));
+fn contenders_take_turns_by_the_remaining_time_and_tokens_rise() {
+    let sandbox = sandbox("my-turns");
+    let log = sandbox.path("log");
+    let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
+    let contenders: Vec<_> = (0..3)
+        .map(|_| sandbox.run(&["--ttl", "3s"], "job", &script))
+        .collect();
+    for contender in &contenders {
+        assert_eq!(exit_code(contender), 0);
+    }
+    let text = sandbox.read("log");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    let mut highest = 0;
+    for turn in lines.chunks(2) {
+        let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
+        assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
+        let token: u64 = begun.unwrap().parse().unwrap();
+        assert!(token > highest, "a token did not rise:\n{text}");
+        highest = token;
+    }
 }
 
+/// Nobody is notified: the standby takes over when it looks next, and who has asked waits a second for that at most.
 #[test]
-fn step_down_hands_over_and_no_wait_ends_at_once() {
-    journeys::step_down_hands_over_and_no_wait_ends_at_once(&sandbox("my-hand-over"));
-}
-
-#[test]
-fn behind_a_silent_network_the_command_dies_before_the_deadline() {
-    let direct = sandbox("my-silent");
-    let server = block_on(Mariadb::shared());
-    let proxy = FaultProxy::mysql(server.address()).unwrap();
-    let url = format!("mariadb://root@{}/{}", proxy.address(), database("my-silent"));
-    let behind = Sandbox::at("my-behind", &url);
-    journeys::behind_a_silent_network_the_command_dies_before_the_deadline(&behind, &direct, &proxy);
+fn step_down_ends_the_term_and_the_standby_follows_by_the_remaining_time() {
+    let sandbox = sandbox("my-hand-over");
+    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
+    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
+    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(json(&ended.stdout)["ended"]["holder"], "one");
+    assert_eq!(exit_code(&first), 79);
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
 }
 
 #[test]

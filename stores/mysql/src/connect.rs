@@ -68,8 +68,12 @@ pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
 impl Site {
     /// Makes sure that the tables are there, and of this version.
     async fn check_schema(&self) -> Result<(), StoreError> {
-        let asked = "SELECT version FROM tenure_setup WHERE one = 1";
-        let version = match self.ask(Deed::Read, "the set-up", asked).await {
+        // With the columns of a record, of none: another program's table is found out as well.
+        let asked = format!(
+            "SELECT setup.version, {RECORD} FROM tenure_setup setup JOIN (SELECT 0 AS moment) clock LEFT JOIN tenure_leases \
+             lease ON FALSE WHERE setup.one = 1"
+        );
+        let version = match self.ask(Deed::Read, "the set-up", &asked).await {
             Ok(rows) => rows.first().and_then(|row| number(row, 0)),
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
@@ -89,8 +93,6 @@ impl Site {
                 ),
             ));
         }
-        let looked = format!("SELECT {RECORD} FROM tenure_leases lease, (SELECT 1 AS moment) clock LIMIT 0");
-        self.ask(Deed::Read, "the table of the leases", &looked).await?;
         Ok(())
     }
 }

@@ -46,14 +46,17 @@ impl Site {
                 }
             }
         }
-        // Newer servers may have it elsewhere; then what the status tells is all.
-        let seen = self
-            .ask(Deed::Read, "connecting", REPLICAS)
-            .await
-            .unwrap_or_default();
-        let seen = seen.first().and_then(|row| number(row, 0)).unwrap_or(0);
-        let mut server = Server { said, replicas: seen };
-        server.replicas = seen.max(server.number("slaves_connected").unwrap_or(0));
+        let mut server = Server { said, replicas: 0 };
+        // Without a binary log nobody follows.
+        if server.is_on("log_bin") {
+            // Newer servers may have it elsewhere; then what the status tells is all.
+            let seen = self
+                .ask(Deed::Read, "connecting", REPLICAS)
+                .await
+                .unwrap_or_default();
+            let seen = seen.first().and_then(|row| number(row, 0)).unwrap_or(0);
+            server.replicas = seen.max(server.number("slaves_connected").unwrap_or(0));
+        }
         Ok(server)
     }
 

@@ -8,6 +8,8 @@ mod configuration;
 mod etcd_record;
 #[cfg(feature = "mongodb")]
 mod mongodb_record;
+#[cfg(feature = "mysql")]
+mod mysql_record;
 mod observed;
 #[cfg(feature = "redis")]
 mod redis_record;
@@ -20,6 +22,8 @@ mod url;
 pub use etcd_record::TARGET as ETCD_RECORD;
 #[cfg(feature = "mongodb")]
 pub use mongodb_record::TARGET as MONGODB_RECORD;
+#[cfg(feature = "mysql")]
+pub use mysql_record::TARGET as MYSQL_RECORD;
 #[cfg(feature = "redis")]
 pub use redis_record::TARGET as REDIS_RECORD;
 pub use {
@@ -40,6 +44,8 @@ pub const ALL: &[Target] = &[
     REDIS_RECORD,
     #[cfg(feature = "etcd")]
     ETCD_RECORD,
+    #[cfg(feature = "mysql")]
+    MYSQL_RECORD,
     URL,
     CONFIGURATION,
     TRACE_READER,

@@ -26,6 +26,10 @@ pub const TARGET: Target = Target {
         "ca=",
         "cert=",
         "key=",
+        "mysql://",
+        "mariadb://",
+        "ssl-mode=",
+        "ssl-ca=",
         "sqlite:",
         "sqlite:///",
         "?",
@@ -103,7 +107,7 @@ fn with_password(choices: &mut Choices<'_>) {
     // An option that is refused is shown as it was given, and whoever writes a password there has none of a URL. And
     // where the input has found the password out, its parts may be shown.
     let not_a_password = [scheme.as_str(), &user, &before].iter().any(|part| {
-        ["collection=", "purgeAfter=", "prefix=", "primary=", "w="]
+        ["collection=", "purgeAfter=", "prefix=", "primary=", "ssl-ca="]
             .iter()
             .any(|option| part.contains(option))
     }) || parts.iter().any(|part| part.contains(PASSWORD));
@@ -149,6 +153,14 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
             assert_one_line(&settled.place);
             look(&settled.place);
             assert!((1..=200).contains(&settled.prefix.len()), "{:?}", settled.prefix);
+        }
+    }
+    #[cfg(feature = "mysql")]
+    match tenure_mysql::fuzzing::settle(url) {
+        Err(error) => refused(error),
+        Ok(place) => {
+            assert_one_line(&place);
+            look(&place);
         }
     }
     #[cfg(feature = "mongodb")]

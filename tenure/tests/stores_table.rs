@@ -121,7 +121,12 @@ async fn nats() -> Vec<Row> {
     let alone = NatsServer::start(NatsOptions::default()).await.unwrap();
     let durable = NatsServer::start(NatsOptions::durable()).await.unwrap();
     vec![
-        Row::of("NATS with `sync_interval: always`", url, &durable.url()).await,
+        Row::of(
+            "NATS with `sync_interval: always`",
+            "nats://HOST/BUCKET?monitor=HOST:8222",
+            &format!("{}?monitor={}", durable.url(), durable.monitor_address()),
+        )
+        .await,
         Row::of("NATS as it comes", url, &alone.url()).await,
     ]
 }

@@ -25,7 +25,7 @@ fn every_corpus_replays_without_a_finding() {
 }
 
 #[test]
-#[cfg(all(feature = "mongodb", feature = "redis"))]
+#[cfg(all(feature = "mongodb", feature = "nats", feature = "redis"))]
 fn every_corpus_belongs_to_a_target() {
     use std::collections::BTreeSet;
     let folders: BTreeSet<String> = std::fs::read_dir(corpora())

@@ -6,6 +6,8 @@ mod choices;
 mod configuration;
 #[cfg(feature = "mongodb")]
 mod mongodb_record;
+#[cfg(feature = "nats")]
+mod nats_record;
 mod observed;
 #[cfg(feature = "redis")]
 mod redis_record;
@@ -16,6 +18,8 @@ mod url;
 
 #[cfg(feature = "mongodb")]
 pub use mongodb_record::TARGET as MONGODB_RECORD;
+#[cfg(feature = "nats")]
+pub use nats_record::TARGET as NATS_RECORD;
 #[cfg(feature = "redis")]
 pub use redis_record::TARGET as REDIS_RECORD;
 pub use {
@@ -32,6 +36,8 @@ pub const ALL: &[Target] = &[
     SQLITE_RECORD,
     #[cfg(feature = "mongodb")]
     MONGODB_RECORD,
+    #[cfg(feature = "nats")]
+    NATS_RECORD,
     #[cfg(feature = "redis")]
     REDIS_RECORD,
     URL,

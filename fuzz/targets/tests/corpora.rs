@@ -25,7 +25,13 @@ fn every_corpus_replays_without_a_finding() {
 }
 
 #[test]
-#[cfg(all(feature = "mongodb", feature = "mysql", feature = "redis", feature = "etcd"))]
+#[cfg(all(
+    feature = "mongodb",
+    feature = "mysql",
+    feature = "nats",
+    feature = "redis",
+    feature = "etcd"
+))]
 fn every_corpus_belongs_to_a_target() {
     use std::collections::BTreeSet;
     let folders: BTreeSet<String> = std::fs::read_dir(corpora())

@@ -10,6 +10,8 @@ mod etcd_record;
 mod mongodb_record;
 #[cfg(feature = "mysql")]
 mod mysql_record;
+#[cfg(feature = "nats")]
+mod nats_record;
 mod observed;
 #[cfg(feature = "redis")]
 mod redis_record;
@@ -24,6 +26,8 @@ pub use etcd_record::TARGET as ETCD_RECORD;
 pub use mongodb_record::TARGET as MONGODB_RECORD;
 #[cfg(feature = "mysql")]
 pub use mysql_record::TARGET as MYSQL_RECORD;
+#[cfg(feature = "nats")]
+pub use nats_record::TARGET as NATS_RECORD;
 #[cfg(feature = "redis")]
 pub use redis_record::TARGET as REDIS_RECORD;
 pub use {
@@ -40,6 +44,8 @@ pub const ALL: &[Target] = &[
     SQLITE_RECORD,
     #[cfg(feature = "mongodb")]
     MONGODB_RECORD,
+    #[cfg(feature = "nats")]
+    NATS_RECORD,
     #[cfg(feature = "redis")]
     REDIS_RECORD,
     #[cfg(feature = "etcd")]

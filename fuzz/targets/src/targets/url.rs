@@ -30,6 +30,8 @@ pub const TARGET: Target = Target {
         "mariadb://",
         "ssl-mode=",
         "ssl-ca=",
+        "nats://",
+        "nats+tls://",
         "sqlite:",
         "sqlite:///",
         "?",
@@ -51,6 +53,9 @@ pub const TARGET: Target = Target {
         "prefix=",
         "primary=",
         "sentinelPassword=",
+        "replicas=",
+        "monitor=",
+        "rateErrorPpm=",
         "30d",
         "filesystem=trusted",
         "w=1",
@@ -84,7 +89,8 @@ fn judge(input: &[u8]) {
 }
 
 fn with_password(choices: &mut Choices<'_>) {
-    let scheme = match choices.byte() % 12 {
+    let scheme = match choices.byte() % 13 {
+        12 => "nats://".to_owned(),
         8 => "redis://".to_owned(),
         9 => "redis+quorum://".to_owned(),
         10 => "etcd://".to_owned(),
@@ -107,9 +113,17 @@ fn with_password(choices: &mut Choices<'_>) {
     // An option that is refused is shown as it was given, and whoever writes a password there has none of a URL. And
     // where the input has found the password out, its parts may be shown.
     let not_a_password = [scheme.as_str(), &user, &before].iter().any(|part| {
-        ["collection=", "purgeAfter=", "prefix=", "primary=", "ssl-ca="]
-            .iter()
-            .any(|option| part.contains(option))
+        [
+            "collection=",
+            "purgeAfter=",
+            "prefix=",
+            "primary=",
+            "ssl-ca=",
+            "replicas=",
+            "rateErrorPpm=",
+        ]
+        .iter()
+        .any(|option| part.contains(option))
     }) || parts.iter().any(|part| part.contains(PASSWORD));
     if not_a_password {
         return;
@@ -163,6 +177,17 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
             look(&place);
         }
     }
+    #[cfg(feature = "nats")]
+    match tenure_nats::fuzzing::settle(url) {
+        Err(error) => refused(error),
+        Ok(settled) => {
+            for shown in [&settled.place, &settled.bucket] {
+                assert_one_line(shown);
+                look(shown);
+            }
+            assert!((1..=100).contains(&settled.bucket.len()), "{:?}", settled.bucket);
+        }
+    }
     #[cfg(feature = "mongodb")]
     match ready(tenure_mongodb::fuzzing::settle(
         url,
@@ -176,7 +201,15 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
 /// A registry whose stores are refused before they are opened.
 fn registry() -> Registry {
     let mut registry = Registry::empty();
-    for scheme in ["sqlite", "mongodb", "mongodb+srv", "redis", "etcd", "etcds"] {
+    for scheme in [
+        "sqlite",
+        "mongodb",
+        "mongodb+srv",
+        "redis",
+        "etcd",
+        "etcds",
+        "nats",
+    ] {
         registry.register(scheme, |_| async {
             Err(StoreError::not_applied(Fault::Invalid, "not opened"))
         });

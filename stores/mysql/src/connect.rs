@@ -15,8 +15,8 @@ use tenure_remote::{Deed, Remote};
 /// How long connecting may take in all.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long one connection may take to be made.
-const DIAL_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long one connection may take to be made: nearly all of a request, as there is one address.
+const DIAL_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// How long one request may take: the store's own bound, beside the engine's. Longer than a claim waits.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);

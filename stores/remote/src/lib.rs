@@ -4,7 +4,7 @@
 //!   whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
 //! - [`Noter`]: refusals of a fence on their way into the database.
 //! - [`findings`]: what an examination says.
-//! - [`Deed`], [`timed_out`], [`line`]: errors as the contract wants them.
+//! - [`Deed`], [`timed_out`], [`line()`]: errors as the contract wants them.
 //!
 //! No store's user needs this crate; it promises nothing to others.
 

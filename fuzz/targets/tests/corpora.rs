@@ -29,6 +29,7 @@ fn every_corpus_replays_without_a_finding() {
     feature = "mongodb",
     feature = "mysql",
     feature = "nats",
+    feature = "postgres",
     feature = "redis",
     feature = "etcd"
 ))]

@@ -13,6 +13,8 @@ mod mysql_record;
 #[cfg(feature = "nats")]
 mod nats_record;
 mod observed;
+#[cfg(feature = "postgres")]
+mod postgres_record;
 #[cfg(feature = "redis")]
 mod redis_record;
 mod sqlite_record;
@@ -28,6 +30,8 @@ pub use mongodb_record::TARGET as MONGODB_RECORD;
 pub use mysql_record::TARGET as MYSQL_RECORD;
 #[cfg(feature = "nats")]
 pub use nats_record::TARGET as NATS_RECORD;
+#[cfg(feature = "postgres")]
+pub use postgres_record::TARGET as POSTGRES_RECORD;
 #[cfg(feature = "redis")]
 pub use redis_record::TARGET as REDIS_RECORD;
 pub use {
@@ -52,6 +56,8 @@ pub const ALL: &[Target] = &[
     ETCD_RECORD,
     #[cfg(feature = "mysql")]
     MYSQL_RECORD,
+    #[cfg(feature = "postgres")]
+    POSTGRES_RECORD,
     URL,
     CONFIGURATION,
     TRACE_READER,

@@ -27,8 +27,7 @@ pub(crate) struct Keeper {
     path: PathBuf,
     /// What the file holds. One writes at a time.
     written: Mutex<Vec<u8>>,
-    /// Locked for as long as this lives; the kernel unlocks it when the process dies.
-    lock: File,
+    _lock: Locked,
 }
 
 impl fmt::Debug for Keeper {
@@ -37,10 +36,13 @@ impl fmt::Debug for Keeper {
     }
 }
 
-impl Drop for Keeper {
+/// A file that is locked for as long as this lives; the kernel unlocks it when the process dies.
+struct Locked(File);
+
+impl Drop for Locked {
     fn drop(&mut self) {
         // A child that was forked just now and has not yet executed shares the lock: closing would not end it.
-        let _closing_does = self.lock.unlock();
+        let _closing_does = self.0.unlock();
     }
 }
 
@@ -75,8 +77,8 @@ impl Keeper {
             .write(true)
             .open(beside(&path, ".lock"))
             .map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
+        let lock = match lock.try_lock() {
+            Ok(()) => Locked(lock),
             Err(TryLockError::WouldBlock) => {
                 return Err(told(
                     Fault::Busy,
@@ -86,7 +88,7 @@ impl Keeper {
                 ));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        };
         let (written, kept) = match read(&path) {
             Ok(Some(bytes)) => {
                 let kept = parse(&bytes).map_err(|why| {
@@ -104,7 +106,7 @@ impl Keeper {
         let keeper = Self {
             path,
             written: Mutex::new(written),
-            lock,
+            _lock: lock,
         };
         // Made now, so that a place that cannot be written is told now.
         keeper.save(|| kept.clone())?;

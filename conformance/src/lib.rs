@@ -31,6 +31,8 @@ pub mod cases;
 pub mod model;
 pub mod observed;
 #[cfg(feature = "wire")]
+pub mod terms;
+#[cfg(feature = "wire")]
 pub mod wire;
 
 pub use client::Client;

@@ -1,365 +1,54 @@
-//! Leader-terms under random faults, on a real server: `cargo run -p tenure-nats --example terms -- 10000`.
-//!
-//! Four processes, each behind a network that delays, cuts, swallows and repeats, want each of 48 leases without end; now
-//! and then the server is frozen, or killed and started again. Ends with 1 if a token was given twice, if tokens did not
-//! rise, or if two believed that they held a lease at the same time.
+//! Leader-terms under random faults, on a real server: `cargo run --release -p tenure-nats --example terms -- 10000`.
+//! What is done and looked for: `tenure_conformance::terms`.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Incarnation, LeaseName, LeaseStore,
-    Note, Release, Renew, Renewed, Ttl,
-};
+use std::time::Duration;
+use tenure_conformance::terms::{Campaign, Deployment, Process, run};
 use tenure_nats::NatsStore;
-use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, RequestFault};
+use tenure_testkit::{FaultProxy, NatsOptions, NatsServer};
 
-const CONTENDERS: usize = 4;
+const CAMPAIGN: Campaign = Campaign {
+    ttl: Duration::from_millis(800),
+    leases: 48,
+    commands: &["PUB", "STREAM.MSG.GET", "PUB"],
+    faults_per_kill: 400,
+};
 
-/// Side by side: most of a term's time is spent waiting, for an expiry or for a fault to pass.
-const LEASES: usize = 48;
+const PROCESSES: usize = 4;
 
-/// Short, so that many terms expire; long against a round trip.
-const TTL: Duration = Duration::from_millis(800);
+struct Alone(NatsServer);
 
-/// How often one release is sent before the lease is left to expire.
-const RELEASES_MAX: u32 = 3;
+impl Deployment for Alone {
+    fn members(&self) -> usize {
+        1
+    }
 
-/// How long no lease may begin a term before the run is given up.
-const STALL_MAX: Duration = Duration::from_secs(60);
+    async fn restart(&mut self, _member: usize) {
+        self.0.restart().await.unwrap();
+    }
+
+    fn freeze(&mut self, _member: usize) {
+        self.0.freeze();
+    }
+
+    fn thaw(&mut self, _member: usize) {
+        self.0.thaw();
+    }
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let terms = std::env::args()
-        .nth(1)
-        .and_then(|terms| terms.parse().ok())
-        .unwrap_or(1_000);
-    let mut server = NatsServer::start(NatsOptions::default()).await.unwrap();
-    let (count, began) = (Arc::new(Count::new(terms)), Instant::now());
-    let witnesses: Vec<_> = (0..LEASES)
-        .map(|_| Arc::new(Mutex::new(Witness::default())))
-        .collect();
-    let (mut contending, mut proxies) = (tokio::task::JoinSet::new(), Vec::new());
-    for number in 0..CONTENDERS {
-        let proxy = Arc::new(FaultProxy::nats(server.address()).unwrap());
-        let store = NatsStore::connect(&format!("nats://{}", proxy.address()))
-            .await
-            .unwrap();
-        let store = Arc::new(store);
-        for (lease, witness) in witnesses.iter().enumerate() {
-            let (store, count, witness) = (Arc::clone(&store), Arc::clone(&count), Arc::clone(witness));
-            contending.spawn(async move { contend(&store, number, lease, &count, &witness).await });
-        }
-        proxies.push(proxy);
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    let mut processes = Vec::new();
+    for _ in 0..PROCESSES {
+        let proxy = FaultProxy::nats(server.address()).unwrap();
+        let url = format!("nats://{}", proxy.address());
+        let store = NatsStore::connect(&url).await.unwrap();
+        processes.push(Process {
+            store: Box::new(store),
+            ways: vec![proxy],
+        });
     }
-    let (mut faults, mut seen) = (0_u64, (0, Instant::now()));
-    while !count.is_reached() {
-        tokio::time::sleep(Duration::from_millis(20 + random(60))).await;
-        strike(&proxies[usize::try_from(random(4)).unwrap()]).await;
-        faults += 1;
-        match random(400) {
-            0 => {
-                server.restart().await.unwrap();
-                faults += 1;
-            }
-            1 | 2 => {
-                server.freeze();
-                tokio::time::sleep(Duration::from_millis(random(900))).await;
-                server.thaw();
-                faults += 1;
-            }
-            _ => {}
-        }
-        while let Some(ended) = contending.try_join_next() {
-            ended.unwrap();
-        }
-        if count.now() > seen.0 {
-            seen = (count.now(), Instant::now());
-        }
-        assert!(
-            seen.1.elapsed() < STALL_MAX,
-            "no term began for {STALL_MAX:?}, after {}",
-            seen.0
-        );
-    }
-    proxies.iter().for_each(|proxy| proxy.heal());
-    while let Some(ended) = contending.join_next().await {
-        ended.unwrap();
-    }
-    let mut sum = Witness::default();
-    for witness in &witnesses {
-        sum.add(&witness.lock().unwrap());
-    }
-    println!(
-        "{} terms of {LEASES} leases in {:.0} s, {faults} faults; {} outcomes unknown, {} replies late, {} terms given again, \
-         {} renewed; {} violations",
-        sum.terms,
-        began.elapsed().as_secs_f64(),
-        sum.unknown,
-        sum.late,
-        sum.again,
-        sum.renewed,
-        sum.violations.len()
-    );
-    sum.violations
-        .iter()
-        .for_each(|violation| println!("  {violation}"));
-    match sum.violations.is_empty() && sum.unknown > 0 && sum.again > 0 {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
-}
-
-/// How many terms there were, of all leases.
-struct Count {
-    terms: std::sync::atomic::AtomicU64,
-    wanted: u64,
-}
-
-impl Count {
-    fn new(wanted: u64) -> Self {
-        Self {
-            terms: std::sync::atomic::AtomicU64::new(0),
-            wanted,
-        }
-    }
-
-    fn now(&self) -> u64 {
-        self.terms.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    fn add_one(&self) {
-        self.terms.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    fn is_reached(&self) -> bool {
-        self.now() >= self.wanted
-    }
-}
-
-/// One fault of the network, which passes.
-async fn strike(proxy: &FaultProxy) {
-    let requests = [
-        RequestFault::CutBefore,
-        RequestFault::CutAfter,
-        RequestFault::Duplicate,
-        RequestFault::DuplicateLater(Duration::from_millis(random(1_500))),
-    ];
-    let commands = ["PUB", "STREAM.MSG.GET", "PUB"];
-    match random(8) {
-        which @ 0..4 => {
-            let command = commands[usize::try_from(random(3)).unwrap()];
-            proxy.next_commands(1, command, requests[usize::try_from(which).unwrap()]);
-        }
-        4 => proxy.cut_connections(),
-        which => {
-            let (silence, delay) = (
-                Duration::from_millis(random(500)),
-                Duration::from_millis(random(150)),
-            );
-            proxy.set(match which {
-                5 => Fault::BlackHole,
-                6 => Fault::HalfOpen,
-                _ => Fault::Delay {
-                    to_server: delay,
-                    to_client: delay,
-                },
-            });
-            tokio::time::sleep(silence).await;
-            proxy.heal();
-        }
-    }
-}
-
-/// Wants one lease, holds it for a while, gives it back, until there were enough terms.
-async fn contend(store: &NatsStore, number: usize, lease: usize, count: &Count, witness: &Mutex<Witness>) {
-    let mut asked = Acquire {
-        name: LeaseName::new(format!("job-{lease}")).unwrap(),
-        candidate: Candidate {
-            id: CandidateId::new(format!("contender-{number}")).unwrap(),
-            incarnation: Incarnation::from_bits((u128::from(bits()) << 64) | u128::from(bits())),
-        },
-        attempt: Attempt::FIRST,
-        ttl: Ttl::try_from(TTL).unwrap(),
-        note: Note::default(),
-    };
-    while !count.is_reached() {
-        let sent = Instant::now();
-        // As the engine: no request outlasts what it is good for.
-        let answer = tokio::time::timeout(TTL, store.acquire(&asked)).await;
-        match answer {
-            Ok(Ok(Acquired::Granted(grant))) => {
-                let begun = witness
-                    .lock()
-                    .unwrap()
-                    .begin(&asked, grant.token, grant.again, sent);
-                if begun {
-                    count.add_one();
-                    hold(store, &asked, grant.token, sent, witness).await;
-                }
-                asked.attempt = asked.attempt.next();
-            }
-            Ok(Ok(Acquired::Held(lease))) => {
-                let wait = lease.remaining.min(Duration::from_millis(60 + random(120)));
-                tokio::time::sleep(wait).await;
-            }
-            Ok(Ok(Acquired::Superseded)) => asked.attempt = asked.attempt.next(),
-            Ok(Err(_)) | Err(_) => {
-                witness.lock().unwrap().unknown += 1;
-                // Mostly the same attempt again; now and then it is given up for the next one.
-                if random(5) == 0 {
-                    asked.attempt = asked.attempt.next();
-                }
-            }
-        }
-    }
-}
-
-async fn hold(
-    store: &NatsStore,
-    asked: &Acquire,
-    token: FencingToken,
-    sent: Instant,
-    witness: &Mutex<Witness>,
-) {
-    let mut until = sent + TTL;
-    for _ in 0..random(3) {
-        tokio::time::sleep(Duration::from_millis(random(120))).await;
-        let renewal = Renew {
-            name: asked.name.clone(),
-            incarnation: asked.candidate.incarnation,
-            token,
-            attempt: asked.attempt,
-            ttl: asked.ttl,
-        };
-        let (sent, renewals) = (Instant::now(), [renewal]);
-        let left = until.saturating_duration_since(sent);
-        match tokio::time::timeout(left, store.renew(&renewals))
-            .await
-            .map(|mut answers| answers.remove(0))
-        {
-            Ok(Ok(Renewed::Extended { .. })) if Instant::now() < until => {
-                until = sent + TTL;
-                witness.lock().unwrap().extend(asked, until);
-            }
-            Ok(Ok(Renewed::Lost(lease))) if Instant::now() < until => {
-                let violation = format!(
-                    "term {token} was lost {:?} before its deadline: {lease:?}",
-                    until - Instant::now()
-                );
-                witness.lock().unwrap().violations.push(violation);
-            }
-            _ => {}
-        }
-    }
-    // Nothing is believed any more when the release is sent.
-    witness.lock().unwrap().end(asked);
-    let release = Release {
-        name: asked.name.clone(),
-        incarnation: asked.candidate.incarnation,
-        token,
-        attempt: asked.attempt,
-    };
-    for _ in 0..RELEASES_MAX {
-        let releases = [release.clone()];
-        let answer = tokio::time::timeout(TTL, store.release(&releases)).await;
-        if answer.is_ok_and(|mut answers| answers.remove(0).is_ok()) {
-            return;
-        }
-    }
-}
-
-/// Sees every term, and remembers all tokens.
-#[derive(Default)]
-struct Witness {
-    terms: u64,
-    unknown: u64,
-    late: u64,
-    again: u64,
-    renewed: u64,
-    tokens: BTreeMap<FencingToken, (Incarnation, Attempt)>,
-    /// Who believes, and until when.
-    holder: Option<(Incarnation, Instant)>,
-    violations: Vec<String>,
-}
-
-impl Witness {
-    fn add(&mut self, other: &Self) {
-        self.terms += other.terms;
-        self.unknown += other.unknown;
-        self.late += other.late;
-        self.again += other.again;
-        self.renewed += other.renewed;
-        self.violations.extend(other.violations.iter().cloned());
-    }
-
-    /// Whether a term begins with this grant: not if it is over already.
-    fn begin(&mut self, asked: &Acquire, token: FencingToken, again: bool, sent: Instant) -> bool {
-        let (now, mine) = (Instant::now(), (asked.candidate.incarnation, asked.attempt));
-        self.again += u64::from(again);
-        if let Some(other) = self.tokens.insert(token, mine)
-            && other != mine
-        {
-            self.violations
-                .push(format!("token {token} was given to two attempts"));
-        }
-        if now >= sent + TTL {
-            self.late += 1;
-            return false;
-        }
-        // Whoever believes from now on has the highest token of all.
-        if self
-            .tokens
-            .last_key_value()
-            .is_some_and(|(highest, _)| *highest > token)
-        {
-            self.violations
-                .push(format!("term {token} begins after a later one"));
-        }
-        if let Some((other, until)) = self.holder
-            && other != mine.0
-            && now < until
-        {
-            let violation = format!(
-                "two believe: {other} for {:?} more, and term {token}",
-                until - now
-            );
-            self.violations.push(violation);
-        }
-        self.holder = Some((mine.0, sent + TTL));
-        self.terms += 1;
-        true
-    }
-
-    fn extend(&mut self, asked: &Acquire, until: Instant) {
-        self.renewed += 1;
-        if let Some(holder) = self
-            .holder
-            .as_mut()
-            .filter(|holder| holder.0 == asked.candidate.incarnation)
-        {
-            holder.1 = until;
-        }
-    }
-
-    fn end(&mut self, asked: &Acquire) {
-        if self
-            .holder
-            .is_some_and(|holder| holder.0 == asked.candidate.incarnation)
-        {
-            self.holder = None;
-        }
-    }
-}
-
-fn bits() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
-/// A number below `limit`.
-fn random(limit: u64) -> u64 {
-    bits() % limit.max(1)
+    run(&CAMPAIGN, &mut Alone(server), processes).await
 }

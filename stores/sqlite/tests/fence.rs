@@ -265,3 +265,15 @@ async fn a_missing_table_and_a_transaction_elsewhere_are_told() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_fence_is_opened_beside_somebody_who_writes_just_then() {
+    let ledger = Ledger::new("DELETE");
+    let writer = ledger.connection();
+    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let file = ledger.scratch.file();
+    let opening = std::thread::spawn(move || SqliteFence::new(file));
+    std::thread::sleep(Duration::from_millis(50));
+    writer.execute_batch("COMMIT").unwrap();
+    opening.join().unwrap().unwrap();
+}

@@ -7,7 +7,7 @@ mod table;
 
 pub use table::FencedTable;
 
-use crate::patience::{Jitter, patiently};
+use crate::patience::{Jitter, patiently, patiently_blocking};
 use crate::transaction;
 use crate::trouble::{Trouble, fault};
 use refusals::Noter;
@@ -64,15 +64,17 @@ impl SqliteFence {
     /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: the file cannot be opened, is read-only, or has no fence. Nothing was changed.
+    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, or has no fence. Nothing was
+    /// changed.
     pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         let path = path.as_ref();
         let shown = path.display().to_string();
-        let connection =
-            connect(path).map_err(|error| Trouble::Statement(error).into_error("the fence", &shown))?;
+        let jitter = Jitter::seeded();
+        // The first look at a file waits for whoever writes it, or closes it, just now.
+        let connection = patiently_blocking(&jitter, &shown, || Ok(connect(path)?))?;
         let fence = Self {
             shown,
-            jitter: Jitter::seeded(),
+            jitter,
             connection: Mutex::new(connection),
             noter: Noter::new(path),
         };

@@ -83,7 +83,7 @@ fn who_waits_with_fair_is_served_in_the_order_of_coming() {
             let waiting = sandbox.start(&[&options[..], &["--", "sh", "-c", &script]].concat());
             eventually(SOON, "a place in the queue", || {
                 let status = sandbox.tenure(&["status", "--output", "json", "--prefix", "a/candidates/"]);
-                status.stdout.contains(&format!("a/candidates/host-{number}"))
+                status.stdout.contains(&format!("a/candidates/1/host-{number}"))
             });
             waiting
         })

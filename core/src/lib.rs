@@ -38,5 +38,5 @@ pub use store::{
 pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{
     Attempt, Candidate, CandidateId, FencingToken, Incarnation, LeaseName, Moment, NameError, NameFault,
-    Note, NoteTooLong, ResourceName, Term, TokenError, Ttl, TtlError,
+    Note, NoteTooLong, Priority, PriorityError, ResourceName, Term, TokenError, Ttl, TtlError,
 };

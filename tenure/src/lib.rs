@@ -46,13 +46,14 @@ pub use election::{
 pub use identity::{candidate, default_candidate_id};
 pub use lock::{
     Fairness, LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
-    LockTiming, LockTimingOptions, OwnerTag, Reentrancy, Turn,
+    LockTiming, LockTimingOptions, OwnerTag, Reentrancy, Standby, Turn,
 };
 pub use registry::{Registry, SharedPurge, SharedStore};
 pub use tenure_core as core;
 pub use tenure_core::{
     Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,
-    LeaseStore, Mark, ResourceName, StoreError, Term, Timing, TimingError, TimingOptions, Ttl,
+    LeaseStore, Mark, Priority, PriorityError, ResourceName, StoreError, Term, Timing, TimingError,
+    TimingOptions, Ttl,
 };
 pub use tenure_watermark::{Admission, Watermark};
 

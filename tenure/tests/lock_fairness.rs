@@ -22,7 +22,7 @@ fn fair(site: &Site, candidate: &str) -> LockManager {
 }
 
 async fn wait_until_queued(site: &Site, candidate: &str) {
-    let place = format!("a/candidates/{candidate}");
+    let place = format!("a/candidates/1/{candidate}");
     let queued = || async {
         let record = site.record(&place).await;
         record.is_some_and(|lease| lease.occupancy() == Occupancy::Held)
@@ -31,7 +31,7 @@ async fn wait_until_queued(site: &Site, candidate: &str) {
 }
 
 async fn wait_until_left(site: &Site, candidate: &str) {
-    let place = format!("a/candidates/{candidate}");
+    let place = format!("a/candidates/1/{candidate}");
     let left = || async { site.record(&place).await.unwrap().occupancy() == Occupancy::Vacant };
     eventually_async(Duration::from_secs(10), "the place is given back", left).await;
 }

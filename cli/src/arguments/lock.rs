@@ -119,6 +119,8 @@ impl LockArguments {
             timing: self.timing,
             candidate: self.candidate,
             note: self.note,
+            priority: None,
+            preempt: false,
             once: true,
             keep: false,
             wait: self.wait,

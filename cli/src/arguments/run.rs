@@ -6,6 +6,7 @@ use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use tenure::Priority;
 
 /// Wait for the lease, then run a command while holding it.
 #[derive(Args, Clone, Debug)]
@@ -41,6 +42,31 @@ pub(crate) struct RunArguments {
         default_value = ""
     )]
     pub(crate) note: String,
+
+    /// Wait in order: the highest priority first, and of equals who came first; 0: never lead [default: no order]
+    ///
+    /// From 0 to 1000. Counts among the candidates that give one: whoever gives none takes the lease whenever it is free.
+    /// `tenure step-down --to` calls one of them to the front.
+    #[arg(
+        long,
+        env = "TENURE_PRIORITY",
+        hide_env_values = true,
+        value_name = "N",
+        value_parser = clap::value_parser!(Priority),
+        conflicts_with = "no_wait"
+    )]
+    pub(crate) priority: Option<Priority>,
+
+    /// While leading, step down for a candidate of a higher priority that waits
+    #[arg(
+        long,
+        env = "TENURE_PREEMPT",
+        hide_env_values = true,
+        requires = "priority",
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) preempt: bool,
 
     /// End when the command ends, or when leadership ends while it runs (the default)
     #[arg(

@@ -26,6 +26,15 @@ pub(crate) struct StepDownArguments {
     )]
     pub(crate) force: bool,
 
+    /// Hand over to this candidate, which waits with --priority: its turn is next, before any other of them
+    #[arg(
+        long,
+        env = "TENURE_SUCCESSOR",
+        hide_env_values = true,
+        value_name = "CANDIDATE"
+    )]
+    pub(crate) to: Option<String>,
+
     /// How long to wait for the end of the term [default: twice the ttl]
     #[arg(
         long,
@@ -51,10 +60,12 @@ impl StepDownArguments {
 
 const HELP: &str = "\
 The holder learns of the wish with its next renewal, ends its work, and gives the lease back; a standby then takes
-over. Ends with 1 if the term has not ended after --wait, or --token is not the current one.
+over. Ends with 1 if the term has not ended after --wait, or --token is not the current one; with --to also if nobody of
+that name waits, or another has the lease after --wait: a candidate without --priority takes it whenever it is free.
 
 Examples:
   tenure step-down nightly-settlement
+  tenure step-down nightly-settlement --to host-7
   tenure step-down nightly-settlement --token 1763712000123 --wait 5m
   tenure step-down nightly-settlement --force
         For a holder that is known to be dead or cut off.";

@@ -10,6 +10,7 @@ mod run;
 mod status;
 mod step_down;
 mod store;
+mod successor;
 mod watch;
 
 use crate::arguments::{Cli, Command};

@@ -1,6 +1,7 @@
 //! `tenure step-down`.
 
 use super::look::answer;
+use super::successor;
 use crate::arguments::{Form, StepDownArguments};
 use crate::exit::{Code, Failure};
 use crate::output::{self, Voice, short};
@@ -51,6 +52,19 @@ pub(crate) async fn step_down(
             ),
         ));
     }
+    if let Some(candidate) = &arguments.to {
+        if lease.holder.id.as_str() == candidate {
+            return Err(Failure::new(
+                Code::No,
+                format!(
+                    "lease \"{name}\": {candidate} holds it already, token {}",
+                    lease.token
+                ),
+            ));
+        }
+        // First: whoever is next now, and takes the lease all the same, sees it and gives the lease back.
+        successor::call(&store, &name, candidate).await?;
+    }
     // Watched from before the wish: what follows cannot be missed.
     let mut watch = store.watch(&Scope::Name(name.clone())).await.ok();
     if arguments.force {
@@ -78,13 +92,16 @@ pub(crate) async fn step_down(
             ),
         ));
     };
-    let successor = match held(after) {
-        Some(successor) => Some(successor),
-        None => until(&*store, &name, &mut watch, SUCCESSOR_WAIT, |now| {
-            held(now.cloned()).is_some()
-        })
-        .await?
-        .and_then(held),
+    let successor = match &arguments.to {
+        None => next_holder(&*store, after, &name, &mut watch, SUCCESSOR_WAIT, |_| true).await?,
+        Some(to) => {
+            let is_wanted = |now: &Lease| now.holder.id.as_str() == to;
+            let wanted = next_holder(&*store, after, &name, &mut watch, wait, is_wanted).await?;
+            Some(match wanted {
+                Some(wanted) => wanted,
+                None => return Err(not_taken_over(&*store, &lease, to, wait).await?),
+            })
+        }
     };
     output::print(&told(&lease, successor.as_ref(), form))?;
     Ok(0)
@@ -112,6 +129,45 @@ async fn vacate(store: &dyn LeaseStore, lease: &Lease, voice: Voice) -> Result<(
         );
     }
     Ok(())
+}
+
+/// Waits for a holder as wished, at most for `wait`.
+async fn next_holder(
+    store: &dyn LeaseStore,
+    after: Option<Lease>,
+    name: &LeaseName,
+    watch: &mut Option<Box<dyn Watch>>,
+    wait: Duration,
+    is_wished: impl Fn(&Lease) -> bool,
+) -> Result<Option<Lease>, Failure> {
+    if let Some(holder) = held(after).filter(|holder| is_wished(holder)) {
+        return Ok(Some(holder));
+    }
+    let is_there = |now: Option<&Lease>| held(now.cloned()).is_some_and(|now| is_wished(&now));
+    Ok(until(store, name, watch, wait, is_there).await?.and_then(held))
+}
+
+/// What to say when another than the one who was called has the lease, or nobody.
+async fn not_taken_over(
+    store: &dyn LeaseStore,
+    before: &Lease,
+    to: &str,
+    wait: Duration,
+) -> Result<Failure, Failure> {
+    let now = held(answer(store.get(&before.name)).await?);
+    let now = now.map_or("nobody holds it".to_owned(), |now| {
+        format!("{} holds it, token {}", now.holder, now.token)
+    });
+    let Lease {
+        name, holder, token, ..
+    } = before;
+    Ok(Failure::new(
+        Code::No,
+        format!(
+            "lease \"{name}\": {holder} (token {token}) has stepped down, but {to} has not taken over after {}; {now}",
+            short(wait)
+        ),
+    ))
 }
 
 /// Reads the record until it is as wished, at most for `wait`; `None` when it never was.

@@ -1,10 +1,14 @@
 use crate::{Checked, Checker, Error, Row, build, check, copy, rows, test};
 use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+/// How long a checker looks at the copy without a bug, at least.
+const CLEAN_MIN: Duration = Duration::from_secs(10);
 
 /// What to try, and for how long.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,7 +21,7 @@ pub struct Options {
     pub only: Option<String>,
     /// Longest time for one checker on one row. Default: 60 s.
     pub limit: Duration,
-    /// What the copy must pass before any row is tried. Default: the usual.
+    /// What the copy must pass for any row to count. Default: the usual.
     pub form: Form,
     /// How many rows are tried at a time. Each takes one core. Default: as many as there are cores.
     pub workers: NonZero<usize>,
@@ -126,9 +130,12 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Result<
     if options.form == Form::Long {
         test(&copy).map_err(|error| vec![error])?;
     }
-    let try_once = |checker, number| check(&program, &copy.root, checker, number, options.limit);
-    clean_without_bugs(&try_once, progress).map_err(|error| vec![error])?;
-    try_all(&asked, &try_once, options.workers, progress).map_err(|error| vec![error])
+    let try_for = |limit, checker, number| check(&program, &copy.root, checker, number, limit);
+    let try_once = |checker, number| try_for(options.limit, checker, number);
+    let verdicts = try_all(&asked, &try_once, options.workers, progress).map_err(|error| vec![error])?;
+    let try_clean = |checker| try_for(clean_time(checker, &verdicts).min(options.limit), checker, 0);
+    clean_without_bugs(&try_clean, progress).map_err(|error| vec![error])?;
+    Ok(verdicts)
 }
 
 /// What a worker tells.
@@ -192,18 +199,37 @@ fn take<'a>(
 
 type Try<'a> = &'a (dyn Fn(Checker, usize) -> Result<(Checked, Duration), Error> + Sync);
 
-/// A checker that cries without a bug would catch every one.
-fn clean_without_bugs(try_once: Try<'_>, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
-    for checker in [Checker::Model, Checker::Simulator] {
-        progress(Progress::CheckingWithoutBugs(checker));
-        let said = match try_once(checker, 0)?.0 {
-            Checked::Clean | Checked::TimeUp => continue,
-            Checked::Violation { invariant, detail } => format!("{checker}: {invariant}: {detail}"),
-            Checked::Failed { why } => format!("{checker}: {why}"),
-        };
-        return Err(Error::NotCleanWithoutBugs { said });
-    }
-    Ok(())
+/// How long a checker must look at the copy without a bug: a little longer than its slowest catch. Both look at the
+/// same things in the same order.
+fn clean_time(checker: Checker, verdicts: &[Verdict]) -> Duration {
+    let catches = verdicts.iter().map(|verdict| match &verdict.outcome {
+        Outcome::Caught { by, seconds, .. } if *by == checker => *seconds,
+        _ => Duration::ZERO,
+    });
+    CLEAN_MIN.max(catches.max().unwrap_or_default() * 5 / 4)
+}
+
+/// A checker that cries without a bug would catch every one: both look at once, and neither may find anything.
+fn clean_without_bugs(
+    try_clean: &(dyn Fn(Checker) -> Result<(Checked, Duration), Error> + Sync),
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), Error> {
+    thread::scope(|scope| {
+        let tried = [Checker::Model, Checker::Simulator].map(|checker| {
+            progress(Progress::CheckingWithoutBugs(checker));
+            (checker, scope.spawn(move || try_clean(checker)))
+        });
+        for (checker, tried) in tried {
+            let checked = tried.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let said = match checked?.0 {
+                Checked::Clean | Checked::TimeUp => continue,
+                Checked::Violation { invariant, detail } => format!("{checker}: {invariant}: {detail}"),
+                Checked::Failed { why } => format!("{checker}: {why}"),
+            };
+            return Err(Error::NotCleanWithoutBugs { said });
+        }
+        Ok(())
+    })
 }
 
 fn judge(

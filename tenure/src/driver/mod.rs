@@ -26,7 +26,7 @@ pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use place::HAND_ONS_MAX;
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
-pub(crate) use watcher::watch_lease;
+pub(crate) use watcher::watch_scope;
 
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;

@@ -51,24 +51,20 @@ impl Watcher {
     }
 }
 
-/// Starts watching for somebody who listens alone: the watch ends with the channel. The channel closes where the
+/// Starts watching one lease or several for somebody who listens alone: the watch ends with the channel. The channel closes where the
 /// store cannot be watched.
-pub(crate) fn watch_lease(
+pub(crate) fn watch_scope(
     store: &SharedStore,
-    name: &LeaseName,
+    scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
-    let (store, name) = (store.clone(), name.clone());
-    let manner = Manner::Alone {
-        after: Duration::ZERO,
-        pause_min,
-    };
+    let store = store.clone();
     spawn(async move {
         select! {
             biased;
             () = hints.closed() => {}
-            () = watch(&store, &name, manner, &hints) => {}
+            () = keep_watching(&store, &scope, pause_min, || WatchEvent::Gap, &hints) => {}
         }
     });
     receiver
@@ -76,14 +72,15 @@ pub(crate) fn watch_lease(
 
 /// Ends where nobody listens, or there is nothing more to be heard.
 async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mpsc::Sender<WatchEvent>) {
+    let scope = Scope::Name(name.clone());
     match manner {
         Manner::Alone { after, pause_min } => {
             sleep(after).await;
-            keep_watching(store, name, pause_min, || WatchEvent::Gap, hints).await;
+            keep_watching(store, &scope, pause_min, || WatchEvent::Gap, hints).await;
         }
         Manner::OneOfMany(back_off) => {
             let missed = || look(name);
-            keep_watching(store, name, back_off.base, missed, hints).await;
+            keep_watching(store, &scope, back_off.base, missed, hints).await;
             keep_looking(name, back_off, hints).await;
         }
         Manner::Looking(back_off) => keep_looking(name, back_off, hints).await,
@@ -93,15 +90,14 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mp
 /// Ends where the store cannot be watched, or nobody listens.
 async fn keep_watching(
     store: &SharedStore,
-    name: &LeaseName,
+    scope: &Scope,
     pause_min: Duration,
     missed: impl Fn() -> WatchEvent,
     hints: &mpsc::Sender<WatchEvent>,
 ) {
-    let scope = Scope::Name(name.clone());
     let mut pause = pause_min;
     loop {
-        match store.watch(&scope).await {
+        match store.watch(scope).await {
             Ok(mut watch) => {
                 // What happened before the watch was in place may have been missed.
                 if hints.send(missed()).await.is_err() {
@@ -116,7 +112,7 @@ async fn keep_watching(
                 }
             }
             Err(error) if error.fault == Fault::Unsupported => return,
-            Err(error) => tracing::debug!(lease = %name, %error, "Watch failed"),
+            Err(error) => tracing::debug!(?scope, %error, "Watch failed"),
         }
         sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);

@@ -1,4 +1,4 @@
-use crate::driver::watch_lease;
+use crate::driver::watch_scope;
 use crate::registry::SharedStore;
 use crate::sync::{mpsc, select, sleep, timeout};
 use futures_core::Stream;
@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tenure_core::{FencingToken, Lease, LeaseName, Occupancy, StoreError, Timing, WatchEvent};
+use tenure_core::{FencingToken, Lease, LeaseName, Occupancy, Scope, StoreError, Timing, WatchEvent};
 
 /// What was seen of a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,9 +98,13 @@ impl State {
         if self.last.is_none() {
             return;
         }
-        let hints = self
-            .hints
-            .get_or_insert_with(|| watch_lease(&self.store, &self.name, self.timing.retry_every()));
+        let hints = self.hints.get_or_insert_with(|| {
+            watch_scope(
+                &self.store,
+                Scope::Name(self.name.clone()),
+                self.timing.retry_every(),
+            )
+        });
         select! {
             biased;
             Some(_) = hints.recv() => {}

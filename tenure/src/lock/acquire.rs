@@ -6,8 +6,9 @@ use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
 use crate::sync::{broadcast, mpsc, oneshot, timeout};
+use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Candidate, Event, LeaseName};
+use tenure_core::{Candidate, Event, LeaseName, Priority};
 
 /// What a manager and its owners share.
 pub(super) struct Shared {
@@ -18,6 +19,7 @@ pub(super) struct Shared {
     pub(super) timing: LockTiming,
     pub(super) reentrancy: Reentrancy,
     pub(super) fairness: Fairness,
+    pub(super) priority: Priority,
     pub(super) lines: Lines,
     pub(super) events: broadcast::Sender<Event>,
 }
@@ -41,7 +43,7 @@ impl Drop for Withdrawal<'_> {
 impl Shared {
     /// Takes the lock; `None` for the patience waits as long as it takes.
     pub(super) async fn acquire(
-        &self,
+        self: &Arc<Self>,
         name: &LeaseName,
         queueing: Queueing,
         patience: Option<Duration>,
@@ -79,7 +81,11 @@ impl Shared {
     }
 
     /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn.
-    async fn acquire_in_turn(&self, name: &LeaseName, permit: Permit) -> Result<HeldTerm, LockError> {
+    async fn acquire_in_turn(
+        self: &Arc<Self>,
+        name: &LeaseName,
+        permit: Permit,
+    ) -> Result<HeldTerm, LockError> {
         let mut permit = Some(permit);
         loop {
             let (turn, queueing) = match self.next_move(name).await? {

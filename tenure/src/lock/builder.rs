@@ -8,7 +8,7 @@ use crate::identity;
 use crate::registry::SharedStore;
 use crate::sync::broadcast;
 use std::time::Duration;
-use tenure_core::{CandidateId, NameError, Note, NoteTooLong};
+use tenure_core::{CandidateId, NameError, Note, NoteTooLong, Priority};
 
 /// Locks that a manager holds or waits for at most, unless it is told otherwise.
 pub const LOCKS_MAX: u64 = 100_000;
@@ -24,6 +24,7 @@ pub struct LockManagerBuilder {
     max_hold: Option<Duration>,
     reentrancy: Reentrancy,
     fairness: Fairness,
+    priority: Priority,
     locks_max: u64,
 }
 
@@ -38,6 +39,7 @@ impl LockManagerBuilder {
             max_hold: None,
             reentrancy: Reentrancy::default(),
             fairness: Fairness::default(),
+            priority: Priority::default(),
             locks_max: LOCKS_MAX,
         }
     }
@@ -94,6 +96,13 @@ impl LockManagerBuilder {
         self
     }
 
+    /// How much this process is wanted in the queues of fair locks and of [turns](LockManager::turn): whoever has the
+    /// highest priority goes first, and with [`Priority::NEVER`] nobody's turn comes. Default: 1.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
     /// How many locks may be held or waited for at once; one more is refused. Default: [`LOCKS_MAX`].
     pub fn locks_max(mut self, locks: u64) -> Self {
         self.locks_max = locks;
@@ -138,6 +147,7 @@ impl LockManagerBuilder {
             timing: self.timing,
             reentrancy: self.reentrancy,
             fairness: self.fairness,
+            priority: self.priority,
             lines: Lines::default(),
             events,
         }))

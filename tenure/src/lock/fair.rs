@@ -1,23 +1,20 @@
-//! First come, first served across processes: a queue of leases beside the lock.
+//! One after another across processes: a queue of leases beside the lock.
 //!
-//! A process that waits holds the lease `<lock>/candidates/<its id>`, whose token, given by the store, orders the
-//! arrivals. Each waits for the one before it alone, so that no release wakes more than one; the first campaigns
-//! for the lock, and leaves the queue when it has it. A process has one place in a queue, and its own waiters
-//! stand in line for that.
+//! Each process that waits has a [place](super::standby) in the queue, and all rank the places alike. Each waits for the
+//! one before it alone, so that no release wakes more than one; the first campaigns for the lock, and leaves the queue
+//! when it has it. A process has one place in a queue, and its own waiters stand in line for that.
 
 use super::LockError;
 use super::acquire::Shared;
-use crate::driver::{HAND_ONS_MAX, Queueing, watch_lease};
+use super::standby::{place_of, queue_of, ranked};
+use crate::driver::{HAND_ONS_MAX, Queueing, watch_scope};
 use crate::held::HeldTerm;
-use crate::sync::{mpsc, select, sleep, timeout};
+use crate::sync::{mpsc, select, sleep};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tenure_core::{
-    Authority, Fault, FencingToken, Lease, LeaseName, Listed, Occupancy, Page, StoreError, WatchEvent,
-    WatchSource,
-};
+use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent, WatchSource};
 use tokio::sync::{Mutex as First, Notify, OwnedMutexGuard};
 
 /// Who gets a lock next.
@@ -26,7 +23,8 @@ pub enum Fairness {
     /// Whoever asks first when it is free: fastest. One process may have it again and again while others wait.
     #[default]
     Barging,
-    /// First come, first served across processes, as far as all use it: from a process's arrival in the queue to
+    /// First come, first served across processes of one [priority](super::LockManagerBuilder::priority), as far as all use
+    /// it: from a process's arrival in the queue to
     /// its turn, every other process has its turn at most once. Within a process, waiters stand in line, and up to eight of
     /// them take the lock one from another in the turn of the first: nobody waits for more than nine of another process.
     ///
@@ -35,9 +33,6 @@ pub enum Fairness {
     /// an id of its own, as by default, `tenure gc` removes them.
     Fair,
 }
-
-/// Records of a queue that are read at once.
-const PAGE: u16 = 1_000;
 
 /// The lines in this process, one for each queue that anybody here is in.
 #[derive(Default)]
@@ -71,6 +66,8 @@ impl Lines {
 
 /// The first place in the queue for a lock; others move up when it is dropped.
 pub struct Turn {
+    shared: Arc<Shared>,
+    queue: String,
     place: HeldTerm,
     line: Arc<Line>,
     _first: OwnedMutexGuard<()>,
@@ -83,6 +80,43 @@ impl Turn {
             self.line.along.notify_one();
         }
     }
+
+    /// Whether another is before this one by now, because it was called or has a higher priority. One request.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_overtaken(&self) -> Result<bool, StoreError> {
+        let ahead = self.shared.ahead(&self.queue, &self.place).await?;
+        Ok(matches!(ahead, Ahead::Somebody(_)))
+    }
+
+    /// Returns when another is before this one, or the place was lost. Looks when something happens in the queue, and at
+    /// least as often as the place is renewed; an error of the store ends nothing.
+    pub async fn over(&self) {
+        let timing = self.shared.timing.lease();
+        let scope = Scope::Prefix(self.queue.clone());
+        let mut hints = watch_scope(&self.shared.store, scope, timing.retry_every());
+        loop {
+            match self.shared.ahead(&self.queue, &self.place).await {
+                Ok(Ahead::Somebody(_) | Ahead::Lost) => return,
+                Ok(Ahead::Nobody | Ahead::Never) | Err(_) => {}
+            }
+            select! {
+                biased;
+                Some(_) = hints.recv() => {}
+                () = sleep(timing.renew_every()) => {}
+            }
+        }
+    }
+
+    /// Waits for the first place again, with the same place in the queue. Answers whether there is one: a place that was
+    /// lost is another's, and the way back is a new turn.
+    ///
+    /// # Errors
+    /// [`LockError`].
+    pub async fn regain(&self) -> Result<bool, LockError> {
+        self.shared.is_first(&self.queue, &self.place).await
+    }
 }
 
 impl fmt::Debug for Turn {
@@ -93,14 +127,14 @@ impl fmt::Debug for Turn {
 
 impl Shared {
     /// Waits for the first place in the queue for a lock.
-    pub(super) async fn turn(&self, name: &LeaseName) -> Result<Turn, LockError> {
+    pub(super) async fn turn(self: &Arc<Self>, name: &LeaseName) -> Result<Turn, LockError> {
         let line = self.lines.of(name);
         let first = line.first.clone().lock_owned().await;
         self.in_queue(name, line, first).await
     }
 
     /// Waits for the first place in the queue, or for somebody of this process who has it.
-    pub(super) async fn next_move(&self, name: &LeaseName) -> Result<Move, LockError> {
+    pub(super) async fn next_move(self: &Arc<Self>, name: &LeaseName) -> Result<Move, LockError> {
         let line = self.lines.of(name);
         let first = select! {
             biased;
@@ -111,18 +145,20 @@ impl Shared {
     }
 
     async fn in_queue(
-        &self,
+        self: &Arc<Self>,
         name: &LeaseName,
         line: Arc<Line>,
         first: OwnedMutexGuard<()>,
     ) -> Result<Turn, LockError> {
-        let queue = format!("{name}/candidates/");
-        let place = LeaseName::new(format!("{queue}{}", self.candidate.id)).map_err(LockError::Name)?;
+        let queue = queue_of(name);
+        let place = place_of(&queue, self.priority, &self.candidate.id).map_err(LockError::Name)?;
         loop {
             // A place that was lost, by an outage of the store, is another's: it begins anew at the end.
             let held = self.acquire_here(&place, Queueing::Line, None).await?;
             if self.is_first(&queue, &held).await? {
                 return Ok(Turn {
+                    shared: Arc::clone(self),
+                    queue,
                     place: held,
                     line,
                     _first: first,
@@ -133,31 +169,34 @@ impl Shared {
 
     /// Whether others wait for a lock.
     pub(super) async fn others_wait(&self, name: &LeaseName) -> Result<bool, StoreError> {
-        let waiting = self.waiting(&format!("{name}/candidates/")).await?;
-        Ok(!waiting.is_empty())
+        let time_max = self.timing.lease().request_timeout();
+        let standbys = ranked(&self.store, &queue_of(name), time_max).await?;
+        Ok(standbys.iter().any(|standby| standby.priority.may_lead()))
     }
 
     /// Returns when the place is the first, or was lost.
     async fn is_first(&self, queue: &str, place: &HeldTerm) -> Result<bool, LockError> {
         let mut pause = self.timing.back_off().base;
         let mut watched: Option<(LeaseName, mpsc::Receiver<WatchEvent>)> = None;
+        let mut called = false;
         loop {
-            let before = match self.waiting(queue).await {
-                Ok(waiting) => last_before(waiting, (place.token(), place.name())),
+            let before = match self.ahead(queue, place).await {
+                Ok(Ahead::Nobody) => return Ok(true),
+                Ok(Ahead::Somebody(before)) => Some(before),
+                Ok(Ahead::Never) => None,
+                Ok(Ahead::Lost) => return Ok(false),
                 Err(error) if error.fault.is_misconfiguration() => return Err(LockError::Store(error)),
                 Err(_) => {
                     sleep(self.timing.lease().retry_every()).await;
                     continue;
                 }
             };
-            if place.term().authority() == Authority::None {
-                return Ok(false);
-            }
-            let Some(before) = before else { return Ok(true) };
-            if watched.as_ref().is_none_or(|(name, _)| *name != before.name) {
-                let hints = watch_lease(&self.store, &before.name, self.timing.lease().retry_every());
+            let name = before.as_ref().map_or(place.name(), |before| &before.name);
+            if watched.as_ref().is_none_or(|(watched, _)| watched != name) {
+                let scope = Scope::Name(name.clone());
+                let hints = watch_scope(&self.store, scope, self.timing.lease().retry_every());
                 // It begins with a hint to look again: it may have left before it was watched.
-                watched = Some((before.name.clone(), hints));
+                watched = Some((name.clone(), hints));
             }
             let (_, hints) = watched.as_mut().expect("set above");
             let longest = if self.store.traits().watch == WatchSource::Absent {
@@ -168,47 +207,40 @@ impl Shared {
             };
             // Nobody tells of an expiry: its own remaining time does.
             let soonest = Duration::from_millis(1);
+            let remaining = before.map_or(longest, |before| before.remaining);
             select! {
                 biased;
                 Some(_) = hints.recv() => {}
-                () = sleep(longest.min(before.remaining.max(soonest))) => {}
+                // Called to the front, or lost.
+                () = place.doubted(), if !called => called = true,
+                () = sleep(longest.min(remaining.max(soonest))) => {}
             }
         }
     }
 
-    /// Who waits in a queue.
-    async fn waiting(&self, queue: &str) -> Result<Vec<Lease>, StoreError> {
-        let mut waiting = Vec::new();
-        let mut page = Page {
-            prefix: queue.to_owned(),
-            after: None,
-            limit: PAGE,
-        };
-        loop {
-            let time_max = self.timing.lease().request_timeout();
-            let late = |_| {
-                let message =
-                    format!("queue \"{queue}\": no answer in {time_max:?}; is the store reachable?");
-                StoreError::not_applied(Fault::TimedOut, message)
-            };
-            let found = timeout(time_max, self.store.list(&page)).await.map_err(late)??;
-            waiting.extend(found.leases.into_iter().filter_map(|listed| match listed {
-                Listed::Lease(lease) => (lease.occupancy() == Occupancy::Held).then_some(lease),
-                // Nobody waits by it: it can be neither extended nor taken.
-                Listed::Unreadable { .. } => None,
-            }));
-            match found.next {
-                Some(next) => page.after = Some(next),
-                None => return Ok(waiting),
-            }
-        }
+    /// Who is before this place.
+    async fn ahead(&self, queue: &str, place: &HeldTerm) -> Result<Ahead, StoreError> {
+        let time_max = self.timing.lease().request_timeout();
+        let standbys = ranked(&self.store, queue, time_max).await?;
+        let is_ours = |lease: &Lease| lease.name == *place.name() && lease.token == place.token();
+        let ours = standbys.iter().position(|standby| is_ours(&standby.place));
+        Ok(match ours {
+            _ if place.term().authority() == Authority::None => Ahead::Lost,
+            // Its record is another's, or has expired.
+            None => Ahead::Lost,
+            Some(_) if !self.priority.may_lead() => Ahead::Never,
+            Some(0) => Ahead::Nobody,
+            Some(ours) => Ahead::Somebody(standbys[ours - 1].place.clone()),
+        })
     }
 }
 
-/// The last of those who came before.
-fn last_before(waiting: Vec<Lease>, place: (FencingToken, &LeaseName)) -> Option<Lease> {
-    waiting
-        .into_iter()
-        .filter(|lease| (lease.token, &lease.name) < place)
-        .max_by(|one, other| (one.token, &one.name).cmp(&(other.token, &other.name)))
+/// Who is before a place in a queue.
+enum Ahead {
+    Nobody,
+    Somebody(Lease),
+    /// All: it may not lead.
+    Never,
+    /// There is no such place any more.
+    Lost,
 }

@@ -9,6 +9,7 @@ mod guard;
 mod manager;
 mod owner;
 mod release;
+mod standby;
 mod tag;
 mod timing;
 
@@ -20,5 +21,6 @@ pub use guard::Lock;
 pub use manager::LockManager;
 pub use owner::{LockOwner, Reentrancy};
 pub use release::LockRelease;
+pub use standby::Standby;
 pub use tag::OwnerTag;
 pub use timing::{LockTiming, LockTimingOptions};

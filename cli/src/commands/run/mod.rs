@@ -1,6 +1,7 @@
 //! `tenure run`: wait, lead, run, give back.
 
 mod cooldown;
+mod order;
 mod story;
 mod turn;
 
@@ -20,7 +21,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use tenure::{Election, LeaseName, LockManager, LockTimingOptions, SharedStore, Timing};
+use tenure::{Election, LeaseName, LockManager, LockTimingOptions, Priority, SharedStore, Timing};
 use turn::{Taken, Turn};
 
 /// How many request time-outs to wait for the release, and for leaving without one: an answer that does not
@@ -41,7 +42,7 @@ pub(crate) async fn run(
         name,
         again,
         patience,
-        queue: Queue::None,
+        queue: arguments.priority.map_or(Queue::None, Queue::ByPriority),
     };
     undertake(arguments, wishes, store, voice).await
 }
@@ -61,6 +62,8 @@ pub(super) enum Queue {
     None,
     /// First come, first served.
     Fair,
+    /// The highest priority first, and of equals first come, first served.
+    ByPriority(Priority),
 }
 
 /// Runs the command while this process leads; answers the exit code.
@@ -96,7 +99,13 @@ pub(super) async fn undertake(
     // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
     std::mem::forget(store.clone());
     let pages_store = store.clone();
-    let queue_store = (queue == Queue::Fair).then(|| store.clone());
+    let priority = match queue {
+        Queue::None => None,
+        Queue::Fair => Some(Priority::default()),
+        Queue::ByPriority(priority) => Some(priority),
+    };
+    let queue_store = priority.map(|priority| (store.clone(), priority));
+    let yields = queue_store.clone().filter(|_| arguments.preempt);
     let mut builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
@@ -127,12 +136,13 @@ pub(super) async fn undertake(
     if let Some(endpoint) = endpoint {
         endpoint.serve(Arc::clone(&board), election.events())?;
     }
-    let queue = queue_store.map(|store| in_queue(store, &election).map_err(of_lease));
+    let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
     let cooldown = Cooldown::new(&arguments.care);
     let mut turn = Turn {
         election: &election,
         queue: queue.as_ref(),
+        yields,
         events: election.events(),
         board: &board,
         job: &job,
@@ -211,12 +221,13 @@ async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing) 
 }
 
 /// What waits in the queue of an election's lease, under the same name.
-fn in_queue(store: SharedStore, election: &Election) -> Result<LockManager, Failure> {
+fn in_queue(store: SharedStore, election: &Election, priority: Priority) -> Result<LockManager, Failure> {
     let ttl = election.timing().ttl().duration();
     let timing = LockTimingOptions::new(ttl).check()?;
     let queue = LockManager::builder(store)
         .candidate(election.candidate().id.as_str())
         .timing(timing)
+        .priority(priority)
         .build()?;
     Ok(queue)
 }

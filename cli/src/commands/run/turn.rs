@@ -1,6 +1,7 @@
 //! One turn: waiting for a term, running the command in it, giving it back.
 
 use super::LEAVING_REQUESTS;
+use super::order;
 use super::story::{Obstacle, Story};
 use crate::arguments::Patience;
 use crate::endpoint::Board;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Fault, Released};
 use tenure::{
-    CampaignError, Departure, Election, Event, Leadership, LeaseName, LockError, LockManager, StoreError,
+    CampaignError, Departure, Election, Event, Leadership, LeaseName, LockManager, Priority, SharedStore,
+    StoreError,
 };
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -49,6 +51,8 @@ pub(super) struct Turn<'a> {
     pub(super) election: &'a Election,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
+    /// To whom a term is left before anybody asks: to whoever has more than this priority.
+    pub(super) yields: Option<(SharedStore, Priority)>,
     pub(super) events: broadcast::Receiver<Event>,
     pub(super) board: &'a Board,
     pub(super) job: &'a Job,
@@ -75,7 +79,18 @@ impl Turn<'_> {
         let began = Instant::now();
         manager::status(&format!("leads by token {}", leadership.token()));
         self.board.works(true);
-        let supervised = supervise(&leadership, surroundings).await;
+        let (election, token) = (self.election, leadership.token());
+        let yields = async {
+            if let Some((store, priority)) = &self.yields {
+                order::yield_to_higher(store, election, token, *priority).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let supervised = tokio::select! {
+            biased;
+            supervised = supervise(&leadership, surroundings) => supervised,
+            () = yields => unreachable!("it waits for the end of the term"),
+        };
         self.board
             .works(matches!(supervised, Ok((Ending::Unkillable, _))));
         let Ok(leadership) = Arc::try_unwrap(leadership) else {
@@ -156,19 +171,10 @@ impl Turn<'_> {
         let name = self.election.name().clone();
         let (election, queue) = (self.election, self.queue);
         let mut campaign = pin!(async {
-            let place = match queue {
-                Some(queue) => Some(
-                    queue
-                        .turn(&name)
-                        .await
-                        .map_err(|error| out_of_turn(error, &name))?,
-                ),
-                None => None,
-            };
-            let won = election.campaign().await.map_err(|error| failed(error, &name));
-            // The next moves up, and waits for this one.
-            drop(place);
-            won
+            match queue {
+                Some(queue) => order::campaign(queue, election).await,
+                None => election.campaign().await.map_err(|error| failed(error, &name)),
+            }
         });
         let deadline = match self.patience {
             Patience::Limited(wait) => began.checked_add(wait),
@@ -243,13 +249,6 @@ impl Turn<'_> {
                 ),
             }),
         }
-    }
-}
-
-fn out_of_turn(error: LockError, name: &LeaseName) -> Failure {
-    match error {
-        LockError::Store(error) => Failure::from(error).of_lease(name.as_str()),
-        error => Failure::new(Code::Configuration, error.to_string()),
     }
 }
 

@@ -1,0 +1,66 @@
+//! Campaigning in order: by priority, then by arrival.
+
+use crate::exit::{Code, Failure};
+use tenure::core::Ask;
+use tenure::{
+    Election, FencingToken, Leadership, LeaseName, LockError, LockManager, Priority, SharedStore, Standby,
+};
+use tokio::time::sleep;
+
+/// Campaigns when it is this process's turn, and for as long as it is.
+pub(super) async fn campaign(queue: &LockManager, election: &Election) -> Result<Leadership, Failure> {
+    let name = election.name();
+    let out_of_turn = |error| out_of_turn(error, name);
+    loop {
+        let turn = queue.turn(name).await.map_err(out_of_turn)?;
+        loop {
+            let won = tokio::select! {
+                biased;
+                won = election.campaign() => Some(won),
+                () = turn.over() => None,
+            };
+            if let Some(won) = won {
+                let leadership = won.map_err(|error| Failure::from(error).of_lease(name.as_str()))?;
+                // Another may have been called while this one took the lease: it gives it back unused.
+                if !turn.is_overtaken().await.unwrap_or(false) {
+                    // The next moves up, and waits for this one.
+                    return Ok(leadership);
+                }
+                leadership.step_down().await;
+            }
+            if !turn.regain().await.map_err(out_of_turn)? {
+                break;
+            }
+        }
+    }
+}
+
+/// Asks this process's own term to end when a candidate of a higher priority waits.
+pub(super) async fn yield_to_higher(
+    store: &SharedStore,
+    election: &Election,
+    token: FencingToken,
+    priority: Priority,
+) {
+    let name = election.name();
+    loop {
+        sleep(election.timing().renew_every()).await;
+        let standbys = Standby::list(store, name).await.unwrap_or_default();
+        if standbys.iter().any(|standby| standby.priority > priority) {
+            let ask = Ask {
+                name: name.clone(),
+                token,
+            };
+            if store.ask(&ask).await.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+fn out_of_turn(error: LockError, name: &LeaseName) -> Failure {
+    match error {
+        LockError::Store(error) => Failure::from(error).of_lease(name.as_str()),
+        error => Failure::new(Code::Configuration, error.to_string()),
+    }
+}

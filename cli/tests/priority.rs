@@ -1,0 +1,148 @@
+//! Who takes over: by priority, or by name.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, exit_code, json};
+use tenure_testkit::{Process, eventually};
+
+/// Says when it begins and when it has ended: what of it overlaps is seen in the file.
+const WORK: &str =
+    r#"trap 'echo end >> "$LOG"; exit 0' TERM; echo begin >> "$LOG"; while :; do sleep 0.05; done"#;
+
+fn candidate(sandbox: &Sandbox, id: &str, options: &[&str]) -> Process {
+    let script = format!("LOG={}; {WORK}", sandbox.path("work"));
+    let all = [&["--ttl", "2s", "--candidate", id, "--keep"], options].concat();
+    sandbox.run(&all, "job", &script)
+}
+
+fn until_waits(sandbox: &Sandbox, id: &str, priority: u16) {
+    let place = format!("job/candidates/{priority}/{id}");
+    eventually(SOON, "its place", || sandbox.lease(&place)["state"] == "held");
+}
+
+fn until_leads(sandbox: &Sandbox, id: &str) {
+    eventually(SOON, "the leader", || {
+        let lease = sandbox.lease("job");
+        lease["state"] == "held" && lease["holder"] == id
+    });
+}
+
+#[test]
+fn step_down_hands_over_to_the_candidate_that_is_named_and_no_two_work_at_once() {
+    let sandbox = Sandbox::new("by-name");
+    let mut candidates = vec![candidate(&sandbox, "one", &["--priority", "5"])];
+    until_leads(&sandbox, "one");
+    for (id, priority) in [("two", 9), ("three", 1)] {
+        candidates.push(candidate(&sandbox, id, &["--priority", &priority.to_string()]));
+        until_waits(&sandbox, id, priority);
+    }
+    for (to, left, priority) in [
+        ("three", "one", 5),
+        ("one", "three", 1),
+        ("two", "one", 5),
+        ("three", "two", 9),
+    ] {
+        let ended = sandbox.tenure(&[
+            "step-down",
+            "job",
+            "--to",
+            to,
+            "--wait",
+            "30s",
+            "--output",
+            "json",
+        ]);
+        assert_eq!(ended.code, 0, "to {to}: {ended:?}");
+        let told = json(&ended.stdout);
+        assert_eq!(
+            (&told["ended"]["holder"], &told["successor"]["holder"]),
+            (&left.into(), &to.into())
+        );
+        until_waits(&sandbox, left, priority);
+    }
+    for candidate in &candidates {
+        candidate.terminate();
+        exit_code(candidate);
+    }
+    let story = sandbox.read("work");
+    let lines: Vec<&str> = story.lines().collect();
+    assert!(lines.len() >= 8, "{story}");
+    assert!(
+        lines
+            .chunks(2)
+            .all(|pair| pair[0] == "begin" && pair.get(1).is_none_or(|end| *end == "end")),
+        "{story}"
+    );
+}
+
+#[test]
+fn the_highest_priority_goes_first_and_zero_never() {
+    let sandbox = Sandbox::new("by-priority");
+    let holder = candidate(&sandbox, "holder", &["--priority", "3"]);
+    until_leads(&sandbox, "holder");
+    let mut waiting = Vec::new();
+    for (id, priority) in [("low", 1), ("never", 0), ("high", 7)] {
+        waiting.push(candidate(&sandbox, id, &["--priority", &priority.to_string()]));
+        until_waits(&sandbox, id, priority);
+    }
+    // A higher priority alone takes nothing from a holder.
+    assert_eq!(sandbox.lease("job")["holder"], "holder");
+    holder.terminate();
+    exit_code(&holder);
+    until_leads(&sandbox, "high");
+    for gone in [2, 0] {
+        waiting[gone].terminate();
+        exit_code(&waiting[gone]);
+    }
+    eventually(SOON, "nobody leads", || sandbox.lease("job")["state"] == "vacant");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+#[test]
+fn a_higher_priority_pre_empts_a_holder_that_was_told_to_let_it() {
+    let sandbox = Sandbox::new("preempt");
+    let _low = candidate(&sandbox, "low", &["--priority", "1", "--preempt"]);
+    until_leads(&sandbox, "low");
+    let _equal = candidate(&sandbox, "equal", &["--priority", "1", "--preempt"]);
+    until_waits(&sandbox, "equal", 1);
+    let _high = candidate(&sandbox, "high", &["--priority", "2", "--preempt"]);
+    until_leads(&sandbox, "high");
+    until_waits(&sandbox, "low", 1);
+    assert_eq!(sandbox.lease("job")["holder"], "high");
+}
+
+#[test]
+fn a_successor_who_does_not_wait_or_may_not_lead_is_refused_and_nobody_steps_down() {
+    let sandbox = Sandbox::new("no-successor");
+    let _holder = candidate(&sandbox, "holder", &["--priority", "3"]);
+    until_leads(&sandbox, "holder");
+    let token = sandbox.lease("job")["token"].clone();
+    let refused = |to: &str, why: &str| {
+        let ended = sandbox.tenure(&["step-down", "job", "--to", to]);
+        assert!(ended.code == 1 && ended.stderr.contains(why), "{ended:?}");
+    };
+    refused(
+        "other",
+        "no candidate \"other\" waits in order; nobody does: candidates do with --priority",
+    );
+    refused("holder", "holder holds it already");
+    let _never = candidate(&sandbox, "never", &["--priority", "0"]);
+    until_waits(&sandbox, "never", 0);
+    refused("never", "has priority 0, and never leads");
+    refused("other", "those who do: never (priority 0)");
+    assert_eq!(sandbox.lease("job")["token"], token);
+    assert_eq!(sandbox.lease("job")["asked_to_step_down"], false);
+    for wrong in ["1001", "-1", "high"] {
+        let ended = sandbox.tenure(&["run", &format!("--priority={wrong}"), "job", "--", "true"]);
+        assert!(
+            ended.code == 2 && ended.stderr.contains("from 0 (never) to 1000"),
+            "{ended:?}"
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! Those who wait for a lease in order, as everybody reads and ranks them.
+//!
+//! Whoever waits holds the lease `<name>/candidates/<priority>/<its id>`. The token of that lease, given by the store,
+//! orders the arrivals; the wish for its end, which anybody may leave in a record, calls its holder to the front.
+
+use crate::registry::SharedStore;
+use crate::sync::timeout;
+use std::cmp::Reverse;
+use std::time::Duration;
+use tenure_core::{
+    Ask, Asked, CandidateId, Fault, FencingToken, Lease, LeaseName, Listed, NameError, Occupancy, Page,
+    Priority, StoreError,
+};
+
+/// What is between the name of a lease and those who wait for it.
+const CANDIDATES: &str = "/candidates/";
+
+/// Records of a queue that are read at once.
+const PAGE: u16 = 1_000;
+
+/// Longest wait for one answer, for somebody who only looks.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// One who waits for a lease in order: see [`LockManager::turn`](super::LockManager::turn).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standby {
+    /// How much it is wanted as the leader.
+    pub priority: Priority,
+    /// The lease by which it waits.
+    pub place: Lease,
+}
+
+impl Standby {
+    /// What somebody waits for, and how, if that is what this lease is held for.
+    #[must_use]
+    pub fn read(place: &Lease) -> Option<(LeaseName, Self)> {
+        let (name, _) = place.name.as_str().split_once(CANDIDATES)?;
+        let name = LeaseName::new(name).ok()?;
+        let standby = Self::read_in(&queue_of(&name), place)?;
+        Some((name, standby))
+    }
+
+    fn read_in(queue: &str, place: &Lease) -> Option<Self> {
+        let (priority, _id) = place.name.as_str().strip_prefix(queue)?.split_once('/')?;
+        Some(Self {
+            priority: priority.parse().ok()?,
+            place: place.clone(),
+        })
+    }
+
+    /// Those who wait for a lease in order, the next one first; those who may not lead come last.
+    ///
+    /// # Errors
+    /// The store cannot be read, or has not answered a request within 10 s. A record that cannot be understood is left
+    /// out: nobody waits by it.
+    pub async fn list(store: &SharedStore, name: &LeaseName) -> Result<Vec<Self>, StoreError> {
+        ranked(store, &queue_of(name), ANSWER_TIME_MAX).await
+    }
+
+    /// Calls it to the front: its turn is the next, before all with a higher priority, for as long as it waits this time.
+    /// It learns of it with its next renewal, or by its watch. Answers whether it still waited.
+    ///
+    /// # Errors
+    /// The store did not note it.
+    pub async fn call(&self, store: &SharedStore) -> Result<bool, StoreError> {
+        let ask = Ask {
+            name: self.place.name.clone(),
+            token: self.place.token,
+        };
+        Ok(store.ask(&ask).await? == Asked::Noted)
+    }
+
+    /// Its label.
+    #[must_use]
+    pub fn candidate(&self) -> &CandidateId {
+        &self.place.holder.id
+    }
+
+    /// Whether it was [called](Self::call) to the front.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.place.asked_to_step_down
+    }
+
+    /// Who goes before whom: lower first. Those who are called before all others, then the higher priority, then whoever
+    /// came first, then the name; those who may not lead come last.
+    fn rank(&self) -> (bool, bool, Reverse<Priority>, FencingToken, &LeaseName) {
+        (
+            !self.priority.may_lead(),
+            !self.is_called(),
+            Reverse(self.priority),
+            self.place.token,
+            &self.place.name,
+        )
+    }
+}
+
+/// Where those wait who wait for this lease.
+pub(super) fn queue_of(name: &LeaseName) -> String {
+    format!("{name}{CANDIDATES}")
+}
+
+/// The lease by which a candidate waits.
+pub(super) fn place_of(queue: &str, priority: Priority, id: &CandidateId) -> Result<LeaseName, NameError> {
+    LeaseName::new(format!("{queue}{priority}/{id}"))
+}
+
+/// As [`Standby::list`]; a request takes at most `time_max`.
+pub(super) async fn ranked(
+    store: &SharedStore,
+    queue: &str,
+    time_max: Duration,
+) -> Result<Vec<Standby>, StoreError> {
+    let mut standbys = Vec::new();
+    let mut page = Page {
+        prefix: queue.to_owned(),
+        after: None,
+        limit: PAGE,
+    };
+    loop {
+        let late = |_| {
+            let message = format!("queue \"{queue}\": no answer in {time_max:?}; is the store reachable?");
+            StoreError::not_applied(Fault::TimedOut, message)
+        };
+        let found = timeout(time_max, store.list(&page)).await.map_err(late)??;
+        standbys.extend(found.leases.iter().filter_map(|listed| match listed {
+            Listed::Lease(place) if place.occupancy() == Occupancy::Held => Standby::read_in(queue, place),
+            // Nobody waits by what cannot be understood: it can be neither extended nor taken.
+            Listed::Lease(_) | Listed::Unreadable { .. } => None,
+        }));
+        match found.next {
+            Some(next) => page.after = Some(next),
+            None => break,
+        }
+    }
+    standbys.sort_by(|one, other| one.rank().cmp(&other.rank()));
+    Ok(standbys)
+}

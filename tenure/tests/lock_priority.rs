@@ -1,0 +1,122 @@
+//! Who waits in order goes by priority, unless somebody is called; and one who may not lead never goes.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod harness;
+use harness::{Site, soon};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tenure::{LeaseName, LockManager, Priority, Standby};
+use tenure_testkit::eventually_async;
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn manager(site: &Site, candidate: &str, priority: u16) -> LockManager {
+    let builder = site.manager_builder(candidate);
+    builder
+        .priority(Priority::new(priority).unwrap())
+        .build()
+        .unwrap()
+}
+
+fn job() -> LeaseName {
+    LeaseName::new("job").unwrap()
+}
+
+/// Who waits, in order.
+async fn waiting(site: &Site) -> Vec<String> {
+    let standbys = Standby::list(&site.store(), &job()).await.unwrap();
+    standbys
+        .iter()
+        .map(|standby| standby.candidate().to_string())
+        .collect()
+}
+
+async fn until_waiting(site: &Site, expected: &[&str]) {
+    eventually_async(SOON, "who waits", || async { waiting(site).await == expected }).await;
+}
+
+async fn call(site: &Site, candidate: &str) {
+    let standbys = Standby::list(&site.store(), &job()).await.unwrap();
+    let called = standbys
+        .iter()
+        .find(|standby| standby.candidate().as_str() == candidate);
+    assert!(called.unwrap().call(&site.store()).await.unwrap());
+}
+
+#[tokio::test]
+async fn turns_go_by_priority_then_arrival() {
+    let site = Site::new();
+    let blocker = manager(&site, "blocker", 1000);
+    let first = soon("the first turn", blocker.turn("job")).await.unwrap();
+    let story = Arc::new(Mutex::new(Vec::new()));
+    let (mut tasks, mut expected) = (Vec::new(), vec!["blocker".to_owned()]);
+    for (candidate, priority) in [("low", 1), ("high-b", 7), ("middle", 3), ("high-a", 7)] {
+        let (manager, story) = (manager(&site, candidate, priority), story.clone());
+        tasks.push(tokio::spawn(async move {
+            let turn = manager.turn("job").await.unwrap();
+            story.lock().unwrap().push(manager.candidate().id.to_string());
+            drop(turn);
+            manager.close().await;
+        }));
+        expected.push(candidate.to_owned());
+        eventually_async(SOON, "its arrival", || async {
+            let mut waiting = waiting(&site).await;
+            waiting.sort();
+            let mut expected = expected.clone();
+            expected.sort();
+            waiting == expected
+        })
+        .await;
+    }
+    assert_eq!(
+        waiting(&site).await,
+        ["blocker", "high-b", "high-a", "middle", "low"]
+    );
+    drop(first);
+    for task in tasks {
+        soon("its turn", task).await.unwrap();
+    }
+    assert_eq!(*story.lock().unwrap(), ["high-b", "high-a", "middle", "low"]);
+}
+
+#[tokio::test]
+async fn whoever_may_never_lead_waits_and_holds_nobody_up() {
+    let site = Site::new();
+    let never = Arc::new(manager(&site, "never", 0));
+    let waits = tokio::spawn({
+        let never = never.clone();
+        async move { never.turn("job").await.map(drop) }
+    });
+    until_waiting(&site, &["never"]).await;
+    call(&site, "never").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!waits.is_finished(), "its turn came");
+    let other = manager(&site, "other", 1);
+    drop(soon("the other's turn", other.turn("job")).await.unwrap());
+    assert!(!waits.is_finished(), "its turn came");
+    waits.abort();
+}
+
+#[tokio::test]
+async fn a_turn_is_over_when_another_is_called_and_its_place_is_kept() {
+    let site = Site::new();
+    let (one, two) = (manager(&site, "one", 5), manager(&site, "two", 1));
+    let turn = soon("the turn", one.turn("job")).await.unwrap();
+    assert!(!turn.is_overtaken().await.unwrap());
+    let two = tokio::spawn(async move { (two.turn("job").await.unwrap(), two) });
+    until_waiting(&site, &["one", "two"]).await;
+    let late = manager(&site, "late", 5);
+    let late = tokio::spawn(async move { (late.turn("job").await.unwrap(), late) });
+    until_waiting(&site, &["one", "late", "two"]).await;
+    call(&site, "two").await;
+    soon("the end of the turn", turn.over()).await;
+    assert!(turn.is_overtaken().await.unwrap());
+    let (second, two) = soon("the turn of the one who was called", two).await.unwrap();
+    assert_eq!(waiting(&site).await, ["two", "one", "late"]);
+    drop(second);
+    two.close().await;
+    assert!(soon("the turn again", turn.regain()).await.unwrap());
+    assert!(!late.is_finished(), "it kept its place");
+    drop(turn);
+    soon("the last turn", late).await.unwrap();
+}

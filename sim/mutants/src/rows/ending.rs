@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Row] = &[
         catalogue: &[72],
         guarantee: "G15",
         why: "the first lost renewal costs the leadership",
-        first: Checker::Simulator,
+        first: Checker::Model,
         edits: &[Edit::statement(
             CAMPAIGN,
             "self.seats.insert(name.clone(), Seat::Term(term));",

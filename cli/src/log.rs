@@ -1,6 +1,6 @@
 //! The log, on standard error.
 
-use crate::arguments::GlobalArguments;
+use crate::arguments::{Form, GlobalArguments};
 use crate::exit::{Code, Failure};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -25,7 +25,11 @@ pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false);
-    tracing_subscriber::registry().with(targets).with(lines).init();
+    let registry = tracing_subscriber::registry().with(targets);
+    match global.log_format.unwrap_or(global.output) {
+        Form::Text => registry.with(lines).init(),
+        Form::Json => registry.with(lines.json().flatten_event(true)).init(),
+    }
     Ok(())
 }
 

@@ -9,6 +9,8 @@ mod common;
 
 use common::{SOON, Sandbox, exit_code, signal};
 use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually, is_alive};
@@ -76,6 +78,91 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
     eventually(SOON, "what was asked is gone", || {
         pids.iter().all(|pid| !is_alive(*pid))
     });
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// A page that answers each request with the status that the file says.
+fn page(sandbox: &Sandbox) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/health?of=job", listener.local_addr().unwrap());
+    let status = sandbox.dir.join("status");
+    std::fs::write(&status, "204 No Content").unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 1024];
+            let length = stream.read(&mut request).unwrap();
+            assert!(request[..length].starts_with(b"GET /health?of=job HTTP/1.1\r\nhost: 127.0.0.1:"));
+            let status = std::fs::read_to_string(&status).unwrap();
+            write!(stream, "HTTP/1.1 {status}\r\nconnection: close\r\n\r\n").unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_command_whose_health_page_fails_is_ended() {
+    let sandbox = Sandbox::new("unwell-page");
+    let url = page(&sandbox);
+    let process = sandbox.run(
+        &["--ttl", "1h", "--health-http", &url, "--health-every", "50ms"],
+        "job",
+        "echo running; sleep 300",
+    );
+    process.wait_for_line("running", SOON).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(sandbox.lease("job")["state"], "held");
+    std::fs::write(sandbox.dir.join("status"), "503 Service Unavailable").unwrap();
+    assert_eq!(exit_code(&process), 79);
+    let line = "--health-http failed 3 times in a row: answered 503";
+    process.wait_for_line(line, SOON).unwrap();
+    for wrong in ["https://localhost/", "localhost:80", "http:///x"] {
+        let told = sandbox.tenure(&["run", "--health-http", wrong, "job", "--", "true"]);
+        assert!(
+            told.code == 2 && told.stderr.contains("write http://HOST:PORT/PATH"),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn hooks_hear_of_each_term_and_one_that_fails_or_hangs_changes_nothing() {
+    let sandbox = Sandbox::new("hooks");
+    let told = sandbox.path("told");
+    let elected = format!("echo elected $TENURE_NAME $TENURE_TOKEN >> {told}; exit 3");
+    let lost = format!(
+        "echo lost $TENURE_TOKEN $TENURE_WHY >> {told}; sleep 300 & echo $! > {0}; wait",
+        sandbox.path("pid")
+    );
+    let process = sandbox.run(
+        &[
+            "--on-elected",
+            &elected,
+            "--on-lost",
+            &lost,
+            "--hook-timeout",
+            "500ms",
+        ],
+        "job",
+        "echo token $TENURE_TOKEN; exit 5",
+    );
+    let token = process.wait_for_line("token ", SOON).unwrap().text;
+    let token = token.trim_start_matches("token ");
+    assert_eq!(exit_code(&process), 5);
+    process.wait_for_line("--on-elected", SOON).unwrap();
+    process
+        .wait_for_line("failed: no answer within 500ms", SOON)
+        .unwrap();
+    let told = sandbox.read("told");
+    let mut lines: Vec<&str> = told.lines().collect();
+    lines.sort_unstable();
+    let expected = [
+        format!("elected job {token}"),
+        format!("lost {token} given back: the command ended with exit status: 5"),
+    ];
+    assert_eq!(lines, expected);
+    let hanging = sandbox.pid("pid");
+    eventually(SOON, "what hung is gone", || !is_alive(hanging));
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 

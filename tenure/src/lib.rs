@@ -27,6 +27,7 @@ mod deadline;
 mod driver;
 mod election;
 mod held;
+mod history;
 mod identity;
 mod lock;
 #[cfg(feature = "metrics")]
@@ -43,6 +44,7 @@ pub use election::{
     BuildError, CampaignError, Election, ElectionBuilder, Leadership, Loss, Observation, Observer,
     PATIENCE_AT_DROP,
 };
+pub use history::{History, NotedTerm, PastTerm, TERMS_KEPT};
 pub use identity::{candidate, default_candidate_id};
 pub use lock::{
     Fairness, LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,

@@ -1,5 +1,5 @@
 use super::durations::duration;
-use crate::supervise::Health;
+use crate::supervise::{Health, HookCommands, Page, Probe};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 
@@ -27,6 +27,17 @@ pub(crate) struct CareArguments {
     #[arg(long, env = "TENURE_HEALTH_CMD", hide_env_values = true, value_name = "SHELL")]
     pub(crate) health_cmd: Option<String>,
 
+    /// Ask for this page instead, http://HOST:PORT/PATH: well while it answers with 200 to 299
+    #[arg(
+        long,
+        env = "TENURE_HEALTH_HTTP",
+        hide_env_values = true,
+        value_name = "URL",
+        value_parser = Page::parse,
+        conflicts_with = "health_cmd"
+    )]
+    pub(crate) health_http: Option<Page>,
+
     /// How often to ask it
     #[arg(long, env = "TENURE_HEALTH_EVERY", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) health_every: Duration,
@@ -45,17 +56,44 @@ pub(crate) struct CareArguments {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub(crate) health_retries: u32,
+
+    /// Run this with `sh -c` when a term begins, beside the command; it never holds it up
+    #[arg(long, env = "TENURE_ON_ELECTED", hide_env_values = true, value_name = "SHELL")]
+    pub(crate) on_elected: Option<String>,
+
+    /// Run this with `sh -c` when a term has ended; TENURE_WHY says how
+    #[arg(long, env = "TENURE_ON_LOST", hide_env_values = true, value_name = "SHELL")]
+    pub(crate) on_lost: Option<String>,
+
+    /// How long either may take; then it is killed. What fails is said, and changes nothing
+    #[arg(long, env = "TENURE_HOOK_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) hook_timeout: Duration,
 }
+
+/// How long a hook may take, unless it is told otherwise.
+const HOOK_TIME_MAX: Duration = Duration::from_secs(10);
 
 impl CareArguments {
     /// How to find out whether the command is well, if anything is asked.
     pub(crate) fn health(&self) -> Option<Health> {
+        let shell = self.health_cmd.clone().map(Probe::Shell);
         Some(Health {
-            command: self.health_cmd.clone()?,
+            probe: shell.or_else(|| self.health_http.clone().map(Probe::Page))?,
             every: self.health_every,
             time_max: self.health_timeout,
             failures_max: self.health_retries,
         })
+    }
+}
+
+impl CareArguments {
+    /// Whom to tell of terms.
+    pub(crate) fn hooks(&self) -> HookCommands {
+        HookCommands {
+            on_elected: self.on_elected.clone(),
+            on_lost: self.on_lost.clone(),
+            time_max: self.hook_timeout,
+        }
     }
 }
 
@@ -76,9 +114,13 @@ impl Default for CareArguments {
             restart: Restart::No,
             cooldown: Duration::from_secs(5),
             health_cmd: None,
+            health_http: None,
             health_every: Duration::from_secs(10),
             health_timeout: Duration::from_secs(5),
             health_retries: 3,
+            on_elected: None,
+            on_lost: None,
+            hook_timeout: HOOK_TIME_MAX,
         }
     }
 }

@@ -119,6 +119,7 @@ impl LockArguments {
             timing: self.timing,
             candidate: self.candidate,
             note: self.note,
+            no_history: true,
             priority: None,
             preempt: false,
             once: true,

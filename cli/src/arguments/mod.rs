@@ -6,6 +6,7 @@ mod durations;
 mod explain;
 mod fence;
 mod gc;
+mod history;
 mod lock;
 mod run;
 mod select;
@@ -13,12 +14,14 @@ mod status;
 mod step_down;
 mod store;
 mod timing;
+mod top;
 
 pub(crate) use care::{CareArguments, Restart};
 pub(crate) use doctor::DoctorArguments;
 pub(crate) use explain::ExplainArguments;
 pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArguments, TermArguments};
 pub(crate) use gc::GcArguments;
+pub(crate) use history::HistoryArguments;
 pub(crate) use lock::LockArguments;
 pub(crate) use run::{Again, Patience, RunArguments};
 pub(crate) use select::{SelectArguments, Selection};
@@ -26,6 +29,7 @@ pub(crate) use status::StatusArguments;
 pub(crate) use step_down::StepDownArguments;
 pub(crate) use store::{StoreArguments, StoreDeed};
 pub(crate) use timing::TimingArguments;
+pub(crate) use top::TopArguments;
 
 use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
@@ -99,6 +103,16 @@ pub(crate) struct GlobalArguments {
         value_name = "LEVEL"
     )]
     pub(crate) log: Option<String>,
+
+    /// Form of the log [default: that of the output]
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_LOG_FORMAT",
+        hide_env_values = true,
+        value_name = "FORM"
+    )]
+    pub(crate) log_format: Option<Form>,
 }
 
 /// The form of what is printed.
@@ -121,6 +135,10 @@ pub(crate) enum Command {
     Status(StatusArguments),
     /// Show leases and go on showing what changes
     Watch(SelectArguments),
+    /// Watch every lease live, on a terminal: who leads, what is left, who stands by, what changes
+    Top(TopArguments),
+    /// Show who led when, by which token, and how it ended: the last twenty terms of a lease
+    History(HistoryArguments),
     /// Ask the holder of a lease to end its work and let another take over
     StepDown(StepDownArguments),
     /// Claim, check, show and raise the marks that keep old terms out of the data

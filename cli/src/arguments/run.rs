@@ -132,6 +132,18 @@ pub(crate) struct RunArguments {
     #[arg(long, env = "TENURE_TRACE", hide_env_values = true, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
+    /// Do not note in the store when terms began and how they ended
+    ///
+    /// `tenure history` shows the last twenty of a lease. Each costs four requests, beside the work.
+    #[arg(
+        long,
+        env = "TENURE_NO_HISTORY",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) no_history: bool,
+
     /// What to do with a command that fails or is not well.
     #[command(flatten)]
     pub(crate) care: CareArguments,

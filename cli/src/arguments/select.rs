@@ -1,5 +1,7 @@
 use super::prevailing;
-use clap::{ArgMatches, Args};
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, ArgMatches, Args};
+use tenure::History;
 
 /// Which leases.
 #[derive(Args, Clone, Debug)]
@@ -12,6 +14,16 @@ pub(crate) struct SelectArguments {
     /// Only leases whose names begin with this text
     #[arg(long, env = "TENURE_PREFIX", hide_env_values = true, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
+
+    /// Also what Tenure keeps by itself: places in queues, and the records of past terms
+    #[arg(
+        long,
+        env = "TENURE_ALL",
+        hide_env_values = true,
+        action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(crate) all: bool,
 }
 
 impl SelectArguments {
@@ -21,7 +33,9 @@ impl SelectArguments {
     /// Both were typed.
     pub(crate) fn selection(&self, matches: &ArgMatches) -> Result<Selection, clap::Error> {
         if self.names.is_empty() {
-            return Ok(Selection::Prefix(self.prefix.clone().unwrap_or_default()));
+            let prefix = self.prefix.clone().unwrap_or_default();
+            let housekeeping = self.all || History::is_housekeeping(&prefix);
+            return Ok(Selection::Prefix { prefix, housekeeping });
         }
         prevailing(matches, "names", "prefix")?;
         Ok(Selection::Names(self.names.clone()))
@@ -34,7 +48,12 @@ pub(crate) enum Selection {
     /// These.
     Names(Vec<String>),
     /// All whose names begin so; with an empty text, all.
-    Prefix(String),
+    Prefix {
+        /// The text.
+        prefix: String,
+        /// Whether what Tenure keeps by itself is among them.
+        housekeeping: bool,
+    },
 }
 
 const HELP: &str = "\

@@ -6,7 +6,7 @@ use crate::output::{Row, Rows};
 use std::future::Future;
 use std::time::Duration;
 use tenure::core::{Fault, Listed, Page};
-use tenure::{LeaseName, LeaseStore, StoreError};
+use tenure::{History, LeaseName, LeaseStore, StoreError};
 
 /// Leases that are read at once.
 const PAGE: u16 = 1_000;
@@ -21,7 +21,12 @@ pub(crate) enum Chosen {
     /// These.
     Names(Vec<LeaseName>),
     /// All whose names begin so.
-    Prefix(String),
+    Prefix {
+        /// The text.
+        prefix: String,
+        /// Whether what Tenure keeps by itself is among them.
+        housekeeping: bool,
+    },
 }
 
 impl Chosen {
@@ -31,7 +36,7 @@ impl Chosen {
     /// The first that cannot be one.
     pub(crate) fn new(selection: Selection) -> Result<Self, Failure> {
         Ok(match selection {
-            Selection::Prefix(prefix) => Self::Prefix(prefix),
+            Selection::Prefix { prefix, housekeeping } => Self::Prefix { prefix, housekeeping },
             Selection::Names(names) => {
                 let names: Result<Vec<_>, _> = names.iter().map(LeaseName::new).collect();
                 Self::Names(names?)
@@ -45,7 +50,11 @@ impl Chosen {
     /// The store cannot be read. A record that cannot be understood is a row, not an error.
     pub(crate) async fn read(&self, store: &dyn LeaseStore) -> Result<Rows, Failure> {
         match self {
-            Self::Prefix(prefix) => all(store, prefix).await,
+            Self::Prefix { prefix, housekeeping } => {
+                let mut rows = all(store, prefix).await?;
+                rows.retain(|row| *housekeeping || !History::is_housekeeping(row.key()));
+                Ok(rows)
+            }
             Self::Names(names) => {
                 let mut rows = Rows::new();
                 for name in names {

@@ -4,6 +4,7 @@ mod doctor;
 mod explain;
 mod fence;
 mod gc;
+mod history;
 mod lock;
 mod look;
 mod run;
@@ -11,6 +12,7 @@ mod status;
 mod step_down;
 mod store;
 mod successor;
+mod top;
 mod watch;
 
 use crate::arguments::{Cli, Command};
@@ -30,6 +32,8 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Lock(arguments) => lock::lock(*arguments, matches, store, voice).await,
         Command::Status(arguments) => status::status(&arguments, matches, store, form).await,
         Command::Watch(arguments) => watch::watch(&arguments, matches, store, form, voice).await,
+        Command::Top(arguments) => top::top(&arguments, store).await,
+        Command::History(arguments) => history::history(&arguments, store, form).await,
         Command::StepDown(arguments) => step_down::step_down(&arguments, matches, store, form, voice).await,
         Command::Fence(arguments) => fence::fence(&arguments, matches, store, form).await,
         Command::Gc(arguments) => gc::gc(&arguments, store, form, voice).await,

@@ -20,7 +20,7 @@ pub(crate) async fn status(
         .select
         .selection(matches)
         .unwrap_or_else(|error| error.exit());
-    let every = selection == Selection::Prefix(String::new());
+    let every = matches!(&selection, Selection::Prefix { prefix, .. } if prefix.is_empty());
     let chosen = Chosen::new(selection)?;
     let leases = async {
         let opened = super::open(store).await?;

@@ -87,7 +87,7 @@ pub(crate) async fn watch(
 fn follow(store: &SharedStore, chosen: &Chosen) -> mpsc::Receiver<()> {
     let (sender, hints) = mpsc::channel(HINTS_WAITING);
     let scopes: Vec<Scope> = match chosen {
-        Chosen::Prefix(prefix) => vec![Scope::Prefix(prefix.clone())],
+        Chosen::Prefix { prefix, .. } => vec![Scope::Prefix(prefix.clone())],
         Chosen::Names(names) => names.iter().cloned().map(Scope::Name).collect(),
     };
     for scope in scopes {

@@ -9,6 +9,7 @@ mod voice;
 pub(crate) use clean::{clean, in_json, short};
 pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
 pub(crate) use marks::{json_of_mark, table_of_marks};
+pub(crate) use table::columns;
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};

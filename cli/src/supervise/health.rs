@@ -1,23 +1,96 @@
-//! Asking a command of the user's whether the work is well.
+//! Asking a command or a page of the user's whether the work is well.
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::process::Stdio;
+use super::shell::{Environment, run_in_shell};
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::Request;
+use hyper::Uri;
+use hyper::client::conn::http1::handshake;
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+use std::pin::pin;
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// What is asked, and how often it may fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
-    /// For `sh -c`.
-    pub(crate) command: String,
+    pub(crate) probe: Probe,
     pub(crate) every: Duration,
     pub(crate) time_max: Duration,
     pub(crate) failures_max: u32,
 }
 
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Probe {
+    /// This, by `sh -c`: well if it ends with 0.
+    Shell(String),
+    /// A page: well if it answers with 200 to 299.
+    Page(Page),
+}
+
+/// The page of an `http://` URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    uri: Uri,
+    host: String,
+    port: u16,
+}
+
+impl Page {
+    /// Reads `http://HOST[:PORT]/PATH`.
+    ///
+    /// # Errors
+    /// In words: it is another URL. TLS is left to a shell command.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "write http://HOST:PORT/PATH; for https use --health-cmd 'curl -fs …'".to_owned();
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let host = uri
+            .host()
+            .filter(|_| uri.scheme_str() == Some("http"))
+            .ok_or_else(wrong)?;
+        Ok(Self {
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: uri.port_u16().unwrap_or(80),
+            uri,
+        })
+    }
+
+    async fn get(&self) -> Result<(), String> {
+        let in_words = |error: &dyn std::error::Error| error.to_string();
+        let stream = TcpStream::connect((self.host.as_str(), self.port))
+            .await
+            .map_err(|error| in_words(&error))?;
+        let (mut sender, connection) = handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| in_words(&error))?;
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let host = self
+            .uri
+            .authority()
+            .map_or(self.host.as_str(), |authority| authority.as_str());
+        let request = Request::get(path).header(HOST, host).body(Empty::<Bytes>::new());
+        let request = request.map_err(|error| in_words(&error))?;
+        let mut answer = pin!(sender.send_request(request));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            // It ends with the answer, or without one, which the request is told.
+            _ = connection => answer.await,
+        };
+        let answer = answer.map_err(|error| in_words(&error))?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("answered {status}")),
+        }
+    }
+}
+
 impl Health {
     /// Returns when it has failed so often in a row, and says how it failed last.
-    pub(super) async fn failed(&self, environment: &[(&'static str, String)]) -> String {
+    pub(super) async fn failed(&self, environment: &Environment) -> String {
         let mut failures = 0;
         loop {
             tokio::time::sleep(self.every).await;
@@ -26,35 +99,23 @@ impl Health {
                 Err(why) => {
                     failures += 1;
                     if failures >= self.failures_max {
-                        return format!("--health-cmd failed {failures} times in a row: {why}");
+                        let option = match &self.probe {
+                            Probe::Shell(_) => "--health-cmd",
+                            Probe::Page(_) => "--health-http",
+                        };
+                        return format!("{option} failed {failures} times in a row: {why}");
                     }
                 }
             }
         }
     }
 
-    async fn ask(&self, environment: &[(&'static str, String)]) -> Result<(), String> {
-        let mut asked = Command::new("sh");
-        asked
-            .args(["-c", &self.command])
-            .envs(environment.iter().map(|(variable, value)| (variable, value)))
-            .stdin(Stdio::null())
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut asked = asked.spawn().map_err(|error| format!("sh: {error}"))?;
-        let group = asked.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        match tokio::time::timeout(self.time_max, asked.wait()).await {
-            Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(status.to_string()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_late) => {
-                // It is not reaped before it is waited for: the number is still its group's.
-                if let Some(group) = group {
-                    let _ = kill_process_group(group, Signal::KILL);
-                }
-                let _ = asked.wait().await;
-                Err(format!("no answer within {:?}", self.time_max))
-            }
+    async fn ask(&self, environment: &Environment) -> Result<(), String> {
+        match &self.probe {
+            Probe::Shell(command) => run_in_shell(command, environment, self.time_max).await,
+            Probe::Page(page) => timeout(self.time_max, page.get())
+                .await
+                .unwrap_or_else(|_| Err(format!("no answer within {:?}", self.time_max))),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is run: a command, found before anybody campaigns for it.
 
 use super::health::Health;
+use super::shell::Environment;
 use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::exit::{Code, Failure};
 use crate::manager;
@@ -24,7 +25,7 @@ pub(crate) struct Job {
     program: OsString,
     arguments: Vec<OsString>,
     lease: String,
-    environment: Vec<(&'static str, String)>,
+    environment: Environment,
     /// Where the lease is, and in whose name: for the warden to give it back.
     claim: Claim,
     health: Option<Health>,
@@ -84,10 +85,15 @@ impl Job {
         let Some(health) = &self.health else {
             return std::future::pending().await;
         };
+        health.failed(&self.environment_of(token)).await
+    }
+
+    /// What the command of a term finds in its environment, for others that are to know it, too.
+    pub(crate) fn environment_of(&self, token: FencingToken) -> Environment {
         let mut environment = self.environment.clone();
         environment.push(("TENURE_NAME", self.lease.clone()));
         environment.push(("TENURE_TOKEN", token.to_string()));
-        health.failed(&environment).await
+        environment
     }
 
     /// Says where the lease is, and which process holds it.

@@ -7,14 +7,17 @@
 
 mod deadline;
 mod health;
+mod hooks;
 mod job;
+mod shell;
 mod signals;
 pub(crate) mod system;
 mod terminal;
 mod work;
 
 pub(crate) use deadline::kill_margin;
-pub(crate) use health::Health;
+pub(crate) use health::{Health, Page, Probe};
+pub(crate) use hooks::{HookCommands, Hooks};
 pub(crate) use job::Job;
 pub(crate) use signals::{Meaning, Notice, Signals};
 pub(crate) use work::{Work, adopt_orphans};

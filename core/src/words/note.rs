@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 /// Free text that a holder leaves in its record for the people who look: host, process id, version.
 ///
-/// At most 1,024 bytes of UTF-8. Never parsed, never decides anything, and no place for secrets: everyone
+/// At most 1,024 bytes of UTF-8. It never decides anything, and no place for secrets: everyone
 /// who may read the store reads it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Note(Arc<str>);

@@ -21,6 +21,7 @@ pub use guard::Lock;
 pub use manager::LockManager;
 pub use owner::{LockOwner, Reentrancy};
 pub use release::LockRelease;
+pub(crate) use standby::CANDIDATES;
 pub use standby::Standby;
 pub use tag::OwnerTag;
 pub use timing::{LockTiming, LockTimingOptions};

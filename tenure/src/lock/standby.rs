@@ -13,7 +13,7 @@ use tenure_core::{
 };
 
 /// What is between the name of a lease and those who wait for it.
-const CANDIDATES: &str = "/candidates/";
+pub(crate) const CANDIDATES: &str = "/candidates/";
 
 /// Records of a queue that are read at once.
 const PAGE: u16 = 1_000;
@@ -82,9 +82,14 @@ impl Standby {
         self.place.asked_to_step_down
     }
 
+    /// Puts those who wait for one lease in order, the next one first.
+    pub fn rank(standbys: &mut [Self]) {
+        standbys.sort_by(|one, other| one.key().cmp(&other.key()));
+    }
+
     /// Who goes before whom: lower first. Those who are called before all others, then the higher priority, then whoever
     /// came first, then the name; those who may not lead come last.
-    fn rank(&self) -> (bool, bool, Reverse<Priority>, FencingToken, &LeaseName) {
+    fn key(&self) -> (bool, bool, Reverse<Priority>, FencingToken, &LeaseName) {
         (
             !self.priority.may_lead(),
             !self.is_called(),
@@ -133,6 +138,6 @@ pub(super) async fn ranked(
             None => break,
         }
     }
-    standbys.sort_by(|one, other| one.rank().cmp(&other.rank()));
+    Standby::rank(&mut standbys);
     Ok(standbys)
 }

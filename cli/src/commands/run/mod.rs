@@ -1,5 +1,6 @@
 //! `tenure run`: wait, lead, run, give back.
 
+mod chronicle;
 mod cooldown;
 mod order;
 mod story;
@@ -11,7 +12,8 @@ use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, clean};
 use crate::place::{Credentials, Place};
-use crate::supervise::{Job, Meaning, Notice, Signals, adopt_orphans};
+use crate::supervise::{Hooks, Job, Meaning, Notice, Signals, adopt_orphans};
+use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
 use rustix::process::Signal;
@@ -66,6 +68,17 @@ pub(super) enum Queue {
     ByPriority(Priority),
 }
 
+impl Queue {
+    /// The priority in the queue, if there is one.
+    fn priority(self) -> Option<Priority> {
+        match self {
+            Self::None => None,
+            Self::Fair => Some(Priority::default()),
+            Self::ByPriority(priority) => Some(priority),
+        }
+    }
+}
+
 /// Runs the command while this process leads; answers the exit code.
 pub(super) async fn undertake(
     arguments: RunArguments,
@@ -99,12 +112,8 @@ pub(super) async fn undertake(
     // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
     std::mem::forget(store.clone());
     let pages_store = store.clone();
-    let priority = match queue {
-        Queue::None => None,
-        Queue::Fair => Some(Priority::default()),
-        Queue::ByPriority(priority) => Some(priority),
-    };
-    let queue_store = priority.map(|priority| (store.clone(), priority));
+    let history_store = (!arguments.no_history).then(|| store.clone());
+    let queue_store = queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
     let mut builder = Election::builder(&name, store)
         .timing(timing)
@@ -138,10 +147,13 @@ pub(super) async fn undertake(
     }
     let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
+    let chronicle = history_store.map(|store| Chronicle::new(store, &election));
     let cooldown = Cooldown::new(&arguments.care);
     let mut turn = Turn {
         election: &election,
         queue: queue.as_ref(),
+        hooks: Hooks::new(arguments.care.hooks(), voice),
+        chronicle,
         yields,
         events: election.events(),
         board: &board,
@@ -161,8 +173,9 @@ pub(super) async fn undertake(
         }
     };
     manager::stopping();
-    drop(turn);
+    let hooks = turn.hooks;
     leave(election, queue, &timing).await;
+    hooks.ended().await;
     outcome
 }
 

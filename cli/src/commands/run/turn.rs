@@ -1,6 +1,7 @@
 //! One turn: waiting for a term, running the command in it, giving it back.
 
 use super::LEAVING_REQUESTS;
+use super::chronicle::Chronicle;
 use super::order;
 use super::story::{Obstacle, Story};
 use crate::arguments::Patience;
@@ -8,7 +9,7 @@ use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, in_json, short};
-use crate::supervise::{Ending, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
+use crate::supervise::{Ending, Hooks, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
@@ -51,6 +52,10 @@ pub(super) struct Turn<'a> {
     pub(super) election: &'a Election,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
+    /// Who hears of its terms.
+    pub(super) hooks: Hooks,
+    /// Where its terms are noted, if they are.
+    pub(super) chronicle: Option<Chronicle>,
     /// To whom a term is left before anybody asks: to whoever has more than this priority.
     pub(super) yields: Option<(SharedStore, Priority)>,
     pub(super) events: broadcast::Receiver<Event>,
@@ -80,6 +85,11 @@ impl Turn<'_> {
         manager::status(&format!("leads by token {}", leadership.token()));
         self.board.works(true);
         let (election, token) = (self.election, leadership.token());
+        self.hooks.elected(self.job.environment_of(token));
+        let noted = self
+            .chronicle
+            .as_ref()
+            .map(|chronicle| chronicle.begin(election, token));
         let yields = async {
             if let Some((store, priority)) = &self.yields {
                 order::yield_to_higher(store, election, token, *priority).await;
@@ -112,14 +122,26 @@ impl Turn<'_> {
             )));
         }
         self.give_back(leadership).await;
-        let (ending, work) = supervised?;
-        if let Some(work) = work {
-            work.dismiss();
+        let how = supervised.as_ref().map_or_else(
+            |_| "the command could not be started".to_owned(),
+            |(ending, _)| in_words(ending),
+        );
+        let led = began.elapsed();
+        let ending = supervised.map(|(ending, work)| {
+            if let Some(work) = work {
+                work.dismiss();
+            }
+            ending
+        });
+        self.hooks.lost(self.job.environment_of(token), how.clone());
+        if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted) {
+            chronicle.end(noted, led, &how).await;
         }
+        let ending = ending?;
         let (why, taken) = match ending {
-            Ending::ByItself(status) => return Ok(Taken::Finished(code_of(status), began.elapsed())),
+            Ending::ByItself(status) => return Ok(Taken::Finished(code_of(status), led)),
             Ending::OnSignal(status) => return Ok(Taken::Done(code_of(status))),
-            Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(began.elapsed())),
+            Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(led)),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),
             Ending::Unkillable => unreachable!("answered above"),
@@ -249,6 +271,18 @@ impl Turn<'_> {
                 ),
             }),
         }
+    }
+}
+
+/// How a term ended, for its history.
+fn in_words(ending: &Ending) -> String {
+    match ending {
+        Ending::ByItself(status) => format!("given back: the command ended with {status}"),
+        Ending::OnSignal(status) => format!("given back on a signal: the command ended with {status}"),
+        Ending::Ended(Why::Asked) => "handed over: asked to step down".to_owned(),
+        Ending::Ended(Why::Unwell(why)) => format!("given back: {why}"),
+        Ending::Ended(Why::Lost(why)) => format!("lost: {why}"),
+        Ending::Unkillable => "not given back: a part of the command cannot be killed".to_owned(),
     }
 }
 

@@ -1,0 +1,137 @@
+//! `tenure top`: a live view of every lease, for people who would rather look than read.
+
+mod scene;
+mod view;
+
+use super::look::{ANSWER_WAIT_MAX, Chosen};
+use crate::arguments::{Selection, TopArguments};
+use crate::exit::{Code, Failure};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::widgets::TableState;
+use scene::Scene;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tenure::SharedStore;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+/// How often it is drawn: what remains is counted down between two looks.
+const DRAW_EVERY: Duration = Duration::from_millis(250);
+
+/// Keys that may wait.
+const KEYS_WAITING: usize = 16;
+
+/// Shows every lease until a key ends it.
+pub(crate) async fn top(arguments: &TopArguments, store: Option<&str>) -> Result<u8, Failure> {
+    if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
+        return Err(Failure::new(
+            Code::Usage,
+            "top needs a terminal; for programs there are tenure status --output json, and tenure watch",
+        ));
+    }
+    let opened = super::open(store).await?;
+    let traits = opened.traits();
+    let shown = format!("{} at {}", traits.kind, traits.location);
+    let mut looks = looks(opened, arguments);
+    let mut keys = keys();
+    let no_signal = |error| Failure::new(Code::Internal, format!("cannot wait for signals: {error}"));
+    let mut ends = signal(SignalKind::terminate()).map_err(no_signal)?;
+    let no_terminal = |error| Failure::new(Code::Internal, format!("cannot draw on this terminal: {error}"));
+    let mut terminal = ratatui::try_init().map_err(no_terminal)?;
+    let (mut scene, mut selected) = (Scene::default(), TableState::new().with_selected(0));
+    let outcome = loop {
+        let now = Instant::now();
+        let drawn = terminal.draw(|frame| view::draw(frame, &scene, &shown, &mut selected, now));
+        if let Err(error) = drawn {
+            break Err(no_terminal(error));
+        }
+        tokio::select! {
+            Some(key) = keys.recv() => match key {
+                Key::Quit => break Ok(0),
+                Key::Up => selected.select_previous(),
+                Key::Down => selected.select_next(),
+                Key::Redraw => {}
+            },
+            Some(look) = looks.recv() => match look {
+                Ok((rows, sent)) => {
+                    scene.take_in(rows, sent, Instant::now());
+                    // An empty table has forgotten what was chosen.
+                    selected.select(selected.selected().or(Some(0)));
+                }
+                Err(why) => scene.trouble = Some(why),
+            },
+            _ = ends.recv() => break Ok(crate::exit::of_signal(libc::SIGTERM)),
+            () = sleep(DRAW_EVERY) => {}
+        }
+    };
+    ratatui::restore();
+    outcome
+}
+
+type Look = Result<(crate::output::Rows, Instant), String>;
+
+/// Looks again and again, whether or not it is drawn.
+fn looks(store: SharedStore, arguments: &TopArguments) -> mpsc::Receiver<Look> {
+    let (sender, looks) = mpsc::channel(1);
+    let every = arguments.every;
+    let chosen = Chosen::new(Selection::Prefix {
+        prefix: arguments.prefix.clone().unwrap_or_default(),
+        housekeeping: true,
+    });
+    tokio::spawn(async move {
+        let Ok(chosen) = chosen else { return };
+        loop {
+            let sent = Instant::now();
+            let read = timeout(ANSWER_WAIT_MAX, chosen.read(&*store)).await;
+            let look = match read {
+                Ok(Ok(rows)) => Ok((rows, sent)),
+                Ok(Err(failure)) => Err(failure.message),
+                Err(_) => Err(format!("no answer within {ANSWER_WAIT_MAX:?}")),
+            };
+            if sender.send(look).await.is_err() {
+                return;
+            }
+            sleep(every).await;
+        }
+    });
+    looks
+}
+
+enum Key {
+    Quit,
+    Up,
+    Down,
+    /// The terminal has another size.
+    Redraw,
+}
+
+/// What is typed. The thread that reads it ends with the process.
+fn keys() -> mpsc::Receiver<Key> {
+    let (sender, keys) = mpsc::channel(KEYS_WAITING);
+    std::thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            let key = match event {
+                Event::Key(key) if key.kind != KeyEventKind::Release => key_of(key),
+                Event::Resize(..) => Some(Key::Redraw),
+                _ => None,
+            };
+            if let Some(key) = key
+                && sender.blocking_send(key).is_err()
+            {
+                return;
+            }
+        }
+    });
+    keys
+}
+
+fn key_of(key: KeyEvent) -> Option<Key> {
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Some(Key::Quit),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Key::Quit),
+        KeyCode::Up | KeyCode::Char('k') => Some(Key::Up),
+        KeyCode::Down | KeyCode::Char('j') => Some(Key::Down),
+        _ => None,
+    }
+}

@@ -1,0 +1,119 @@
+//! Who led when, and how it ended, can be read afterwards.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, exit_code, json};
+use serde_json::Value;
+use tenure_testkit::eventually;
+
+fn terms(sandbox: &Sandbox, name: &str) -> Vec<Value> {
+    let told = sandbox.tenure(&["history", name, "--output", "json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    json(&told.stdout)["terms"].as_array().unwrap().clone()
+}
+
+#[test]
+fn history_tells_how_each_term_ended_and_which_one_leads() {
+    let sandbox = Sandbox::new("history");
+    let quick = ["--ttl", "2s", "--candidate"];
+    let run =
+        |candidate: &str, script: &str| sandbox.run(&[&quick[..], &[candidate]].concat(), "job", script);
+    assert_eq!(exit_code(&run("first", "exit 7")), 7);
+    let killed = run("second", "sleep 300");
+    eventually(SOON, "its note", || terms(&sandbox, "job").len() == 2);
+    killed.kill_leader();
+    killed.wait_for_exit(SOON).unwrap();
+    let asked = run("third", "sleep 300");
+    eventually(SOON, "its note", || terms(&sandbox, "job").len() == 3);
+    assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "30s"]).code, 0);
+    assert_eq!(exit_code(&asked), 79);
+    let _leads = run("fourth", "sleep 300");
+    eventually(SOON, "its note", || terms(&sandbox, "job").len() == 4);
+    let terms = terms(&sandbox, "job");
+    let tokens: Vec<u64> = terms.iter().map(|term| term["token"].as_u64().unwrap()).collect();
+    assert!(
+        tokens.windows(2).all(|pair| pair[0] > pair[1]),
+        "the latest first: {tokens:?}"
+    );
+    assert_eq!(tokens[0], sandbox.lease("job")["token"].as_u64().unwrap());
+    let holders: Vec<&str> = terms
+        .iter()
+        .map(|term| term["holder"].as_str().unwrap())
+        .collect();
+    assert_eq!(holders, ["fourth", "third", "second", "first"]);
+    assert_eq!(
+        (&terms[0]["leads"], &terms[0]["end"]),
+        (&true.into(), &Value::Null)
+    );
+    assert_eq!(terms[1]["end"], "handed over: asked to step down");
+    assert_eq!(
+        (&terms[2]["leads"], &terms[2]["end"]),
+        (&false.into(), &Value::Null)
+    );
+    assert_eq!(
+        terms[3]["end"],
+        "given back: the command ended with exit status: 7"
+    );
+    let shown = sandbox.tenure(&["history", "job"]).stdout;
+    for expected in [
+        "TOKEN",
+        "leads",
+        "asked to step down",
+        "no word: killed, or cut off",
+        "exit status: 7",
+    ] {
+        assert!(shown.contains(expected), "{shown}");
+    }
+    // What is kept is not taken for leases of the user's.
+    assert!(!sandbox.tenure(&["status"]).stdout.contains("job/terms"));
+    assert!(
+        sandbox
+            .tenure(&["status", "--all"])
+            .stdout
+            .contains("job/terms/03")
+    );
+}
+
+#[test]
+fn twenty_terms_are_kept_the_oldest_goes_first() {
+    let sandbox = Sandbox::new("history-bound");
+    for _ in 0..23 {
+        assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    }
+    let kept = terms(&sandbox, "job");
+    assert_eq!(kept.len(), 20);
+    let status = json(&sandbox.tenure(&["status", "--all", "--output", "json"]).stdout);
+    let records = status["leases"].as_array().unwrap();
+    assert_eq!(
+        records.iter().filter(|lease| lease["state"] != "vacant").count(),
+        0,
+        "{records:?}"
+    );
+    assert_eq!(records.len(), 21);
+    assert_eq!(sandbox.lease("job")["token"], kept[0]["token"]);
+}
+
+#[test]
+fn nothing_is_kept_where_it_is_not_wanted_and_locks_keep_none() {
+    let sandbox = Sandbox::new("no-history");
+    assert_eq!(
+        sandbox.tenure(&["run", "--no-history", "job", "--", "true"]).code,
+        0
+    );
+    assert_eq!(sandbox.tenure(&["lock", "part", "--", "true"]).code, 0);
+    let status = json(&sandbox.tenure(&["status", "--all", "--output", "json"]).stdout);
+    let names: Vec<&str> = status["leases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lease| lease["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["job", "part"]);
+    let told = sandbox.tenure(&["history", "job"]);
+    assert_eq!(told.stdout, "lease \"job\": no term was noted\n");
+}

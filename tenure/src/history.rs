@@ -1,0 +1,184 @@
+//! Who led when, and how it ended: the last terms of a lease, kept beside it.
+//!
+//! Each term has a record of its own, a lease `<name>/terms/<slot>` that nobody waits for: its holder is who led, its note
+//! says the token and how it ended, and the store's clock says when. The oldest record is used again for a new term.
+
+use crate::identity;
+use crate::registry::SharedStore;
+use std::time::Duration;
+use tenure_core::{
+    Acquire, Acquired, Attempt, CandidateId, FencingToken, Lease, LeaseName, Listed, Note, Occupancy, Page,
+    Release, StoreError,
+};
+
+/// What is between the name of a lease and the records of its terms.
+const TERMS: &str = "/terms/";
+
+/// Terms that are kept of a lease.
+pub const TERMS_KEPT: u16 = 20;
+
+/// Records that are tried for a new term: those of terms that have only just begun are not free.
+const SLOTS_TRIED_MAX: usize = 3;
+
+/// Longest text about the end of a term that is kept: of up to four bytes each, they leave room in a note.
+const END_CHARACTERS_MAX: usize = 200;
+
+/// The last terms of a lease.
+///
+/// A help for people, never for decisions: a term whose process was killed or cut off has no word of its end, and a term
+/// may be missing.
+pub struct History {
+    store: SharedStore,
+    name: LeaseName,
+}
+
+/// A term that was noted, to be [ended](History::end).
+#[derive(Debug)]
+pub struct NotedTerm {
+    record: Acquire,
+    token: FencingToken,
+}
+
+/// A term of the past, or the present one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PastTerm {
+    /// Who led.
+    pub holder: CandidateId,
+    /// Its token.
+    pub token: FencingToken,
+    /// When it began, by the store's clock.
+    pub began_ago: Duration,
+    /// How long it was and how it ended; none if nothing was said of that.
+    pub end: Option<(Duration, String)>,
+}
+
+impl History {
+    /// The terms of this lease.
+    #[must_use]
+    pub fn new(store: SharedStore, name: LeaseName) -> Self {
+        Self { store, name }
+    }
+
+    /// Whether a lease is such a record, or holds a place in a queue: Tenure's own, of no use by itself.
+    #[must_use]
+    pub fn is_housekeeping(name: &str) -> bool {
+        name.contains(TERMS) || name.contains(crate::lock::CANDIDATES)
+    }
+
+    /// Notes that a term has begun: two requests.
+    ///
+    /// # Errors
+    /// The store did not note it.
+    pub async fn begin(
+        &self,
+        holder: &CandidateId,
+        token: FencingToken,
+    ) -> Result<Option<NotedTerm>, StoreError> {
+        let mut records = self.records().await?;
+        // Those that were never used first, then the oldest.
+        let slots = (0..TERMS_KEPT).map(|slot| format!("{}{TERMS}{slot:02}", self.name));
+        let mut unused: Vec<String> = slots
+            .filter(|slot| !records.iter().any(|record| record.name.as_str() == slot))
+            .collect();
+        records.retain(|record| record.occupancy() != Occupancy::Held);
+        records.sort_by_key(|record| record.token);
+        unused.extend(records.iter().map(|record| record.name.to_string()));
+        for slot in unused.into_iter().take(SLOTS_TRIED_MAX) {
+            // A name that is too long has no history.
+            let Ok(name) = LeaseName::new(slot) else {
+                return Ok(None);
+            };
+            let record = Acquire {
+                name,
+                candidate: identity::candidate(holder.clone()),
+                attempt: Attempt::FIRST,
+                ttl: self.store.traits().ttl_min,
+                note: note(format!("{token} began")),
+            };
+            if let Acquired::Granted(_) = self.store.acquire(&record).await? {
+                return Ok(Some(NotedTerm { record, token }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes how a term has ended, after which time: two requests.
+    ///
+    /// # Errors
+    /// The store did not note it.
+    pub async fn end(&self, noted: NotedTerm, led: Duration, how: &str) -> Result<(), StoreError> {
+        let NotedTerm { mut record, token } = noted;
+        record.attempt = record.attempt.next();
+        let how = how.chars().take(END_CHARACTERS_MAX);
+        let how: String = how.map(|c| if c.is_control() { ' ' } else { c }).collect();
+        record.note = note(format!("{token} ended {} {how}", led.as_millis()));
+        // Another may have used it for a later term: that one counts.
+        if let Acquired::Granted(grant) = self.store.acquire(&record).await? {
+            let release = Release {
+                name: record.name,
+                incarnation: record.candidate.incarnation,
+                token: grant.token,
+                attempt: record.attempt,
+            };
+            self.store
+                .release(&[release])
+                .await
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?;
+        }
+        Ok(())
+    }
+
+    /// The terms that are kept, the latest first.
+    ///
+    /// # Errors
+    /// The store cannot be read. A record that cannot be understood is left out.
+    pub async fn read(&self) -> Result<Vec<PastTerm>, StoreError> {
+        let mut terms: Vec<_> = self.records().await?.iter().filter_map(past_term).collect();
+        terms.sort_by_key(|term| std::cmp::Reverse(term.token));
+        Ok(terms)
+    }
+
+    async fn records(&self) -> Result<Vec<Lease>, StoreError> {
+        let page = Page {
+            prefix: format!("{}{TERMS}", self.name),
+            after: None,
+            // All there are, and some of another program.
+            limit: TERMS_KEPT * 2,
+        };
+        let found = self.store.list(&page).await?;
+        Ok(found
+            .leases
+            .into_iter()
+            .filter_map(|listed| match listed {
+                Listed::Lease(lease) => Some(lease),
+                Listed::Unreadable { .. } => None,
+            })
+            .collect())
+    }
+}
+
+/// Bounded by its parts.
+fn note(text: String) -> Note {
+    Note::new(text).unwrap_or_default()
+}
+
+fn past_term(record: &Lease) -> Option<PastTerm> {
+    let mut words = record.note.as_str().splitn(4, ' ');
+    let token = words.next()?.parse().ok()?;
+    let end = match (words.next()?, words.next(), words.next()) {
+        ("began", None, None) => None,
+        ("ended", Some(led), how) => {
+            let led = Duration::from_millis(led.parse().ok()?);
+            Some((led, how.unwrap_or_default().to_owned()))
+        }
+        _ => return None,
+    };
+    let led = end.as_ref().map_or(Duration::ZERO, |(led, _)| *led);
+    Some(PastTerm {
+        holder: record.holder.id.clone(),
+        token,
+        began_ago: record.held_for + led,
+        end,
+    })
+}

@@ -23,14 +23,19 @@ fn age(sandbox: &Sandbox) {
 fn used() -> (Sandbox, tenure_testkit::Process) {
     let sandbox = Sandbox::new("gc");
     for name in ["orders/1", "orders/2", "nightly"] {
-        let ended = sandbox.tenure(&["run", name, "--", "true"]);
+        let ended = sandbox.tenure(&["run", "--no-history", name, "--", "true"]);
         assert_eq!(ended.code, 0, "{ended:?}");
     }
     age(&sandbox);
-    let holder = sandbox.run(&[], "orders/2", "sleep 300");
+    let holder = sandbox.run(&["--no-history"], "orders/2", "sleep 300");
     sandbox.until_held("orders/2");
     age(&sandbox);
-    assert_eq!(sandbox.tenure(&["run", "young", "--", "true"]).code, 0);
+    assert_eq!(
+        sandbox
+            .tenure(&["run", "--no-history", "young", "--", "true"])
+            .code,
+        0
+    );
     (sandbox, holder)
 }
 
@@ -57,7 +62,12 @@ fn gc_removes_what_nobody_uses_and_its_next_token_is_greater() {
         ["orders/2", "young"],
         "what is held, and what was used today"
     );
-    assert_eq!(sandbox.tenure(&["run", "orders/1", "--", "true"]).code, 0);
+    assert_eq!(
+        sandbox
+            .tenure(&["run", "--no-history", "orders/1", "--", "true"])
+            .code,
+        0
+    );
     assert!(sandbox.lease("orders/1")["token"].as_u64() > before);
     let again = sandbox.tenure(&["gc"]);
     assert_eq!(

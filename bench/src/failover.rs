@@ -1,11 +1,12 @@
 //! How soon the next job starts when the leader dies, and when it ends.
 
-use crate::Kind;
 use crate::command::tenure_run;
 use crate::figures::{Samples, judge, milliseconds};
+use crate::server::{Kind, Server};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tenure::{LeaseName, Registry, SharedStore};
-use tenure_testkit::{Etcd, EtcdOptions, Process, RedisOptions, RedisServer, ReplicaSet, ScratchDir, Size};
+use tenure_testkit::{Process, ScratchDir};
 
 /// How long anything here may take before the bench gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -14,48 +15,39 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// answer.
 const READ_MAX: Duration = Duration::from_millis(50);
 
-pub async fn measure(losses: u32, kills: u32, exits: u32, kind: Kind) {
-    let folder = ScratchDir::new("bench-failover");
-    let set = match kind {
-        Kind::Sqlite | Kind::Redis | Kind::Etcd => None,
-        Kind::Mongodb => Some(
-            ReplicaSet::start(Size::Three)
-                .await
-                .expect("three nodes of mongod"),
-        ),
-    };
-    let redis = match kind {
-        Kind::Redis => Some(
-            RedisServer::start(RedisOptions::durable())
-                .await
-                .expect("a Redis server"),
-        ),
-        Kind::Sqlite | Kind::Mongodb | Kind::Etcd => None,
-    };
-    let etcd = match kind {
-        Kind::Etcd => Some(
-            Etcd::start(EtcdOptions::three())
-                .await
-                .expect("a cluster of etcd"),
-        ),
-        Kind::Sqlite | Kind::Mongodb | Kind::Redis => None,
-    };
-    let url = match (&set, &redis, &etcd) {
-        (Some(set), _, _) => set.uri(),
-        (_, Some(redis), _) => redis.url(),
-        (_, _, Some(etcd)) => etcd.url(),
-        (None, None, None) => format!("sqlite://{}", folder.join("leases.db").display()),
-    };
-    let store = Registry::connect(&url).await.unwrap();
+/// How often what.
+#[derive(clap::Args)]
+pub struct Rounds {
+    /// How often everything of the leader is killed at once.
+    #[arg(long, default_value_t = 50)]
+    losses: u32,
+    /// How often its supervisor alone is killed.
+    #[arg(long, default_value_t = 100)]
+    kills: u32,
+    /// How many clean exits.
+    #[arg(long, default_value_t = 100)]
+    exits: u32,
+    /// How many hand-overs by name.
+    #[arg(long, default_value_t = 100)]
+    handovers: u32,
+}
+
+pub async fn measure(rounds: &Rounds, kind: Kind) {
+    let server = Server::start(kind).await;
+    let url = server.url();
+    let store = Registry::connect(url).await.unwrap();
     println!("fail-over on {}:", store.traits().kind);
-    if losses > 0 {
-        after_losses(&url, &store, losses).await;
+    if rounds.losses > 0 {
+        after_losses(url, &store, rounds.losses).await;
     }
-    if kills > 0 {
-        after_kills(&url, &store, kills).await;
+    if rounds.kills > 0 {
+        after_kills(url, &store, rounds.kills).await;
     }
-    if exits > 0 {
-        after_exits(&url, &store, exits).await;
+    if rounds.exits > 0 {
+        after_exits(url, &store, rounds.exits).await;
+    }
+    if rounds.handovers > 0 {
+        after_handovers(url, &store, rounds.handovers).await;
     }
 }
 
@@ -184,6 +176,88 @@ async fn after_exits(url: &str, store: &SharedStore, exits: u32) {
     );
     judge(
         "  the next job starts after a clean exit, p99",
+        milliseconds(gaps.percentile(99.0)),
+        50.0 + 3.0 * trip,
+        "ms",
+    );
+}
+
+/// A job that also says when it has ended, as soon as it is asked to.
+const POLITE_JOB: &str = "trap 'date +ended-%s%N; exit 0' TERM; date +started-%s%N; sleep 600 & wait";
+
+/// Two candidates hand over to each other by name, with a ttl of 30 s.
+async fn after_handovers(url: &str, store: &SharedStore, handovers: u32) {
+    let name = LeaseName::new("handed").unwrap();
+    let candidate = |id: &str| {
+        let options = [
+            "handed",
+            "--ttl",
+            "30s",
+            "--keep",
+            "--priority",
+            "1",
+            "--candidate",
+            id,
+        ];
+        let job = ["--", "sh", "-c", POLITE_JOB];
+        Process::spawn(tenure_run(url, &[&options[..], &job].concat())).unwrap()
+    };
+    let one = candidate("one");
+    one.wait_for_line("started-", PATIENCE).unwrap();
+    let candidates = [("one", one), ("two", candidate("two"))];
+    let (mut gaps, mut trips) = (Samples::default(), Samples::default());
+    // How many lines of each were read.
+    let mut read = [0, 0];
+    for round in 1..=handovers {
+        let (to, from) = (
+            usize::try_from(round % 2).unwrap(),
+            usize::try_from((round + 1) % 2).unwrap(),
+        );
+        let asked_at = Instant::now();
+        store.get(&name).await.unwrap();
+        trips.add(asked_at.elapsed());
+        let place = LeaseName::new(format!("handed/candidates/1/{}", candidates[to].0)).unwrap();
+        while store
+            .get(&place)
+            .await
+            .unwrap()
+            .is_none_or(|place| place.remaining.is_zero())
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let arguments = ["step-down", "handed", "--store", url, "--to", candidates[to].0];
+        let ended = Command::new(crate::command::program())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            ended.status.success(),
+            "{}",
+            String::from_utf8_lossy(&ended.stderr)
+        );
+        let mut stamp_of = |which: usize, what: &str| {
+            let line = candidates[which]
+                .1
+                .wait_for_line_from(read[which], what, PATIENCE)
+                .unwrap();
+            read[which] = line.index + 1;
+            line.text.trim_start_matches(what).trim().parse::<u64>().unwrap()
+        };
+        let ended = stamp_of(from, "ended-");
+        let gap = stamp_of(to, "started-").checked_sub(ended);
+        gaps.add(Duration::from_nanos(
+            gap.expect("a job started before the one before it had ended"),
+        ));
+    }
+    let trip = milliseconds(trips.percentile(50.0));
+    println!(
+        "  ttl 30 s, handed over by name, {handovers} times, end of one job to start of the next: p50 {:.1} ms, max {:.1} ms; \
+         round trip {trip:.2} ms",
+        milliseconds(gaps.percentile(50.0)),
+        milliseconds(gaps.percentile(100.0))
+    );
+    judge(
+        "  the next job starts after a planned hand-over, p99",
         milliseconds(gaps.percentile(99.0)),
         50.0 + 3.0 * trip,
         "ms",

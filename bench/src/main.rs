@@ -28,6 +28,7 @@ mod figures;
 mod http;
 mod locks;
 mod requests;
+mod server;
 mod soak;
 mod store;
 
@@ -80,20 +81,13 @@ enum Figure {
         #[arg(long, default_value_t = 50)]
         rounds: u32,
     },
-    /// How soon the next job starts: after everything of the leader is killed, its supervisor alone, and after a clean exit.
+    /// How soon the next job starts: after everything of the leader is killed, its supervisor alone, after a clean exit, and after a hand-over by name.
     Failover {
-        /// How often everything of the leader is killed at once.
-        #[arg(long, default_value_t = 50)]
-        losses: u32,
-        /// How often its supervisor alone is killed.
-        #[arg(long, default_value_t = 100)]
-        kills: u32,
-        /// How many clean exits.
-        #[arg(long, default_value_t = 100)]
-        exits: u32,
+        #[command(flatten)]
+        rounds: failover::Rounds,
         /// On which store.
         #[arg(long, value_enum, default_value = "sqlite")]
-        store: Kind,
+        store: server::Kind,
     },
     /// Leases lost by every cause, under work that forks, detaches, stops and ignores signals: does any of it meet its
     /// successor?
@@ -160,12 +154,7 @@ async fn main() {
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
         Figure::Contain { cycles } => contain::measure(cycles),
-        Figure::Failover {
-            losses,
-            kills,
-            exits,
-            store,
-        } => failover::measure(losses, kills, exits, store).await,
+        Figure::Failover { rounds, store } => failover::measure(&rounds, store).await,
         Figure::Http { turns } => http::measure(turns).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
         Figure::Locks { figure } => locks::measure(figure).await,

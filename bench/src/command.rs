@@ -68,6 +68,19 @@ fn memory(store: &str) {
             "MB",
         );
     }
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", leader.pid())).unwrap();
+    let warden: u32 = children
+        .split_whitespace()
+        .next()
+        .expect("the leader has a warden")
+        .parse()
+        .unwrap();
+    judge(
+        "  idle resident memory, supervisor and warden together",
+        resident_megabytes(leader.pid()) + resident_megabytes(warden),
+        30.0,
+        "MB",
+    );
 }
 
 fn resident_megabytes(pid: u32) -> f64 {

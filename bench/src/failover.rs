@@ -185,7 +185,7 @@ async fn after_exits(url: &str, store: &SharedStore, exits: u32) {
 /// A job that also says when it has ended, as soon as it is asked to.
 const POLITE_JOB: &str = "trap 'date +ended-%s%N; exit 0' TERM; date +started-%s%N; sleep 600 & wait";
 
-/// Two candidates hand over to each other by name, with a ttl of 30 s.
+/// Two candidates hand over to each other by name. Whoever has left stays out for a renewal interval.
 async fn after_handovers(url: &str, store: &SharedStore, handovers: u32) {
     let name = LeaseName::new("handed").unwrap();
     let candidate = |id: &str| {
@@ -251,7 +251,7 @@ async fn after_handovers(url: &str, store: &SharedStore, handovers: u32) {
     }
     let trip = milliseconds(trips.percentile(50.0));
     println!(
-        "  ttl 30 s, handed over by name, {handovers} times, end of one job to start of the next: p50 {:.1} ms, max {:.1} ms; \
+        "  ttl 3 s, handed over by name, {handovers} times, end of one job to start of the next: p50 {:.1} ms, max {:.1} ms; \
          round trip {trip:.2} ms",
         milliseconds(gaps.percentile(50.0)),
         milliseconds(gaps.percentile(100.0))

@@ -192,7 +192,7 @@ async fn after_handovers(url: &str, store: &SharedStore, handovers: u32) {
         let options = [
             "handed",
             "--ttl",
-            "30s",
+            "3s",
             "--keep",
             "--priority",
             "1",

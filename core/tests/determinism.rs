@@ -168,3 +168,24 @@ fn whatever_happens_each_term_ends_exactly_once_and_belief_follows_it() {
         "terms, ends, renewals: {totals:?}"
     );
 }
+
+fn hash_of(engine: &Engine) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    engine.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A search through all states would take the one for the other, and never look at what follows from it.
+#[test]
+fn engines_that_differ_in_a_token_alone_are_told_apart() {
+    let leading_by = |number: u64| {
+        let mut harness = Harness::new();
+        let request = harness.campaign_once();
+        harness.answer(request.id, Reply::Acquired(Ok(grant(number))));
+        harness.engine
+    };
+    let (five, six) = (leading_by(5), leading_by(6));
+    assert_eq!((&five, hash_of(&five)), (&leading_by(5), hash_of(&leading_by(5))));
+    assert_ne!(five, six);
+    assert_ne!(hash_of(&five), hash_of(&six));
+}

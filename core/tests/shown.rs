@@ -124,3 +124,10 @@ fn a_duration_between_two_moments_never_falls_below_zero() {
     assert_eq!(later.since(earlier), Duration::from_millis(2));
     assert_eq!(earlier.since(later), Duration::ZERO);
 }
+
+#[test]
+fn a_request_comes_back_from_a_record_with_its_number() {
+    for number in [0, 1, 7, u64::MAX] {
+        assert_eq!(RequestId::from_number(number).number(), number);
+    }
+}

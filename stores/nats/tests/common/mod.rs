@@ -1,7 +1,7 @@
 //! What the tests share: a bucket of their own on a shared server, and ways beneath the store.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use async_nats::{Client, HeaderMap};
+use async_nats::{Client, HeaderMap, RequestErrorKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -98,6 +98,9 @@ pub struct Beneath {
     bucket: String,
 }
 
+/// How often a call is made that takes longer than the client's ten seconds.
+const CALLS_MAX: u32 = 5;
+
 impl Beneath {
     pub async fn connect(url: &str, bucket: &str) -> Self {
         let addresses: Vec<async_nats::ServerAddr> = url
@@ -124,8 +127,19 @@ impl Beneath {
         } else {
             request.to_string()
         };
-        let asking = self.client.request(format!("$JS.API.{api}"), payload.into());
-        let answer = asking.await.expect("JetStream answers");
+        let mut tries = CALLS_MAX;
+        let answer = loop {
+            let asking = self
+                .client
+                .request(format!("$JS.API.{api}"), payload.clone().into());
+            tries -= 1;
+            match asking.await {
+                Ok(answer) => break answer,
+                // A cluster on a busy machine; what is asked for here may be asked for twice.
+                Err(error) if error.kind() == RequestErrorKind::TimedOut && tries > 0 => {}
+                Err(error) => panic!("JetStream answers: {error}"),
+            }
+        };
         serde_json::from_slice(&answer.payload).expect("JSON")
     }
 

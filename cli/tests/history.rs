@@ -98,6 +98,28 @@ fn twenty_terms_are_kept_the_oldest_goes_first() {
     assert_eq!(sandbox.lease("job")["token"], kept[0]["token"]);
 }
 
+/// Whoever has a lease below the name of another finds it as it was.
+#[test]
+fn leases_of_the_users_below_a_name_are_neither_hidden_nor_used() {
+    let sandbox = Sandbox::new("history-below");
+    let run = |name: &str, options: &[&str]| {
+        let all = [&["run"], options, &[name, "--", "true"]].concat();
+        assert_eq!(sandbox.tenure(&all).code, 0);
+    };
+    run("job/terms/mine", &["--no-history"]);
+    run("job/candidates/mine", &["--no-history"]);
+    let before = sandbox.lease("job/terms/mine");
+    for _ in 0..22 {
+        run("job", &[]);
+    }
+    assert_eq!(sandbox.lease("job/terms/mine")["token"], before["token"]);
+    let shown = sandbox.tenure(&["status"]).stdout;
+    for name in ["job/terms/mine", "job/candidates/mine"] {
+        assert!(shown.contains(name), "{shown}");
+    }
+    assert!(!shown.contains("job/terms/00"), "{shown}");
+}
+
 #[test]
 fn nothing_is_kept_where_it_is_not_wanted_and_locks_keep_none() {
     let sandbox = Sandbox::new("no-history");

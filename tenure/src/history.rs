@@ -4,6 +4,7 @@
 //! says the token and how it ended, and the store's clock says when. The oldest record is used again for a new term.
 
 use crate::identity;
+use crate::lock::{CANDIDATES, Standby};
 use crate::registry::SharedStore;
 use std::time::Duration;
 use tenure_core::{
@@ -16,6 +17,9 @@ const TERMS: &str = "/terms/";
 
 /// Terms that are kept of a lease.
 pub const TERMS_KEPT: u16 = 20;
+
+/// Records that are read.
+const RECORDS_MAX: u16 = 1_000;
 
 /// Records that are tried for a new term: those of terms that have only just begun are not free.
 const SLOTS_TRIED_MAX: usize = 3;
@@ -59,10 +63,17 @@ impl History {
         Self { store, name }
     }
 
-    /// Whether a lease is such a record, or holds a place in a queue: Tenure's own, of no use by itself.
+    /// Whether a lease is such a record, or a place in a queue: Tenure's own, of no use by itself.
     #[must_use]
     pub fn is_housekeeping(name: &str) -> bool {
-        name.contains(TERMS) || name.contains(crate::lock::CANDIDATES)
+        let is_record = name.rsplit_once(TERMS).is_some_and(|(_, slot)| is_slot(slot));
+        is_record || Standby::is_place(name)
+    }
+
+    /// Whether names that begin so are those of such records, or of places in a queue.
+    #[must_use]
+    pub fn is_of_housekeeping(prefix: &str) -> bool {
+        prefix.contains(TERMS) || prefix.contains(CANDIDATES)
     }
 
     /// Notes that a term has begun: two requests.
@@ -143,19 +154,32 @@ impl History {
         let page = Page {
             prefix: format!("{}{TERMS}", self.name),
             after: None,
-            // All there are, and some of another program.
-            limit: TERMS_KEPT * 2,
+            // All there are, and whatever else stands between them.
+            limit: RECORDS_MAX,
         };
         let found = self.store.list(&page).await?;
+        // Somebody may have leases of their own below this name: they are left alone.
+        let is_ours = |lease: &Lease| {
+            lease
+                .name
+                .as_str()
+                .strip_prefix(&page.prefix)
+                .is_some_and(is_slot)
+        };
         Ok(found
             .leases
             .into_iter()
             .filter_map(|listed| match listed {
-                Listed::Lease(lease) => Some(lease),
+                Listed::Lease(lease) => Some(lease).filter(is_ours),
                 Listed::Unreadable { .. } => None,
             })
             .collect())
     }
+}
+
+/// Two digits, as [`History::begin`] writes them.
+fn is_slot(text: &str) -> bool {
+    text.len() == 2 && text.parse::<u16>().is_ok_and(|slot| slot < TERMS_KEPT)
 }
 
 /// Bounded by its parts.

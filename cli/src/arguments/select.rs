@@ -34,7 +34,7 @@ impl SelectArguments {
     pub(crate) fn selection(&self, matches: &ArgMatches) -> Result<Selection, clap::Error> {
         if self.names.is_empty() {
             let prefix = self.prefix.clone().unwrap_or_default();
-            let housekeeping = self.all || History::is_housekeeping(&prefix);
+            let housekeeping = self.all || History::is_of_housekeeping(&prefix);
             return Ok(Selection::Prefix { prefix, housekeeping });
         }
         prevailing(matches, "names", "prefix")?;

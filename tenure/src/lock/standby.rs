@@ -40,6 +40,15 @@ impl Standby {
         Some((name, standby))
     }
 
+    /// Whether somebody waits, or has waited, by a lease of this name.
+    #[must_use]
+    pub fn is_place(name: &str) -> bool {
+        let place = name
+            .split_once(CANDIDATES)
+            .and_then(|(_, rest)| rest.split_once('/'));
+        place.is_some_and(|(priority, _id)| priority.parse::<Priority>().is_ok())
+    }
+
     fn read_in(queue: &str, place: &Lease) -> Option<Self> {
         let (priority, _id) = place.name.as_str().strip_prefix(queue)?.split_once('/')?;
         Some(Self {

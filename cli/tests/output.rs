@@ -245,3 +245,24 @@ fn a_reader_that_goes_away_is_no_crash() {
     let ended = ended(command);
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn the_log_is_json_where_it_is_asked_for_and_the_words_stay_words() {
+    let sandbox = Sandbox::new("log-format");
+    let run = |options: &[&str]| {
+        let ended = sandbox.tenure(&[options, &["run", "-v", "job", "--", "true"]].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.stderr
+    };
+    let log = run(&["--log-format", "json"]);
+    let acquired = log
+        .lines()
+        .map(json)
+        .find(|line| line["message"] == "Leadership acquired");
+    assert_eq!(acquired.expect(&log)["level"], "INFO");
+    let log = run(&["--output", "json", "--log-format", "text"]);
+    assert!(
+        log.contains("Leadership acquired") && !log.starts_with('{'),
+        "{log}"
+    );
+}

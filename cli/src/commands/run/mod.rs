@@ -168,6 +168,7 @@ pub(super) async fn undertake(
         Outcome::Ends(outcome) => outcome,
         // It would be renewed for as long as this process lives, and released when it is dropped.
         Outcome::Keeps(failure) => {
+            turn.hooks.ended().await;
             std::mem::forget(election);
             return Err(failure);
         }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Fault, Released};
 use tenure::{
-    CampaignError, Departure, Election, Event, Leadership, LeaseName, LockManager, Priority, SharedStore,
-    StoreError,
+    CampaignError, Departure, Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority,
+    SharedStore, StoreError,
 };
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -107,32 +107,25 @@ impl Turn<'_> {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
         let (name, token) = (leadership.name().clone(), leadership.token());
-        if let Ok((Ending::Unkillable, work)) = supervised {
-            // The warden goes on trying, and gives the lease back when it has come through.
-            drop(work);
-            std::mem::forget(leadership);
-            return Ok(Taken::Kept(Failure::new(
-                Code::Lost,
-                format!(
-                    "lease \"{name}\": a part of {} cannot be killed, so term {token} is not given back; it expires \
-                     by itself within {}; look for state D in: ps -eo pid,pgid,stat,cmd",
-                    self.job.shown(),
-                    self.election.timing().ttl()
-                ),
-            )));
-        }
-        self.give_back(leadership).await;
         let how = supervised.as_ref().map_or_else(
             |_| "the command could not be started".to_owned(),
             |(ending, _)| in_words(ending),
         );
         let led = began.elapsed();
-        let ending = supervised.map(|(ending, work)| {
-            if let Some(work) = work {
-                work.dismiss();
-            }
-            ending
-        });
+        let ending = if let Ok((Ending::Unkillable, work)) = supervised {
+            // The warden goes on trying, and gives the lease back when it has come through.
+            drop(work);
+            std::mem::forget(leadership);
+            Ok(Ending::Unkillable)
+        } else {
+            self.give_back(leadership).await;
+            supervised.map(|(ending, work)| {
+                if let Some(work) = work {
+                    work.dismiss();
+                }
+                ending
+            })
+        };
         self.hooks.lost(self.job.environment_of(token), how.clone());
         if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted) {
             chronicle.end(noted, led, &how).await;
@@ -144,7 +137,7 @@ impl Turn<'_> {
             Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(led)),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),
-            Ending::Unkillable => unreachable!("answered above"),
+            Ending::Unkillable => return Ok(Taken::Kept(self.not_given_back(&name, token))),
         };
         let text = format!(
             "lease \"{name}\": term {token} has ended, and {} with it: {why}",
@@ -153,6 +146,18 @@ impl Turn<'_> {
         let fields = json!({"lease": name.as_str(), "token": token.number()});
         self.voice.say("ended", &text, fields);
         Ok(taken)
+    }
+
+    fn not_given_back(&self, name: &LeaseName, token: FencingToken) -> Failure {
+        Failure::new(
+            Code::Lost,
+            format!(
+                "lease \"{name}\": a part of {} cannot be killed, so term {token} is not given back; it expires by \
+                 itself within {}; look for state D in: ps -eo pid,pgid,stat,cmd",
+                self.job.shown(),
+                self.election.timing().ttl()
+            ),
+        )
     }
 
     /// Stays out for a while, so that another gets to try. The exit code, if a signal asks for the end meanwhile.

@@ -5,8 +5,11 @@
 //! twice, if tokens do not rise, if two believe that they hold a lease at the same time, or if a term is lost before its
 //! deadline.
 
+mod alone;
 mod contender;
 mod witness;
+
+pub use alone::run_alone;
 
 use crate::asking::random_bits;
 use contender::Contender;

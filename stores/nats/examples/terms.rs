@@ -3,52 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 
 use std::process::ExitCode;
-use std::time::Duration;
-use tenure_conformance::terms::{Campaign, Deployment, Process, run};
+use tenure_conformance::terms::{Process, run_alone};
 use tenure_nats::NatsStore;
 use tenure_testkit::{FaultProxy, NatsOptions, NatsServer};
 
-const CAMPAIGN: Campaign = Campaign {
-    ttl: Duration::from_millis(800),
-    leases: 48,
-    commands: &["PUB", "STREAM.MSG.GET", "PUB"],
-    faults_per_kill: 400,
-};
-
-const PROCESSES: usize = 4;
-
-struct Alone(NatsServer);
-
-impl Deployment for Alone {
-    fn members(&self) -> usize {
-        1
-    }
-
-    async fn restart(&mut self, _member: usize) {
-        self.0.restart().await.unwrap();
-    }
-
-    fn freeze(&mut self, _member: usize) {
-        self.0.freeze();
-    }
-
-    fn thaw(&mut self, _member: usize) {
-        self.0.thaw();
-    }
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
-    let mut processes = Vec::new();
-    for _ in 0..PROCESSES {
-        let proxy = FaultProxy::nats(server.address()).unwrap();
+    let mut server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    let address = server.address();
+    let connect = async || {
+        let proxy = FaultProxy::nats(address.clone()).unwrap();
         let url = format!("nats://{}", proxy.address());
         let store = NatsStore::connect(&url).await.unwrap();
-        processes.push(Process {
+        Process {
             store: Box::new(store),
             ways: vec![proxy],
-        });
-    }
-    run(&CAMPAIGN, &mut Alone(server), processes).await
+        }
+    };
+    run_alone(&["PUB", "STREAM.MSG.GET", "PUB"], &mut server, connect).await
 }

@@ -3,54 +3,24 @@
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 
 use std::process::ExitCode;
-use std::time::Duration;
-use tenure_conformance::terms::{Campaign, Deployment, Process, run};
+use tenure_conformance::terms::{Process, run_alone};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{FaultProxy, Postgres};
 
-const CAMPAIGN: Campaign = Campaign {
-    ttl: Duration::from_millis(800),
-    leases: 48,
-    commands: &["acquire", "renew", "release"],
-    faults_per_kill: 400,
-};
-
-const PROCESSES: usize = 4;
-
-struct Alone(Postgres);
-
-impl Deployment for Alone {
-    fn members(&self) -> usize {
-        1
-    }
-
-    async fn restart(&mut self, _member: usize) {
-        self.0.restart().await.unwrap();
-    }
-
-    fn freeze(&mut self, _member: usize) {
-        self.0.freeze();
-    }
-
-    fn thaw(&mut self, _member: usize) {
-        self.0.thaw();
-    }
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    let server = Postgres::start().await.unwrap();
+    let mut server = Postgres::start().await.unwrap();
     PostgresStore::init(&server.uri()).await.unwrap();
-    let mut processes = Vec::new();
-    for _ in 0..PROCESSES {
-        let proxy = FaultProxy::postgres(server.address()).unwrap();
+    let address = server.address();
+    let connect = async || {
+        let proxy = FaultProxy::postgres(address.clone()).unwrap();
         let address = proxy.address();
         let url = format!("postgres://postgres@{address}/postgres?sslmode=disable&listen=off");
         let store = PostgresStore::connect(&url).await.unwrap();
-        processes.push(Process {
+        Process {
             store: Box::new(store),
             ways: vec![proxy],
-        });
-    }
-    run(&CAMPAIGN, &mut Alone(server), processes).await
+        }
+    };
+    run_alone(&["acquire", "renew", "release"], &mut server, connect).await
 }

@@ -132,9 +132,11 @@ fn a_socket_serves_the_same_pages_and_is_gone_afterwards() {
     let sandbox = Sandbox::new("socket");
     let path = sandbox.path("pages.sock");
     let address = format!("unix:{path}");
-    for _ in 0..2 {
-        let process = sandbox.run(&["--metrics", &address], "job", "sleep 300");
-        sandbox.until_held("job");
+    for round in ["first", "second"] {
+        let script = format!("echo $$ > {}; sleep 300", sandbox.path(round));
+        let process = sandbox.run(&["--metrics", &address], "job", &script);
+        // Before its command runs it has no warden that would give the lease back.
+        sandbox.pid(round);
         let told = page(UnixStream::connect(&path).unwrap(), "/leader");
         assert_eq!(json(&told.1)["leads"], true);
         // What a killed process leaves behind is in nobody's way.

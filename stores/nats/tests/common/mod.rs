@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{
     Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
     LeaseStore, Note, Release, Renew, Ttl,
@@ -98,8 +98,9 @@ pub struct Beneath {
     bucket: String,
 }
 
-/// How often a call is made that takes longer than the client's ten seconds.
-const CALLS_MAX: u32 = 5;
+/// How long to ask again: a cluster on a busy machine changes its leaders, and has none for a moment.
+const ASK_TIME_MAX: Duration = Duration::from_secs(60);
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Beneath {
     pub async fn connect(url: &str, bucket: &str) -> Self {
@@ -127,20 +128,26 @@ impl Beneath {
         } else {
             request.to_string()
         };
-        let mut tries = CALLS_MAX;
-        let answer = loop {
-            let asking = self
-                .client
-                .request(format!("$JS.API.{api}"), payload.clone().into());
-            tries -= 1;
+        self.ask(format!("$JS.API.{api}"), HeaderMap::new(), payload.into_bytes())
+            .await
+    }
+
+    /// Asks until there is an answer: what is asked for here may be asked for twice.
+    async fn ask(&self, subject: String, headers: HeaderMap, payload: Vec<u8>) -> Value {
+        let until = Instant::now() + ASK_TIME_MAX;
+        loop {
+            let asking =
+                self.client
+                    .request_with_headers(subject.clone(), headers.clone(), payload.clone().into());
+            let passes = [RequestErrorKind::TimedOut, RequestErrorKind::NoResponders];
             match asking.await {
-                Ok(answer) => break answer,
-                // A cluster on a busy machine; what is asked for here may be asked for twice.
-                Err(error) if error.kind() == RequestErrorKind::TimedOut && tries > 0 => {}
-                Err(error) => panic!("JetStream answers: {error}"),
+                Ok(answer) => return serde_json::from_slice(&answer.payload).expect("JSON"),
+                Err(error) if passes.contains(&error.kind()) && Instant::now() < until => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                }
+                Err(error) => panic!("NATS answers: {error}"),
             }
-        };
-        serde_json::from_slice(&answer.payload).expect("JSON")
+        }
     }
 
     pub async fn make(&self, config: Value) -> Value {
@@ -185,12 +192,7 @@ impl Beneath {
         for (name, text) in headers {
             map.insert(*name, *text);
         }
-        let asking = self
-            .client
-            .request_with_headers(self.subject(key), map, value.to_vec().into());
-        let answer = tokio::time::timeout(Duration::from_secs(20), asking).await;
-        let answer = answer.expect("in time").expect("an answer");
-        serde_json::from_slice(&answer.payload).expect("JSON")
+        self.ask(self.subject(key), map, value.to_vec()).await
     }
 }
 

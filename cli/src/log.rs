@@ -63,6 +63,8 @@ fn levels(others: LevelFilter, election: LevelFilter) -> Targets {
         .with_default(others)
         .with_target("tenure", election)
         .with_target("async_nats", told_anyway)
+        // Its SDK reports what the exporter failed at.
+        .with_target("opentelemetry-otlp", told_anyway)
         .with_target("tenure_mongodb", others)
         .with_target("tenure_redis", others)
         .with_target("tenure_nats", others)

@@ -8,6 +8,7 @@ mod log;
 mod manager;
 mod output;
 mod place;
+mod recording;
 mod supervise;
 mod warden;
 

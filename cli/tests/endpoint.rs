@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{SOON, Sandbox, json, signal};
+use common::{SOON, Sandbox, exit_code, json, signal};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -125,6 +125,27 @@ fn what_is_exported_is_what_is_listed() {
         exported += 1;
     }
     assert!(exported >= 8, "{body}");
+}
+
+/// Wherever they were refused, a leader tells of the writes that the fences beside its lease have refused.
+#[test]
+fn a_leader_tells_how_many_stale_writes_were_refused() {
+    let sandbox = Sandbox::new("refused");
+    let address = format!("127.0.0.1:{}", free_port());
+    let [old, new] = ["old", "new"].map(|number| sandbox.path(number));
+    for path in [&old, &new] {
+        let script = format!("tenure fence claim ledger > /dev/null; echo $TENURE_TOKEN > {path}");
+        let program = env!("CARGO_BIN_EXE_tenure");
+        let script = script.replace("tenure fence", &format!("{program} fence"));
+        assert_eq!(exit_code(&sandbox.run(&[], "job", &script)), 0);
+    }
+    let stale = sandbox.line("old");
+    let check = ["fence", "check", "ledger", "--lease", "job", "--token", &stale];
+    assert_ne!(sandbox.tenure(&check).code, 0);
+    let _leader = sandbox.run(&["--metrics", &address], "job", "sleep 300");
+    eventually(SOON, "the refusal is told", || {
+        metric(&address, "lease_fence_refusals_noted{lease=\"job\"}") == Some(1.0)
+    });
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub use engine::{
 };
 
 pub use fence::{
-    Bump, Claimed, Fence, FenceError, Horizon, MARKS_MAX, Mark, Refusals, Refused, Ruling, bumped,
-    decide_claim, decide_entry, horizon,
+    Bump, Claimed, Fence, FenceError, Horizon, MARKS_MAX, Mark, REFUSALS_METRIC, Refusals, Refused, Ruling,
+    bumped, decide_claim, decide_entry, horizon,
 };
 pub use observed::{
     CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, Floor, ListedRecord, Need, ObservedStore,

@@ -1,5 +1,5 @@
 use super::durations::duration;
-use super::{CareArguments, Patience, RunArguments, TimingArguments};
+use super::{CareArguments, MetricsArguments, Patience, RunArguments, TimingArguments};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
@@ -88,9 +88,8 @@ pub(crate) struct LockArguments {
     )]
     share_credentials: bool,
 
-    /// Serve metrics and health over HTTP, as `tenure run` does: HOST:PORT, or unix:PATH
-    #[arg(long, env = "TENURE_METRICS", hide_env_values = true, value_name = "ADDRESS")]
-    metrics: Option<String>,
+    #[command(flatten)]
+    metrics: MetricsArguments,
 
     /// The command and its arguments; no shell is involved
     #[arg(last = true, required = true, value_name = "CMD")]

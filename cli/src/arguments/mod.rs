@@ -8,6 +8,7 @@ mod fence;
 mod gc;
 mod history;
 mod lock;
+mod metrics;
 mod run;
 mod select;
 mod status;
@@ -23,6 +24,7 @@ pub(crate) use fence::{FenceArguments, FenceDeed, FencePlaceArguments, TableArgu
 pub(crate) use gc::GcArguments;
 pub(crate) use history::HistoryArguments;
 pub(crate) use lock::LockArguments;
+pub(crate) use metrics::MetricsArguments;
 pub(crate) use run::{Again, Patience, RunArguments};
 pub(crate) use select::{SelectArguments, Selection};
 pub(crate) use status::StatusArguments;

@@ -1,5 +1,5 @@
 use super::durations::duration;
-use super::{CareArguments, TimingArguments, prevailing};
+use super::{CareArguments, MetricsArguments, TimingArguments, prevailing};
 use crate::exit::{Code, Failure};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, ArgMatches, Args};
@@ -148,12 +148,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) care: CareArguments,
 
-    /// Serve metrics and health over HTTP: HOST:PORT, or unix:PATH
-    ///
-    /// /metrics for Prometheus; /livez, which fails when the command runs although its term is over; /readyz, which fails
-    /// while the store does not answer; /leader, who leads now. They are for this machine or a network that you trust.
-    #[arg(long, env = "TENURE_METRICS", hide_env_values = true, value_name = "ADDRESS")]
-    pub(crate) metrics: Option<String>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArguments,
 
     /// The command and its arguments; no shell is involved
     #[arg(last = true, required = true, value_name = "CMD")]

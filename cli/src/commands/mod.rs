@@ -2,7 +2,7 @@
 
 mod doctor;
 mod explain;
-mod fence;
+pub(crate) mod fence;
 mod gc;
 mod history;
 mod lock;

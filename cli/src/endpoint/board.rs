@@ -58,6 +58,16 @@ impl Board {
         self.works.store(works, Ordering::SeqCst);
     }
 
+    /// The lease that this is about.
+    pub(crate) fn lease(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// Whether this process does the work of a term.
+    pub(crate) fn leads(&self) -> bool {
+        self.works.load(Ordering::SeqCst)
+    }
+
     pub(super) fn take_in(&self, event: &Event) {
         match event {
             Event::Acquired { grant, until, .. } => *self.term() = Some((grant.token, *until)),

@@ -8,13 +8,14 @@ pub(crate) use board::Board;
 
 use crate::exit::{Code, Failure};
 use crate::output::clean;
+use crate::recording::{BUCKETS, TERM_BUCKETS, TERM_SECONDS, aside};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -37,14 +38,6 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often what was recorded is put together, so that nothing grows while nobody scrapes.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
-
-/// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that is usual.
-const BUCKETS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0,
-];
-
-/// Buckets for how long terms last: a second to a month.
-const TERM_BUCKETS: [f64; 8] = [1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 2_592_000.0];
 
 /// What a path of a socket begins with.
 const UNIX: &str = "unix:";
@@ -70,11 +63,11 @@ impl Drop for SocketFile {
 }
 
 impl Endpoint {
-    /// Takes `address`: `HOST:PORT`, or `unix:PATH`. From here on metrics are recorded.
+    /// Takes `address`: `HOST:PORT`, or `unix:PATH`. Its pages show the metrics that the recorder takes in.
     ///
     /// # Errors
     /// [`Code::Configuration`]: it is no address, or not to be had. Nothing was started.
-    pub(crate) fn open(address: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(address: &str) -> Result<(Self, PrometheusRecorder), Failure> {
         let failed = |error: std::io::Error| {
             let way_out = match error.kind() {
                 std::io::ErrorKind::AddrInUse => "another process uses it; name another port or path",
@@ -93,16 +86,16 @@ impl Endpoint {
             Some(path) => unix_listener(Path::new(path)).map_err(failed)?,
             None => Listener::Tcp(TcpListener::bind(address).map_err(failed)?),
         };
-        let metrics = PrometheusBuilder::new()
+        let recorder = PrometheusBuilder::new()
             .set_buckets(&BUCKETS)
             .and_then(|builder| {
-                let terms = Matcher::Full("lease_term_seconds".to_owned());
+                let terms = Matcher::Full(TERM_SECONDS.to_owned());
                 builder.set_buckets_for_metric(terms, &TERM_BUCKETS)
             })
-            .and_then(PrometheusBuilder::install_recorder)
+            .map(PrometheusBuilder::build_recorder)
             .map_err(|error| Failure::new(Code::Internal, format!("metrics cannot be recorded: {error}")))?;
-        tenure::metrics::describe();
-        Ok(Self { listener, metrics })
+        let metrics = recorder.handle();
+        Ok((Self { listener, metrics }, recorder))
     }
 
     /// Serves the pages until this process ends.
@@ -110,17 +103,8 @@ impl Endpoint {
     /// # Errors
     /// No thread is left.
     pub(crate) fn serve(self, board: Arc<Board>, events: broadcast::Receiver<Event>) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::new(Code::Internal, format!("the pages cannot be served: {error}"))
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
-        let spawned = std::thread::Builder::new()
-            .name("tenure endpoint".to_owned())
-            .spawn(move || runtime.block_on(self.run(board, events)));
-        spawned.map(drop).map_err(failed)
+        aside("endpoint", self.run(board, events))
+            .map_err(|error| Failure::new(Code::Internal, format!("the pages cannot be served: {error}")))
     }
 
     async fn run(self, board: Arc<Board>, events: broadcast::Receiver<Event>) {

@@ -70,6 +70,19 @@ pub enum FenceError {
 }
 
 impl FenceError {
+    /// Why it was refused, in one word for a metric's label: `stale`, `unclaimed`, `foreign` or `future`; `None` if the
+    /// fence's store failed instead.
+    #[must_use]
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Stale { .. } => Some("stale"),
+            Self::Unclaimed { .. } => Some("unclaimed"),
+            Self::Foreign { .. } => Some("foreign"),
+            Self::Future { .. } => Some("future"),
+            Self::Store(_) => None,
+        }
+    }
+
     /// What was refused, and its token; `None` if the fence's store failed instead, and nothing was decided.
     #[must_use]
     pub fn refused(&self) -> Option<(&ResourceName, FencingToken)> {

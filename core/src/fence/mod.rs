@@ -6,7 +6,7 @@ mod refusals;
 
 pub use error::{FenceError, Horizon};
 pub use mark::{Bump, Mark, Ruling, bumped, decide_claim, decide_entry, horizon};
-pub use refusals::{Refusals, Refused};
+pub use refusals::{REFUSALS_METRIC, Refusals, Refused};
 
 use crate::store::Answer;
 use crate::{FencingToken, ResourceName, Term};

@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 /// until the others were noted; they are refused all the same.
 const RESOURCES_MAX: usize = 1_024;
 
+/// Under which name the fences count refusals for the `metrics` crate, with their feature of that name. Its label
+/// `reason` is [`FenceError::reason`].
+pub const REFUSALS_METRIC: &str = "lease_fence_refusals";
+
 /// Refusals of one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Refused {

@@ -244,6 +244,9 @@ impl State {
         let Some((resource, token)) = error.refused() else {
             return error;
         };
+        #[cfg(feature = "metrics")]
+        metrics::counter!(tenure_core::REFUSALS_METRIC, "reason" => error.reason().unwrap_or_default())
+            .increment(1);
         self.refused = self.refused.saturating_add(1);
         self.unwarned = self.unwarned.saturating_add(1);
         self.last_refused = Some(token);

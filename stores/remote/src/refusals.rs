@@ -86,6 +86,9 @@ impl<N: Notes> Noter<N> {
         if error.refused().is_none() {
             return false;
         }
+        #[cfg(feature = "metrics")]
+        metrics::counter!(tenure_core::REFUSALS_METRIC, "reason" => error.reason().unwrap_or_default())
+            .increment(1);
         let mut state = self.lock();
         state.refusals.count(error);
         state.warn(error);

@@ -1,5 +1,7 @@
 //! Every metric, declared once: what is exported, described, documented and drawn comes from this list.
 
+use tenure_core::REFUSALS_METRIC;
+
 /// What a metric is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricKind {
@@ -55,9 +57,10 @@ pub(super) const DOUBTS: &str = "lease_doubts";
 pub(super) const UNKNOWN: &str = "lease_unknown_outcomes";
 pub(super) const REQUEST_SECONDS: &str = "lease_request_seconds";
 pub(super) const UNREACHABLE_SINCE: &str = "lease_store_unreachable_since_timestamp_seconds";
+pub(super) const REFUSALS_NOTED: &str = "lease_fence_refusals_noted";
 
 /// All of them.
-pub const METRICS: [Metric; 16] = [
+pub const METRICS: [Metric; 18] = [
     metric(
         LEADER_STATUS,
         MetricKind::Gauge,
@@ -153,5 +156,17 @@ pub const METRICS: [Metric; 16] = [
         MetricKind::Gauge,
         &["lease"],
         "Since when no request was answered, as Unix time; 0 while they are.",
+    ),
+    metric(
+        REFUSALS_METRIC,
+        MetricKind::Counter,
+        &["reason"],
+        "Writes that a fence in this process refused: `stale` ones of a term that has been succeeded, `unclaimed` ones, those of a `foreign` lease and those from the `future`.",
+    ),
+    metric(
+        REFUSALS_NOTED,
+        MetricKind::Gauge,
+        &["lease"],
+        "Writes that the fences beside the lease have ever refused, in any process, as their marks tell; a `tenure run` that leads looks every 15 s.",
     ),
 ];

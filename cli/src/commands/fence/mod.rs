@@ -3,7 +3,7 @@
 mod place;
 
 use place::Admits;
-pub(crate) use place::{FencePlace, Making};
+pub(crate) use place::{FencePlace, Making, Opened};
 
 use super::look::answer;
 use crate::arguments::{FenceArguments, FenceDeed, FencePlaceArguments, Form, TableArguments, TermArguments};

@@ -3,11 +3,12 @@
 mod chronicle;
 mod cooldown;
 mod order;
+mod seeing;
 mod story;
 mod turn;
 
 use crate::arguments::{Again, Patience, RunArguments};
-use crate::endpoint::{Board, Endpoint};
+use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, clean};
@@ -17,6 +18,7 @@ use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
 use rustix::process::Signal;
+use seeing::Seeing;
 use std::fs::File;
 use std::future::Future;
 use std::io::ErrorKind;
@@ -97,8 +99,7 @@ pub(super) async fn undertake(
         .timing
         .timing()
         .map_err(|error| of_lease(error.into()))?;
-    let endpoint = arguments.metrics.as_deref().map(Endpoint::open).transpose();
-    let endpoint = endpoint.map_err(of_lease)?;
+    let seeing = Seeing::open(arguments.metrics).map_err(of_lease)?;
     // Before anybody campaigns: a command that cannot run must not cost the others their turn.
     let mut job = Job::new(&arguments.command, name.as_str())?;
     let place = Place::find(store)?;
@@ -142,9 +143,7 @@ pub(super) async fn undertake(
         election.candidate().id.to_string(),
         pages_store,
     ));
-    if let Some(endpoint) = endpoint {
-        endpoint.serve(Arc::clone(&board), election.events())?;
-    }
+    let told = seeing.begin(&board, &election, place).map_err(of_lease)?;
     let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
     let chronicle = history_store.map(|store| Chronicle::new(store, &election));
@@ -177,6 +176,7 @@ pub(super) async fn undertake(
     let hooks = turn.hooks;
     leave(election, queue, &timing).await;
     hooks.ended().await;
+    told.close().await;
     outcome
 }
 

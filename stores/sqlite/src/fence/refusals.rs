@@ -58,6 +58,9 @@ impl Noter {
         if error.refused().is_none() {
             return;
         }
+        #[cfg(feature = "metrics")]
+        metrics::counter!(tenure_core::REFUSALS_METRIC, "reason" => error.reason().unwrap_or_default())
+            .increment(1);
         let mut state = self.shared.lock();
         state.refusals.count(error);
         state.warn(error);

@@ -1,0 +1,90 @@
+//! What tells others how it goes: pages, and a collector.
+
+use crate::arguments::MetricsArguments;
+use crate::endpoint::{Board, Endpoint};
+use crate::exit::{Code, Failure};
+use crate::place::Place;
+#[cfg(feature = "opentelemetry")]
+use crate::recording::Collector;
+use crate::recording::{Recorders, aside, tell_noted_refusals};
+use std::sync::Arc;
+use tenure::Election;
+
+/// What was asked for, and is to be had.
+pub(super) struct Seeing {
+    endpoint: Option<Endpoint>,
+    recorders: Recorders,
+    #[cfg(feature = "opentelemetry")]
+    otlp: Option<String>,
+}
+
+/// What is to be told the end.
+#[derive(Default)]
+pub(super) struct Told {
+    #[cfg(feature = "opentelemetry")]
+    collector: Option<Collector>,
+}
+
+impl Seeing {
+    /// Takes the address of the pages: before anybody campaigns.
+    ///
+    /// # Errors
+    /// As [`Endpoint::open`].
+    pub(super) fn open(arguments: MetricsArguments) -> Result<Self, Failure> {
+        let mut recorders = Recorders::default();
+        let endpoint = match arguments.metrics.as_deref().map(Endpoint::open).transpose()? {
+            Some((endpoint, recorder)) => {
+                recorders.add(recorder);
+                Some(endpoint)
+            }
+            None => None,
+        };
+        Ok(Self {
+            endpoint,
+            recorders,
+            #[cfg(feature = "opentelemetry")]
+            otlp: arguments.otlp,
+        })
+    }
+
+    /// From here on metrics are recorded, shown and told.
+    ///
+    /// # Errors
+    /// As [`Collector::open`], or no thread is left. Nobody campaigns yet.
+    #[cfg_attr(
+        not(feature = "opentelemetry"),
+        expect(unused_mut, reason = "nobody else records")
+    )]
+    pub(super) fn begin(
+        mut self,
+        board: &Arc<Board>,
+        election: &Election,
+        place: Place,
+    ) -> Result<Told, Failure> {
+        let mut told = Told::default();
+        #[cfg(feature = "opentelemetry")]
+        if let Some(url) = &self.otlp {
+            let (collector, recorder) = Collector::open(url, election.candidate().id.as_str())?;
+            self.recorders.add(recorder);
+            told.collector = Some(collector);
+        }
+        if self.recorders.install()? {
+            aside("refusals", tell_noted_refusals(place, Arc::clone(board)))
+                .map_err(|error| Failure::new(Code::Internal, format!("refusals cannot be told: {error}")))?;
+        }
+        if let Some(endpoint) = self.endpoint {
+            endpoint.serve(Arc::clone(board), election.events())?;
+        }
+        Ok(told)
+    }
+}
+
+impl Told {
+    /// Tells the end.
+    pub(super) async fn close(self) {
+        #[cfg(feature = "opentelemetry")]
+        if let Some(collector) = self.collector {
+            collector.close().await;
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A collector that is told over OTLP.
+
+use super::{BUCKETS, TERM_BUCKETS, TERM_SECONDS, aside};
+use crate::exit::{Code, Failure};
+use crate::output::clean;
+use metrics_opentelemetry::{OpenTelemetryMetrics, OpenTelemetryRecorder};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
+use opentelemetry_otlp::{MetricExporter, WithExportConfig as _, WithTonicConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use std::time::Duration;
+use tenure::metrics::{METRICS, MetricKind};
+
+/// How long one telling may take.
+const TELL_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long the last telling may hold up the end of this process.
+const LAST_TELL_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A collector that is told every minute, or as often as `OTEL_METRIC_EXPORT_INTERVAL` says.
+pub(crate) struct Collector {
+    provider: SdkMeterProvider,
+}
+
+impl Collector {
+    /// Tells the collector at `url` from now on what the recorder takes in. It need not answer yet.
+    ///
+    /// # Errors
+    /// [`Code::Configuration`]: it is no URL of a collector. Nothing was started.
+    pub(crate) fn open(url: &str, candidate: &str) -> Result<(Self, OpenTelemetryRecorder), Failure> {
+        let refused = |why: String| {
+            Failure::new(
+                Code::Configuration,
+                format!(
+                    "--otlp \"{}\": {why}; give http://HOST:4317, or https://",
+                    clean(url)
+                ),
+            )
+        };
+        if !["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            return Err(refused("it is no URL with http or https".to_owned()));
+        }
+        let (told, exporter) = std::sync::mpsc::channel();
+        let mut builder = MetricExporter::builder()
+            .with_tonic()
+            .with_endpoint(url)
+            .with_timeout(TELL_TIME_MAX);
+        if url.starts_with("https://") {
+            builder = builder.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
+        }
+        // Built where it will live: its connection is driven by the runtime that it was made in.
+        aside("telemetry", async move {
+            let _ = told.send(builder.build());
+            std::future::pending::<()>().await;
+        })
+        .map_err(|error| Failure::new(Code::Internal, format!("the collector cannot be told: {error}")))?;
+        let exporter = exporter
+            .recv()
+            .map_err(|gone| refused(gone.to_string()))?
+            .map_err(|error| refused(error.to_string()))?;
+        let resource = Resource::builder()
+            .with_service_name("tenure")
+            .with_attribute(KeyValue::new("service.instance.id", candidate.to_owned()))
+            .build();
+        let provider = SdkMeterProvider::builder()
+            .with_resource(resource)
+            .with_periodic_exporter(exporter)
+            .build();
+        let mut recorder = OpenTelemetryRecorder::new(OpenTelemetryMetrics::new(provider.meter("tenure")));
+        let histograms = METRICS
+            .into_iter()
+            .filter(|metric| metric.kind == MetricKind::Histogram)
+            .map(|metric| metric.name);
+        recorder.set_histogram_bounds_mut(histograms, &BUCKETS);
+        recorder.set_histogram_bounds_mut([TERM_SECONDS].into_iter(), &TERM_BUCKETS);
+        Ok((Self { provider }, recorder))
+    }
+
+    /// Tells the last, unless the collector does not take it in time.
+    pub(crate) async fn close(self) {
+        let (told, ended) = tokio::sync::oneshot::channel();
+        // It waits for the collector, on no runtime's thread.
+        let ending = std::thread::Builder::new().spawn(move || {
+            let _ = self.provider.shutdown();
+            let _ = told.send(());
+        });
+        if ending.is_ok() {
+            let _ = tokio::time::timeout(LAST_TELL_TIME_MAX, ended).await;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Where metrics go: to whoever scrapes this process, and to a collector that is told.
+
+#[cfg(feature = "opentelemetry")]
+mod collector;
+mod refusals;
+
+#[cfg(feature = "opentelemetry")]
+pub(crate) use collector::Collector;
+pub(crate) use refusals::tell_noted_refusals;
+
+use crate::exit::{Code, Failure};
+use metrics::Recorder;
+use metrics_util::layers::FanoutBuilder;
+use std::future::Future;
+
+/// Upper bounds of the histograms' buckets, in seconds: a round trip on one machine to the longest ttl that is usual.
+pub(crate) const BUCKETS: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0,
+];
+
+/// The histogram of how long terms last, and its buckets: a second to a month.
+pub(crate) const TERM_SECONDS: &str = "lease_term_seconds";
+pub(crate) const TERM_BUCKETS: [f64; 8] = [1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 2_592_000.0];
+
+/// What records for somebody who wants to know.
+#[derive(Default)]
+pub(crate) struct Recorders {
+    all: FanoutBuilder,
+    any: bool,
+}
+
+impl Recorders {
+    /// One more.
+    pub(crate) fn add(&mut self, recorder: impl Recorder + Send + Sync + 'static) {
+        let all = std::mem::take(&mut self.all);
+        self.all = all.add_recorder(recorder);
+        self.any = true;
+    }
+
+    /// From here on metrics are recorded, if anybody wants to know. Once in a process; answers whether anybody does.
+    ///
+    /// # Errors
+    /// Something else records already.
+    pub(crate) fn install(self) -> Result<bool, Failure> {
+        if self.any {
+            metrics::set_global_recorder(self.all.build()).map_err(|error| {
+                Failure::new(Code::Internal, format!("metrics cannot be recorded: {error}"))
+            })?;
+            tenure::metrics::describe();
+        }
+        Ok(self.any)
+    }
+}
+
+/// Does `work` on a thread of its own, which neither the election nor the command waits for, until this process ends.
+///
+/// # Errors
+/// No thread is left.
+pub(crate) fn aside(
+    name: &'static str,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let thread = std::thread::Builder::new().name(format!("tenure {name}"));
+    thread.spawn(move || runtime.block_on(work)).map(drop)
+}

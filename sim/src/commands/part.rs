@@ -1,7 +1,39 @@
 //! A proof that is a program of its own: run it, show its progress, keep the line in which it sums up.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// Where the debug builds of other programs are found.
+#[derive(Clone, Debug)]
+pub(crate) enum DebugBuilds {
+    /// Cargo builds them first.
+    Made,
+    /// In this folder, built already: the tests of a workspace leave every program behind.
+    Found(PathBuf),
+}
+
+impl DebugBuilds {
+    /// Runs the debug build of `package`, whose program has the same name. As [`run`].
+    ///
+    /// Not a release build: the drivers that the tests have built would be built once more, and an overflow would
+    /// pass unseen.
+    pub(crate) fn run(&self, begins: &str, package: &str, arguments: &[&str]) -> Summary {
+        match self {
+            Self::Made => {
+                let cargo = ["run", "--locked", "-q", "-p", package, "--"];
+                run(begins, "cargo", &[&cargo[..], arguments].concat())
+            }
+            Self::Found(folder) => run(begins, &in_folder(folder, package), arguments),
+        }
+    }
+}
+
+/// A path that stays what it is wherever a program is started.
+fn in_folder(folder: &Path, program: &str) -> String {
+    let path = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    path.join(program).to_string_lossy().into_owned()
+}
 
 /// What a part said last, and how long it took.
 pub(crate) struct Summary {

@@ -1,7 +1,8 @@
 //! `tenure-sim replay`: a seed again, or what a real process did.
 
 use super::figure::{Figure, Verdict, grouped};
-use super::{CLEAN, FAILED, VIOLATION, part};
+use super::part::DebugBuilds;
+use super::{CLEAN, FAILED, VIOLATION};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tenure_sim::{Edit, Narrator, Violation, determinism, replay};
@@ -166,23 +167,13 @@ fn run_trace(path: &Path) -> Result<u8, TraceError> {
 }
 
 /// The figure of the scoreboard: every seed twice, and a part of them in a debug build too.
-pub(super) fn figures(seeds: u64) -> Vec<Figure> {
+pub(super) fn figures(seeds: u64, builds: &DebugBuilds) -> Vec<Figure> {
     let began = Instant::now();
     let equal = determinism(1..seeds + 1) == determinism(1..seeds + 1);
     let few = seeds / 10;
     let here = format!("{few} seeds: {:016x}", combined(few));
-    let arguments = [
-        "run",
-        "--locked",
-        "-q",
-        "-p",
-        "tenure-sim",
-        "--",
-        "replay",
-        "--seeds",
-        &few.to_string(),
-    ];
-    let debug = part::run("hash of ", "cargo", &arguments);
+    let replay = ["replay", "--seeds", &few.to_string()];
+    let debug = builds.run("hash of ", "tenure-sim", &replay);
     let debug_equal = debug.succeeded && debug.line == here;
     let said = |equal| if equal { "all equal" } else { "NOT equal" };
     vec![Figure {

@@ -2,9 +2,11 @@
 
 use super::figure::{Figure, Verdict};
 use super::machine::Circumstances;
+use super::part::{DebugBuilds, Summary};
 use super::{CLEAN, FAILED, VIOLATION, model, mutants, part, replay, simulate};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -18,6 +20,23 @@ pub(super) struct Arguments {
     /// Write the scoreboard into VERIFICATION.md, in place of the last one of this form
     #[arg(long)]
     write: bool,
+    /// Debug builds of this commit's tenure-fuzz, tenure-shell and tenure-sim, as the workspace's tests leave them in
+    /// target/debug [default: they are built]
+    #[arg(long, value_name = "FOLDER", value_parser = existing_folder)]
+    built: Option<PathBuf>,
+}
+
+fn existing_folder(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let missing = ["tenure-fuzz", "tenure-shell", "tenure-sim"]
+        .into_iter()
+        .find(|program| !path.join(program).is_file());
+    match missing {
+        Some(program) => Err(format!(
+            "there is no {program} in it; build it: cargo build -p {program}"
+        )),
+        None => Ok(path),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -54,12 +73,13 @@ Not proven by any of this:
 pub(super) fn run(arguments: &Arguments) -> u8 {
     let began = Instant::now();
     let circumstances = Circumstances::here();
-    let mut figures = Vec::new();
-    for part in PARTS {
-        if arguments.only.is_empty() || arguments.only.contains(&part) {
-            figures.extend(measure(part, arguments));
-        }
-    }
+    let builds = arguments
+        .built
+        .clone()
+        .map_or(DebugBuilds::Made, DebugBuilds::Found);
+    let is_asked = |part| arguments.only.is_empty() || arguments.only.contains(&part);
+    let parts = PARTS.into_iter().filter(|part| is_asked(*part));
+    let figures = measure_all(parts.collect(), arguments, &builds);
     let scoreboard = scoreboard(&circumstances, &figures, arguments.long, began.elapsed());
     print!("\n{scoreboard}");
     println!("\n{NOT_PROVEN}");
@@ -76,66 +96,59 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
     }
 }
 
-fn measure(part: Part, arguments: &Arguments) -> Vec<Figure> {
+/// Every part after the other; but the short form's model, which has one thread, beside what keeps two cores no busier: the
+/// mutants, whose copy is built in one long line.
+fn measure_all(parts: Vec<Part>, arguments: &Arguments, builds: &DebugBuilds) -> Vec<Figure> {
+    let beside = !arguments.long
+        && [Part::Model, Part::Mutants]
+            .iter()
+            .all(|part| parts.contains(part));
+    std::thread::scope(|scope| {
+        let mut model = None;
+        let mut figures = Vec::new();
+        for part in parts {
+            if beside && part == Part::Model {
+                model = Some(scope.spawn(move || measure(part, arguments, builds)));
+            } else {
+                figures.extend(measure(part, arguments, builds));
+            }
+        }
+        if let Some(model) = model {
+            figures.extend(model.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        figures
+    })
+}
+
+fn measure(part: Part, arguments: &Arguments, builds: &DebugBuilds) -> Vec<Figure> {
     let long = arguments.long;
     match part {
         Part::Sim => simulate::figures(if long { 100_000_000 } else { 10_000_000 }),
         Part::Model => model::figures(long),
         Part::Mutants => mutants::figures(arguments.write),
-        Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }),
+        Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }, builds),
         Part::Fuzz => {
             let executions = if long { "100000000" } else { "1000000" };
-            // Not a release build: the driver of MongoDB, which the tests have built, would be built once more, and an
-            // overflow would pass unseen.
-            let run = [
-                "run",
-                "--locked",
-                "-p",
-                "tenure-fuzz",
-                "--",
-                "--executions",
-                executions,
-            ];
-            vec![outside(
-                "fuzz executions without a finding",
-                executions,
-                "fuzz: ",
-                "cargo",
-                &run,
-            )]
+            let summary = builds.run("fuzz: ", "tenure-fuzz", &["--executions", executions]);
+            vec![outside("fuzz executions without a finding", executions, summary)]
         }
         Part::Shell => {
             let each = if long { "1000000" } else { "2000" };
-            let run = [
-                "run",
-                "--locked",
-                "--release",
-                "-p",
-                "tenure-shell",
-                "--",
-                "--iterations",
-                each,
-            ];
+            let summary = builds.run("shell: ", "tenure-shell", &["--iterations", each]);
             let what = "schedules of the driver's threads (shuttle; loom for the deadline)";
-            vec![outside(what, "0 failures", "shell: ", "cargo", &run)]
+            vec![outside(what, "0 failures", summary)]
         }
         Part::Spec => {
-            let run: &[&str] = if long { &["--long"] } else { &[] };
+            let arguments: &[&str] = if long { &["--long"] } else { &[] };
             let target = "0 violations, every broken variant refuted";
-            vec![outside(
-                "the specification in TLA+",
-                target,
-                "spec: ",
-                "spec/check",
-                run,
-            )]
+            let summary = part::run("spec: ", "spec/check", arguments);
+            vec![outside("the specification in TLA+", target, summary)]
         }
     }
 }
 
 /// A proof that is a program of its own.
-fn outside(what: &str, target: &str, name: &str, program: &str, arguments: &[&str]) -> Figure {
-    let summary = part::run(name, program, arguments);
+fn outside(what: &str, target: &str, summary: Summary) -> Figure {
     Figure {
         what: what.to_owned(),
         target: target.to_owned(),

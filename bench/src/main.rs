@@ -7,6 +7,7 @@
 //! cargo run --release -p tenure-bench -- failover  # after SIGKILL, and after a clean exit
 //! cargo run --release -p tenure-bench -- fences    # stale writes on every fence, and what a fenced write costs
 //! cargo run --release -p tenure-bench -- http      # what the fence over HTTP costs
+//! cargo run --release -p tenure-bench -- seeing    # what metrics and logs cost with a thousand leases
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
 //! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
@@ -28,6 +29,7 @@ mod figures;
 mod http;
 mod locks;
 mod requests;
+mod seeing;
 mod server;
 mod soak;
 mod store;
@@ -102,6 +104,30 @@ enum Figure {
         #[arg(long, default_value_t = 10)]
         turns: u32,
     },
+    /// What metrics and logs cost a process that holds many leases.
+    Seeing {
+        /// How many.
+        #[arg(long, default_value_t = 1000)]
+        leases: u32,
+        /// How long a process holds them in each turn.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+        /// How many turns each way of looking gets.
+        #[arg(long, default_value_t = 3)]
+        turns: u32,
+    },
+    /// The process that `seeing` counts.
+    #[command(hide = true)]
+    HoldSeen {
+        #[arg(long, value_enum)]
+        holder: seeing::Holder,
+        #[arg(long, value_enum)]
+        eyes: seeing::Eyes,
+        #[arg(long)]
+        leases: u32,
+        #[arg(long)]
+        seconds: u64,
+    },
     /// Changes of leader that nobody forced, while both cores are busy.
     Soak {
         /// How long, in seconds.
@@ -156,6 +182,17 @@ async fn main() {
         Figure::Contain { cycles } => contain::measure(cycles),
         Figure::Failover { rounds, store } => failover::measure(&rounds, store).await,
         Figure::Http { turns } => http::measure(turns).await,
+        Figure::Seeing {
+            leases,
+            seconds,
+            turns,
+        } => seeing::measure(leases, seconds, turns),
+        Figure::HoldSeen {
+            holder,
+            eyes,
+            leases,
+            seconds,
+        } => seeing::hold(holder, eyes, leases, seconds).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
         Figure::Locks { figure } => locks::measure(figure).await,
         Figure::Fences {

@@ -1,5 +1,7 @@
 use super::TimingArguments;
+use super::durations::duration;
 use clap::Args;
+use std::time::Duration;
 
 /// Examine the store.
 #[derive(Args, Clone, Debug)]
@@ -8,6 +10,21 @@ pub(crate) struct DoctorArguments {
     /// The timing that is to suit the store.
     #[command(flatten)]
     pub(crate) timing: TimingArguments,
+
+    /// How long to watch the store's clock for steps and drift: it takes a lease of its own meanwhile; 0s: not at all
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = watched)]
+    pub(crate) clock_for: Duration,
+}
+
+/// Longest watch of a clock.
+const CLOCK_FOR_MAX: Duration = Duration::from_secs(3600);
+
+fn watched(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    match time <= CLOCK_FOR_MAX {
+        true => Ok(time),
+        false => Err("an hour is the most; call it again and again for more".to_owned()),
+    }
 }
 
 const HELP: &str = "\
@@ -17,4 +34,5 @@ nothing could be examined.
 Examples:
   tenure doctor
   tenure doctor --store mongodb://db1,db2,db3/jobs?replicaSet=rs0 --ttl 10s
+  tenure doctor --clock-for 10m
   tenure doctor --output json";

@@ -1,5 +1,7 @@
 //! `tenure doctor`.
 
+mod clock;
+
 use super::explain;
 use super::look::{ANSWER_WAIT_MAX, answer};
 use crate::arguments::{DoctorArguments, Form};
@@ -35,6 +37,9 @@ pub(crate) async fn doctor(
     let reading = measure(&*store).await;
     let advised = reading.as_ref().ok().map(|reading| Timing::advised(reading.p99));
     findings.push(finding_of(reading));
+    if !arguments.clock_for.is_zero() {
+        findings.push(clock::watch(&*store, &timing, arguments.clock_for).await);
+    }
     findings.extend(advised.map(|advised| ttl_finding(&timing, &advised, &*store)));
     let worst = findings.iter().map(|finding| finding.verdict).max();
     output::print(&match form {

@@ -11,8 +11,8 @@ mod common;
 use common::{SOON, Sandbox, bare, ended, exit_code, journeys, json};
 use std::time::Duration;
 use tenure_testkit::{
-    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ScratchDir, block_on, eventually,
-    free_port,
+    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ScratchDir, ServerClock, block_on,
+    eventually, free_port,
 };
 
 fn durable() -> RedisServer {
@@ -167,5 +167,30 @@ fn wrong_credentials_end_with_77_and_no_password_is_printed_or_passed_on() {
     assert!(
         !ended.stdout.contains(secret) && ended.stdout.contains(&server.address()),
         "{ended:?}"
+    );
+}
+
+#[test]
+fn doctor_sees_the_servers_clock_step() {
+    let clock = ServerClock::new().unwrap();
+    let server = block_on(RedisServer::start(RedisOptions::durable().by(&clock))).unwrap();
+    let sandbox = Sandbox::at("redis-clock", &server.url());
+    let even = sandbox.tenure(&["doctor", "--clock-for", "1s"]);
+    assert!(even.stdout.contains("no step within 1s"), "{even:?}");
+    let doctor = sandbox.start(&["doctor", "--clock-for", "3s"]);
+    // To and fro until it has looked.
+    let mut ahead = 0.0;
+    eventually(SOON, "the doctor's word", || {
+        ahead = 5.0 - ahead;
+        clock.set_ahead(ahead).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        doctor.status().is_some()
+    });
+    assert_eq!(exit_code(&doctor), 1);
+    let told: Vec<String> = doctor.lines().into_iter().map(|line| line.text).collect();
+    assert!(
+        told.iter()
+            .any(|line| line.starts_with("bad") && line.contains(" stepped ")),
+        "{told:?}"
     );
 }

@@ -53,6 +53,6 @@ pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
     Etcd, EtcdOptions, Mariadb, Members, Mongod, NatsCluster, NatsOptions, NatsServer, PgBouncer, Postgres,
-    RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, Size, User, etcd_program,
+    RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size, User, etcd_program,
     mariadb_program, mongod_program, nats_program, pgbouncer_program, postgres_programs, redis_program,
 };

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tenure_testkit::fetch::{Apt, fetch, fetch_etcd, fetch_nats, fetch_redis};
+use tenure_testkit::fetch::{Apt, fetch, fetch_etcd, fetch_faketime, fetch_nats, fetch_redis};
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
 fn main() -> ExitCode {
@@ -43,6 +43,7 @@ fn all(apt: Apt) -> Result<PathBuf, Error> {
     fetch_redis(apt)?;
     fetch_etcd()?;
     fetch_nats(apt)?;
+    fetch_faketime()?;
     Ok(mongod)
 }
 

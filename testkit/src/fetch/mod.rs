@@ -21,6 +21,7 @@
 mod apt;
 mod debian;
 mod etcd;
+mod faketime;
 mod mariadb;
 mod nats;
 mod postgres;
@@ -38,6 +39,7 @@ use crate::servers::{MONGOD_FOLDER, mongod_in};
 
 pub use apt::Apt;
 pub use etcd::fetch_etcd;
+pub use faketime::fetch_faketime;
 pub(crate) use mariadb::initialise_mariadb;
 pub use nats::fetch_nats;
 pub use redis::fetch_redis;

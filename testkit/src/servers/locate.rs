@@ -7,6 +7,9 @@ use super::redis::RedisBuild;
 use crate::error::Error;
 use crate::layout::servers_dir;
 
+/// Where libfaketime is unpacked.
+pub(crate) const FAKETIME_FOLDER: &str = "faketime";
+
 /// Finds `mongod`: `TESTKIT_MONGOD`, else what `fetch` installed, else the search path.
 ///
 /// # Errors
@@ -42,6 +45,28 @@ pub fn etcd_program() -> Result<PathBuf, Error> {
 /// As [`mongod_program`].
 pub fn nats_program() -> Result<PathBuf, Error> {
     find("nats-server", "TESTKIT_NATS", nats_in(&servers_dir()))
+}
+
+/// Finds libfaketime, which gives one process a clock of its own: `TESTKIT_FAKETIME`, else what `fetch` unpacked.
+///
+/// # Errors
+/// As [`mongod_program`].
+pub fn faketime_library() -> Result<PathBuf, Error> {
+    let unpacked = servers_dir().join(FAKETIME_FOLDER).join("usr/lib");
+    let library = "faketime/libfaketime.so.1";
+    // Below the folder of the machine's architecture.
+    let fetched = std::fs::read_dir(&unpacked)
+        .ok()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|architecture| architecture.path().join(library))
+        .find(|path| path.is_file());
+    find(
+        "libfaketime",
+        "TESTKIT_FAKETIME",
+        fetched.unwrap_or_else(|| unpacked.join(library)),
+    )
 }
 
 fn find(program: &'static str, variable: &str, fetched: PathBuf) -> Result<PathBuf, Error> {

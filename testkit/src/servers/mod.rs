@@ -1,5 +1,6 @@
 //! Real servers, each behind a guard.
 
+mod clock;
 mod etcd;
 mod locate;
 mod mariadb;
@@ -13,12 +14,13 @@ mod redis_sentinels;
 mod replica_set;
 mod users;
 
+pub use clock::ServerClock;
 pub use etcd::{Etcd, EtcdOptions, Members};
 pub(crate) use locate::{
-    ETCD_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in, mongod_in, nats_in,
-    redis_in,
+    ETCD_FOLDER, FAKETIME_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in,
+    mongod_in, nats_in, redis_in,
 };
-pub use locate::{etcd_program, mongod_program, nats_program, redis_program};
+pub use locate::{etcd_program, faketime_library, mongod_program, nats_program, redis_program};
 pub(crate) use mariadb::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};
 pub use mariadb::{Mariadb, mariadb_program};
 pub use mongod::Mongod;

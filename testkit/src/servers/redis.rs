@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use super::clock::ServerClock;
 use super::locate::redis_program;
 use crate::error::Error;
 use crate::eventually::poll_until;
@@ -32,6 +33,8 @@ pub struct RedisOptions {
     pub settings: Vec<String>,
     /// The password of the user `default`; without one everybody is let in.
     pub password: Option<String>,
+    /// A clock of its own, for [`Valkey`](RedisBuild::Valkey) alone; without one it has this machine's.
+    pub clock: Option<ServerClock>,
 }
 
 impl RedisOptions {
@@ -54,6 +57,14 @@ impl RedisOptions {
     #[must_use]
     pub fn of(mut self, build: RedisBuild) -> RedisOptions {
         self.build = build;
+        self
+    }
+
+    /// Valkey with this clock: with the allocator that Debian links to Redis, libfaketime waits for ever.
+    #[must_use]
+    pub fn by(mut self, clock: &ServerClock) -> RedisOptions {
+        self.build = RedisBuild::Valkey;
+        self.clock = Some(clock.clone());
         self
     }
 }
@@ -118,6 +129,9 @@ impl RedisServer {
         let mut command = Command::new(&program);
         if let Some(libraries) = libraries(&program) {
             command.env("LD_LIBRARY_PATH", libraries);
+        }
+        if let Some(clock) = &self.options.clock {
+            clock.give(&mut command);
         }
         if let Role::Sentinel { configuration } = role {
             let file = self.folder.join("sentinel.conf");

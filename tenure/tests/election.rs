@@ -1,12 +1,14 @@
 //! Winning, leading, giving back, on a real store.
 
 mod harness;
+use harness::counting::Counting;
 use harness::{Site, soon, timing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tenure::core::{Ask, Asked, Occupancy};
-use tenure::{Authority, CampaignError, Cause, Election, Event, LeaseName};
+use tenure::{Authority, CampaignError, Cause, Election, Event, LeaseName, TimingOptions};
+use tokio::sync::Semaphore;
 
 #[tokio::test]
 async fn one_leads_and_the_other_follows_when_it_steps_down() {
@@ -283,4 +285,34 @@ async fn observers_see_who_leads_and_tokens_never_decrease() {
         leadership.step_down().await;
     }
     assert!(seen.is_sorted() && seen.len() == 3);
+}
+
+/// The release comes after the standby has found the lease held, and before its watch is in place: no watch tells of it.
+#[tokio::test]
+async fn a_release_that_comes_before_the_watch_wakes_the_standby_all_the_same() {
+    let spread = Duration::from_secs(15);
+    let options = TimingOptions {
+        spread: Some(spread),
+        ..TimingOptions::new(Duration::from_secs(60))
+    };
+    // Whoever looked within the spread would look this soon four times in a row once in 625 times.
+    for _ in 0..4 {
+        let site = Site::new();
+        let leadership = site.election("first").campaign().await.unwrap();
+        let store = Arc::new(Counting::new(site.store()));
+        store.watches.forget_permits(Semaphore::MAX_PERMITS);
+        let second = Election::builder("job", store.clone())
+            .candidate("second")
+            .timing(options.check().unwrap());
+        let second = second.build().unwrap();
+        let mut events = second.events();
+        let waiting = tokio::spawn(async move { (second.campaign().await.map(drop), second) });
+        let standby = async { while !matches!(events.recv().await.unwrap(), Event::Standby { .. }) {} };
+        soon("the lease is found held", standby).await;
+        leadership.step_down().await;
+        let released = Instant::now();
+        store.watches.add_permits(1);
+        soon("the second campaign", waiting).await.unwrap().0.unwrap();
+        assert!(released.elapsed() < spread / 5, "{:?}", released.elapsed());
+    }
 }

@@ -76,7 +76,14 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mp
     match manner {
         Manner::Alone { after, pause_min } => {
             sleep(after).await;
-            keep_watching(store, &scope, pause_min, || WatchEvent::Gap, hints).await;
+            // What was missed at first was missed by this process alone: it looks at once. Later gaps are those of a
+            // connection that all lost together, and who was cut off with others does not ask with them.
+            let mut first = true;
+            let missed = move || match std::mem::take(&mut first) {
+                true => look(name),
+                false => WatchEvent::Gap,
+            };
+            keep_watching(store, &scope, pause_min, missed, hints).await;
         }
         Manner::OneOfMany(back_off) => {
             let missed = || look(name);
@@ -92,7 +99,7 @@ async fn keep_watching(
     store: &SharedStore,
     scope: &Scope,
     pause_min: Duration,
-    missed: impl Fn() -> WatchEvent,
+    mut missed: impl FnMut() -> WatchEvent,
     hints: &mpsc::Sender<WatchEvent>,
 ) {
     let mut pause = pause_min;

@@ -6,6 +6,7 @@ use tenure::core::{
     Renewed, Scope, StoreTraits, Watch,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
+use tokio::sync::Semaphore;
 
 /// Passes every call on to a real store, and counts those that take, extend and release.
 pub struct Counting {
@@ -13,6 +14,8 @@ pub struct Counting {
     acquisitions: AtomicU32,
     renewals: AtomicU32,
     releases: AtomicU32,
+    /// Watches that may be started; more wait.
+    pub watches: Semaphore,
 }
 
 impl Counting {
@@ -22,6 +25,7 @@ impl Counting {
             acquisitions: AtomicU32::new(0),
             renewals: AtomicU32::new(0),
             releases: AtomicU32::new(0),
+            watches: Semaphore::new(Semaphore::MAX_PERMITS),
         }
     }
 
@@ -64,7 +68,11 @@ impl LeaseStore for Counting {
         self.inner.list(page)
     }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.inner.watch(scope)
+        Box::pin(async move {
+            let permit = self.watches.acquire().await;
+            permit.expect("it is never closed").forget();
+            self.inner.watch(scope).await
+        })
     }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()

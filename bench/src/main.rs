@@ -106,6 +106,9 @@ enum Figure {
     },
     /// What metrics and logs cost a process that holds many leases.
     Seeing {
+        /// How they are held.
+        #[arg(long, value_enum, default_value = "locks")]
+        holder: seeing::Holder,
         /// How many.
         #[arg(long, default_value_t = 1000)]
         leases: u32,
@@ -183,10 +186,11 @@ async fn main() {
         Figure::Failover { rounds, store } => failover::measure(&rounds, store).await,
         Figure::Http { turns } => http::measure(turns).await,
         Figure::Seeing {
+            holder,
             leases,
             seconds,
             turns,
-        } => seeing::measure(leases, seconds, turns),
+        } => seeing::measure(holder, leases, seconds, turns),
         Figure::HoldSeen {
             holder,
             eyes,

@@ -39,28 +39,26 @@ pub enum Eyes {
     Debug,
 }
 
-pub fn measure(leases: u32, seconds: u64, turns: u32) {
-    for holder in [Holder::Locks, Holder::Elections] {
-        let eyes = [Eyes::None, Eyes::Usual, Eyes::Debug];
-        let mut spent = [0.0; 3];
-        for turn in 0..turns {
-            for (eyes, spent) in eyes.iter().zip(&mut spent) {
-                let share = share_of_a_core(holder, *eyes, leases, seconds);
-                println!(
-                    "  turn {turn}, {holder:?}, seen by {eyes:?}: {:.2} % of a core",
-                    share * 100.0
-                );
-                *spent += share;
-            }
+pub fn measure(holder: Holder, leases: u32, seconds: u64, turns: u32) {
+    let eyes = [Eyes::None, Eyes::Usual, Eyes::Debug];
+    let mut spent = [0.0; 3];
+    for turn in 0..turns {
+        for (eyes, spent) in eyes.iter().zip(&mut spent) {
+            let share = share_of_a_core(holder, *eyes, leases, seconds);
+            println!(
+                "  turn {turn}, {holder:?}, seen by {eyes:?}: {:.2} % of a core",
+                share * 100.0
+            );
+            *spent += share;
         }
-        let cost = |seen: f64| (seen - spent[0]) / f64::from(turns) * 100.0;
-        println!("{leases} leases held by {holder:?}, ttl 30 s, {turns} turns of {seconds} s:");
-        judge("  metrics and logs", cost(spent[1]), 1.0, "% of a core");
-        println!(
-            "  metrics, and a line for every renewal: {:.2} % of a core",
-            cost(spent[2])
-        );
     }
+    let cost = |seen: f64| (seen - spent[0]) / f64::from(turns) * 100.0;
+    println!("{leases} leases held by {holder:?}, ttl 30 s, {turns} turns of {seconds} s:");
+    judge("  metrics and logs", cost(spent[1]), 1.0, "% of a core");
+    println!(
+        "  metrics, and a line for every renewal: {:.2} % of a core",
+        cost(spent[2])
+    );
 }
 
 /// The share of a core that a process of its own takes.

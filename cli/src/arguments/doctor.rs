@@ -12,7 +12,7 @@ pub(crate) struct DoctorArguments {
     pub(crate) timing: TimingArguments,
 
     /// How long to watch the store's clock for steps and drift: it takes a lease of its own meanwhile; 0s: not at all
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = watched)]
+    #[arg(long, env = "TENURE_CLOCK_FOR", hide_env_values = true, value_name = "DURATION", default_value = "2s", value_parser = watched)]
     pub(crate) clock_for: Duration,
 }
 

@@ -53,7 +53,8 @@ pub fn nats_program() -> Result<PathBuf, Error> {
 /// As [`mongod_program`].
 pub fn faketime_library() -> Result<PathBuf, Error> {
     let unpacked = servers_dir().join(FAKETIME_FOLDER).join("usr/lib");
-    let library = "faketime/libfaketime.so.1";
+    // The one for programs with threads: with the other, two that look at the clock at once may see an old one.
+    let library = "faketime/libfaketimeMT.so.1";
     // Below the folder of the machine's architecture.
     let fetched = std::fs::read_dir(&unpacked)
         .ok()

@@ -177,20 +177,23 @@ fn doctor_sees_the_servers_clock_step() {
     let sandbox = Sandbox::at("redis-clock", &server.url());
     let even = sandbox.tenure(&["doctor", "--clock-for", "1s"]);
     assert!(even.stdout.contains("no step within 1s"), "{even:?}");
-    let doctor = sandbox.start(&["doctor", "--clock-for", "3s"]);
-    // To and fro until it has looked.
-    let mut ahead = 0.0;
-    eventually(SOON, "the doctor's word", || {
-        ahead = 5.0 - ahead;
-        clock.set_ahead(ahead).unwrap();
-        std::thread::sleep(Duration::from_millis(300));
-        doctor.status().is_some()
-    });
-    assert_eq!(exit_code(&doctor), 1);
-    let told: Vec<String> = doctor.lines().into_iter().map(|line| line.text).collect();
-    assert!(
-        told.iter()
-            .any(|line| line.starts_with("bad") && line.contains(" stepped ")),
-        "{told:?}"
-    );
+    // To and fro by a little, and on and on by more than the doctor's own lease lasts.
+    let to_and_fro = |ahead: f64| 5.0 - ahead;
+    let on_and_on = |ahead: f64| ahead + 3600.0;
+    let ways: [(fn(f64) -> f64, &str); 2] = [(to_and_fro, " stepped "), (on_and_on, "was set far ahead")];
+    for (next, told) in ways {
+        clock.set_ahead(0.0).unwrap();
+        let doctor = sandbox.start(&["doctor", "--clock-for", "3s"]);
+        let mut ahead = 0.0;
+        eventually(SOON, "the doctor's word", || {
+            ahead = next(ahead);
+            clock.set_ahead(ahead).unwrap();
+            std::thread::sleep(Duration::from_millis(300));
+            doctor.status().is_some()
+        });
+        assert_eq!(exit_code(&doctor), 1);
+        let lines: Vec<String> = doctor.lines().into_iter().map(|line| line.text).collect();
+        let bad = |line: &String| line.starts_with("bad") && line.contains(told);
+        assert!(lines.iter().any(bad), "{lines:?}");
+    }
 }

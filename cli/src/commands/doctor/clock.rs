@@ -20,6 +20,10 @@ const READ_EVERY: Duration = Duration::from_millis(100);
 /// What the lease outlasts the watching by: a clock that steps by less is seen to.
 const ROOM: Duration = Duration::from_secs(60);
 
+/// What helps against steps.
+const NOT_STEPPED: &str =
+    "have the server's clock slewed, not stepped (chrony does); until then only the fence protects";
+
 /// Parts of a million.
 const MILLION: f64 = 1_000_000.0;
 
@@ -39,6 +43,14 @@ struct Seen {
     /// How much faster it runs than ours, in parts of a million, and the uncertainty of that.
     rate: f64,
     rate_uncertain: f64,
+}
+
+/// Why there are no readings.
+enum NotWatched {
+    /// The lease was gone so long after it was taken.
+    Gone(Duration),
+    /// In words.
+    Unable(String),
 }
 
 /// Watches the store's clock for so long.
@@ -61,7 +73,15 @@ pub(super) async fn watch(store: &dyn LeaseStore, timing: &Timing, time: Duratio
             let (verdict, detail, repair) = judge(seen(&readings), timing, time);
             finding(verdict, detail, repair)
         }
-        Err(why) => {
+        Err(NotWatched::Gone(after)) => {
+            let detail = format!(
+                "lease \"{NAME}\" was gone {} after it was taken, a minute or more before its time: the clock was set far ahead, \
+                 or the store forgets",
+                short(after)
+            );
+            finding(Verdict::Bad, detail, Some(NOT_STEPPED))
+        }
+        Err(NotWatched::Unable(why)) => {
             let detail = format!("could not be watched: {why}");
             finding(
                 Verdict::Warning,
@@ -84,9 +104,7 @@ fn judge(seen: Seen, timing: &Timing, time: Duration) -> (Verdict, String, Optio
             short(time),
             short(allowed)
         );
-        let repair =
-            "have the server's clock slewed, not stepped (chrony does); until then only the fence protects";
-        return (Verdict::Bad, detail, Some(repair));
+        return (Verdict::Bad, detail, Some(NOT_STEPPED));
     }
     if !step.is_zero() {
         // A step is in the rate, too: of that nothing can be said.
@@ -115,10 +133,10 @@ fn judge(seen: Seen, timing: &Timing, time: Duration) -> (Verdict, String, Optio
 }
 
 /// Takes the lease, reads it for so long, and gives it back.
-async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<Vec<Reading>, String> {
+async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<Vec<Reading>, NotWatched> {
     let name = LeaseName::new(NAME).expect("this is a name");
     let traits = store.traits();
-    let ttl = Ttl::try_from(time + ROOM).map_err(|error| error.to_string())?;
+    let ttl = Ttl::try_from(time + ROOM).map_err(|error| NotWatched::Unable(error.to_string()))?;
     let ttl = ttl.clamp(traits.ttl_min, traits.ttl_max);
     let request = Acquire {
         name: name.clone(),
@@ -127,16 +145,18 @@ async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<
         ttl,
         note: Note::default(),
     };
-    let shown = |error: StoreError| error.to_string();
-    let token = match answer(store.acquire(&request)).await.map_err(shown)? {
+    let token = match answer(store.acquire(&request)).await.map_err(unable)? {
         Acquired::Granted(grant) => grant.token,
         Acquired::Held(lease) => {
-            return Err(format!(
-                "lease \"{name}\" is held by {}, who watches too",
-                lease.holder.id
-            ));
+            let (holder, left) = (lease.holder.id, short(lease.remaining));
+            return Err(NotWatched::Unable(format!(
+                "lease \"{name}\" is held by {holder} for {left} more: another doctor watches, or one was broken off"
+            )));
         }
-        Acquired::Superseded => return Err("the store took the request for an old one".to_owned()),
+        Acquired::Superseded => {
+            let why = "the store took the request for an old one".to_owned();
+            return Err(NotWatched::Unable(why));
+        }
     };
     let readings = readings(store, &name, time, grain).await;
     let release = Release {
@@ -150,25 +170,24 @@ async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<
     readings
 }
 
+fn unable(error: StoreError) -> NotWatched {
+    NotWatched::Unable(error.message)
+}
+
 async fn readings(
     store: &dyn LeaseStore,
     name: &LeaseName,
     time: Duration,
     grain: f64,
-) -> Result<Vec<Reading>, String> {
+) -> Result<Vec<Reading>, NotWatched> {
     let began = clock_now();
     let mut readings = Vec::new();
     while clock_now().since(began) < time {
         let sent = clock_now();
-        let lease = answer(store.get(name)).await.map_err(|error| error.to_string())?;
+        let lease = answer(store.get(name)).await.map_err(unable)?;
         let received = clock_now();
         let lease = lease.filter(|lease| lease.occupancy() == Occupancy::Held);
-        let Some(lease) = lease else {
-            return Err(format!(
-                "lease \"{name}\" was gone {} after it was taken: the clock has stepped far, or the store forgets",
-                short(received.since(began))
-            ));
-        };
+        let lease = lease.ok_or_else(|| NotWatched::Gone(received.since(began)))?;
         readings.push(reading(began, sent, received, lease.remaining, grain));
         tokio::time::sleep(READ_EVERY).await;
     }

@@ -1,11 +1,11 @@
 //! What the pages tell of this process.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure::clock_now;
 use tenure::core::{Lease, Moment};
 use tenure::{Event, FencingToken, LeaseName, SharedStore, StoreError};
+use tokio::sync::watch;
 
 /// How old an answer of the store may be when it is shown: so often at most is the store asked for whoever looks.
 const FRESH: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub(crate) struct Board {
     pub(super) candidate: String,
     store: SharedStore,
     term: Mutex<Option<(FencingToken, Moment)>>,
-    works: AtomicBool,
+    works: watch::Sender<bool>,
     looked: tokio::sync::Mutex<Option<Look>>,
 }
 
@@ -48,14 +48,14 @@ impl Board {
             candidate,
             store,
             term: Mutex::new(None),
-            works: AtomicBool::new(false),
+            works: watch::Sender::new(false),
             looked: tokio::sync::Mutex::new(None),
         }
     }
 
     /// The command runs from now on, or is gone.
     pub(crate) fn works(&self, works: bool) {
-        self.works.store(works, Ordering::SeqCst);
+        self.works.send_replace(works);
     }
 
     /// The lease that this is about.
@@ -63,9 +63,10 @@ impl Board {
         self.name.as_str()
     }
 
-    /// Whether this process does the work of a term.
-    pub(crate) fn leads(&self) -> bool {
-        self.works.load(Ordering::SeqCst)
+    /// Returns when this process does the work of a term; at once, if it does.
+    pub(crate) async fn until_works(&self) {
+        // It never closes: its other end is here.
+        let _ = self.works.subscribe().wait_for(|works| *works).await;
     }
 
     pub(super) fn take_in(&self, event: &Event) {
@@ -85,7 +86,7 @@ impl Board {
         let now = clock_now();
         match *self.term() {
             Some((token, until)) if now < until => Health::Leads(token, until.since(now)),
-            _ if self.works.load(Ordering::SeqCst) => Health::WorksWithoutTerm,
+            _ if *self.works.borrow() => Health::WorksWithoutTerm,
             _ => Health::Idle,
         }
     }

@@ -12,9 +12,6 @@ const NOTED: &str = "lease_fence_refusals_noted";
 /// How often the marks are looked at. Only a leader looks: standbys ask for nothing that they do not need.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
-/// How often who does not lead sees whether it does now.
-const LEADS_YET_EVERY: Duration = Duration::from_millis(250);
-
 /// How long a look may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -25,15 +22,13 @@ pub(crate) async fn tell_noted_refusals(place: Place, board: Arc<Board>) {
     let place = FencePlace::BesideLeases(place);
     let mut opened = None;
     loop {
-        let leads = board.leads();
-        if leads {
-            let look = tokio::time::timeout(LOOK_TIME_MAX, look(&place, &mut opened, &board));
-            if let Ok(Some(noted)) = look.await {
-                #[allow(clippy::cast_precision_loss, reason = "exact up to 2^53 refusals")]
-                metrics::gauge!(NOTED, "lease" => board.lease().to_owned()).set(noted as f64);
-            }
+        board.until_works().await;
+        let look = tokio::time::timeout(LOOK_TIME_MAX, look(&place, &mut opened, &board));
+        if let Ok(Some(noted)) = look.await {
+            #[allow(clippy::cast_precision_loss, reason = "exact up to 2^53 refusals")]
+            metrics::gauge!(NOTED, "lease" => board.lease().to_owned()).set(noted as f64);
         }
-        tokio::time::sleep(if leads { LOOK_EVERY } else { LEADS_YET_EVERY }).await;
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

@@ -4,6 +4,8 @@
 //! which it holds everything. Seen, it has the recorder of `tenure run --metrics`, is scraped, and logs as JSON.
 
 use crate::figures::judge;
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use rustix::time::{ClockId, clock_gettime};
 use std::process::Command;
@@ -63,10 +65,10 @@ pub fn measure(holder: Holder, leases: u32, seconds: u64, turns: u32) {
 
 /// The share of a core that a process of its own takes.
 fn share_of_a_core(holder: Holder, eyes: Eyes, leases: u32, seconds: u64) -> f64 {
-    let word = |value: String| value.to_lowercase();
+    let word = |value: Option<PossibleValue>| value.expect("none is skipped").get_name().to_owned();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["hold-seen", "--holder", &word(format!("{holder:?}"))])
-        .args(["--eyes", &word(format!("{eyes:?}"))])
+        .args(["hold-seen", "--holder", &word(holder.to_possible_value())])
+        .args(["--eyes", &word(eyes.to_possible_value())])
         .args(["--leases", &leases.to_string(), "--seconds", &seconds.to_string()])
         .stderr(std::process::Stdio::null())
         .output()

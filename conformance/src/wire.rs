@@ -4,9 +4,9 @@
 use crate::asking::{giving_back, renewal, request, seconds, take};
 use std::any::Any;
 use std::future::Future;
-use std::time::{Duration, Instant};
-use tenure_core::{Certainty, LeaseStore, Released, Renewed};
-use tenure_testkit::{FaultProxy, RequestFault, eventually};
+use std::time::Duration;
+use tenure_core::{Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent};
+use tenure_testkit::{Fault, FaultProxy, RequestFault, eventually};
 
 /// A store's own bound on a request is 5 s; the rest is for a loaded machine.
 pub const BOUND: Duration = Duration::from_secs(20);
@@ -32,10 +32,62 @@ pub struct Wire {
 /// # Panics
 /// If it took longer than [`BOUND`].
 pub async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let began = Instant::now();
-    let answer = work.await;
-    assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
-    answer
+    match tokio::time::timeout(BOUND, work).await {
+        Ok(answer) => answer,
+        Err(_late) => panic!("{what} took more than {BOUND:?}"),
+    }
+}
+
+/// For stores whose watch ends with its connection: that is told, whether it comes with a word or without one, which is
+/// `when_silent`, and the next one hears.
+///
+/// # Panics
+/// If the store has the defect.
+pub async fn broken_watch_says_so_and_the_next_one_hears(
+    store: &dyn LeaseStore,
+    proxy: &FaultProxy,
+    when_silent: StoreFault,
+) {
+    let scope = Scope::Prefix(String::new());
+    for (fault, expected) in [
+        (None, StoreFault::Unreachable),
+        (Some(Fault::BlackHole), when_silent),
+    ] {
+        let mut watch = store.watch(&scope).await.expect("a watch");
+        match fault {
+            None => proxy.cut_connections(),
+            Some(fault) => proxy.set(fault),
+        }
+        let error = bounded("the end of the watch", async {
+            loop {
+                if let Err(error) = watch.next().await {
+                    return error;
+                }
+            }
+        })
+        .await;
+        assert_eq!(error.fault, expected, "{error}");
+        proxy.heal();
+    }
+    let mut watch = store.watch(&scope).await.expect("a watch");
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(store, &asked).await;
+    let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
+    assert_eq!(released.expect("a release"), Released::Vacated);
+    let told = bounded("the release", async {
+        loop {
+            let event = watch.next().await.expect("an event");
+            if let WatchEvent::Changed {
+                change: Change::Vacated,
+                token,
+                ..
+            } = event
+            {
+                return token;
+            }
+        }
+    });
+    assert_eq!(told.await, Some(grant.token));
 }
 
 /// A lost reply is unknown, and the same attempt finds its own term.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tenure::core::{Ask, Asked, Occupancy};
-use tenure::{Authority, CampaignError, Cause, Election, Event, LeaseName, TimingOptions};
+use tenure::{Authority, CampaignError, Cause, Election, Event, LeaseName, Timing, TimingOptions, Ttl};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -236,6 +236,20 @@ async fn a_holder_that_is_asked_to_step_down_hands_over() {
         "the watch tells the holder"
     );
     working.abort();
+}
+
+/// Also before it begins to watch, and long before it renews.
+#[tokio::test]
+async fn a_holder_that_is_asked_as_soon_as_it_leads_hears_it() {
+    let site = Site::new();
+    let store = site.store();
+    let long = Timing::of(Ttl::from_secs(3600).unwrap());
+    let builder = Election::builder("job", store.clone()).timing(long);
+    let election = builder.build().unwrap();
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    let (name, token) = (LeaseName::new("job").unwrap(), leadership.token());
+    assert_eq!(store.ask(&Ask { name, token }).await.unwrap(), Asked::Noted);
+    soon("the wish", leadership.interrupted()).await;
 }
 
 #[tokio::test]

@@ -11,6 +11,9 @@ fn timing() -> Timing {
     Timing::of(Ttl::from_secs(10).unwrap())
 }
 
+/// Nobody in a test waits for this to end.
+const LONG_TTL_S: u64 = 600;
+
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(Duration::from_secs(60), future).await {
         Ok(outcome) => outcome,
@@ -30,8 +33,8 @@ fn election(store: SharedStore, candidate: &str) -> Election {
         .unwrap()
 }
 
-/// A restart of the server, and a cut of every connection, cost no leadership: each is replaced in time. And without a
-/// watch, a release is found by the standby's own clock.
+/// A restart of the server, and a cut of every connection, cost no leadership: each is replaced in time, and the watch of
+/// who waits, too.
 #[tokio::test]
 async fn a_restarted_mysql_and_cut_connections_cost_no_leadership() {
     let mut server = Mariadb::start().await.unwrap();
@@ -64,6 +67,34 @@ async fn a_restarted_mysql_and_cut_connections_cost_no_leadership() {
     }
     assert!(renewals >= 2, "{renewals} renewals");
     assert_eq!(proxy.faults_left(), 0, "the faults happened");
+    let token = leadership.token();
+    leadership.step_down().await;
+    let next = soon("the standby's turn", campaign).await.unwrap().unwrap();
+    assert!(next > token);
+}
+
+/// A standby does not wait for the ttl when the lease is given back, whoever gives it.
+#[tokio::test]
+async fn a_standby_on_mysql_is_woken_by_a_release() {
+    let server = Mariadb::shared().await;
+    server.execute("CREATE DATABASE woken").await.unwrap();
+    let uri = server.uri_of("woken");
+    MysqlStore::init(&uri).await.unwrap();
+    let long = Timing::of(Ttl::from_secs(LONG_TTL_S).unwrap());
+    let candidate = async |name: &str| {
+        let builder = Election::builder("job", connect(&uri).await).candidate(name);
+        builder.timing(long).build().unwrap()
+    };
+    let leadership = soon("the campaign", candidate("leader").await.campaign())
+        .await
+        .unwrap();
+    let standby = candidate("standby").await;
+    let mut events = standby.events();
+    let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
+    soon("the standby waits", async {
+        while !matches!(events.recv().await.unwrap(), Event::Standby { .. }) {}
+    })
+    .await;
     let token = leadership.token();
     leadership.step_down().await;
     let next = soon("the standby's turn", campaign).await.unwrap().unwrap();

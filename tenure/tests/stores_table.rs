@@ -154,7 +154,7 @@ fn table(rows: &[Row]) -> String {
         };
         let watch = match traits.watch {
             WatchSource::Push => "at once, by the store",
-            WatchSource::Poll => "at once, by the file system",
+            WatchSource::Poll => "at once: something cheap is polled beside the records",
             WatchSource::Absent => "not; it waits for the remaining time, or looks",
         };
         let tokens = match traits.token_source {

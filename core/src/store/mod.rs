@@ -2,6 +2,7 @@
 
 mod error;
 mod examination;
+mod glance;
 mod lease;
 mod outcome;
 mod purge;
@@ -11,6 +12,7 @@ mod watch;
 
 pub use error::{Certainty, Fault, StoreError};
 pub use examination::{Finding, Verdict};
+pub use glance::{Glance, Glances, changes_between};
 pub use lease::{Lease, Occupancy};
 pub use outcome::{Acquired, Asked, End, Grant, LeasePage, Listed, Predecessor, Released, Renewed, Wish};
 pub use purge::{LeasePurge, PURGE_TTLS_MIN, Purge, Purged, Purging};

@@ -1,5 +1,6 @@
 //! Taking a lease.
 
+use crate::clock;
 use crate::extend::Kept;
 use crate::fault::Failure;
 use crate::found::{Decision, Found, Holder, Written, holder_value};
@@ -10,8 +11,7 @@ use crate::site::{ROUNDS_MAX, Site, raft_term, transact};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest, TxnResponse};
 use std::sync::Arc;
 use std::time::Duration;
-use std::time::Instant;
-use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseName, Predecessor, StoreError};
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseName, Moment, Predecessor, StoreError};
 use tenure_remote::Deed;
 
 /// What a round of an acquisition came to.
@@ -26,11 +26,11 @@ enum Round {
 
 impl Site {
     /// Decides an acquisition: one transaction, which compares what was known of the lease and otherwise says what it is.
-    /// Beside it the session is extended, where it was not in this very call.
+    /// Beside it the session is extended, where that was too long ago for the lease to last its whole ttl.
     pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
         let name = &request.name;
         let seconds = self.seconds(name, request.ttl)?;
-        let sent = Instant::now();
+        let sent = clock::now();
         // What is not known is guessed to be new: the transaction finds out.
         let (mut found, mut certain) = (self.known.last(name).unwrap_or_default(), false);
         for _round in 0..ROUNDS_MAX {
@@ -64,7 +64,7 @@ impl Site {
         found: &Found,
         decision: &Decision,
         session: &Arc<Session>,
-        sent: Instant,
+        sent: Moment,
     ) -> Result<Round, StoreError> {
         let name = &request.name;
         let sitting = Sitting {

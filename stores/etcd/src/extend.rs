@@ -1,13 +1,13 @@
 //! Extending sessions, and knowing that it counts.
 
+use crate::clock;
 use crate::fault::Failure;
 use crate::keys::Part;
 use crate::lane::Lane;
 use crate::session::{Member, Session};
 use crate::site::{PARTS_MAX, Site, raft_term, transact_each};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
-use std::time::Instant;
-use tenure_core::LeaseName;
+use tenure_core::{LeaseName, Moment};
 
 /// How often a session is extended because the answer came from a member that may have been deposed.
 const KEEPS_MAX: u32 = 3;
@@ -17,7 +17,7 @@ const KEEPS_MAX: u32 = 3;
 pub(crate) enum Kept {
     /// It was extended, by the leader of this term of the consensus or of a later one.
     Until {
-        sent: Instant,
+        sent: Moment,
         raft_term: u64,
         /// Who said so.
         member: u64,
@@ -30,7 +30,7 @@ impl Site {
     /// Extends a session, and ends what its holders have abandoned on it first.
     pub(crate) async fn extend(&self, lane: &Lane, session: &Session) -> Result<Kept, Failure> {
         self.end_abandoned(lane, session).await;
-        let sent = Instant::now();
+        let sent = clock::now();
         let kept = lane.keep_alive(session.id).await?;
         if kept.ttl <= 0 {
             session.end();

@@ -128,15 +128,17 @@ impl Found {
         let record = &written.record;
         let held_for = Duration::from_millis(wall_clock_ms().saturating_sub(record.acquired_at_ms));
         let held = self.holder.is_some();
+        let ttl = self.holder.as_ref().map_or(record.ttl, |holder| holder.ttl);
         Some(Lease {
             name: name.clone(),
             holder: record.holder.clone(),
             token: written.token,
             attempt: record.attempt,
             terms: written.terms,
-            ttl: self.holder.as_ref().map_or(record.ttl, |holder| holder.ttl),
+            ttl,
             remaining: match held {
-                true => remains.remaining.max(REMAINING_MIN),
+                // A session may have more to spare than its lease has.
+                true => remains.remaining.min(ttl.duration()).max(REMAINING_MIN),
                 false => Duration::ZERO,
             },
             released: self.occupancy() == Occupancy::Vacant,

@@ -7,6 +7,7 @@
 mod acquire;
 mod ask;
 mod beat;
+mod clock;
 mod dial;
 mod examine;
 mod extend;

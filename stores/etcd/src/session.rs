@@ -1,5 +1,6 @@
 //! Sessions: one for all leases of the process with the same ttl, so that one request extends them all.
 
+use crate::clock;
 use crate::fault::Failure;
 use crate::lane::Lane;
 use crate::wire::lease::{LeaseGrantRequest, LeaseGrantResponse};
@@ -7,18 +8,28 @@ use crate::wire::path;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName, Ttl};
+use std::time::{Duration, Instant};
+use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName, Moment, Ttl};
 use tonic::Status;
 
 /// Most sessions, which is most different ttls, at one time.
 const SESSIONS_MAX: usize = 1_000;
 
+/// How much longer than a lease its session lasts, in seconds: for so long after an extension a lease may be put on it that is to
+/// last its whole ttl. So acquisitions in a row extend it once a second, and not each.
+const SPARE_S: u64 = 1;
+
+/// The shortest ttl whose sessions have that to spare, in seconds. It is what a dead holder's lease may last longer: a tenth
+/// at most.
+const SPARE_FROM_S: u64 = 10;
+
 /// A session of this process.
 pub(crate) struct Session {
     pub(crate) id: i64,
-    /// What was granted, and what each extension grants.
+    /// What each lease on it is granted.
     pub(crate) ttl: Ttl,
+    /// What the server granted beside that, and grants with each extension.
+    spare: Duration,
     state: Mutex<State>,
     /// How many values of holders were made for it.
     serial: AtomicU64,
@@ -26,7 +37,7 @@ pub(crate) struct Session {
 
 struct State {
     /// When the last request was sent by which it lives.
-    alive_from: Instant,
+    alive_from: Moment,
     /// There is no such session any more.
     gone: bool,
     members: HashMap<Sitting, Member>,
@@ -52,7 +63,7 @@ pub(crate) struct Member {
 }
 
 impl Session {
-    fn new(id: i64, ttl: Ttl, alive_from: Instant) -> Self {
+    fn new(id: i64, ttl: Ttl, spare: Duration, alive_from: Moment) -> Self {
         let state = State {
             alive_from,
             gone: false,
@@ -61,6 +72,7 @@ impl Session {
         Self {
             id,
             ttl,
+            spare,
             state: Mutex::new(state),
             serial: AtomicU64::new(0),
         }
@@ -75,13 +87,13 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a request that was sent at `sent` or later has made it live a whole ttl.
-    pub(crate) fn is_fresh(&self, sent: Instant) -> bool {
-        self.state().alive_from >= sent
+    /// Whether a lease that was asked for at `sent` lasts its whole ttl on it, as far as is known here.
+    pub(crate) fn is_fresh(&self, sent: Moment) -> bool {
+        self.state().alive_from.after(self.spare) >= sent
     }
 
     /// It was extended by a request that was sent at `sent`.
-    pub(crate) fn extended(&self, sent: Instant) {
+    pub(crate) fn extended(&self, sent: Moment) {
         let mut state = self.state();
         state.alive_from = state.alive_from.max(sent);
     }
@@ -93,7 +105,7 @@ impl Session {
 
     fn may_live(&self) -> bool {
         let state = self.state();
-        !state.gone && state.alive_from.elapsed() < self.ttl.duration()
+        !state.gone && clock::now().since(state.alive_from) < self.ttl.duration() + self.spare
     }
 
     /// A lease is about to be put on it. It stays a member whatever the answer, so that it is not kept alive for ever if
@@ -203,20 +215,21 @@ impl Sessions {
 
 /// Asks for a session. If the answer is lost it ends by itself: nothing is on it.
 pub(crate) async fn grant(lane: &Lane, seconds: u64) -> Result<Session, Failure> {
-    let sent = Instant::now();
-    let ttl = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let sent = clock::now();
+    let spare = if seconds < SPARE_FROM_S { 0 } else { SPARE_S };
+    let ttl = i64::try_from(seconds + spare).unwrap_or(i64::MAX);
     let granted: LeaseGrantResponse = lane
         .unary(path::LEASE_GRANT, &LeaseGrantRequest { ttl, id: 0 })
         .await?;
     let odd = || {
         Failure::Status(Status::internal(format!(
-            "a session of {seconds} s was granted as {} s {}",
+            "a session of {ttl} s was granted as {} s {}",
             granted.ttl, granted.error
         )))
     };
     let ttl = u64::try_from(granted.ttl)
         .ok()
-        .and_then(|ttl| Ttl::from_secs(ttl).ok())
+        .and_then(|granted| Ttl::from_secs(granted.checked_sub(spare)?).ok())
         .ok_or_else(odd)?;
-    Ok(Session::new(granted.id, ttl, sent))
+    Ok(Session::new(granted.id, ttl, Duration::from_secs(spare), sent))
 }

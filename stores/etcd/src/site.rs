@@ -11,8 +11,7 @@ use crate::wire::kv::{RequestOp, ResponseOp, TxnRequest, TxnResponse};
 use crate::wire::{ResponseHeader, path};
 use std::sync::Arc;
 use tenure_core::{Fault, LeaseName, StoreError, Ttl};
-use tenure_remote::{Deed, lease_subject};
-use tokio::sync::Semaphore;
+use tenure_remote::{Deed, WatchPlaces, lease_subject};
 
 /// Most transactions within one: servers take 128 operations side by side, as their default.
 pub(crate) const PARTS_MAX: usize = 100;
@@ -41,7 +40,7 @@ pub(crate) struct Site {
     pub(crate) sessions: Sessions,
     pub(crate) known: Known,
     /// How many more watches there may be.
-    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) watches: WatchPlaces,
     /// The shortest ttl that the server grants.
     pub(crate) ttl_min: Ttl,
 }
@@ -63,7 +62,7 @@ impl Site {
             members,
             sessions: Sessions::default(),
             known: Known::default(),
-            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            watches: WatchPlaces::new(WATCHES_MAX),
             ttl_min: Ttl::MIN,
         })
     }

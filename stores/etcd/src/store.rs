@@ -2,7 +2,7 @@ use crate::examine;
 use crate::session::grant;
 use crate::site::{Site, TTL_MAX};
 use crate::url::StoreUrl;
-use crate::watch::EventWatch;
+use crate::watch;
 use crate::wire::lease::{LeaseRevokeRequest, LeaseRevokeResponse};
 use crate::wire::path;
 use std::fmt;
@@ -137,7 +137,7 @@ impl Requests for Site {
     }
 
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
-        let watch = EventWatch::open(Arc::clone(self), thread, scope).await?;
+        let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch) as Box<dyn Watch>)
     }
 }

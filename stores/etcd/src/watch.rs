@@ -3,7 +3,7 @@
 use crate::fault::Failure;
 use crate::found::token_of_holder;
 use crate::keys::Part;
-use crate::site::{Site, WATCHES_MAX};
+use crate::site::Site;
 use crate::wire::path;
 use crate::wire::watch::{
     DELETE, Event, PUT, Wanted, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchResponse,
@@ -12,15 +12,12 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
-use tenure_remote::{Deed, OwnThread, Running};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tenure_core::{Change, Fault, FencingToken, LeaseName, Scope, StoreError, WatchEvent};
+use tenure_remote::{Deed, OwnThread, ReadWatch, Told};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
-
-/// Events that may wait for a slow reader. When it is full nothing is taken from the connection.
-const EVENTS_WAITING_MAX: usize = 256;
 
 /// How often a silent stream is asked whether it lives.
 const ASK_EVERY: Duration = Duration::from_secs(2);
@@ -34,54 +31,21 @@ const RESUMES_MAX: u32 = 5;
 /// The wait before the second of them; it doubles.
 const RESUME_AFTER: Duration = Duration::from_millis(100);
 
-type Told = Result<WatchEvent, StoreError>;
-
-/// A watch, read on the store's thread.
-pub(crate) struct EventWatch {
-    events: mpsc::Receiver<Told>,
-    place: String,
-    _reader: Running<()>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl EventWatch {
-    /// Starts a watch; answers when the server has confirmed it, so that every later change is told.
-    pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<Self, StoreError> {
-        let Ok(permit) = Arc::clone(&site.watches).try_acquire_owned() else {
-            return Err(StoreError::not_applied(
-                Fault::Busy,
-                format!(
-                    "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
-                    site.place
-                ),
-            ));
-        };
-        let place = site.place.clone();
-        let opened = Arc::clone(&site);
-        let (listening, scope) = thread
-            .run(async move {
-                let listening = Listening::open(&opened, &scope, 0).await;
-                let failed = |failure: Failure| failure.error(Deed::Read, "the watch", &opened.place);
-                Ok::<_, StoreError>((listening.map_err(failed)?, scope))
-            })
-            .await??;
-        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-        Ok(Self {
-            events,
-            place,
-            _reader: thread.run(read(site, listening, scope, sender)),
-            _permit: permit,
+/// Starts a watch; answers when the server has confirmed it, so that every later change is told.
+pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
+    let permit = site.watches.take(&site.place)?;
+    let place = site.place.clone();
+    let opened = Arc::clone(&site);
+    let (listening, scope) = thread
+        .run(async move {
+            let listening = Listening::open(&opened, &scope, 0).await;
+            let failed = |failure: Failure| failure.error(Deed::Read, "the watch", &opened.place);
+            Ok::<_, StoreError>((listening.map_err(failed)?, scope))
         })
-    }
-}
-
-impl Watch for EventWatch {
-    fn next(&mut self) -> Answer<'_, Told> {
-        Box::pin(async move {
-            let over = || Err(over(&self.place, "its reader ended"));
-            self.events.recv().await.unwrap_or_else(over)
-        })
-    }
+        .await??;
+    Ok(ReadWatch::start(thread, permit, place, |events| {
+        read(site, listening, scope, events)
+    }))
 }
 
 /// A confirmed stream of events.

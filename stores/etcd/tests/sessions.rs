@@ -42,8 +42,8 @@ fn renewals(held: &[(Acquire, FencingToken)]) -> Vec<Renew> {
     held.iter().map(|(asked, token)| renewal(asked, *token)).collect()
 }
 
-#[tokio::test]
-async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict() {
+/// A store whose requests a proxy counts, and the way to the same leases past it.
+async fn counted() -> (FaultProxy, EtcdStore, Scratch) {
     let etcd = shared().await;
     let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
     let scratch = Scratch::on(&format!("etcd://{}", proxy.address()));
@@ -51,7 +51,13 @@ async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict()
         url: etcd.url(),
         ..scratch.clone()
     };
-    let (store, other) = (Arc::new(scratch.store().await), direct.store().await);
+    (proxy, scratch.store().await, direct)
+}
+
+#[tokio::test]
+async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict() {
+    let (proxy, store, direct) = counted().await;
+    let (store, other) = (Arc::new(store), direct.store().await);
     let held = take_many(&store, 10_000).await;
     let beat = renewals(&held);
     let before = proxy.counts().requests;
@@ -73,7 +79,7 @@ async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict()
         .unwrap();
     let name = held[removed].0.name.as_str();
     let (from, end) = (direct.key(name, "\tholder"), direct.key(name, "\tholder\0"));
-    assert_eq!(remove(etcd, 0, &from, &end), 1);
+    assert_eq!(remove(shared().await, 0, &from, &end), 1);
     let wish = Ask {
         name: held[asked].0.name.clone(),
         token: held[asked].1,
@@ -261,4 +267,45 @@ async fn renewal_does_not_wait_for_a_session_that_is_being_asked_for() {
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     assert!(!waiting.is_finished(), "the renewal waited for it");
     let _answer = waiting.await.unwrap();
+}
+
+/// A session has a second to spare: acquisitions in a row extend it once in that, and the last of them lasts its whole ttl all
+/// the same, though nobody extends it again.
+#[tokio::test]
+async fn acquisitions_in_a_row_extend_the_session_once_a_second_and_last_their_whole_ttl() {
+    const COUNT: u64 = 20;
+    let (proxy, store, direct) = counted().await;
+    let other = direct.store().await;
+    let ttl = Duration::from_secs(10);
+    let lease = |name: &str| request(name, "holder", seconds(ttl.as_secs()));
+    take(&store, &lease("first")).await;
+    let (began, before) = (Instant::now(), proxy.counts().requests);
+    for number in 0..COUNT {
+        take(&store, &lease(&format!("lock-{number}"))).await;
+    }
+    let cost = proxy.counts().requests - before;
+    assert!(
+        cost <= COUNT + began.elapsed().as_secs() + 1,
+        "{COUNT} acquisitions cost {cost} requests in {:?}",
+        began.elapsed()
+    );
+    // As late after the last extension as may be.
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let asked_at = Instant::now();
+    let last = lease("last");
+    let grant = take(&store, &last).await;
+    assert_eq!(grant.ttl.duration(), ttl);
+    drop(store);
+    tokio::time::sleep(
+        (asked_at + ttl - Duration::from_millis(50)).saturating_duration_since(Instant::now()),
+    )
+    .await;
+    let left = other.get(&last.name).await.unwrap().unwrap();
+    if asked_at.elapsed() < ttl {
+        assert!(
+            !left.remaining.is_zero(),
+            "it ended {:?} after it was asked for",
+            asked_at.elapsed()
+        );
+    }
 }

@@ -11,11 +11,9 @@ use mongodb::bson::doc;
 use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcern};
 use mongodb::{Client, Database};
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::Remote;
-use tokio::sync::Semaphore;
+use tenure_remote::{Remote, WatchPlaces};
 
 /// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
 /// driver's own 30 s would be the whole lease.
@@ -195,7 +193,7 @@ impl Settings {
             place,
             purge_after: self.purge_after,
             time_max,
-            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            watches: WatchPlaces::new(WATCHES_MAX),
         };
         prove_concern(&site).await?;
         warn_of_expiry_index(&site).await?;

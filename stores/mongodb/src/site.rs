@@ -10,11 +10,10 @@ use mongodb::options::{
 };
 use mongodb::{Client, Collection, Database};
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, StoreError};
+use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
-use tokio::sync::Semaphore;
 
 /// What kind of deployment answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +44,7 @@ pub(crate) struct Site {
     /// The store's own bound on one request, beside the engine's.
     pub(crate) time_max: Duration,
     /// How many more watches there may be.
-    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) watches: WatchPlaces,
 }
 
 /// Confirmed by a majority, and in the journal. Set on every write, whatever the URL or the cluster's

@@ -1,6 +1,6 @@
 use crate::builder::MongoStoreBuilder;
 use crate::site::{Site, Topology};
-use crate::watch::ChangeWatch;
+use crate::watch;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Requests for Site {
     }
 
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
-        let watch = ChangeWatch::open(Arc::clone(self), thread, scope).await?;
+        let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch))
     }
 }

@@ -7,13 +7,9 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::change_stream::ChangeStream;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
-use tenure_remote::{OwnThread, Running};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
-
-/// Events that may wait for a slow reader. When it is full the stream is not read any further; the server
-/// keeps its place in the log.
-const EVENTS_WAITING_MAX: usize = 256;
+use tenure_core::{Change, Fault, FencingToken, LeaseName, Scope, StoreError, WatchEvent};
+use tenure_remote::{OwnThread, ReadWatch, Told};
+use tokio::sync::mpsc;
 
 /// Watches of one store at a time. Each keeps one of the client's connections busy, and renewals need some.
 pub(crate) const WATCHES_MAX: usize = 64;
@@ -21,67 +17,27 @@ pub(crate) const WATCHES_MAX: usize = 64;
 /// How long the server waits for something to tell before it says that there is nothing.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-type Event = Result<WatchEvent, StoreError>;
-
-/// A change stream, read on the store's thread.
-pub(crate) struct ChangeWatch {
-    events: mpsc::Receiver<Event>,
-    place: String,
-    _reader: Running<()>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl ChangeWatch {
-    /// Opens the stream; answers when the server has, so that every later change is in it.
-    pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<Self, StoreError> {
-        if site.topology == Topology::Standalone {
-            return Err(StoreError::not_applied(
-                Fault::Unsupported,
-                format!(
-                    "{} is a standalone MongoDB, which has no change streams; wait by the remaining time, or make \
-                     it a replica set of one member",
-                    site.place
-                ),
-            ));
-        }
-        let Ok(permit) = Arc::clone(&site.watches).try_acquire_owned() else {
-            return Err(StoreError::not_applied(
-                Fault::Busy,
-                format!(
-                    "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
-                    site.place
-                ),
-            ));
-        };
-        let place = site.place.clone();
-        let opened = Arc::clone(&site);
-        let stream = thread
-            .run(async move { opened.open_stream(&scope).await })
-            .await??;
-        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-        Ok(Self {
-            events,
-            place,
-            _reader: thread.run(read(site, stream, sender)),
-            _permit: permit,
-        })
+/// Opens the stream; answers when the server has, so that every later change is in it.
+pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
+    if site.topology == Topology::Standalone {
+        return Err(StoreError::not_applied(
+            Fault::Unsupported,
+            format!(
+                "{} is a standalone MongoDB, which has no change streams; wait by the remaining time, or make \
+                 it a replica set of one member",
+                site.place
+            ),
+        ));
     }
-}
-
-impl Watch for ChangeWatch {
-    fn next(&mut self) -> Answer<'_, Event> {
-        Box::pin(async move {
-            self.events.recv().await.unwrap_or_else(|| {
-                Err(StoreError::not_applied(
-                    Fault::Unreachable,
-                    format!(
-                        "the watch at {} is over; start a new one, then look again",
-                        self.place
-                    ),
-                ))
-            })
-        })
-    }
+    let permit = site.watches.take(&site.place)?;
+    let place = site.place.clone();
+    let opened = Arc::clone(&site);
+    let stream = thread
+        .run(async move { opened.open_stream(&scope).await })
+        .await??;
+    Ok(ReadWatch::start(thread, permit, place, |events| {
+        read(site, stream, events)
+    }))
 }
 
 impl Site {
@@ -134,7 +90,7 @@ fn pipeline(scope: &Scope) -> [Document; 2] {
 }
 
 /// Hands on events until the stream or the reader's interest ends.
-async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc::Sender<Event>) {
+async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc::Sender<Told>) {
     let silence_max = QUIET_MAX + site.time_max;
     loop {
         let event = tokio::select! {
@@ -156,7 +112,7 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
 }
 
 /// One event of the stream. What cannot be told apart is a gap: the reader looks for itself.
-fn translate(event: &Document, place: &str) -> Event {
+fn translate(event: &Document, place: &str) -> Told {
     let Ok(operation @ ("insert" | "replace" | "update" | "delete")) = event.get_str("operationType") else {
         return Err(over(place));
     };

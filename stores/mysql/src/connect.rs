@@ -62,6 +62,7 @@ pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
     let mut site = site(url);
     site.recognise().await?;
     site.check_schema().await?;
+    site.prove_watch().await?;
     Ok(site)
 }
 

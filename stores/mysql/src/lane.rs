@@ -212,7 +212,7 @@ impl Drop for UnderWay<'_> {
 }
 
 /// Closes a connection in bounded time. Left to itself, the driver would wait for whatever was asked last.
-fn farewell(conn: Conn) {
+pub(crate) fn farewell(conn: Conn) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(async move { drop(tokio::time::timeout(FAREWELL, conn.disconnect()).await) });
     }

@@ -20,6 +20,7 @@ mod site;
 mod store;
 mod terms;
 mod url;
+mod watch;
 
 #[doc(hidden)]
 pub mod fuzzing;

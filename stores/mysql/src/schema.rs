@@ -19,13 +19,30 @@ const LOCK_WAIT_S: u32 = 2;
 /// How long a claim waits for the transactions that have entered, in seconds.
 const CLAIM_WAIT_S: u32 = 4;
 
+/// How often a procedure that waits looks at its rows, in microseconds: what a hand-over waits for at most, and on average half
+/// of it.
+const LOOK_EVERY_US: u32 = 20_000;
+
+/// The same where a holder was asked to step down within [`ENDING_US`]: a release is about to come.
+const LOOK_AT_END_EVERY_US: u32 = 2_000;
+
+/// How long a holder may take to end its work, in microseconds, before it is looked at like any other.
+const ENDING_US: u32 = 10_000_000;
+
+/// A look that took long is followed by a pause of so many times that, so that many rows do not keep the server busy.
+const IDLE_SHARE: u32 = 10;
+
+/// Longest pause between two looks, in microseconds.
+const PAUSE_MAX_US: u32 = 2_000_000;
+
 /// Makes what is missing, in the order in which it depends on each other; which set-up it is, last.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     include_str!("sql/leases.sql"),
     include_str!("sql/acquire.sql"),
     include_str!("sql/renew.sql"),
     include_str!("sql/release.sql"),
     include_str!("sql/ask.sql"),
+    include_str!("sql/wait.sql"),
     include_str!("sql/fences.sql"),
     include_str!("sql/refusals.sql"),
     include_str!("sql/claim.sql"),
@@ -134,6 +151,11 @@ fn filled(part: &str) -> String {
         ("{primary_only}", primary_only()),
         ("{now_us}", NOW_US.to_owned()),
         ("{text}", "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()),
+        ("{look_every_us}", LOOK_EVERY_US.to_string()),
+        ("{look_at_end_every_us}", LOOK_AT_END_EVERY_US.to_string()),
+        ("{ending_us}", ENDING_US.to_string()),
+        ("{idle_share}", IDLE_SHARE.to_string()),
+        ("{pause_max_us}", PAUSE_MAX_US.to_string()),
         ("{lock_wait_s}", LOCK_WAIT_S.to_string()),
         ("{claim_wait_s}", CLAIM_WAIT_S.to_string()),
         ("{day_ms}", "86400000".to_owned()),

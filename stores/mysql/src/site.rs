@@ -2,12 +2,13 @@
 
 use crate::fault::{ends_connection, store_error, takes_no_writes, timed_out};
 use crate::lane::{Dial, Lanes};
+use crate::watch::WATCHES_MAX;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Row};
 use std::time::Duration;
-use tenure_core::{Durability, Fault, StoreError};
-use tenure_remote::Deed;
+use tenure_core::{Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
+use tenure_remote::{Deed, WatchPlaces};
 
 /// Connections for everything but renewals: one that waits for a row or for the disk holds up nothing but itself.
 const REQUEST_LANES: usize = 6;
@@ -21,7 +22,11 @@ pub(crate) struct Site {
     pub(crate) dial: Dial,
     pub(crate) renewals: Lanes,
     pub(crate) requests: Lanes,
+    /// Places for watches.
+    pub(crate) watches: WatchPlaces,
     pub(crate) durability: Durability,
+    /// Whether the procedure that waits is there, and granted.
+    pub(crate) watch: WatchSource,
     /// The store's own bound on one request, beside the engine's.
     pub(crate) time_max: Duration,
 }
@@ -32,7 +37,9 @@ impl Site {
             dial,
             renewals: Lanes::new(RENEWAL_LANES),
             requests: Lanes::new(REQUEST_LANES),
+            watches: WatchPlaces::new(WATCHES_MAX),
             durability: Durability::Safe,
+            watch: WatchSource::Absent,
             time_max,
         }
     }

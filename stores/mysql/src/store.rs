@@ -1,10 +1,11 @@
 use crate::site::Site;
+use crate::watch;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
-    Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource,
+    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Release, Released, Renew,
+    Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
 };
 use tenure_remote::{OwnThread, Remote, Requests, lease_store};
 
@@ -36,7 +37,7 @@ impl Requests for Site {
             location: self.place().to_owned(),
             timekeeper: Timekeeper::Server,
             durability: self.durability,
-            watch: WatchSource::Absent,
+            watch: self.watch,
             token_source: TokenSource::CounterAndClock,
             batch_max: BATCH_MAX,
             ttl_min: Ttl::MIN,
@@ -72,15 +73,7 @@ impl Requests for Site {
         Site::examine(self).await
     }
 
-    async fn watch(
-        self: &Arc<Self>,
-        _thread: &OwnThread,
-        _scope: Scope,
-    ) -> Result<Box<dyn Watch>, StoreError> {
-        let message = format!(
-            "{} cannot be watched: MySQL has no notifications; wait by the remaining time",
-            self.place()
-        );
-        Err(StoreError::not_applied(Fault::Unsupported, message))
+    async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(Box::new(watch::open(Arc::clone(self), thread, scope).await?))
     }
 }

@@ -242,12 +242,39 @@ async fn settings_of_mysql_that_decide_nothing_are_refused() {
     assert!(error.message.contains("autocommit"), "{error}");
     server.execute("SET GLOBAL autocommit = 1").await.unwrap();
     MysqlStore::init(&scratch.url()).await.unwrap();
+    scratch.store().await;
+}
+
+/// Tables that were set up before there was such a procedure, or a role that may not call it: everything else works, and the
+/// examination says what is missing.
+#[tokio::test]
+async fn set_up_of_mysql_without_the_procedure_that_wakes_is_said() {
+    let scratch = Scratch::bare(&Mariadb::shared().await.address()).await;
+    MysqlStore::init(&scratch.url()).await.unwrap();
+    let store = scratch.store().await;
+    assert_eq!(watch_verdict(&store).await, (Verdict::Good, None));
+    assert_eq!(store.traits().watch, WatchSource::Poll);
+    scratch.sql("DROP PROCEDURE tenure_wait_1").await;
     let store = scratch.store().await;
     assert_eq!(store.traits().watch, WatchSource::Absent);
     let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
         panic!("a watch that is told nothing")
     };
     assert_eq!(error.fault, Fault::Unsupported, "{error}");
+    assert!(error.message.contains("tenure store init"), "{error}");
+    let (verdict, repair) = watch_verdict(&store).await;
+    assert_eq!(verdict, Verdict::Warning);
+    assert!(repair.unwrap().contains("tenure store init"));
+    MysqlStore::init(&scratch.url()).await.unwrap();
+    let store = scratch.store().await;
+    assert!(store.watch(&Scope::Prefix(String::new())).await.is_ok());
+}
+
+async fn watch_verdict(store: &MysqlStore) -> (Verdict, Option<String>) {
+    let findings = store.examine().await.unwrap();
+    let watch = findings.into_iter().find(|finding| finding.subject == "watch");
+    let watch = watch.expect("the watch is examined");
+    (watch.verdict, watch.repair)
 }
 
 /// Encryption is used where it is demanded, and whoever verifies is not talked to by anybody else.

@@ -3,24 +3,14 @@
 
 mod common;
 
-use common::{Scratch, renewal, request, seconds, take};
+use common::{Scratch, proxied, renewal, request, seconds, take};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{BOUND, Wire, bounded};
 use tenure_core::{Acquire, Acquired, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed, Ttl};
 use tenure_mysql::MysqlStore;
-use tenure_testkit::{Fault, FaultProxy, Mariadb};
-
-/// A proxy in front of the shared server.
-async fn proxied() -> (FaultProxy, Scratch, MysqlStore) {
-    let server = Mariadb::shared().await;
-    let proxy = FaultProxy::mysql(server.address()).unwrap();
-    let scratch = Scratch::new().await;
-    let url = scratch.url_at("root", &proxy.address().to_string());
-    let store = MysqlStore::connect(&url).await.unwrap();
-    (proxy, scratch, store)
-}
+use tenure_testkit::{Fault, Mariadb};
 
 async fn wire() -> Wire {
     let (proxy, scratch, store) = proxied().await;

@@ -13,8 +13,7 @@ use tenure_core::{
     Answer, CompareAndSwap, Durability, Entry, Fault, Finding, Floor, LeaseName, Page, Reading, RecordPage,
     RecordWatch, Revision, Scope, StoreError, StoreTraits, Version, Written,
 };
-use tenure_remote::{Deed, lease_subject};
-use tokio::sync::Semaphore;
+use tenure_remote::{Deed, WatchPlaces, lease_subject};
 
 /// The records of one bucket over one connection.
 #[derive(Clone)]
@@ -26,7 +25,7 @@ pub(crate) struct Kv {
     /// Where the servers tell of themselves over HTTP.
     pub(crate) monitors: Vec<Host>,
     /// How many more watches there may be.
-    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) watches: WatchPlaces,
 }
 
 impl Kv {
@@ -37,7 +36,7 @@ impl Kv {
             keys,
             durability,
             monitors,
-            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            watches: WatchPlaces::new(WATCHES_MAX),
         }
     }
 

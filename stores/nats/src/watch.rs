@@ -50,15 +50,7 @@ impl RecordWatch for KvWatch {
 impl Kv {
     /// Answers when the consumer is there, so that every later write is told. Called on the store's thread.
     pub(crate) async fn open_watch(&self, scope: &Scope) -> Result<KvWatch, StoreError> {
-        let Ok(permit) = std::sync::Arc::clone(&self.watches).try_acquire_owned() else {
-            return Err(StoreError::not_applied(
-                Fault::Busy,
-                format!(
-                    "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
-                    self.link.place()
-                ),
-            ));
-        };
+        let permit = self.watches.take(self.link.place())?;
         let reader = self.listen(scope).await?;
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
         // It ends with its receiver, and with the thread.

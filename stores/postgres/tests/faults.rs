@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
-use tenure_conformance::wire::{BOUND, Wire, bounded};
-use tenure_core::{Acquired, Certainty, Change, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};
+use tenure_conformance::wire::{self, BOUND, Wire, bounded};
+use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Fault, FaultProxy, Postgres};
 
@@ -183,48 +183,9 @@ async fn killed_and_frozen_server_keeps_what_it_confirmed() {
 
 /// The end of the listening connection is told, whether it comes with a word or without one, and a new watch works.
 #[tokio::test]
-async fn broken_watch_says_so_and_the_next_one_hears() {
-    let (proxy, scratch, store) = proxied().await;
-    let scope = Scope::Prefix(String::new());
-    for fault in [None, Some(Fault::BlackHole)] {
-        let mut watch = store.watch(&scope).await.unwrap();
-        match fault {
-            None => proxy.cut_connections(),
-            Some(fault) => proxy.set(fault),
-        }
-        let ended = tokio::time::timeout(PATIENCE, async {
-            loop {
-                if let Err(error) = watch.next().await {
-                    return error;
-                }
-            }
-        });
-        let error = ended.await.expect("the end is told");
-        assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
-        proxy.heal();
-    }
-    let mut watch = store.watch(&scope).await.unwrap();
-    let direct = scratch.store().await;
-    let asked = request("job", "holder", seconds(60));
-    let grant = take(&direct, &asked).await;
-    direct
-        .release(&[giving_back(&asked, grant.token)])
-        .await
-        .remove(0)
-        .unwrap();
-    let told = tokio::time::timeout(PATIENCE, async {
-        loop {
-            if let WatchEvent::Changed {
-                change: Change::Vacated,
-                token,
-                ..
-            } = watch.next().await.unwrap()
-            {
-                return token;
-            }
-        }
-    });
-    assert_eq!(told.await.expect("the release is told"), Some(grant.token));
+async fn broken_watch_of_postgres_says_so_and_the_next_one_hears() {
+    let (proxy, _scratch, store) = proxied().await;
+    wire::broken_watch_says_so_and_the_next_one_hears(&store, &proxy, StoreFault::Unreachable).await;
 }
 
 /// A reader that is too slow is told of a gap, and of what comes after it.

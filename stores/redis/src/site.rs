@@ -8,11 +8,10 @@ use crate::reply::Reply;
 use crate::script::{Arguments, Script};
 use crate::url::StoreUrl;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Durability, StoreError};
+use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
-use tokio::sync::Semaphore;
 
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
@@ -34,7 +33,7 @@ pub(crate) struct Site {
     /// Renewals alone: nothing that takes long stands before them.
     pub(crate) renewals: Link,
     /// How many more watches there may be.
-    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) watches: WatchPlaces,
 }
 
 impl Site {
@@ -47,7 +46,7 @@ impl Site {
             durability: Durability::FenceOnly("the server was not asked yet what it keeps"),
             requests: Link::new(target.clone()),
             renewals: Link::new(target.clone()),
-            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
+            watches: WatchPlaces::new(WATCHES_MAX),
             target,
             keys,
         }

@@ -3,7 +3,7 @@ use crate::durability::Settings;
 use crate::fault::Deed;
 use crate::site::Site;
 use crate::url::{Set, StoreUrl, invalid};
-use crate::watch::MessageWatch;
+use crate::watch;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl Requests for Site {
     }
 
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
-        let watch = MessageWatch::open(Arc::clone(self), thread, scope).await?;
+        let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch))
     }
 }

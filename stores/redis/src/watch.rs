@@ -3,18 +3,15 @@
 use crate::fault::{Deed, store_error, timed_out};
 use crate::link::Open;
 use crate::script::{Arguments, GET};
-use crate::site::{Site, WATCHES_MAX};
+use crate::site::Site;
 use futures_util::StreamExt;
 use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
-use tenure_remote::{OwnThread, Running};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
-
-/// Events that may wait for a slow reader. When it is full no message is taken from the connection.
-const EVENTS_WAITING_MAX: usize = 256;
+use tenure_core::{Change, Fault, FencingToken, LeaseName, Scope, StoreError, WatchEvent};
+use tenure_remote::{OwnThread, ReadWatch, Told};
+use tokio::sync::mpsc;
 
 /// How often a silent connection is asked whether it lives, and a watched record whether it was removed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -22,54 +19,21 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long a watched connection may take to answer.
 const PING_TIME_MAX: Duration = Duration::from_secs(3);
 
-type Event = Result<WatchEvent, StoreError>;
-
-/// A connection that listens, read on the store's thread.
-pub(crate) struct MessageWatch {
-    events: mpsc::Receiver<Event>,
-    place: String,
-    _reader: Running<()>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl MessageWatch {
-    /// Subscribes; answers when the server has confirmed it, so that every later change is told.
-    pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<Self, StoreError> {
-        let Ok(permit) = Arc::clone(&site.watches).try_acquire_owned() else {
-            return Err(StoreError::not_applied(
-                Fault::Busy,
-                format!(
-                    "{WATCHES_MAX} watches of {} are open already; end one, or watch a prefix instead of each name",
-                    site.place
-                ),
-            ));
-        };
-        let place = site.place.clone();
-        let opened = Arc::clone(&site);
-        let (listener, scope) = thread
-            .run(async move {
-                let listening = Listener::open(&opened, &scope);
-                let listener = opened.in_time(Deed::Read, "the watch", listening).await?;
-                Ok::<_, StoreError>((listener, scope))
-            })
-            .await??;
-        let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-        Ok(Self {
-            events,
-            place,
-            _reader: thread.run(read(site, listener, scope, sender)),
-            _permit: permit,
+/// Subscribes; answers when the server has confirmed it, so that every later change is told.
+pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
+    let permit = site.watches.take(&site.place)?;
+    let place = site.place.clone();
+    let opened = Arc::clone(&site);
+    let (listener, scope) = thread
+        .run(async move {
+            let listening = Listener::open(&opened, &scope);
+            let listener = opened.in_time(Deed::Read, "the watch", listening).await?;
+            Ok::<_, StoreError>((listener, scope))
         })
-    }
-}
-
-impl Watch for MessageWatch {
-    fn next(&mut self) -> Answer<'_, Event> {
-        Box::pin(async move {
-            let over = || Err(over(&self.place));
-            self.events.recv().await.unwrap_or_else(over)
-        })
-    }
+        .await??;
+    Ok(ReadWatch::start(thread, permit, place, |events| {
+        read(site, listener, scope, events)
+    }))
 }
 
 /// A subscribed connection.
@@ -120,7 +84,7 @@ fn pattern(text: &str) -> String {
 }
 
 /// Hands on events until the connection or the reader's interest ends.
-async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mpsc::Sender<Event>) {
+async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mpsc::Sender<Told>) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -3,6 +3,7 @@
 //! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own ([`OwnThread`]), over
 //!   whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
 //! - [`Noter`]: refusals of a fence on their way into the database.
+//! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Deed`], [`timed_out`], [`line()`]: errors as the contract wants them.
 //!
@@ -13,11 +14,13 @@ pub mod findings;
 mod refusals;
 mod store;
 mod thread;
+mod watch;
 
 pub use errors::{Deed, lease_subject, line, timed_out};
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};
+pub use watch::{ReadWatch, Told, WatchPlaces};
 
 #[doc(hidden)]
 pub use tenure_core;

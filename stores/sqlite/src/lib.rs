@@ -4,13 +4,14 @@
 compile_error!("tenure-sqlite keeps time by CLOCK_BOOTTIME and is woken by inotify: it needs Linux");
 
 mod acquire;
-mod changes;
+
 mod clock;
 mod database;
 mod decide;
 mod examine;
 mod fence;
 mod filesystem;
+mod glances;
 mod listing;
 mod look;
 mod options;

@@ -1,7 +1,7 @@
 //! Being woken when a lease changes.
 
-use crate::changes::{self, Snapshot};
 use crate::database::Database;
+use crate::glances;
 use crate::patience::patiently;
 use crate::reactor;
 use crate::trouble::Trouble;
@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tenure_core::{Answer, Fault, Scope, StoreError, Watch, WatchEvent};
+use tenure_core::{Answer, Fault, Glances, Scope, StoreError, Watch, WatchEvent, changes_between};
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -53,7 +53,7 @@ pub(crate) struct SqliteWatch {
     database: Arc<Database>,
     scope: Scope,
     signal: Signal,
-    known: Snapshot,
+    known: Glances,
     /// Found and not yet told.
     events: VecDeque<WatchEvent>,
     /// Whether a signal came after the last look. Kept here, so that a dropped `next` loses nothing.
@@ -65,7 +65,7 @@ impl SqliteWatch {
     pub(crate) async fn start(database: Arc<Database>, scope: Scope) -> Result<Self, StoreError> {
         let signal = Signal::start(&database).await?;
         let mut watch = Self {
-            known: Snapshot::new(),
+            known: Glances::new(),
             events: VecDeque::new(),
             look_due: false,
             database,
@@ -76,13 +76,13 @@ impl SqliteWatch {
         Ok(watch)
     }
 
-    async fn look(&self) -> Result<Snapshot, StoreError> {
+    async fn look(&self) -> Result<Glances, StoreError> {
         let (database, scope) = (&*self.database, &self.scope);
         patiently(
             &database.jitter,
             || "the watch".to_owned(),
             &database.shown,
-            || changes::look(database, scope),
+            || glances::look(database, scope),
         )
         .await
     }
@@ -94,7 +94,7 @@ impl SqliteWatch {
             }
             if self.look_due {
                 let now = self.look().await?;
-                self.events.extend(changes::between(&self.known, &now));
+                self.events.extend(changes_between(&self.known, &now));
                 self.known = now;
                 self.look_due = false;
                 continue;

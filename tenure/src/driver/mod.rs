@@ -47,7 +47,7 @@ use watches::Watches;
 /// How many events a slow subscriber may lag behind before it misses the oldest.
 pub(crate) const EVENTS_KEPT: usize = 256;
 
-/// How long a term goes on before it is watched for wishes; until then its renewals tell of them. A short
+/// How long a term goes on before it is watched for wishes; those that came before are read then. A short
 /// job that is not contended needs no watch, and ending one costs some 20 ms where the kernel keeps it.
 const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
 

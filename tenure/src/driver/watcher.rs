@@ -22,8 +22,10 @@ pub(super) struct Watcher {
 /// How a lease is watched.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Manner {
-    /// After a while, and not at all where the store cannot.
-    Alone { after: Duration, pause_min: Duration },
+    /// By who waits for it, and not at all where the store cannot.
+    Alone { pause_min: Duration },
+    /// The same by its holder, for wishes, from a while after the term's begin.
+    Leading { after: Duration, pause_min: Duration },
     /// As one of many: what may have been missed concerns this lease, not all. Falls back to looking.
     OneOfMany(BackOff),
     /// Not watched, but looked at.
@@ -64,7 +66,7 @@ pub(crate) fn watch_scope(
         select! {
             biased;
             () = hints.closed() => {}
-            () = keep_watching(&store, &scope, pause_min, || WatchEvent::Gap, &hints) => {}
+            () = keep_watching(&store, &scope, pause_min, Missed::Anything, &hints) => {}
         }
     });
     receiver
@@ -74,20 +76,15 @@ pub(crate) fn watch_scope(
 async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mpsc::Sender<WatchEvent>) {
     let scope = Scope::Name(name.clone());
     match manner {
-        Manner::Alone { after, pause_min } => {
+        Manner::Alone { pause_min } => {
+            keep_watching(store, &scope, pause_min, Missed::AtFirst(name), hints).await;
+        }
+        Manner::Leading { after, pause_min } => {
             sleep(after).await;
-            // What was missed at first was missed by this process alone: it looks at once. Later gaps are those of a
-            // connection that all lost together, and who was cut off with others does not ask with them.
-            let mut first = true;
-            let missed = move || match std::mem::take(&mut first) {
-                true => look(name),
-                false => WatchEvent::Gap,
-            };
-            keep_watching(store, &scope, pause_min, missed, hints).await;
+            keep_watching(store, &scope, pause_min, Missed::Wish(name), hints).await;
         }
         Manner::OneOfMany(back_off) => {
-            let missed = || look(name);
-            keep_watching(store, &scope, back_off.base, missed, hints).await;
+            keep_watching(store, &scope, back_off.base, Missed::Change(name), hints).await;
             keep_looking(name, back_off, hints).await;
         }
         Manner::Looking(back_off) => keep_looking(name, back_off, hints).await,
@@ -99,7 +96,7 @@ async fn keep_watching(
     store: &SharedStore,
     scope: &Scope,
     pause_min: Duration,
-    mut missed: impl FnMut() -> WatchEvent,
+    mut missed: Missed<'_>,
     hints: &mpsc::Sender<WatchEvent>,
 ) {
     let mut pause = pause_min;
@@ -107,12 +104,16 @@ async fn keep_watching(
         match store.watch(scope).await {
             Ok(mut watch) => {
                 // What happened before the watch was in place may have been missed.
-                if hints.send(missed()).await.is_err() {
+                if hints.send(missed.told(store).await).await.is_err() {
                     return;
                 }
                 while let Ok(event) = watch.next().await {
                     pause = pause_min;
-                    let event = if event == WatchEvent::Gap { missed() } else { event };
+                    let event = if event == WatchEvent::Gap {
+                        missed.told(store).await
+                    } else {
+                        event
+                    };
                     if hints.send(event).await.is_err() {
                         return;
                     }
@@ -135,6 +136,41 @@ async fn keep_looking(name: &LeaseName, back_off: BackOff, hints: &mpsc::Sender<
             return;
         }
         pause = (pause * 2).min(back_off.pause_max);
+    }
+}
+
+/// What is told where something may have been missed.
+enum Missed<'a> {
+    /// That it may have been.
+    Anything,
+    /// A look at this lease at once, the first time: what was missed then was missed by this process alone. Later gaps are
+    /// those of a connection that all lost together, and who was cut off with others does not ask with them.
+    AtFirst(&'a LeaseName),
+    /// A look at this lease at once.
+    Change(&'a LeaseName),
+    /// A wish that stands in this lease. An answer that does not come costs nothing: the next renewal tells of the wish.
+    Wish(&'a LeaseName),
+}
+
+impl Missed<'_> {
+    async fn told(&mut self, store: &SharedStore) -> WatchEvent {
+        match self {
+            Self::Anything => WatchEvent::Gap,
+            Self::AtFirst(name) => {
+                let name = *name;
+                *self = Self::Anything;
+                look(name)
+            }
+            Self::Change(name) => look(name),
+            Self::Wish(name) => match store.get(name).await {
+                Ok(Some(lease)) if lease.asked_to_step_down => WatchEvent::Changed {
+                    name: name.clone(),
+                    change: Change::Asked,
+                    token: Some(lease.token),
+                },
+                Ok(_) | Err(_) => WatchEvent::Gap,
+            },
+        }
     }
 }
 

@@ -63,7 +63,10 @@ impl Watches {
             watched.idle_since = None;
         } else if !self.looked_at.contains_key(name) {
             match self.watching {
-                Watching::OneLease => self.watch_alone(name, Duration::ZERO),
+                Watching::OneLease => {
+                    let pause_min = self.retry_every;
+                    self.watch(name, Manner::Alone { pause_min });
+                }
                 Watching::Waits(back_off) => {
                     if self.has_room() {
                         return self.watch(name, Manner::OneOfMany(back_off));
@@ -78,7 +81,8 @@ impl Watches {
     /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard.
     pub(super) fn lead(&mut self, name: &LeaseName, after: Duration) {
         if self.watching == Watching::OneLease && !self.watched.contains_key(name) {
-            self.watch_alone(name, after);
+            let pause_min = self.retry_every;
+            self.watch(name, Manner::Leading { after, pause_min });
         }
     }
 
@@ -116,11 +120,6 @@ impl Watches {
             }
         }
         self.watched.len() < WATCHES_MAX
-    }
-
-    fn watch_alone(&mut self, name: &LeaseName, after: Duration) {
-        let pause_min = self.retry_every;
-        self.watch(name, Manner::Alone { after, pause_min });
     }
 
     fn watch(&mut self, name: &LeaseName, manner: Manner) {

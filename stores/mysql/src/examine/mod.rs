@@ -4,6 +4,7 @@ mod privileges;
 mod settings;
 
 use crate::site::Site;
+use crate::watch::is_missing;
 use std::time::{Duration, Instant};
 use tenure_core::{Durability, Finding, StoreError};
 use tenure_remote::Deed;
@@ -37,11 +38,23 @@ impl Site {
             Err(error) => findings.push(unknown("settings", &error)),
         }
         findings.extend(self.examine_privileges().await);
-        findings.push(good(
-            "watch",
-            "MySQL has no notifications: standbys wait for the remaining time, also after a release",
-        ));
+        findings.push(self.examine_watch().await);
         Ok(findings)
+    }
+
+    async fn examine_watch(&self) -> Finding {
+        match self.call_wait().await {
+            Ok(()) => good(
+                "watch",
+                "a procedure of the server's looks for releases, and wakes who waits",
+            ),
+            Err(error) if is_missing(&error) => warning(
+                "watch",
+                format!("nothing wakes who waits before the lease ends: {}", error.message),
+                "run `tenure store init` again as the owner, grant the procedure, and start the candidates anew",
+            ),
+            Err(error) => unknown("watch", &error),
+        }
     }
 
     async fn round_trip(&self) -> Result<Finding, StoreError> {

@@ -5,7 +5,7 @@ use mysql_async::Conn;
 use std::time::Duration;
 pub use tenure_conformance::asking::*;
 use tenure_mysql::MysqlStore;
-use tenure_testkit::Mariadb;
+use tenure_testkit::{FaultProxy, Mariadb};
 
 /// Long, as a loaded machine may need it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,4 +72,14 @@ impl Scratch {
             .await
             .expect("the test's own statements run");
     }
+}
+
+/// A proxy in front of the shared server.
+pub async fn proxied() -> (FaultProxy, Scratch, MysqlStore) {
+    let server = Mariadb::shared().await;
+    let proxy = FaultProxy::mysql(server.address()).expect("a proxy");
+    let scratch = Scratch::new().await;
+    let url = scratch.url_at("root", &proxy.address().to_string());
+    let store = MysqlStore::connect(&url).await.expect("the store connects");
+    (proxy, scratch, store)
 }

@@ -1,12 +1,12 @@
 //! Watching a quorum: a change is told when a majority has told it.
 
 use super::Quorum;
-use crate::watch::MessageWatch;
+use crate::watch;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
-use tenure_remote::{OwnThread, Running};
+use tenure_remote::{OwnThread, ReadWatch, Running, Told};
 use tokio::sync::mpsc;
 
 /// Events that may wait for a slow reader.
@@ -15,11 +15,9 @@ const EVENTS_WAITING_MAX: usize = 256;
 /// Leases whose changes are counted at once. Beyond it, the count begins anew, and the reader looks for itself.
 const COUNTED_MAX: usize = 4_096;
 
-type Event = Result<WatchEvent, StoreError>;
-
 /// The watches of the members, and what a majority of them told.
 pub(super) struct QuorumWatch {
-    told: mpsc::Receiver<(usize, Event)>,
+    told: mpsc::Receiver<(usize, Told)>,
     counts: BTreeMap<LeaseName, Counts>,
     majority: usize,
     /// Members that are still listened to.
@@ -48,7 +46,7 @@ impl QuorumWatch {
         let opening = quorum
             .members
             .iter()
-            .map(|member| MessageWatch::open(Arc::clone(&member.site), thread, scope.clone()));
+            .map(|member| watch::open(Arc::clone(&member.site), thread, scope.clone()));
         for (place, opened) in join_all(opening).await.into_iter().enumerate() {
             match opened {
                 Ok(watch) => readers.push(thread.run(read(place, watch, sender.clone()))),
@@ -107,7 +105,7 @@ impl QuorumWatch {
 }
 
 impl Watch for QuorumWatch {
-    fn next(&mut self) -> Answer<'_, Event> {
+    fn next(&mut self) -> Answer<'_, Told> {
         Box::pin(async move {
             loop {
                 match self.told.recv().await {
@@ -140,7 +138,7 @@ impl Watch for QuorumWatch {
 }
 
 /// Hands on what one member tells, until it or the reader's interest ends.
-async fn read(place: usize, mut watch: MessageWatch, told: mpsc::Sender<(usize, Event)>) {
+async fn read(place: usize, mut watch: ReadWatch, told: mpsc::Sender<(usize, Told)>) {
     loop {
         let event = tokio::select! {
             () = told.closed() => return,

@@ -1,0 +1,255 @@
+//! The documentation of the log is made of the lines themselves: each event is announced, and what comes out is the table.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use super::announce;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tenure_core::{
+    Attempt, Candidate, CandidateId, Cause, Departure, End, Event, Fault, FencingToken, Grant, Incarnation,
+    Lease, LeaseName, Moment, Note, Predecessor, Released, StoreError, Ttl,
+};
+use tracing::field::{Field, Visit};
+use tracing::span;
+use tracing::subscriber::with_default;
+
+/// Set, the documentation is written anew instead of being compared.
+const WRITE: &str = "TENURE_WRITE_DOCS";
+
+/// When an event happens. One that is new in the engine does not compile before it is documented here.
+fn when(event: &Event) -> &'static str {
+    match event {
+        Event::Standby { twin: false, .. } => "Another holds the lease; once for each of its terms.",
+        Event::Standby { twin: true, .. } => "The holder has this candidate's id and is another process.",
+        Event::AttemptFailed { .. } => {
+            "The store refused an acquisition or did not answer; the campaign goes on."
+        }
+        Event::CampaignEnded { .. } => "The campaign cannot go on before somebody acts.",
+        Event::Withdrawn { .. } => "The campaign was given up; nothing is held.",
+        Event::Acquired { grant, .. } if grant.predecessor.is_some() => {
+            "A term began after a holder that did not come back. Nobody led for `vacant_for`."
+        }
+        Event::Acquired { .. } => "A term began.",
+        Event::Renewed { .. } => "The term was extended, `slack` before its old deadline.",
+        Event::RenewalFailed { .. } => {
+            "A renewal failed; the tries go on until the deadline, `remaining` from now."
+        }
+        Event::Doubted { .. } => {
+            "No renewal came through until the grace before the deadline; the work is to end."
+        }
+        Event::Reassured { .. } => "A renewal ended the doubt.",
+        Event::Stuck { .. } => "The work reported no progress in time; the lease is let go.",
+        Event::AskedToStepDown { .. } => "Somebody asked the holder to hand over.",
+        Event::Ended { cause, .. } => match cause {
+            Cause::GivenBack => "The term ended as the holder wished.",
+            Cause::Succeeded { .. } => "A later term began: this process was away for longer than its lease.",
+            Cause::Vanished => "The store has no such term any more.",
+            Cause::Deadline(_) => "The deadline passed without a renewal; `error` is the last one.",
+            Cause::NoProgress(_) => "The deadline passed, as nothing was renewed without progress.",
+            Cause::MaxHold(_) => "The longest hold that was allowed is over.",
+        },
+        Event::Departed { .. } => "The release is done, or was given up.",
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "each event is there once")]
+fn every_event() -> Vec<Event> {
+    let name = LeaseName::new("job").unwrap();
+    let token = FencingToken::new(7).unwrap();
+    let candidate = Candidate {
+        id: CandidateId::new("other").unwrap(),
+        incarnation: Incarnation::from_bits(1),
+    };
+    let ttl = Ttl::from_secs(30).unwrap();
+    let error = StoreError::unknown(Fault::TimedOut, "no answer");
+    let some_time = Duration::from_secs(1);
+    let lease = Lease {
+        name: name.clone(),
+        holder: candidate.clone(),
+        token,
+        attempt: Attempt::FIRST,
+        terms: 1,
+        ttl,
+        remaining: some_time,
+        released: false,
+        held_for: some_time,
+        renewed_ago: some_time,
+        asked_to_step_down: false,
+        note: Note::default(),
+    };
+    let grant = |predecessor| Grant {
+        token,
+        ttl,
+        terms: 2,
+        again: false,
+        predecessor,
+    };
+    let predecessor = Predecessor {
+        candidate: candidate.id.clone(),
+        token,
+        end: End::Expired,
+        vacant_for: some_time,
+    };
+    let acquired = |predecessor| Event::Acquired {
+        name: name.clone(),
+        grant: grant(predecessor),
+        until: Moment::ZERO,
+        round_trip: some_time,
+    };
+    let ended = |cause| Event::Ended {
+        name: name.clone(),
+        token,
+        cause,
+    };
+    let standby = |twin| Event::Standby {
+        lease: lease.clone(),
+        twin,
+    };
+    vec![
+        standby(false),
+        standby(true),
+        Event::AttemptFailed {
+            name: name.clone(),
+            error: error.clone(),
+            retry_in: some_time,
+        },
+        Event::CampaignEnded {
+            name: name.clone(),
+            error: error.clone(),
+        },
+        Event::Withdrawn { name: name.clone() },
+        acquired(None),
+        acquired(Some(predecessor)),
+        Event::Renewed {
+            name: name.clone(),
+            token,
+            until: Moment::ZERO,
+            round_trip: some_time,
+            slack: some_time,
+        },
+        Event::RenewalFailed {
+            name: name.clone(),
+            token,
+            error: error.clone(),
+            remaining: some_time,
+        },
+        Event::Doubted {
+            name: name.clone(),
+            token,
+            remaining: some_time,
+        },
+        Event::Reassured {
+            name: name.clone(),
+            token,
+        },
+        Event::Stuck {
+            name: name.clone(),
+            token,
+            idle_for: some_time,
+        },
+        Event::AskedToStepDown {
+            name: name.clone(),
+            token,
+        },
+        ended(Cause::GivenBack),
+        ended(Cause::Succeeded {
+            token,
+            by: Some(candidate.clone()),
+        }),
+        ended(Cause::Vanished),
+        ended(Cause::Deadline(Some(error))),
+        ended(Cause::NoProgress(some_time)),
+        ended(Cause::MaxHold(some_time)),
+        Event::Departed {
+            name: name.clone(),
+            token,
+            departure: Departure::Answered(Released::Vacated),
+        },
+    ]
+}
+
+/// A line as it was written: level, message, names of fields.
+type Line = (String, String, Vec<&'static str>);
+
+/// Takes lines down.
+#[derive(Clone, Default)]
+struct Taken(Arc<Mutex<Vec<Line>>>);
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    names: Vec<&'static str>,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => self.names.push(name),
+        }
+    }
+}
+
+impl tracing::Subscriber for Taken {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let level = event.metadata().level().to_string().to_lowercase();
+        self.0.lock().unwrap().push((level, fields.message, fields.names));
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+fn documentation() -> String {
+    let mut text = String::from(
+        "# The log of Tenure\n\n\
+         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce` from the lines themselves. Each has the target\n\
+         `tenure` and, in `--log-format json`, its fields by these names; `lease` is in all, and `candidate`\n\
+         in all but one.\n\n\
+         | level | line | fields | when |\n|---|---|---|---|\n",
+    );
+    let mut shown = BTreeSet::new();
+    for event in every_event() {
+        let taken = Taken::default();
+        with_default(taken.clone(), || announce("one", &event));
+        let lines = std::mem::take(&mut *taken.0.lock().unwrap());
+        // An event of two lines begins with one that is in the table already.
+        let (level, message, names) = lines.last().expect("every event is announced").clone();
+        assert!(names.contains(&"lease") && names.contains(&"candidate") || message == "Failover detected");
+        let names: Vec<_> = names
+            .iter()
+            .filter(|name| !["lease", "candidate"].contains(name))
+            .collect();
+        let fields: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        assert!(shown.insert(when(&event)), "{event:?} is there twice");
+        writeln!(
+            text,
+            "| {level} | {message} | {} | {} |",
+            fields.join(", "),
+            when(&event)
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_documentation_of_the_log_is_what_is_logged() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/LOGS.md");
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&path, documentation()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(written, documentation(), "write it anew: see its head");
+}

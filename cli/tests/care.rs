@@ -81,6 +81,57 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
+/// However it touches the file; and it finds it where it was started from, though the path was not absolute.
+#[test]
+fn a_command_that_gives_no_sign_of_life_is_ended_and_another_leads() {
+    let sandbox = Sandbox::new("heartbeat");
+    let script = format!(
+        "cd /; echo $$ > {}; trap '' TERM; while :; do test -e {stuck} || touch \"$TENURE_HEARTBEAT\"; sleep 0.05; done",
+        sandbox.path("pid"),
+        stuck = sandbox.path("stuck")
+    );
+    let heartbeat = ["--heartbeat-file", "beat", "--heartbeat-within", "2s"];
+    let options = ["--ttl", "1h", "--grace", "300ms"];
+    let first = sandbox.run(&[&options[..], &heartbeat].concat(), "job", &script);
+    let command = sandbox.pid("pid");
+    let second = sandbox.run(&["--ttl", "1h"], "job", "echo mine");
+    second.wait_for_line("waiting", SOON).unwrap();
+    // Longer than it may be silent.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(is_alive(command), "ended without need");
+    std::fs::write(sandbox.dir.join("stuck"), "").unwrap();
+    assert_eq!(exit_code(&first), 79);
+    first.wait_for_line("beat was not touched for 2", SOON).unwrap();
+    assert!(!is_alive(command));
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+}
+
+#[test]
+fn a_sign_of_life_within_no_time_is_refused() {
+    let sandbox = Sandbox::new("no-time");
+    for option in ["--heartbeat-within", "--health-every"] {
+        let told = sandbox.tenure(&["run", option, "0s", "job", "--", "touch", "ran"]);
+        assert_eq!(told.code, 2, "{told:?}");
+        assert!(told.stderr.contains("longer than 0"), "{told:?}");
+        assert!(!sandbox.dir.join("ran").exists());
+    }
+}
+
+#[test]
+fn a_heartbeat_file_that_cannot_be_made_is_refused_before_anything_runs() {
+    let sandbox = Sandbox::new("no-heartbeat");
+    let file = sandbox.path("nowhere/beat");
+    let told = sandbox.tenure(&["run", "--heartbeat-file", &file, "job", "--", "touch", "ran"]);
+    assert_eq!(told.code, 78, "{told:?}");
+    assert_eq!(told.stderr.lines().count(), 1, "{told:?}");
+    assert!(
+        told.stderr.contains("--heartbeat-file") && told.stderr.contains("lease \"job\""),
+        "{told:?}"
+    );
+    assert!(!sandbox.dir.join("ran").exists());
+}
+
 /// A page that answers each request with the status that the file says.
 fn page(sandbox: &Sandbox) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

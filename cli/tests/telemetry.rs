@@ -17,8 +17,15 @@ use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
+    TraceService, TraceServiceServer,
+};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::metrics::v1::{metric, number_data_point};
+use opentelemetry_proto::tonic::trace::v1::{Span, status::StatusCode};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -27,7 +34,10 @@ use tonic::{Request, Response, Status, async_trait};
 
 /// Everything that was told.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<ExportMetricsServiceRequest>>>);
+struct Told(
+    Arc<Mutex<Vec<ExportMetricsServiceRequest>>>,
+    Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+);
 
 #[async_trait]
 impl MetricsService for Told {
@@ -37,6 +47,17 @@ impl MetricsService for Told {
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         self.0.lock().unwrap().push(request.into_inner());
         Ok(Response::new(ExportMetricsServiceResponse::default()))
+    }
+}
+
+#[async_trait]
+impl TraceService for Told {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        self.1.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
@@ -56,10 +77,10 @@ impl Collector {
             .enable_all()
             .build()
             .unwrap();
-        let service = MetricsServiceServer::new(told.clone());
         runtime.spawn(
             tonic::transport::Server::builder()
-                .add_service(service)
+                .add_service(MetricsServiceServer::new(told.clone()))
+                .add_service(TraceServiceServer::new(told.clone()))
                 .serve(address),
         );
         Self {
@@ -109,6 +130,16 @@ impl Collector {
             }
             _ => None,
         })
+    }
+
+    /// The spans, in the order in which they were told.
+    fn spans(&self) -> Vec<Span> {
+        let told = self.told.1.lock().unwrap();
+        let scopes = told
+            .iter()
+            .flat_map(|request| &request.resource_spans)
+            .flat_map(|resource| &resource.scope_spans);
+        scopes.flat_map(|scope| scope.spans.clone()).collect()
     }
 
     fn is_of(&self, instance: &str) -> bool {
@@ -169,6 +200,70 @@ fn a_collector_is_told_what_the_pages_show_and_how_it_ended() {
     assert_eq!(
         collector.number("lease_terms_ended", ("cause", "given_back")),
         Some(1.0)
+    );
+}
+
+/// In hexadecimal, as in a context.
+fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// One for each, below the one that the process was started in; the work's own may stand below it.
+#[test]
+fn a_collector_is_told_of_each_term_as_a_span_that_the_work_can_go_on_from() {
+    let collector = Collector::start();
+    let sandbox = Sandbox::new("spans");
+    let told = [
+        "run",
+        "--otlp",
+        &collector.url,
+        "--candidate",
+        "one",
+        "--grace",
+        "1s",
+        "--ttl",
+        "4s",
+    ];
+    let start = |lease: &str, script: &str| {
+        let work = [lease, "--", "sh", "-c", script];
+        let mut command = sandbox.command(&[&told[..], &work].concat());
+        command.env(
+            "TRACEPARENT",
+            "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01",
+        );
+        Process::spawn(command).unwrap()
+    };
+    let process = start("job", "echo context $TRACEPARENT; exit 3");
+    let context = process.wait_for_line("context 00-", SOON).unwrap().text;
+    assert_eq!(exit_code(&process), 3);
+    let spans = collector.spans();
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    let span = &spans[0];
+    assert_eq!(span.name, "lease.term");
+    assert_eq!(hex(&span.trace_id), "0123456789abcdef0123456789abcdef");
+    assert_eq!(hex(&span.parent_span_id), "0123456789abcdef");
+    assert!(context.contains(&hex(&span.span_id)), "{context}");
+    for label in [("lease", "job"), ("candidate", "one")] {
+        assert!(has(&span.attributes, label), "{span:?}");
+    }
+    assert_eq!(span.status.as_ref().unwrap().code(), StatusCode::Ok);
+
+    // A term that is lost says so, and why.
+    let process = start("lost", "echo working; sleep 300");
+    process.wait_for_line("working", SOON).unwrap();
+    let store = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    store.execute_batch("BEGIN IMMEDIATE").unwrap();
+    process.wait_for_line("leadership is doubtful", SOON).unwrap();
+    drop(store);
+    assert_eq!(exit_code(&process), 79);
+    let spans = collector.spans();
+    let lost = spans.last().unwrap();
+    assert!(has(&lost.attributes, ("lease", "lost")), "{lost:?}");
+    assert_eq!(lost.status.as_ref().unwrap().code(), StatusCode::Error);
+    let events: Vec<&str> = lost.events.iter().map(|event| event.name.as_str()).collect();
+    assert!(
+        events.contains(&"renewal failed") && events.contains(&"doubted"),
+        "{events:?}"
     );
 }
 

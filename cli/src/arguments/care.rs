@@ -1,6 +1,7 @@
-use super::durations::duration;
-use crate::supervise::{Health, HookCommands, Page, Probe};
+use super::durations::{duration, some_duration};
+use crate::supervise::{Health, Heartbeat, HookCommands, Page, Probe};
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What to do with a command that fails or is not well.
@@ -39,7 +40,7 @@ pub(crate) struct CareArguments {
     pub(crate) health_http: Option<Page>,
 
     /// How often to ask it
-    #[arg(long, env = "TENURE_HEALTH_EVERY", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    #[arg(long, env = "TENURE_HEALTH_EVERY", hide_env_values = true, value_name = "DURATION", value_parser = some_duration, default_value = "10s")]
     pub(crate) health_every: Duration,
 
     /// How long it may take; then it is killed, and has failed
@@ -57,6 +58,21 @@ pub(crate) struct CareArguments {
     )]
     pub(crate) health_retries: u32,
 
+    /// The command must touch this file as a sign of life; it finds the path in TENURE_HEARTBEAT
+    ///
+    /// It is made if it is not there. A command that does not touch it for --heartbeat-within is ended, and another may lead.
+    #[arg(
+        long,
+        env = "TENURE_HEARTBEAT_FILE",
+        hide_env_values = true,
+        value_name = "FILE"
+    )]
+    pub(crate) heartbeat_file: Option<PathBuf>,
+
+    /// How often it must, counted from the command's start
+    #[arg(long, env = "TENURE_HEARTBEAT_WITHIN", hide_env_values = true, value_name = "DURATION", value_parser = some_duration, default_value = "30s")]
+    pub(crate) heartbeat_within: Duration,
+
     /// Run this with `sh -c` when a term begins, beside the command; it never holds it up
     #[arg(long, env = "TENURE_ON_ELECTED", hide_env_values = true, value_name = "SHELL")]
     pub(crate) on_elected: Option<String>,
@@ -69,6 +85,9 @@ pub(crate) struct CareArguments {
     #[arg(long, env = "TENURE_HOOK_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) hook_timeout: Duration,
 }
+
+/// How often the command must touch its file, unless it is told otherwise.
+const HEARTBEAT_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a hook may take, unless it is told otherwise.
 const HOOK_TIME_MAX: Duration = Duration::from_secs(10);
@@ -87,6 +106,14 @@ impl CareArguments {
 }
 
 impl CareArguments {
+    /// What the command is to touch, if anything.
+    pub(crate) fn heartbeat(&self) -> Option<Heartbeat> {
+        Some(Heartbeat {
+            file: self.heartbeat_file.clone()?,
+            within: self.heartbeat_within,
+        })
+    }
+
     /// Whom to tell of terms.
     pub(crate) fn hooks(&self) -> HookCommands {
         HookCommands {
@@ -118,6 +145,8 @@ impl Default for CareArguments {
             health_every: Duration::from_secs(10),
             health_timeout: Duration::from_secs(5),
             health_retries: 3,
+            heartbeat_file: None,
+            heartbeat_within: HEARTBEAT_WITHIN,
             on_elected: None,
             on_lost: None,
             hook_timeout: HOOK_TIME_MAX,

@@ -10,9 +10,10 @@ pub(crate) struct MetricsArguments {
     #[arg(long, env = "TENURE_METRICS", hide_env_values = true, value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
 
-    /// Tell the same metrics to an OpenTelemetry collector, over gRPC: http://HOST:4317
+    /// Tell metrics and terms to an OpenTelemetry collector, over gRPC: http://HOST:4317
     ///
-    /// Every minute, and at the end; OTEL_METRIC_EXPORT_INTERVAL (milliseconds), OTEL_EXPORTER_OTLP_HEADERS and
+    /// The same metrics every minute, and at the end; each term as a span when it has ended. The command finds its context in
+    /// TRACEPARENT. OTEL_METRIC_EXPORT_INTERVAL (milliseconds), OTEL_EXPORTER_OTLP_HEADERS and
     /// OTEL_RESOURCE_ATTRIBUTES are heeded. A collector that does not answer holds nothing up but the end, by a second.
     #[cfg(feature = "opentelemetry")]
     #[arg(long, env = "TENURE_OTLP", hide_env_values = true, value_name = "URL")]

@@ -1,15 +1,17 @@
 //! A collector that is told over OTLP.
 
-use super::{BUCKETS, TERM_BUCKETS, TERM_SECONDS, aside};
+use super::{BUCKETS, Spans, TERM_BUCKETS, TERM_SECONDS, aside};
 use crate::exit::{Code, Failure};
 use crate::output::clean;
 use metrics_opentelemetry::{OpenTelemetryMetrics, OpenTelemetryRecorder};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
-use opentelemetry_otlp::{MetricExporter, WithExportConfig as _, WithTonicConfig as _};
+use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::time::Duration;
 use tenure::metrics::{METRICS, MetricKind};
 
@@ -19,9 +21,11 @@ const TELL_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the last telling may hold up the end of this process.
 const LAST_TELL_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A collector that is told every minute, or as often as `OTEL_METRIC_EXPORT_INTERVAL` says.
+/// A collector that is told of the metrics every minute, or as often as `OTEL_METRIC_EXPORT_INTERVAL` says, and of each term
+/// some seconds after its end.
 pub(crate) struct Collector {
-    provider: SdkMeterProvider,
+    metrics: SdkMeterProvider,
+    spans: SdkTracerProvider,
 }
 
 impl Collector {
@@ -45,21 +49,16 @@ impl Collector {
         {
             return Err(refused("it is no URL with http or https".to_owned()));
         }
-        let (told, exporter) = std::sync::mpsc::channel();
-        let mut builder = MetricExporter::builder()
-            .with_tonic()
-            .with_endpoint(url)
-            .with_timeout(TELL_TIME_MAX);
-        if url.starts_with("https://") {
-            builder = builder.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
-        }
-        // Built where it will live: its connection is driven by the runtime that it was made in.
+        let (told, exporters) = std::sync::mpsc::channel();
+        let metrics = to(url, MetricExporter::builder().with_tonic());
+        let spans = to(url, SpanExporter::builder().with_tonic());
+        // Built where they will live: a connection is driven by the runtime that it was made in.
         aside("telemetry", async move {
-            let _ = told.send(builder.build());
+            let _ = told.send(metrics.build().and_then(|metrics| Ok((metrics, spans.build()?))));
             std::future::pending::<()>().await;
         })
         .map_err(|error| Failure::new(Code::Internal, format!("the collector cannot be told: {error}")))?;
-        let exporter = exporter
+        let (metrics, spans) = exporters
             .recv()
             .map_err(|gone| refused(gone.to_string()))?
             .map_err(|error| refused(error.to_string()))?;
@@ -67,18 +66,27 @@ impl Collector {
             .with_service_name("tenure")
             .with_attribute(KeyValue::new("service.instance.id", candidate.to_owned()))
             .build();
-        let provider = SdkMeterProvider::builder()
-            .with_resource(resource)
-            .with_periodic_exporter(exporter)
+        let metrics = SdkMeterProvider::builder()
+            .with_resource(resource.clone())
+            .with_periodic_exporter(metrics)
             .build();
-        let mut recorder = OpenTelemetryRecorder::new(OpenTelemetryMetrics::new(provider.meter("tenure")));
+        let spans = SdkTracerProvider::builder()
+            .with_resource(resource)
+            .with_batch_exporter(spans)
+            .build();
+        let mut recorder = OpenTelemetryRecorder::new(OpenTelemetryMetrics::new(metrics.meter("tenure")));
         let histograms = METRICS
             .into_iter()
             .filter(|metric| metric.kind == MetricKind::Histogram)
             .map(|metric| metric.name);
         recorder.set_histogram_bounds_mut(histograms, &BUCKETS);
         recorder.set_histogram_bounds_mut([TERM_SECONDS].into_iter(), &TERM_BUCKETS);
-        Ok((Self { provider }, recorder))
+        Ok((Self { metrics, spans }, recorder))
+    }
+
+    /// What makes the spans that it is told of.
+    pub(crate) fn spans(&self) -> Spans {
+        Spans::new(self.spans.tracer("tenure"))
     }
 
     /// Tells the last, unless the collector does not take it in time.
@@ -86,11 +94,22 @@ impl Collector {
         let (told, ended) = tokio::sync::oneshot::channel();
         // It waits for the collector, on no runtime's thread.
         let ending = std::thread::Builder::new().spawn(move || {
-            let _ = self.provider.shutdown();
+            // The end of the last term first: it is told of nowhere else.
+            let _ = self.spans.shutdown();
+            let _ = self.metrics.shutdown();
             let _ = told.send(());
         });
         if ending.is_ok() {
             let _ = tokio::time::timeout(LAST_TELL_TIME_MAX, ended).await;
         }
+    }
+}
+
+/// An exporter to this place.
+fn to<B: WithExportConfig + WithTonicConfig>(url: &str, builder: B) -> B {
+    let builder = builder.with_endpoint(url).with_timeout(TELL_TIME_MAX);
+    match url.starts_with("https://") {
+        true => builder.with_tls_config(ClientTlsConfig::new().with_enabled_roots()),
+        false => builder,
     }
 }

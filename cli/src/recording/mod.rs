@@ -1,12 +1,15 @@
-//! Where metrics go: to whoever scrapes this process, and to a collector that is told.
+//! Where metrics and spans go: to whoever scrapes this process, and to a collector that is told.
 
 #[cfg(feature = "opentelemetry")]
 mod collector;
 mod refusals;
+#[cfg_attr(not(feature = "opentelemetry"), path = "no_spans.rs")]
+mod spans;
 
 #[cfg(feature = "opentelemetry")]
 pub(crate) use collector::Collector;
 pub(crate) use refusals::tell_noted_refusals;
+pub(crate) use spans::{Spans, TermSpan};
 
 use crate::exit::{Code, Failure};
 use metrics::Recorder;

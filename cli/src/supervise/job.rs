@@ -1,10 +1,12 @@
 //! What is run: a command, found before anybody campaigns for it.
 
 use super::health::Health;
+use super::heartbeat::Heartbeat;
 use super::shell::Environment;
 use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::exit::{Code, Failure};
 use crate::manager;
+use crate::recording::TermSpan;
 use crate::warden::Begin;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -29,6 +31,7 @@ pub(crate) struct Job {
     /// Where the lease is, and in whose name: for the warden to give it back.
     claim: Claim,
     health: Option<Health>,
+    heartbeat: Option<Heartbeat>,
 }
 
 /// What a warden needs to give a lease back.
@@ -62,6 +65,7 @@ impl Job {
             environment: Vec::new(),
             claim: Claim::default(),
             health: None,
+            heartbeat: None,
         })
     }
 
@@ -80,12 +84,35 @@ impl Job {
         self.health = Some(health);
     }
 
+    /// Hands it a file that it must touch.
+    ///
+    /// # Errors
+    /// As [`Heartbeat::hand_over`].
+    pub(crate) fn expect(&mut self, mut heartbeat: Heartbeat) -> Result<(), Failure> {
+        let told = heartbeat.hand_over()?;
+        self.environment.push(told);
+        self.heartbeat = Some(heartbeat);
+        Ok(())
+    }
+
     /// Returns when it is not well, and says why; never, where nothing is asked.
     pub(super) async fn unwell(&self, token: FencingToken) -> String {
-        let Some(health) = &self.health else {
-            return std::future::pending().await;
+        let failed = async {
+            match &self.health {
+                Some(health) => health.failed(&self.environment_of(token)).await,
+                None => std::future::pending().await,
+            }
         };
-        health.failed(&self.environment_of(token)).await
+        let missed = async {
+            match &self.heartbeat {
+                Some(heartbeat) => heartbeat.missed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            why = failed => why,
+            why = missed => why,
+        }
     }
 
     /// What the command of a term finds in its environment, for others that are to know it, too.
@@ -105,7 +132,12 @@ impl Job {
     ///
     /// # Errors
     /// It cannot be started: as [`Job::new`]. Nothing runs.
-    pub(super) async fn start(&self, leadership: &Leadership, margin: Duration) -> Result<Work, Failure> {
+    pub(super) async fn start(
+        &self,
+        leadership: &Leadership,
+        span: Option<&TermSpan>,
+        margin: Duration,
+    ) -> Result<Work, Failure> {
         // Wardens of terms before this one.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let failed = |error: io::Error| no_warden(&self.lease, &error.to_string());
@@ -123,6 +155,7 @@ impl Job {
             .envs(self.environment.iter().map(|(variable, value)| (variable, value)))
             .env("TENURE_NAME", &self.lease)
             .env("TENURE_TOKEN", leadership.token().to_string())
+            .envs(span.into_iter().flat_map(TermSpan::environment))
             // What ends this process's group must not end the warden.
             .process_group(0);
         let child = command.spawn().map_err(failed)?;

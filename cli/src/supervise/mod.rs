@@ -7,8 +7,10 @@
 
 mod deadline;
 mod health;
+mod heartbeat;
 mod hooks;
 mod job;
+mod renewals;
 mod shell;
 mod signals;
 pub(crate) mod system;
@@ -17,6 +19,7 @@ mod work;
 
 pub(crate) use deadline::kill_margin;
 pub(crate) use health::{Health, Page, Probe};
+pub(crate) use heartbeat::Heartbeat;
 pub(crate) use hooks::{HookCommands, Hooks};
 pub(crate) use job::Job;
 pub(crate) use signals::{Meaning, Notice, Signals};
@@ -24,7 +27,9 @@ pub(crate) use work::{Work, adopt_orphans};
 
 use crate::exit::Failure;
 use crate::output::{Voice, in_json, short};
+use crate::recording::TermSpan;
 use deadline::Deadline;
+use renewals::Renewals;
 use rustix::process::Signal;
 use serde_json::json;
 use std::pin::pin;
@@ -43,6 +48,10 @@ const WARDEN_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long work that got SIGKILL may take to be gone: the kernel kills at once, but for a process that
 /// sleeps in it uninterruptibly, on a dead network file system for one.
 const UNKILLABLE_AFTER: Duration = Duration::from_secs(10);
+
+/// Where to find what cannot be killed.
+pub(crate) const WHERE_IT_IS: &str =
+    "look for state D, or for another user, in: ps -eo pid,pgid,user,stat,cmd";
 
 /// Pauses between looks at what a dead warden has left.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
@@ -76,6 +85,8 @@ pub(crate) enum Why {
 pub(crate) struct Surroundings<'a> {
     /// The command.
     pub(crate) job: &'a Job,
+    /// The span of the term, if anybody is told of it.
+    pub(crate) span: Option<&'a TermSpan>,
     /// The timing of the term.
     pub(crate) timing: Timing,
     /// Signals to this process.
@@ -100,7 +111,10 @@ pub(crate) async fn supervise(
         return Ok((Ending::Ended(Why::Lost(why)), None));
     }
     let margin = kill_margin(&surroundings.timing);
-    let mut work = surroundings.job.start(leadership, margin).await?;
+    let mut work = surroundings
+        .job
+        .start(leadership, surroundings.span, margin)
+        .await?;
     let deadline = match Deadline::arm(Arc::clone(leadership), work.orders(), &surroundings.timing) {
         Ok(deadline) => deadline,
         Err(failure) => {
@@ -121,6 +135,7 @@ pub(crate) async fn supervise(
         kill_at: None,
         replace_at: None,
         give_up_at: None,
+        outlives: false,
         renewals: Renewals::default(),
     };
     let ending = watch.until_gone(surroundings).await;
@@ -144,6 +159,8 @@ struct Watch<'a> {
     /// When the warden is taken for frozen.
     replace_at: Option<Instant>,
     give_up_at: Option<Instant>,
+    /// Whether a part of the work was said to be one that cannot be killed.
+    outlives: bool,
     renewals: Renewals,
 }
 
@@ -163,6 +180,7 @@ impl Watch<'_> {
             signals,
             events,
             voice,
+            span,
             ..
         } = surroundings;
         let leadership = self.leadership;
@@ -192,6 +210,9 @@ impl Watch<'_> {
                 biased;
                 loss = &mut lost, if !is_lost => {
                     is_lost = true;
+                    if self.outlives {
+                        return Ending::Unkillable;
+                    }
                     self.kill();
                     self.because(Why::Lost(self.renewals.explain(&loss.to_string())));
                 }
@@ -212,16 +233,30 @@ impl Watch<'_> {
                     self.work.kill_warden();
                 }
                 () = sleep_until(self.give_up_at.unwrap_or_else(Instant::now)), if self.give_up_at.is_some() => {
-                    return Ending::Unkillable;
+                    if is_lost {
+                        return Ending::Unkillable;
+                    }
+                    self.give_up_at = None;
+                    self.outlive(&job.shown(), voice);
                 }
                 () = self.work.heard() => {}
                 why = &mut unwell, if self.ended.is_none() => {
                     self.terminate();
                     self.because(Why::Unwell(why));
                 }
-                notice = signals.next() => self.notice(notice),
+                notice = signals.next() => {
+                    if self.outlives && matches!(notice, Notice::Signal(_, Meaning::End)) {
+                        return Ending::Unkillable;
+                    }
+                    self.notice(notice);
+                }
                 event = events.recv(), if has_events => match event {
-                    Ok(event) => self.renewals.take_in(&event, voice),
+                    Ok(event) => {
+                        if let Some(span) = span {
+                            span.note(&event);
+                        }
+                        self.renewals.take_in(&event, voice);
+                    }
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
                 },
@@ -315,6 +350,23 @@ impl Watch<'_> {
         voice.say("doubted", &text, fields);
     }
 
+    /// Says that the work cannot be killed. While it lives its lease is renewed, so that no other works beside it.
+    fn outlive(&mut self, command: &str, voice: Voice) {
+        if std::mem::replace(&mut self.outlives, true) {
+            return;
+        }
+        let (name, token) = (self.leadership.name().as_str(), self.leadership.token());
+        let text = format!(
+            "lease \"{name}\": a part of {command} is still there {UNKILLABLE_AFTER:?} after SIGKILL and cannot be killed, so term \
+             {token} goes on; {WHERE_IT_IS}, or signal tenure once more to let the lease run out"
+        );
+        voice.say(
+            "unkillable",
+            &text,
+            json!({"lease": name, "token": token.number()}),
+        );
+    }
+
     fn ending(&self, leader: Option<ExitStatus>) -> Ending {
         match (&self.ended, leader) {
             (Some(End::Because(why)), _) => Ending::Ended(why.clone()),
@@ -322,63 +374,6 @@ impl Watch<'_> {
             (Some(End::Signal), Some(status)) => Ending::OnSignal(status),
             (None, Some(status)) => Ending::ByItself(status),
             (Some(End::Signal) | None, None) => Ending::Unkillable,
-        }
-    }
-}
-
-/// How the renewals are going.
-#[derive(Default)]
-struct Renewals {
-    last_error: Option<String>,
-}
-
-impl Renewals {
-    fn take_in(&mut self, event: &Event, voice: Voice) {
-        match event {
-            Event::RenewalFailed {
-                name,
-                token,
-                error,
-                remaining,
-            } => {
-                let first = self.last_error.is_none();
-                self.last_error = Some(error.message.clone());
-                // Once per outage: the tries come every few moments.
-                if first {
-                    let text = format!(
-                        "{} until the deadline; renewal failed: {error}",
-                        short(*remaining)
-                    );
-                    let fields = json!({
-                        "lease": name.as_str(), "token": token.number(), "remaining_ms": in_json(*remaining),
-                    });
-                    voice.say("renewal_failed", &format!("lease \"{name}\": {text}"), fields);
-                }
-            }
-            Event::Renewed { name, token, .. } => {
-                if self.last_error.take().is_some() {
-                    let fields = json!({"lease": name.as_str(), "token": token.number()});
-                    voice.say("renewed", &format!("lease \"{name}\": renewed again"), fields);
-                }
-            }
-            Event::Standby { .. }
-            | Event::AttemptFailed { .. }
-            | Event::CampaignEnded { .. }
-            | Event::Withdrawn { .. }
-            | Event::Acquired { .. }
-            | Event::Doubted { .. }
-            | Event::Reassured { .. }
-            | Event::Stuck { .. }
-            | Event::AskedToStepDown { .. }
-            | Event::Ended { .. }
-            | Event::Departed { .. } => {}
-        }
-    }
-
-    fn explain(&self, what: &str) -> String {
-        match &self.last_error {
-            Some(error) if !what.contains(error.as_str()) => format!("{what} ({error})"),
-            Some(_) | None => what.to_owned(),
         }
     }
 }

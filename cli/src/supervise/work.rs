@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -135,7 +135,10 @@ impl Work {
         }
         let word = self.words.next_line().await.map_err(|error| lost(&error))?;
         match word.as_deref().and_then(Word::from_line) {
-            Some(Word::Started(pid)) => {
+            Some(Word::Started(pid, ungrouped)) => {
+                if ungrouped != 0 {
+                    say_ungrouped(&io::Error::from_raw_os_error(ungrouped));
+                }
                 Pid::from_raw(pid).ok_or_else(|| NotStarted::NoWarden("no number".to_owned()))
             }
             Some(Word::Refused(error)) => Err(NotStarted::Refused(io::Error::from_raw_os_error(error))),
@@ -198,7 +201,7 @@ impl Work {
             Some(Word::Stopped) => self.stopped = true,
             Some(Word::Ended(status)) => self.leader_status = Some(ExitStatus::from_raw(status)),
             Some(Word::Empty) => self.empty = true,
-            Some(Word::Started(_) | Word::Refused(_)) | None => self.kill_warden(),
+            Some(Word::Started(..) | Word::Refused(_)) | None => self.kill_warden(),
         }
     }
 
@@ -254,4 +257,16 @@ pub(super) fn no_warden(lease: &str, why: &str) -> Failure {
         Code::Internal,
         format!("lease \"{lease}\": the command cannot be guarded: {why}; raise the limits of this user"),
     )
+}
+
+/// Once in a process: it is the same for every term.
+fn say_ungrouped(why: &io::Error) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        tracing::info!(
+            target: "tenure",
+            %why,
+            "No control group for the command; what it starts is followed process by process"
+        );
+    });
 }

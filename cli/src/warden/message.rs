@@ -46,8 +46,9 @@ pub(crate) enum Order {
 /// What the warden says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Word {
-    /// The command runs under this number, which is its group's, too.
-    Started(i32),
+    /// The command runs under this number, which is its group's, too; and why it has no control group, as the system's error
+    /// number, or 0.
+    Started(i32, i32),
     /// It could not be started: the system's error number.
     Refused(i32),
     /// The end that was told last has come: everything is killed.
@@ -122,7 +123,7 @@ impl Order {
 impl Word {
     pub(crate) fn to_line(self) -> String {
         match self {
-            Self::Started(pid) => format!("started {pid}\n"),
+            Self::Started(pid, ungrouped) => format!("started {pid} {ungrouped}\n"),
             Self::Refused(error) => format!("refused {error}\n"),
             Self::LimitPassed => "limit\n".to_owned(),
             Self::Stopped => "stopped\n".to_owned(),
@@ -134,7 +135,7 @@ impl Word {
     pub(crate) fn from_line(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            ["started", pid] => Some(Self::Started(pid.parse().ok()?)),
+            ["started", pid, ungrouped] => Some(Self::Started(pid.parse().ok()?, ungrouped.parse().ok()?)),
             ["refused", error] => Some(Self::Refused(error.parse().ok()?)),
             ["limit"] => Some(Self::LimitPassed),
             ["stopped"] => Some(Self::Stopped),

@@ -57,15 +57,15 @@ pub(crate) async fn guard(socket: i32, words: &[OsString]) -> Result<u8, Failure
         Ok(None) | Err(_) => return Ok(0),
     };
     let begin = begin.ok_or_else(|| Failure::new(Code::Usage, "the warden is for `tenure run` alone"))?;
-    let work = match Work::start(words) {
-        Ok(work) => work,
+    let (work, ungrouped) = match Work::start(words) {
+        Ok(started) => started,
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = say(&writer, Word::Refused(number));
             return Ok(0);
         }
     };
-    let _ = say(&writer, Word::Started(work.leader().as_raw_pid()));
+    let _ = say(&writer, Word::Started(work.leader().as_raw_pid(), ungrouped));
     let warden = Warden {
         limit: begin.limit,
         supervisor: supervisor.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?))),

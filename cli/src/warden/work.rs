@@ -31,22 +31,26 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Starts the command.
+    /// Starts the command. Answers, too, why it has no control group, as the system's error number, or 0.
     ///
     /// # Errors
     /// It cannot be started. Nothing runs.
-    pub(super) fn start(words: &[OsString]) -> io::Result<Self> {
-        let cgroup = Cgroup::make().ok();
-        let members = cgroup.as_ref().and_then(|cgroup| cgroup.members().ok());
+    pub(super) fn start(words: &[OsString]) -> io::Result<(Self, i32)> {
+        let made = Cgroup::make().and_then(|cgroup| Ok((cgroup.members()?, cgroup)));
+        let (members, cgroup, why) = match made {
+            Ok((members, cgroup)) => (Some(members), Some(cgroup), 0),
+            Err(error) => (None, None, error.raw_os_error().unwrap_or(libc::ENOENT)),
+        };
         let leader = start::start(words, members)?;
-        // Where it was not let in, the group says nothing.
+        // Where it was not let in, or has ended by now, the group says nothing.
         let cgroup = cgroup.filter(Cgroup::has_members);
-        Ok(Self {
+        let work = Self {
             leader,
             cgroup,
             has_ended: false,
             is_reaped: false,
-        })
+        };
+        Ok((work, why))
     }
 
     /// The command's number, and its group's.

@@ -7,7 +7,7 @@ mod seeing;
 mod story;
 mod turn;
 
-use crate::arguments::{Again, Patience, RunArguments};
+use crate::arguments::{Again, CareArguments, Patience, RunArguments};
 use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
@@ -102,6 +102,7 @@ pub(super) async fn undertake(
     let seeing = Seeing::open(arguments.metrics).map_err(of_lease)?;
     // Before anybody campaigns: a command that cannot run must not cost the others their turn.
     let mut job = Job::new(&arguments.command, name.as_str())?;
+    look_after(&mut job, &arguments.care).map_err(of_lease)?;
     let place = Place::find(store)?;
     let mut signals = Signals::take_in()?;
     adopt_orphans();
@@ -133,9 +134,6 @@ pub(super) async fn undertake(
         Credentials::Withheld
     };
     job.tell("TENURE_STORE", place.for_command(credentials));
-    if let Some(health) = arguments.care.health() {
-        job.ask(health);
-    }
     let incarnation = election.candidate().incarnation.bits();
     job.claim(place.for_command(Credentials::Shared), incarnation);
     let board = Arc::new(Board::new(
@@ -153,6 +151,7 @@ pub(super) async fn undertake(
         queue: queue.as_ref(),
         hooks: Hooks::new(arguments.care.hooks(), voice),
         chronicle,
+        spans: told.spans(),
         yields,
         events: election.events(),
         board: &board,
@@ -178,6 +177,17 @@ pub(super) async fn undertake(
     hooks.ended().await;
     told.close().await;
     outcome
+}
+
+/// Says how to find out whether the command is well.
+fn look_after(job: &mut Job, care: &CareArguments) -> Result<(), Failure> {
+    if let Some(health) = care.health() {
+        job.ask(health);
+    }
+    match care.heartbeat() {
+        Some(heartbeat) => job.expect(heartbeat),
+        None => Ok(()),
+    }
 }
 
 /// How the turns of a process end.

@@ -6,7 +6,7 @@ use crate::exit::{Code, Failure};
 use crate::place::Place;
 #[cfg(feature = "opentelemetry")]
 use crate::recording::Collector;
-use crate::recording::{Recorders, aside, tell_noted_refusals};
+use crate::recording::{Recorders, Spans, aside, tell_noted_refusals};
 use std::sync::Arc;
 use tenure::Election;
 
@@ -80,6 +80,14 @@ impl Seeing {
 }
 
 impl Told {
+    /// What makes spans, where somebody is told of them.
+    pub(super) fn spans(&self) -> Option<Spans> {
+        #[cfg(feature = "opentelemetry")]
+        return self.collector.as_ref().map(Collector::spans);
+        #[cfg(not(feature = "opentelemetry"))]
+        None
+    }
+
     /// Tells the end.
     pub(super) async fn close(self) {
         #[cfg(feature = "opentelemetry")]

@@ -9,7 +9,10 @@ use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, in_json, short};
-use crate::supervise::{Ending, Hooks, Job, Meaning, Notice, Signals, Surroundings, Why, supervise};
+use crate::recording::{Spans, TermSpan};
+use crate::supervise::{
+    Ending, Hooks, Job, Meaning, Notice, Signals, Surroundings, WHERE_IT_IS, Why, supervise,
+};
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
@@ -56,6 +59,8 @@ pub(super) struct Turn<'a> {
     pub(super) hooks: Hooks,
     /// Where its terms are noted, if they are.
     pub(super) chronicle: Option<Chronicle>,
+    /// What makes a span of each, if anybody is told of them.
+    pub(super) spans: Option<Spans>,
     /// To whom a term is left before anybody asks: to whoever has more than this priority.
     pub(super) yields: Option<(SharedStore, Priority)>,
     pub(super) events: broadcast::Receiver<Event>,
@@ -74,8 +79,12 @@ impl Turn<'_> {
             Waited::Won(leadership) => Arc::new(leadership),
             Waited::Ended(code) => return Ok(Taken::Done(code)),
         };
+        let candidate = self.election.candidate().id.as_str();
+        let begin = |spans: &Spans| spans.begin(self.election.name(), candidate, leadership.token());
+        let span = self.spans.as_ref().map(begin);
         let surroundings = Surroundings {
             job: self.job,
+            span: span.as_ref(),
             timing: *self.election.timing(),
             signals: &mut self.signals,
             events: &mut self.events,
@@ -85,7 +94,9 @@ impl Turn<'_> {
         manager::status(&format!("leads by token {}", leadership.token()));
         self.board.works(true);
         let (election, token) = (self.election, leadership.token());
-        self.hooks.elected(self.job.environment_of(token));
+        let mut environment = self.job.environment_of(token);
+        environment.extend(span.iter().flat_map(TermSpan::environment));
+        self.hooks.elected(environment.clone());
         let noted = self
             .chronicle
             .as_ref()
@@ -111,6 +122,13 @@ impl Turn<'_> {
             |_| "the command could not be started".to_owned(),
             |(ending, _)| in_words(ending),
         );
+        let as_wished = matches!(
+            supervised,
+            Ok((
+                Ending::ByItself(_) | Ending::OnSignal(_) | Ending::Ended(Why::Asked),
+                _
+            ))
+        );
         let led = began.elapsed();
         let ending = if let Ok((Ending::Unkillable, work)) = supervised {
             // The warden goes on trying, and gives the lease back when it has come through.
@@ -126,18 +144,25 @@ impl Turn<'_> {
                 ending
             })
         };
-        self.hooks.lost(self.job.environment_of(token), how.clone());
+        self.hooks.lost(environment, how.clone());
+        if let Some(span) = span {
+            span.end(&how, !as_wished);
+        }
         if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted) {
             chronicle.end(noted, led, &how).await;
         }
-        let ending = ending?;
+        Ok(self.taken(ending?, led, &name, token))
+    }
+
+    /// What the ending of a term's command means for this turn. Says it, unless the command ended by itself.
+    fn taken(&self, ending: Ending, led: Duration, name: &LeaseName, token: FencingToken) -> Taken {
         let (why, taken) = match ending {
-            Ending::ByItself(status) => return Ok(Taken::Finished(code_of(status), led)),
-            Ending::OnSignal(status) => return Ok(Taken::Done(code_of(status))),
+            Ending::ByItself(status) => return Taken::Finished(code_of(status), led),
+            Ending::OnSignal(status) => return Taken::Done(code_of(status)),
             Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(led)),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),
-            Ending::Unkillable => return Ok(Taken::Kept(self.not_given_back(&name, token))),
+            Ending::Unkillable => return Taken::Kept(self.not_given_back(name, token)),
         };
         let text = format!(
             "lease \"{name}\": term {token} has ended, and {} with it: {why}",
@@ -145,7 +170,7 @@ impl Turn<'_> {
         );
         let fields = json!({"lease": name.as_str(), "token": token.number()});
         self.voice.say("ended", &text, fields);
-        Ok(taken)
+        taken
     }
 
     fn not_given_back(&self, name: &LeaseName, token: FencingToken) -> Failure {
@@ -153,7 +178,7 @@ impl Turn<'_> {
             Code::Lost,
             format!(
                 "lease \"{name}\": a part of {} cannot be killed, so term {token} is not given back; it expires by \
-                 itself within {}; look for state D in: ps -eo pid,pgid,stat,cmd",
+                 itself within {}; {WHERE_IT_IS}",
                 self.job.shown(),
                 self.election.timing().ttl()
             ),

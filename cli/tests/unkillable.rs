@@ -1,0 +1,142 @@
+//! Work that is hard to find or cannot be killed: it is said, and the lease is not given back while it lives.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test may fail by panicking, its functions too"
+)]
+
+mod common;
+
+use common::{SOON, Sandbox, exit_code, signal};
+use rustix::process::{Signal, geteuid};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::time::Duration;
+use tenure_testkit::{Process, eventually, is_alive};
+
+/// The user and the group `nobody` of Linux.
+const NOBODY: u32 = 65_534;
+
+/// Everything below the command is found all the same, and it is said once, however many terms there are.
+#[test]
+fn a_control_group_that_may_not_be_made_is_said_once_and_nothing_survives() {
+    let sandbox = Sandbox::new("ungrouped");
+    let script = format!(
+        "setsid sh -c 'echo $$ >> {}; trap \"\" TERM; while :; do sleep 0.05; done' & sleep 0.3; exit 1",
+        sandbox.path("pids")
+    );
+    let options = [
+        "-v",
+        "run",
+        "--restart",
+        "on-failure",
+        "--cooldown",
+        "100ms",
+        "--grace",
+        "200ms",
+    ];
+    let job = ["job", "--", "sh", "-c", &script];
+    let mut command = sandbox.command(&[&options[..], &job].concat());
+    // Nobody may make one; and the session of anybody else is not theirs to change.
+    if geteuid().is_root() {
+        chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let process = Process::spawn(command).unwrap();
+    let pids = || -> Vec<u32> {
+        sandbox
+            .read("pids")
+            .lines()
+            .map(|pid| pid.parse().unwrap())
+            .collect()
+    };
+    eventually(SOON, "a second term", || pids().len() >= 2);
+    process.terminate();
+    process.wait_for_exit(SOON).unwrap();
+    assert!(pids().into_iter().all(|pid| !is_alive(pid)), "something survived");
+    let lines = process.lines();
+    let said = lines.iter().filter(|line| line.text.contains("No control group"));
+    assert_eq!(said.count(), 1, "{lines:?}");
+}
+
+/// Ends what nobody else can, also where the test fails.
+struct Killed(u32);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        if is_alive(self.0) {
+            signal(self.0, Signal::KILL);
+        }
+    }
+}
+
+/// A child of `tenure run` that takes no signal of ours, as it has become another user.
+///
+/// Only root can make a program that changes its user. Run as anybody else, nothing comes back, and it is said.
+fn foreign_child(sandbox: &Sandbox) -> Option<(Process, Killed)> {
+    if !geteuid().is_root() {
+        eprintln!("NOT RUN: only root can make a program that changes its user");
+        return None;
+    }
+    chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let become_root = sandbox.dir.join("become-root");
+    fs::copy("/usr/bin/setpriv", &become_root).unwrap();
+    fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).unwrap();
+    let script = format!(
+        "{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > {}; exec sleep 300'",
+        become_root.display(),
+        sandbox.path("pid")
+    );
+    let timing = ["--ttl", "3s", "--grace", "500ms"];
+    let job = ["job", "--", "sh", "-c", &script];
+    let mut command = sandbox.command(&[&["run"], &timing[..], &job].concat());
+    command.uid(NOBODY).gid(NOBODY);
+    let leader = Process::spawn(command).unwrap();
+    let child = Killed(sandbox.pid("pid"));
+    leader.terminate();
+    leader.wait_for_line("cannot be killed", SOON).unwrap();
+    assert!(is_alive(child.0), "the child can be killed after all");
+    Some((leader, child))
+}
+
+/// While it lives, nobody else works: the term goes on, and is given back when the child has ended.
+#[test]
+fn a_child_that_cannot_be_killed_keeps_the_lease_while_it_lives() {
+    let sandbox = Sandbox::new("unkillable");
+    let Some((leader, child)) = foreign_child(&sandbox) else {
+        return;
+    };
+    let second = sandbox.run(&["--ttl", "3s"], "job", "echo mine");
+    // Longer than the ttl.
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(is_alive(child.0));
+    let lease = sandbox.lease("job");
+    assert_eq!(
+        (&lease["state"], &lease["terms"]),
+        (&json!("held"), &json!(1)),
+        "{lease}"
+    );
+    drop(child);
+    exit_code(&leader);
+    second.wait_for_line("mine", SOON).unwrap();
+    assert_eq!(exit_code(&second), 0);
+}
+
+/// Whoever will not wait for that: the lease is not given back, and runs out.
+#[test]
+fn the_lease_of_a_child_that_cannot_be_killed_is_never_given_back() {
+    let sandbox = Sandbox::new("unkillable-left");
+    let Some((leader, child)) = foreign_child(&sandbox) else {
+        return;
+    };
+    leader.terminate();
+    assert_eq!(exit_code(&leader), 79);
+    leader.wait_for_line("is not given back", SOON).unwrap();
+    eventually(SOON, "the lease runs out", || {
+        sandbox.lease("job")["state"] != "held"
+    });
+    assert_eq!(sandbox.lease("job")["state"], "expired");
+    drop(child);
+}

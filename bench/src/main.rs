@@ -8,6 +8,7 @@
 //! cargo run --release -p tenure-bench -- fences    # stale writes on every fence, and what a fenced write costs
 //! cargo run --release -p tenure-bench -- http      # what the fence over HTTP costs
 //! cargo run --release -p tenure-bench -- seeing    # what metrics and logs cost with a thousand leases
+//! cargo run --release -p tenure-bench -- waiting   # what candidates that wait cost the server
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
 //! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
@@ -33,6 +34,7 @@ mod seeing;
 mod server;
 mod soak;
 mod store;
+mod waiting;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -58,18 +60,8 @@ enum Kind {
 enum Figure {
     /// Acquire + release, p50 against the same operation written straight on the driver.
     Store {
-        /// Pairs on SQLite.
-        #[arg(long, default_value_t = 4000)]
-        sqlite_rounds: u32,
-        /// Pairs on a three-node replica set of MongoDB; 0 leaves it out.
-        #[arg(long, default_value_t = 600)]
-        mongodb_rounds: u32,
-        /// Pairs on Redis, each with and without its writes on disk; 0 leaves it out.
-        #[arg(long, default_value_t = 4000)]
-        redis_rounds: u32,
-        /// Pairs on etcd, alone and a cluster of three; 0 leaves it out.
-        #[arg(long, default_value_t = 2000)]
-        etcd_rounds: u32,
+        #[command(flatten)]
+        rounds: store::Rounds,
     },
     /// Requests of an idle standby and of a leader, counted over so many ttls of 3 s.
     Requests {
@@ -103,6 +95,18 @@ enum Figure {
         /// How many turns of half a second each side gets.
         #[arg(long, default_value_t = 10)]
         turns: u32,
+    },
+    /// What candidates that wait cost the server while nothing happens.
+    Waiting {
+        /// On which store.
+        #[arg(long, value_enum, default_value = "mysql")]
+        store: server::Kind,
+        /// How many.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+        standbys: u32,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
     },
     /// What metrics and logs cost a process that holds many leases.
     Seeing {
@@ -174,17 +178,17 @@ enum Figure {
 #[tokio::main]
 async fn main() {
     match Arguments::parse().figure {
-        Figure::Store {
-            sqlite_rounds,
-            mongodb_rounds,
-            redis_rounds,
-            etcd_rounds,
-        } => store::measure(sqlite_rounds, mongodb_rounds, redis_rounds, etcd_rounds).await,
+        Figure::Store { rounds } => store::measure(&rounds).await,
         Figure::Requests { ttls } => requests::measure(ttls).await,
         Figure::Command { rounds } => command::measure(rounds),
         Figure::Contain { cycles } => contain::measure(cycles),
         Figure::Failover { rounds, store } => failover::measure(&rounds, store).await,
         Figure::Http { turns } => http::measure(turns).await,
+        Figure::Waiting {
+            store,
+            standbys,
+            seconds,
+        } => waiting::measure(store, standbys, seconds).await,
         Figure::Seeing {
             holder,
             leases,

@@ -3,6 +3,9 @@
 
 pub mod etcd;
 pub mod mongodb;
+mod mysql;
+mod nats;
+mod postgres;
 pub mod redis;
 pub mod sqlite;
 
@@ -13,18 +16,53 @@ use tenure::core::{
 };
 use tenure::{LeaseName, LeaseStore, Ttl};
 
-pub async fn measure(sqlite_rounds: u32, mongodb_rounds: u32, redis_rounds: u32, etcd_rounds: u32) {
-    if sqlite_rounds > 0 {
-        sqlite::measure(sqlite_rounds).await;
+/// How many pairs; 0 leaves a store out.
+#[derive(clap::Args)]
+pub struct Rounds {
+    /// On SQLite.
+    #[arg(long, default_value_t = 4000)]
+    sqlite_rounds: u32,
+    /// On a three-node replica set of MongoDB.
+    #[arg(long, default_value_t = 600)]
+    mongodb_rounds: u32,
+    /// On PostgreSQL.
+    #[arg(long, default_value_t = 2000)]
+    postgres_rounds: u32,
+    /// On MariaDB.
+    #[arg(long, default_value_t = 2000)]
+    mysql_rounds: u32,
+    /// On Redis, each with and without its writes on disk.
+    #[arg(long, default_value_t = 4000)]
+    redis_rounds: u32,
+    /// On etcd, alone and a cluster of three.
+    #[arg(long, default_value_t = 2000)]
+    etcd_rounds: u32,
+    /// On NATS.
+    #[arg(long, default_value_t = 4000)]
+    nats_rounds: u32,
+}
+
+pub async fn measure(rounds: &Rounds) {
+    if rounds.sqlite_rounds > 0 {
+        sqlite::measure(rounds.sqlite_rounds).await;
     }
-    if mongodb_rounds > 0 {
-        mongodb::measure(mongodb_rounds).await;
+    if rounds.mongodb_rounds > 0 {
+        mongodb::measure(rounds.mongodb_rounds).await;
     }
-    if redis_rounds > 0 {
-        redis::measure(redis_rounds).await;
+    if rounds.postgres_rounds > 0 {
+        postgres::measure(rounds.postgres_rounds).await;
     }
-    if etcd_rounds > 0 {
-        etcd::measure(etcd_rounds).await;
+    if rounds.mysql_rounds > 0 {
+        mysql::measure(rounds.mysql_rounds).await;
+    }
+    if rounds.redis_rounds > 0 {
+        redis::measure(rounds.redis_rounds).await;
+    }
+    if rounds.etcd_rounds > 0 {
+        etcd::measure(rounds.etcd_rounds).await;
+    }
+    if rounds.nats_rounds > 0 {
+        nats::measure(rounds.nats_rounds).await;
     }
 }
 
@@ -69,6 +107,24 @@ pub async fn timed(samples: &mut Samples, turn: impl Future<Output = ()>) {
     let start = Instant::now();
     turn.await;
     samples.add(start.elapsed());
+}
+
+/// Pairs that are not counted: connections, scripts and statements are new.
+const WARM_UP: u32 = 100;
+
+/// So many pairs of each, taking turns: `bare` takes the lease and gives it back on the bare driver. It is told the number of
+/// the round.
+async fn compare(what: &str, rounds: u32, store: &dyn LeaseStore, mut bare: impl AsyncFnMut(u32)) {
+    let mut cycle = Cycle::new(store);
+    let (mut raw, mut ours) = (Samples::default(), Samples::default());
+    for round in 0..rounds + WARM_UP {
+        if round == WARM_UP {
+            (raw, ours) = (Samples::default(), Samples::default());
+        }
+        timed(&mut raw, bare(round)).await;
+        timed(&mut ours, cycle.turn()).await;
+    }
+    report(what, &raw, &ours);
 }
 
 fn report(store: &str, raw: &Samples, ours: &Samples) {

@@ -1,17 +1,13 @@
 //! etcd, alone and a cluster of three: the bare driver takes the lease with one transaction, on a session that it was
 //! granted before, and gives it back with another.
 
-use super::{Cycle, report, timed};
-use crate::figures::Samples;
+use super::compare;
 use http::uri::PathAndQuery;
 use tenure::etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions};
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
-
-/// Pairs that are not counted: connections are new.
-const WARM_UP: u32 = 50;
 
 pub async fn measure(rounds: u32) {
     for (what, options) in [
@@ -22,17 +18,8 @@ pub async fn measure(rounds: u32) {
         // One member for both: they differ in how far they are from the leader.
         let url = format!("etcd://{}", etcd.address(0));
         let store = EtcdStore::connect(&url).await.unwrap();
-        let mut cycle = Cycle::new(&store);
         let mut bare = Bare::connect(&etcd.address(0)).await;
-        let (mut raw, mut ours) = (Samples::default(), Samples::default());
-        for round in 0..rounds + WARM_UP {
-            if round == WARM_UP {
-                (raw, ours) = (Samples::default(), Samples::default());
-            }
-            timed(&mut raw, bare.turn()).await;
-            timed(&mut ours, cycle.turn()).await;
-        }
-        report(what, &raw, &ours);
+        compare(what, rounds, &store, async |_| bare.turn().await).await;
     }
 }
 

@@ -1,8 +1,7 @@
 //! MongoDB, on a replica set of three: the bare driver takes the lease with one `findOneAndUpdate` of a
 //! pipeline on `$$NOW`, and gives it back with another, both with majority and journal.
 
-use super::{Cycle, report, timed};
-use crate::figures::Samples;
+use super::compare;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{Acknowledgment, CollectionOptions, ReturnDocument, WriteConcern};
 use mongodb::{Client, Collection};
@@ -14,17 +13,11 @@ pub async fn measure(rounds: u32) {
         .await
         .expect("three nodes of mongod");
     let store = MongoStore::connect(&set.uri()).await.unwrap();
-    let mut cycle = Cycle::new(&store);
     let bare = Bare::connect(&set.uri()).await;
-    let (mut raw, mut ours) = (Samples::default(), Samples::default());
-    for round in 0..rounds + 50 {
-        if round == 50 {
-            (raw, ours) = (Samples::default(), Samples::default());
-        }
-        timed(&mut raw, bare.turn(i64::from(round))).await;
-        timed(&mut ours, cycle.turn()).await;
-    }
-    report("MongoDB, three nodes", &raw, &ours);
+    compare("MongoDB, three nodes", rounds, &store, async |round| {
+        bare.turn(round.into()).await
+    })
+    .await;
 }
 
 pub struct Bare {

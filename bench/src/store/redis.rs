@@ -1,15 +1,11 @@
 //! Redis, with each write on disk before it is confirmed, and in memory alone: the bare driver takes the lease with
 //! one script on `TIME`, and gives it back with another.
 
-use super::{Cycle, report, timed};
-use crate::figures::Samples;
+use super::compare;
 use redis::Script;
 use redis::aio::MultiplexedConnection;
 use tenure::redis::RedisStore;
 use tenure_testkit::{RedisOptions, RedisServer};
-
-/// Pairs that are not counted: connections and scripts are new.
-const WARM_UP: u32 = 50;
 
 pub async fn measure(rounds: u32) {
     for (what, options) in [
@@ -18,17 +14,8 @@ pub async fn measure(rounds: u32) {
     ] {
         let server = RedisServer::start(options).await.expect("a Redis server");
         let store = RedisStore::connect(&server.url()).await.unwrap();
-        let mut cycle = Cycle::new(&store);
         let mut bare = Bare::connect(&server.url()).await;
-        let (mut raw, mut ours) = (Samples::default(), Samples::default());
-        for round in 0..rounds + WARM_UP {
-            if round == WARM_UP {
-                (raw, ours) = (Samples::default(), Samples::default());
-            }
-            timed(&mut raw, bare.turn(round)).await;
-            timed(&mut ours, cycle.turn()).await;
-        }
-        report(what, &raw, &ours);
+        compare(what, rounds, &store, async |round| bare.turn(round).await).await;
     }
 }
 

@@ -1,8 +1,7 @@
 //! SQLite: the bare driver does the same in as few statements as it can: a look for losers, one transaction
 //! on disk to take the lease, one not synced to give it back.
 
-use super::{Cycle, report, timed};
-use crate::figures::Samples;
+use super::compare;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,17 +11,8 @@ use tenure_testkit::ScratchDir;
 pub async fn measure(rounds: u32) {
     let folder = ScratchDir::new("bench-sqlite");
     let store = SqliteStore::open(folder.join("leases.db")).unwrap();
-    let mut cycle = Cycle::new(&store);
     let bare = Bare::open(&folder.join("bare.db"));
-    let (mut raw, mut ours) = (Samples::default(), Samples::default());
-    for round in 0..rounds + 100 {
-        if round == 100 {
-            (raw, ours) = (Samples::default(), Samples::default());
-        }
-        timed(&mut raw, async { bare.turn() }).await;
-        timed(&mut ours, cycle.turn()).await;
-    }
-    report("SQLite", &raw, &ours);
+    compare("SQLite", rounds, &store, async |_| bare.turn()).await;
 }
 
 pub struct Bare {

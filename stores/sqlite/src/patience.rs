@@ -64,7 +64,7 @@ pub(crate) async fn patiently<T: Send>(
     }
 }
 
-/// As [`patiently`], on a thread that may block: opening.
+/// As [`patiently`], on a thread that may block: opening, and what the user asks for between two statements of theirs.
 pub(crate) fn patiently_blocking<T>(
     jitter: &Jitter,
     path: &str,

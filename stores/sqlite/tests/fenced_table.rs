@@ -121,6 +121,29 @@ async fn refusals_of_triggers_are_counted_where_they_are_shown_to_the_fence() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_recognised_while_somebody_writes() {
+    let (scratch, fence, table, connection) = succeeded().await;
+    let error = run(&connection, "UPDATE account SET fence = 5").unwrap_err();
+    let other = scratch.raw();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let writing = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        other.execute_batch("COMMIT").unwrap();
+    });
+    let refusal = table.refusal(&fence, &term(5), &error);
+    assert!(matches!(refusal, Some(FenceError::Stale { .. })), "{refusal:?}");
+    writing.join().unwrap();
+    // And one that never ends: it is a refusal all the same.
+    let other = scratch.raw();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let refusal = table.refusal(&fence, &term(5), &error);
+    assert!(
+        matches!(&refusal, Some(FenceError::Store(error)) if error.fault == Fault::Busy),
+        "{refusal:?}"
+    );
+}
+
+#[tokio::test]
 async fn without_a_mark_nobody_writes_and_without_triggers_everybody() {
     let (_scratch, _fence, table, connection) = succeeded().await;
     connection.execute("DELETE FROM tenure_fence", []).unwrap();

@@ -1,6 +1,7 @@
 //! A table that refuses stale tokens by itself, whoever writes to it.
 
 use super::{SqliteFence, ruled};
+use crate::patience::patiently_blocking;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
@@ -128,6 +129,9 @@ impl FencedTable {
     }
 
     /// The refusal of a trigger in an error of SQLite's, counted beside the mark; `None` if it is another error.
+    ///
+    /// Waits up to 2 s for somebody who writes the file just now, to read the mark. Where it cannot be read, the refusal is
+    /// [`FenceError::Store`]: the trigger refused, but which term has claimed is not known.
     #[must_use]
     pub fn refusal(&self, fence: &SqliteFence, term: &Term, error: &rusqlite::Error) -> Option<FenceError> {
         let rusqlite::Error::SqliteFailure(failure, Some(message)) = error else {
@@ -138,9 +142,11 @@ impl FencedTable {
         if !ours {
             return None;
         }
-        let mark = fence
-            .with(|connection| super::mark::mark(connection, &self.resource))
-            .ok()?;
+        let look = || fence.with(|connection| super::mark::mark(connection, &self.resource));
+        let mark = match patiently_blocking(&fence.jitter, &fence.shown, look) {
+            Ok(mark) => mark,
+            Err(unread) => return Some(unread.into()),
+        };
         // The term holds the mark, but the row did not carry its token.
         let unclaimed = || FenceError::Unclaimed {
             resource: self.resource.clone(),

@@ -258,6 +258,39 @@ async fn watch_tells_what_a_majority_tells_and_survives_a_minority() {
     );
 }
 
+/// A released record may be about to be purged when it is taken again: for a job that runs once a day it is, after a day.
+#[tokio::test]
+async fn what_is_taken_just_before_it_would_be_purged_is_held() {
+    let servers = five(RedisOptions::default()).await;
+    let url = format!("{}/0?purgeAfter=1d", url(&servers));
+    let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+    let asked = request("job", "a", seconds(300));
+    let term = take(&store, &asked).await;
+    let released = store.release(&[giving_back(&asked, term.token)]).await;
+    assert_eq!(released[0], Ok(Released::Vacated));
+    for server in &servers {
+        let soon = redis::cmd("PEXPIRE")
+            .arg("{tenure}:lease:job")
+            .arg(2_000)
+            .to_owned();
+        let is_to_be_purged: i64 = soon
+            .query_async(&mut connection(&server.url()).await)
+            .await
+            .expect("asked");
+        assert_eq!(is_to_be_purged, 1);
+    }
+    let began = Instant::now();
+    let next = request("job", "b", seconds(300));
+    let term = take(&store, &next).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "the machine was too slow to tell"
+    );
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let lease = store.get(&next.name).await.expect("a read").expect("the record");
+    assert_eq!((lease.token, lease.occupancy()), (term.token, Occupancy::Held));
+}
+
 #[tokio::test]
 async fn quorums_that_are_none_are_refused() {
     for url in [

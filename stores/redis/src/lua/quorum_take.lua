@@ -39,6 +39,8 @@ if previous[1] then
   redis.call('HSET', key, 'previousOwner', previous[1], 'previousGeneration', previous[2], 'previousEnd', previous[3],
     'previousAt', previous[4])
 end
+-- Its last release may have left a time after which it is purged, which must not come in this term; renewals set one anew.
+redis.call('PERSIST', key)
 redis.call('ZADD', index, 0, name)
 return { 'pending', now, first and '0' or r.generation, first and '0' or r.terms, previous[1], previous[2], previous[3],
   previous[4] }

@@ -36,6 +36,11 @@ fn step_down_hands_over_and_no_wait_ends_at_once() {
 }
 
 #[test]
+fn gc_keeps_what_was_used_lately() {
+    journeys::gc_keeps_what_was_used_lately(&sandbox("mongo-gc"));
+}
+
+#[test]
 fn doctor_and_status_read_a_replica_set() {
     let sandbox = sandbox("mongo-doctor");
     let doctor = sandbox.tenure(&["doctor", "--output", "json"]);

@@ -73,6 +73,11 @@ fn step_down_on_mysql_ends_the_term_and_the_standby_follows_at_once() {
 }
 
 #[test]
+fn gc_keeps_what_was_used_lately() {
+    journeys::gc_keeps_what_was_used_lately(&sandbox("my-gc"));
+}
+
+#[test]
 fn a_store_that_is_not_there_is_said_to_be_unavailable() {
     let url = format!("mysql://root@127.0.0.1:{}/jobs", free_port());
     journeys::a_store_that_is_not_there_is_said_to_be_unavailable(&url);

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{SOON, Sandbox, bare, ended, exit_code, json};
+use common::{SOON, Sandbox, bare, ended, exit_code, journeys, json};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, block_on, is_alive};
 
@@ -19,42 +19,20 @@ fn durable() -> NatsServer {
 #[test]
 fn contenders_take_turns_and_tokens_rise() {
     let server = durable();
-    let sandbox = Sandbox::at("nats-turns", &server.url());
-    let log = sandbox.path("log");
-    let script = format!("echo start $TENURE_TOKEN >> {log}; sleep 0.2; echo end $TENURE_TOKEN >> {log}");
-    let contenders: Vec<_> = (0..3)
-        .map(|_| sandbox.run(&["--ttl", "10s"], "job", &script))
-        .collect();
-    for contender in &contenders {
-        assert_eq!(exit_code(contender), 0);
-    }
-    let text = sandbox.read("log");
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 6, "{text}");
-    let mut highest = 0;
-    for turn in lines.chunks(2) {
-        let (begun, done) = (turn[0].strip_prefix("start "), turn[1].strip_prefix("end "));
-        assert!(begun.is_some() && begun == done, "two ran at once:\n{text}");
-        let token: u64 = begun.unwrap().parse().unwrap();
-        assert!(token > highest, "a token did not rise:\n{text}");
-        highest = token;
-    }
+    journeys::contenders_take_turns_and_tokens_rise(&Sandbox::at("nats-turns", &server.url()));
 }
 
 #[test]
 fn step_down_hands_over_and_no_wait_ends_at_once() {
     let server = durable();
     let sandbox = Sandbox::at("nats-hand-over", &format!("{}/app", server.url()));
-    let first = sandbox.run(&["--ttl", "3s", "--candidate", "one"], "job", "sleep 300");
-    sandbox.until_held("job");
-    let refused = sandbox.tenure(&["run", "--no-wait", "job", "--", "true"]);
-    assert_eq!((refused.code, refused.stderr.as_str()), (75, ""));
-    let second = sandbox.run(&["--candidate", "two"], "job", "echo mine; sleep 300");
-    second.wait_for_line("waiting", SOON).unwrap();
-    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s", "--output", "json"]);
-    assert_eq!(ended.code, 0, "{ended:?}");
-    assert_eq!(json(&ended.stdout)["successor"]["holder"], "two");
-    assert_eq!(exit_code(&first), 79);
+    journeys::step_down_hands_over_and_no_wait_ends_at_once(&sandbox);
+}
+
+#[test]
+fn gc_keeps_what_was_used_lately() {
+    let server = durable();
+    journeys::gc_keeps_what_was_used_lately(&Sandbox::at("nats-gc", &server.url()));
 }
 
 #[test]

@@ -36,6 +36,11 @@ fn step_down_hands_over_and_no_wait_ends_at_once() {
 }
 
 #[test]
+fn gc_keeps_what_was_used_lately() {
+    journeys::gc_keeps_what_was_used_lately(&sandbox("pg-gc"));
+}
+
+#[test]
 fn doctor_status_and_fences_read_postgres() {
     let sandbox = sandbox("pg-doctor");
     let doctor = sandbox.tenure(&["doctor", "--output", "json"]);

@@ -35,6 +35,19 @@ fn step_down_hands_over_and_no_wait_ends_at_once() {
 }
 
 #[test]
+fn gc_keeps_what_was_used_lately() {
+    let server = durable();
+    let sandbox = Sandbox::at("redis-gc", &server.url());
+    journeys::gc_keeps_what_was_used_lately(&sandbox);
+    let quorum = sandbox.tenure(&[
+        "gc",
+        "--store",
+        &server.url().replace("redis://", "redis+quorum://"),
+    ]);
+    assert_eq!(quorum.code, 78, "{quorum:?}");
+}
+
+#[test]
 fn doctor_says_what_a_server_is_worth() {
     let server = durable();
     let sandbox = Sandbox::at("redis-doctor", &server.url());
@@ -101,6 +114,9 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "30s"]).code, 0);
     assert_eq!(exit_code(&first), 79);
     second.wait_for_line("mine", SOON).unwrap();
+    let cleaned = sandbox.tenure(&["gc"]);
+    assert_eq!(cleaned.code, 78, "{cleaned:?}");
+    assert!(cleaned.stderr.contains("purgeAfter="), "{cleaned:?}");
     let fence = sandbox.tenure(&["fence", "show"]);
     assert!(
         fence.code != 0 && fence.stderr.contains("keeps no marks"),

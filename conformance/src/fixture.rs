@@ -1,11 +1,12 @@
 use crate::client::Client;
 use crate::{Contender, Corruption, Hooked, Subject};
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::{
-    Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Lease, LeaseName, Note, Scope,
-    StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
+    Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Lease, LeaseName, LeasePurge,
+    Note, Scope, StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
 };
 
 /// Shortest ttl that a case lets run out: below it, a loaded machine measures itself and not the store.
@@ -215,6 +216,18 @@ impl Fixture {
                 assert_reason("purge", reason);
                 let _still_there = self.first.lease(name).await;
                 false
+            }
+        }
+    }
+
+    /// The store as what cleans it up. `None` where it declares that it cannot.
+    #[must_use]
+    pub fn cleaner(&self) -> Option<Arc<dyn LeasePurge>> {
+        match self.subject.cleaner() {
+            Hooked::Done(cleaner) => Some(cleaner),
+            Hooked::Unsupported(reason) => {
+                assert_reason("cleaner", reason);
+                None
             }
         }
     }

@@ -58,6 +58,13 @@ macro_rules! for_each_case {
                 dropped_release_is_resolved_by_releasing_again
                 dropped_reads_and_wishes_lock_nothing
             }
+            clean_up {
+                unused_records_are_removed_and_their_tokens_rise
+                records_in_use_outlive_a_clean_up
+                records_that_must_be_kept_outlive_a_clean_up
+                looking_for_unused_records_removes_none
+                page_of_a_clean_up_outside_its_range_is_refused
+            }
             expiry {
                 take_over_happens_after_the_ttl_and_not_before
                 take_over_happens_after_the_last_renewal_and_not_before

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 
 /// What a hook did.
 ///
@@ -87,4 +87,9 @@ pub trait Subject: Send + Sync {
     ///
     /// Unsupported only if the storage cannot remove a record: then the case checks that it is still there.
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>>;
+
+    /// The store as what cleans it up.
+    ///
+    /// Unsupported where the store cannot tell how long nobody has used a record.
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>>;
 }

@@ -122,12 +122,29 @@ impl Registry {
             "sqlite" => Ok(Arc::new(tenure_sqlite::SqliteStore::from_url(url)?)),
             #[cfg(feature = "mongodb")]
             "mongodb" | "mongodb+srv" => Ok(Arc::new(tenure_mongodb::MongoStore::connect(url).await?)),
+            #[cfg(feature = "redis")]
+            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => {
+                Ok(Arc::new(tenure_redis::RedisStore::connect(url).await?))
+            }
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => Ok(Arc::new(tenure_postgres::PostgresStore::connect(url).await?)),
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => Ok(Arc::new(tenure_mysql::MysqlStore::connect(url).await?)),
+            #[cfg(feature = "nats")]
+            "nats" | "nats+tls" => Ok(Arc::new(tenure_nats::NatsStore::connect(url).await?)),
             _ => {
+                // An error of the URL comes first.
                 let kind = Self::connect(url).await?.traits().kind;
-                let message = format!(
-                    "Tenure removes no lease records from a store of the kind {kind}; see how that store itself \
-                     expires what is unused"
-                );
+                let why = match scheme {
+                    "redis+quorum" | "rediss+quorum" => {
+                        "no server of a quorum knows alone what is unused; with purgeAfter= in the URL the servers do it themselves"
+                    }
+                    "etcd" | "etcds" => {
+                        "etcd keeps no time by which a record could be called unused; etcdctl del removes one that is vacant"
+                    }
+                    _ => "it does not know how",
+                };
+                let message = format!("Tenure cleans up no leases in this store ({kind}): {why}");
                 Err(StoreError::not_applied(Fault::Unsupported, message))
             }
         }

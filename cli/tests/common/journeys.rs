@@ -41,6 +41,22 @@ pub fn step_down_hands_over_and_no_wait_ends_at_once(sandbox: &Sandbox) {
     assert_eq!(exit_code(&first), 79);
 }
 
+/// `gc` reaches the store's records, and what was used within its time stays.
+pub fn gc_keeps_what_was_used_lately(sandbox: &Sandbox) {
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    for arguments in [&["gc", "--dry-run"][..], &["gc"]] {
+        let cleaned = sandbox.tenure(arguments);
+        assert_eq!(cleaned.code, 0, "{cleaned:?}");
+    }
+    let told = sandbox.tenure(&["gc", "--output", "json"]);
+    assert_eq!(
+        json(&told.stdout),
+        serde_json::json!({"unused": 0, "removed": 0}),
+        "{told:?}"
+    );
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
 /// The store takes requests and never answers: a driver alone would wait for ever. `sandbox` is behind `proxy`, `direct`
 /// beside it, with the same leases.
 pub fn behind_a_silent_network_the_command_dies_before_the_deadline(

@@ -4,6 +4,7 @@ pub mod acquire;
 pub mod ask;
 pub mod batch;
 pub mod cancel;
+pub mod clean_up;
 pub mod expiry;
 pub mod list;
 pub mod race;

@@ -218,6 +218,26 @@ defects! {
     /// The list ends at the record.
     ListEndsAtUnreadable => unreadable_record_is_listed_and_hides_no_other,
 
+    // Cleaning up.
+    /// Only what is asked for counts, and not the record's own ttls.
+    CleanUpTakesYoung => records_in_use_outlive_a_clean_up,
+    /// What is held is old like any other.
+    CleanUpTakesHeld => records_in_use_outlive_a_clean_up,
+    /// Ten ttls are enough, whatever is asked for.
+    CleanUpIgnoresAge => unused_records_are_removed_and_their_tokens_rise,
+    /// What has expired is kept: it was never released.
+    CleanUpKeepsExpired => unused_records_are_removed_and_their_tokens_rise,
+    /// What cannot be understood is removed.
+    CleanUpTakesUnreadable => records_that_must_be_kept_outlive_a_clean_up,
+    /// A record ahead of the clock is removed, and the next token is less.
+    CleanUpTakesAhead => records_that_must_be_kept_outlive_a_clean_up,
+    /// A look removes.
+    CleanUpLooksAndRemoves => looking_for_unused_records_removes_none,
+    /// A look goes on past its prefix.
+    CleanUpIgnoresPrefix => looking_for_unused_records_removes_none,
+    /// Any page is taken.
+    CleanUpTakesAnyPage => page_of_a_clean_up_outside_its_range_is_refused,
+
     // Watching.
     /// Renewals are told.
     WatchTellsRenewals => watch_is_silent_about_renewals,

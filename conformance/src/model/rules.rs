@@ -2,9 +2,11 @@
 
 use super::records::{Record, Records, Slot, unreadable};
 use std::ops::Bound;
+use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Ask, Asked, Change, End, Fault, FencingToken, Grant, Lease, LeaseName, LeasePage,
-    Listed, Page, Predecessor, Release, Released, Renew, Renewed, StoreError, Ttl, WatchEvent, Wish,
+    Listed, Page, Predecessor, Purge, Purged, Purging, Release, Released, Renew, Renewed, StoreError, Ttl,
+    WatchEvent, Wish,
 };
 
 /// Most records of one page.
@@ -208,6 +210,50 @@ impl Records {
         }
     }
 
+    /// Removes what nobody uses of a page; see [`LeasePurge::purge`](tenure_core::LeasePurge::purge).
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`] for a page outside its bounds.
+    pub fn clean_up(&mut self, request: &Purge, now_ms: u64) -> Result<Purged, StoreError> {
+        request.check()?;
+        let page = Page {
+            prefix: request.prefix.clone(),
+            after: request.after.clone(),
+            limit: request.limit,
+        };
+        let LeasePage { leases, next } = self.list(&page, now_ms)?;
+        let names = leases.into_iter().filter_map(|listed| match listed {
+            Listed::Lease(lease) => Some(lease.name),
+            Listed::Unreadable { .. } => None,
+        });
+        let unused: Vec<LeaseName> = names
+            .filter(|name| self.is_unused(name, request, now_ms))
+            .collect();
+        let mut removed = 0;
+        if request.purging == Purging::Removes {
+            for name in &unused {
+                self.purge(name);
+                removed += 1;
+            }
+        }
+        Ok(Purged {
+            unused,
+            removed,
+            next,
+        })
+    }
+
+    fn is_unused(&self, name: &LeaseName, request: &Purge, now_ms: u64) -> bool {
+        let Some(Slot::Own(record)) = self.slots.get(name) else {
+            return false;
+        };
+        let ended_ms = record.released_ms.unwrap_or(record.expires_ms);
+        let unused_for = Duration::from_millis(now_ms.saturating_sub(ended_ms));
+        !record.is_held(now_ms)
+            && unused_for >= request.unused_at_least(record.ttl)
+            && record.token.number() < now_ms
+    }
+
     fn tell(&mut self, name: &LeaseName, change: Change, token: FencingToken) {
         self.events.push(WatchEvent::Changed {
             name: name.clone(),
@@ -232,7 +278,7 @@ fn predecessor(last: &Record, now_ms: u64) -> Predecessor {
         candidate: last.holder.id.clone(),
         token: last.token,
         end,
-        vacant_for: std::time::Duration::from_millis(now_ms.saturating_sub(ended_ms)),
+        vacant_for: Duration::from_millis(now_ms.saturating_sub(ended_ms)),
     }
 }
 

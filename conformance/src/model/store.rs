@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage,
-    LeaseStore, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
-    TokenSource, Ttl, Verdict, Watch, WatchEvent, WatchSource,
+    LeasePurge, LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError,
+    StoreTraits, Timekeeper, TokenSource, Ttl, Verdict, Watch, WatchEvent, WatchSource,
 };
 use tokio::sync::broadcast;
 use tokio::time::sleep;
@@ -174,5 +174,11 @@ impl LeaseStore for ModelStore {
                 finding("clock", format!("{now_ms} ms, never falls")),
             ])
         }))
+    }
+}
+
+impl LeasePurge for ModelStore {
+    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
+        Box::pin(self.travel(|records, now_ms| records.clean_up(request, now_ms)))
     }
 }

@@ -2,7 +2,7 @@ use super::records::Slot;
 use super::{ModelClock, ModelStore};
 use crate::{Corruption, Hooked, Subject};
 use std::sync::Arc;
-use tenure_core::{Answer, FencingToken, LeaseName, LeaseStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore};
 
 /// The sound model as a subject of the suite, and the example of how one is written.
 pub struct ModelSubject {
@@ -63,6 +63,10 @@ impl Subject for ModelSubject {
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.storage.step(|records, _| records.purge(name));
         Box::pin(async { Hooked::Done(()) })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::new(self.storage.clone()))
     }
 }
 

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{
-    Answer, Clock, CompareAndSwap, Entry, Finding, Floor, LeaseName, LeaseStore, Moment, ObservedStore, Page,
-    Reading, RecordEvent, RecordPage, RecordWatch, Revision, Scope, StoreError, StoreTraits, Ttl, Written,
+    Answer, Clock, CompareAndSwap, Entry, Finding, Floor, LeaseName, LeasePurge, LeaseStore, Moment,
+    ObservedStore, Page, Reading, RecordEvent, RecordPage, RecordWatch, Revision, Scope, StoreError,
+    StoreTraits, Ttl, Written,
 };
 use tokio::time::sleep;
 
@@ -89,6 +90,10 @@ impl Subject for FlawedObservedSubject {
 
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.sound.purge(name)
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Unsupported("the adaptor has no clock that spans observers; a store below it may")
     }
 }
 

@@ -4,7 +4,7 @@ use super::store::{RevisionKind, SwapModel, TokenFloor};
 use crate::model::ModelClock;
 use crate::{Corruption, Hooked, Subject};
 use std::sync::Arc;
-use tenure_core::{Answer, FencingToken, LeaseName, LeaseStore, ObservedStore};
+use tenure_core::{Answer, FencingToken, LeaseName, LeasePurge, LeaseStore, ObservedStore};
 
 /// The adaptor over a store in memory, as a subject of the suite: the first client's clock is too slow, the
 /// second's too fast, as far as the adaptor allows.
@@ -114,5 +114,9 @@ impl Subject for ObservedSubject {
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.storage.step(|records| records.purge(name));
         Box::pin(async { Hooked::Done(()) })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Unsupported("the adaptor has no clock that spans observers; a store below it may")
     }
 }

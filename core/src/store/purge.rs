@@ -1,8 +1,11 @@
 //! Removing records that nobody uses: an operator's act, apart from what elects.
 
-use super::{Answer, StoreError};
-use crate::LeaseName;
+use super::{Answer, Fault, StoreError};
+use crate::{LeaseName, Ttl};
 use std::time::Duration;
+
+/// Most records that one page looks at.
+const PAGE_MAX: u16 = 1_000;
 
 /// Shortest time that a record must have been unused, in units of its own ttl, whatever is asked for: a request of
 /// its last holder that is still under way must not find the name as if it had never been there.
@@ -30,6 +33,29 @@ pub struct Purge {
     pub unused_for: Duration,
     /// Whether they are removed.
     pub purging: Purging,
+}
+
+impl Purge {
+    /// Refuses a page that is outside its bounds, which every store does before it asks anything.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`], not applied: a [`limit`](Self::limit) outside 1 ..= 1,000.
+    pub fn check(&self) -> Result<(), StoreError> {
+        if (1..=PAGE_MAX).contains(&self.limit) {
+            return Ok(());
+        }
+        let message = format!(
+            "a page of {} leases to clean up is outside 1 to {PAGE_MAX}",
+            self.limit
+        );
+        Err(StoreError::not_applied(Fault::Invalid, message))
+    }
+
+    /// For how long a record with this ttl must have been unused.
+    #[must_use]
+    pub fn unused_at_least(&self, ttl: Ttl) -> Duration {
+        self.unused_for.max(ttl.duration() * PURGE_TTLS_MIN)
+    }
 }
 
 /// The answer to [`LeasePurge::purge`].

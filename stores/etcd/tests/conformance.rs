@@ -6,7 +6,7 @@ use common::{Scratch, put, range, remove, shared, value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_etcd::EtcdStore;
 use tenure_testkit::Etcd;
 
@@ -102,6 +102,10 @@ impl Subject for EtcdSubject {
             assert!(removed >= 1, "a case removes a record that exists");
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Unsupported("etcd keeps no time by which a record that was given back could be called unused")
     }
 }
 

@@ -6,10 +6,7 @@ use crate::record::{name_pattern, nameable, understood};
 use crate::site::Site;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::time::Duration;
-use tenure_core::{Fault, LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
-
-/// Most records of one page.
-const PAGE_MAX: u16 = 1000;
+use tenure_core::{LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
 
 /// Longest time that is asked for: a thousand years.
 const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
@@ -20,15 +17,6 @@ const SUBJECT: &str = "the clean-up of leases";
 impl Site {
     /// Reads a page, asks which of it nobody uses, and removes these by the same condition.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
-        if !(1..=PAGE_MAX).contains(&request.limit) {
-            return Err(StoreError::not_applied(
-                Fault::Invalid,
-                format!(
-                    "a page of {} leases to clean up is outside 1 to {PAGE_MAX}",
-                    request.limit
-                ),
-            ));
-        }
         let page = self.names_of_page(request).await?;
         let next = page.last().filter(|_| page.len() == usize::from(request.limit));
         let next = next.and_then(|last| LeaseName::new(last).ok());
@@ -65,7 +53,7 @@ impl Site {
     }
 
     async fn unused(&self, page: &[String], unused_for: Duration) -> Result<Vec<String>, StoreError> {
-        let limit = i64::try_from(page.len()).unwrap_or(i64::from(PAGE_MAX));
+        let limit = i64::try_from(page.len()).expect("a page is at most a thousand names");
         if page.is_empty() {
             return Ok(Vec::new());
         }

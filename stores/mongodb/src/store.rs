@@ -5,11 +5,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeasePurge,
-    Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
-    TokenSource, Ttl, Watch, WatchSource,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged,
+    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    WatchSource,
 };
-use tenure_remote::{OwnThread, Remote, Requests, lease_store};
+use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
 /// Most leases that one call renews or releases.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
@@ -138,14 +138,10 @@ impl Requests for Site {
     }
 }
 
-impl LeasePurge for MongoStore {
-    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
-        let (site, request) = (Arc::clone(self.0.site()), request.clone());
-        Box::pin(async move {
-            self.0
-                .thread()
-                .run(async move { site.purge(&request).await })
-                .await?
-        })
+lease_purge!(MongoStore);
+
+impl PurgeRequests for Site {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        Site::purge(self, request).await
     }
 }

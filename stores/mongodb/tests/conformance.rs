@@ -7,7 +7,7 @@ use mongodb::bson::{Bson, Document, doc};
 use mongodb::{Client, Collection};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{Mongod, ReplicaSet};
 use tokio::sync::OnceCell;
@@ -116,6 +116,10 @@ impl Subject for MongoSubject {
                 .expect("the test can write");
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.stores[0]) as Arc<dyn LeasePurge>)
     }
 }
 

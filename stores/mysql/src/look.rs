@@ -12,7 +12,7 @@ use tenure_remote::Deed;
 const PAGE_MAX: u16 = 1000;
 
 /// Where the record begins in a row of [`Site::look`].
-const RECORD_AT: usize = 2;
+pub(crate) const RECORD_AT: usize = 2;
 
 impl Site {
     /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
@@ -42,30 +42,45 @@ impl Site {
             let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
-        let limit = usize::from(page.limit);
-        let after = page.after.as_ref().map_or("", LeaseName::as_str);
-        let prefix = literal(&page.prefix);
+        let subject = "the list of leases";
+        let (found, next) = self
+            .page(subject, &page.prefix, page.after.as_ref(), page.limit)
+            .await?;
+        Ok(LeasePage {
+            next,
+            leases: found.iter().map(|row| self.listed(row)).collect(),
+        })
+    }
+
+    /// The rows of a page, as of [`Site::look`], and where the next one begins.
+    pub(crate) async fn page(
+        &self,
+        subject: &str,
+        prefix: &str,
+        after: Option<&LeaseName>,
+        limit: u16,
+    ) -> Result<(Vec<Row>, Option<LeaseName>), StoreError> {
+        let limit = usize::from(limit);
+        let after = after.map_or("", LeaseName::as_str);
+        let (text, characters) = (literal(prefix), prefix.chars().count());
         // The comparison of texts ignores spaces at their ends, that of bytes does not. One more than asked for tells whether
         // there is a next page.
         let condition = format!(
-            "WHERE name >= {prefix} AND CAST(LEFT(name, {}) AS BINARY) = CAST({prefix} AS BINARY) AND name > {} ORDER BY name \
-             LIMIT {}",
-            page.prefix.chars().count(),
+            "WHERE name >= {text} AND CAST(LEFT(name, {characters}) AS BINARY) = CAST({text} AS BINARY) AND name > {} ORDER BY \
+             name LIMIT {}",
             literal(after),
             limit + 1
         );
-        let mut found = self.look("the list of leases", &condition).await?;
+        let mut found = self.look(subject, &condition).await?;
         let more = found.len() > limit;
         found.truncate(limit);
         let last_name = |row: &Row| LeaseName::new(key(row)).ok();
-        Ok(LeasePage {
-            next: if more {
-                found.iter().rev().find_map(last_name)
-            } else {
-                None
-            },
-            leases: found.iter().map(|row| self.listed(row)).collect(),
-        })
+        let next = if more {
+            found.iter().rev().find_map(last_name)
+        } else {
+            None
+        };
+        Ok((found, next))
     }
 
     fn listed(&self, row: &Row) -> Listed {
@@ -82,7 +97,7 @@ impl Site {
     ///
     /// # Errors
     /// A replica's answer may be old, and is none; neither is one from a transaction that began some time ago.
-    async fn look(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
+    pub(crate) async fn look(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
         // The left join always gives a row, so a replica is noticed where nothing is found, too.
         let statement = format!(
             "SELECT server.replica, server.alone, {RECORD} FROM (SELECT {TAKES_NO_WRITES} AS replica, @@SESSION.autocommit AS \

@@ -59,6 +59,14 @@ impl Site {
         self.ask_on(&self.requests, deed, subject, statement).await
     }
 
+    /// One statement that changes rows on any connection, and how many it has changed.
+    pub(crate) async fn change(&self, subject: &str, statement: &str) -> Result<u64, StoreError> {
+        let answer = self
+            .answer_on(&self.requests, Deed::Write, subject, statement)
+            .await?;
+        Ok(answer.changed)
+    }
+
     /// One statement on these connections: one round trip, answered within [`Site::time_max`].
     pub(crate) async fn ask_on(
         &self,
@@ -67,6 +75,16 @@ impl Site {
         subject: &str,
         statement: &str,
     ) -> Result<Vec<Row>, StoreError> {
+        Ok(self.answer_on(lanes, deed, subject, statement).await?.rows)
+    }
+
+    async fn answer_on(
+        &self,
+        lanes: &Lanes,
+        deed: Deed,
+        subject: &str,
+        statement: &str,
+    ) -> Result<Answered, StoreError> {
         let mut sent = false;
         let asking = async {
             let mut under_way = lanes.enter(&self.dial, subject).await?;
@@ -74,8 +92,9 @@ impl Site {
             // To the last word: an error of the commit comes after the rows.
             match under_way.conn().query::<Row, _>(statement).await {
                 Ok(rows) => {
+                    let changed = under_way.conn().affected_rows();
                     under_way.answered();
-                    Ok(rows)
+                    Ok(Answered { rows, changed })
                 }
                 Err(error) => {
                     if ends_connection(&error) {
@@ -126,4 +145,11 @@ impl Site {
     pub(crate) fn table(&self) -> String {
         format!("{}.tenure_leases", self.dial.url.database)
     }
+}
+
+/// What a statement has answered.
+struct Answered {
+    rows: Vec<Row>,
+    /// Rows that it has changed or removed.
+    changed: u64,
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged, Release,
+    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
 };
-use tenure_remote::{OwnThread, Remote, Requests, lease_store};
+use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
 /// Most leases of one call: one statement renews or releases them all.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_000).expect("a thousand is not zero");
@@ -29,6 +29,7 @@ impl fmt::Debug for MysqlStore {
 }
 
 lease_store!(MysqlStore);
+lease_purge!(MysqlStore);
 
 impl Requests for Site {
     fn traits(&self) -> StoreTraits {
@@ -75,5 +76,11 @@ impl Requests for Site {
 
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
         Ok(Box::new(watch::open(Arc::clone(self), thread, scope).await?))
+    }
+}
+
+impl PurgeRequests for Site {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        Site::purge(self, request).await
     }
 }

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Row};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_mysql::MysqlStore;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -113,6 +113,10 @@ impl Subject for MysqlSubject {
             assert_eq!(deleted.expect("the test can write"), 1);
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.store) as Arc<dyn LeasePurge>)
     }
 }
 

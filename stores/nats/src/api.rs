@@ -6,6 +6,7 @@
 use crate::connect::refused;
 use crate::fault::{NO_MESSAGE, Refusal};
 use crate::link::{Link, REQUEST_TIME_MAX, Sent};
+use crate::moments::milliseconds;
 use async_nats::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,6 +28,8 @@ pub(crate) struct Stored {
     pub(crate) subject: String,
     /// Its number in the stream: the revision.
     pub(crate) sequence: u64,
+    /// When it was stored, by the clock of the leader that stored it, in milliseconds since 1970.
+    pub(crate) time_ms: u64,
     /// `None` where it says that the value was removed.
     pub(crate) value: Option<Vec<u8>>,
 }
@@ -191,6 +194,7 @@ fn stored(message: &Value) -> Option<Stored> {
     Some(Stored {
         subject: message["subject"].as_str()?.to_owned(),
         sequence: message["seq"].as_u64()?,
+        time_ms: milliseconds(message["time"].as_str()?)?,
         value: match is_removal(&decoded("hdrs")?) {
             true => None,
             false => Some(decoded("data")?),

@@ -16,6 +16,7 @@ mod keys;
 mod link;
 mod list;
 mod moments;
+mod purge;
 mod record;
 mod site;
 mod store;

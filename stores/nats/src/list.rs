@@ -8,7 +8,7 @@ use tenure_core::{LeaseName, ListedRecord, Page, RecordPage, StoreError};
 use tenure_remote::Deed;
 
 /// Most records of a page that are being read at once.
-const READS_MAX: usize = 64;
+pub(crate) const READS_MAX: usize = 64;
 
 /// Most answers with names that are asked for, each of up to 100,000: more records than that many are not listed.
 const ANSWERS_MAX: usize = 100;
@@ -18,6 +18,21 @@ const SUBJECT: &str = "the list of leases";
 impl Kv {
     /// Reads a page: the names from the stream's leader, then each record from it.
     pub(crate) async fn page(&self, page: &Page) -> Result<RecordPage, StoreError> {
+        let (keys, next) = self.page_of_keys(page).await?;
+        let read = stream::iter(keys.into_iter().map(|key| self.listed(key))).buffered(READS_MAX);
+        let listed: Vec<Result<Option<ListedRecord>, StoreError>> = read.collect().await;
+        let listed: Result<Vec<_>, StoreError> = listed.into_iter().collect();
+        Ok(RecordPage {
+            records: listed?.into_iter().flatten().collect(),
+            next,
+        })
+    }
+
+    /// The keys of a page, in the order of their names, and where the next page begins.
+    pub(crate) async fn page_of_keys(
+        &self,
+        page: &Page,
+    ) -> Result<(Vec<Key>, Option<LeaseName>), StoreError> {
         let mut keys = self.keys_after(page).await?;
         let limit = usize::from(page.limit);
         let more = keys.len() > limit;
@@ -27,14 +42,7 @@ impl Kv {
             // What is no name comes with the last page: a page can only begin after a name.
             keys.retain(|key| key.name.is_some());
         }
-        let next = last.filter(|_| more);
-        let read = stream::iter(keys.into_iter().map(|key| self.listed(key))).buffered(READS_MAX);
-        let listed: Vec<Result<Option<ListedRecord>, StoreError>> = read.collect().await;
-        let listed: Result<Vec<_>, StoreError> = listed.into_iter().collect();
-        Ok(RecordPage {
-            records: listed?.into_iter().flatten().collect(),
-            next,
-        })
+        Ok((keys, last.filter(|_| more)))
     }
 
     /// The keys of a page and of at least one more record, where there is one, in the order of their names.
@@ -107,9 +115,9 @@ impl Kv {
 }
 
 /// The key of a record that is to be listed.
-struct Key {
+pub(crate) struct Key {
     subject: String,
     escaped: String,
     /// `None` where no lease can have it.
-    name: Option<LeaseName>,
+    pub(crate) name: Option<LeaseName>,
 }

@@ -11,10 +11,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
     Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeaseStore,
-    ObservedStore, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
-    TokenSource, Ttl, Watch, WatchSource,
+    ObservedStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
+    Timekeeper, TokenSource, Ttl, Watch, WatchSource,
 };
-use tenure_remote::{OwnThread, Requests};
+use tenure_remote::{OwnThread, PurgeRequests, Requests};
 
 /// Most leases of one call. Each takes a read and a write of its own, which travel side by side.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(500).expect("not zero");
@@ -24,6 +24,8 @@ pub(crate) struct Site {
     requests: ObservedStore<Kv, BootClock>,
     /// The same over a connection of their own: nothing else stands before a renewal. What one has seen, both know.
     renewals: ObservedStore<Kv, BootClock>,
+    /// The records themselves, for cleaning up.
+    kv: Kv,
 }
 
 impl Site {
@@ -43,10 +45,13 @@ impl Site {
         let requests = ObservedStore::new(kv.clone(), BootClock, rate_error_ppm);
         let beside = Kv {
             link: Arc::new(Link::new(dial)),
-            ..kv
+            ..kv.clone()
         };
-        let renewals = requests.beside(beside);
-        Ok(Self { requests, renewals })
+        Ok(Self {
+            renewals: requests.beside(beside),
+            requests,
+            kv,
+        })
     }
 }
 
@@ -103,5 +108,11 @@ impl Requests for Site {
         thread
             .run(async move { site.requests.watch(&scope).await })
             .await?
+    }
+}
+
+impl PurgeRequests for Site {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        self.kv.purge(request).await
     }
 }

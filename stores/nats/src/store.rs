@@ -2,7 +2,7 @@ use crate::site::Site;
 use crate::url::StoreUrl;
 use std::fmt;
 use tenure_core::{LeaseStore as _, StoreError};
-use tenure_remote::{Remote, System, lease_store};
+use tenure_remote::{Remote, System, lease_purge, lease_store};
 
 /// Leases in a key-value bucket of NATS JetStream, judged by observed time.
 ///
@@ -50,6 +50,7 @@ impl NatsStore {
 }
 
 lease_store!(NatsStore);
+lease_purge!(NatsStore);
 
 impl fmt::Debug for NatsStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

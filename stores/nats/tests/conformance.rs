@@ -6,7 +6,7 @@ use common::{Beneath, Scratch, key, shared, shared_cluster};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_nats::NatsStore;
 
 struct NatsSubject {
@@ -95,6 +95,10 @@ impl Subject for NatsSubject {
             assert!(put["seq"].is_u64(), "{put}");
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.stores[0]) as Arc<dyn LeasePurge>)
     }
 }
 

@@ -12,6 +12,7 @@ mod fence;
 mod init;
 mod lane;
 mod look;
+mod purge;
 mod record;
 mod schema;
 mod site;

@@ -45,35 +45,48 @@ impl Site {
             let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
+        let subject = "the list of leases";
+        let (found, next) = self
+            .page(subject, &page.prefix, page.after.as_ref(), page.limit)
+            .await?;
+        Ok(LeasePage {
+            next,
+            leases: found.iter().map(|row| self.listed(row)).collect(),
+        })
+    }
+
+    /// The rows of a page, as of [`Site::look`], and where the next one begins.
+    pub(crate) async fn page(
+        &self,
+        subject: &str,
+        prefix: &str,
+        after: Option<&LeaseName>,
+        limit: u16,
+    ) -> Result<(Vec<Row>, Option<LeaseName>), StoreError> {
         // No name has a NUL, and the server knows no text with one.
-        if page.prefix.contains('\0') {
-            return Ok(LeasePage {
-                leases: Vec::new(),
-                next: None,
-            });
+        if prefix.contains('\0') {
+            return Ok((Vec::new(), None));
         }
-        let limit = usize::from(page.limit);
-        let after = page.after.as_ref().map_or("", LeaseName::as_str);
+        let limit = usize::from(limit);
+        let after = after.map_or("", LeaseName::as_str);
         // One more than asked for tells whether there is a next page.
         let mut found = self
             .look(
-                "the list of leases",
+                subject,
                 "starts_with(lease.name, $1) AND lease.name >= $1 AND lease.name > $2",
                 &format!("ORDER BY lease.name LIMIT {}", limit + 1),
-                &[(&page.prefix, Type::TEXT), (&after, Type::TEXT)],
+                &[(&prefix, Type::TEXT), (&after, Type::TEXT)],
             )
             .await?;
         let more = found.len() > limit;
         found.truncate(limit);
         let last_name = |row: &Row| LeaseName::new(key(row)).ok();
-        Ok(LeasePage {
-            next: if more {
-                found.iter().rev().find_map(last_name)
-            } else {
-                None
-            },
-            leases: found.iter().map(|row| self.listed(row)).collect(),
-        })
+        let next = if more {
+            found.iter().rev().find_map(last_name)
+        } else {
+            None
+        };
+        Ok((found, next))
     }
 
     fn listed(&self, row: &Row) -> Listed {
@@ -90,7 +103,7 @@ impl Site {
     ///
     /// # Errors
     /// A replica's answer may be old, and is none; the next request looks for the primary.
-    async fn look(
+    pub(crate) async fn look(
         &self,
         subject: &str,
         condition: &str,

@@ -3,10 +3,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    Acquire, Acquired, Ask, Asked, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged, Release,
+    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
 };
-use tenure_remote::{OwnThread, Remote, Requests, lease_store};
+use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
 /// Most leases of one call: one statement renews or releases them all.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_000).expect("a thousand is not zero");
@@ -28,6 +28,7 @@ impl fmt::Debug for PostgresStore {
 }
 
 lease_store!(PostgresStore);
+lease_purge!(PostgresStore);
 
 impl Requests for Site {
     fn traits(&self) -> StoreTraits {
@@ -76,5 +77,11 @@ impl Requests for Site {
         let site = Arc::clone(self);
         let watch = thread.run(async move { site.open_watch(scope).await }).await??;
         Ok(Box::new(watch))
+    }
+}
+
+impl PurgeRequests for Site {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        Site::purge(self, request).await
     }
 }

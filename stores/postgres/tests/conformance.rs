@@ -6,8 +6,8 @@ use common::Scratch;
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeaseStore, Page, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
+    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeasePurge, LeaseStore,
+    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
 };
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres};
@@ -108,6 +108,10 @@ impl Subject for PostgresSubject {
             assert_eq!(deleted.expect("the test can write"), 1);
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.store) as Arc<dyn LeasePurge>)
     }
 }
 

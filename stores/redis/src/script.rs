@@ -16,6 +16,8 @@ pub(crate) static ASK: LazyLock<Script> = LazyLock::new(|| on_records(include_st
 pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/get.lua")));
 /// Reads a page of records.
 pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
+/// Removes what nobody uses.
+pub(crate) static PURGE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/purge.lua")));
 
 /// Takes a record in a member of a quorum.
 pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));

@@ -8,10 +8,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
-    Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged,
+    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
+    WatchSource,
 };
-use tenure_remote::{OwnThread, Remote, Requests, lease_store};
+use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
 /// Most leases that one call renews or releases. One script does it, and nobody else is served meanwhile.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1000).expect("not zero");
@@ -81,6 +82,7 @@ impl fmt::Debug for RedisStore {
 }
 
 lease_store!(RedisStore);
+lease_purge!(RedisStore);
 
 /// What every kind of Redis answers of itself.
 pub(crate) fn traits(place: &str, durability: Durability) -> StoreTraits {
@@ -133,5 +135,11 @@ impl Requests for Site {
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
         let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch))
+    }
+}
+
+impl PurgeRequests for Site {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        Site::purge(self, request).await
     }
 }

@@ -7,7 +7,7 @@ use redis::Cmd;
 use redis::aio::MultiplexedConnection;
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_redis::RedisStore;
 use tenure_testkit::RedisBuild;
 
@@ -105,6 +105,10 @@ impl Subject for RedisSubject {
             assert_eq!(removed, 1, "a case removes a record that exists");
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.stores[0]) as Arc<dyn LeasePurge>)
     }
 }
 

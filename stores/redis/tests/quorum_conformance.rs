@@ -8,7 +8,7 @@ use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_redis::QuorumStore;
 use tenure_testkit::{RedisOptions, RedisServer};
 use tokio::sync::OnceCell;
@@ -148,6 +148,10 @@ impl Subject for QuorumSubject {
             );
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Unsupported("what one server of a quorum has is no whole record: each would have to agree")
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`Remote`]: a [`LeaseStore`](tenure_core::LeaseStore) whose requests run on a thread of its own ([`OwnThread`]), over
 //!   whatever implements [`Requests`]; [`lease_store!`] makes a public type of it.
+//! - [`PurgeRequests`], [`lease_purge!`]: the same for [`LeasePurge`](tenure_core::LeasePurge).
 //! - [`Noter`]: refusals of a fence on their way into the database.
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
@@ -11,12 +12,14 @@
 
 mod errors;
 pub mod findings;
+mod purge;
 mod refusals;
 mod store;
 mod thread;
 mod watch;
 
 pub use errors::{Deed, lease_subject, line, timed_out};
+pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};

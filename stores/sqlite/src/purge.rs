@@ -8,22 +8,11 @@ use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
 use std::time::Duration;
-use tenure_core::{Fault, LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
-
-/// Most records of one page: others cannot write while one is removed.
-const PAGE_MAX: u16 = 1_000;
+use tenure_core::{LeaseName, Purge, Purged, Purging};
 
 /// One try at a page.
 pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trouble> {
-    if !(1..=PAGE_MAX).contains(&request.limit) {
-        return Err(Trouble::Told(StoreError::not_applied(
-            Fault::Invalid,
-            format!(
-                "a page of {} leases to clean up was asked for; ask for 1 to {PAGE_MAX}",
-                request.limit
-            ),
-        )));
-    }
+    request.check().map_err(Trouble::Told)?;
     let connections = database.connections()?;
     // What a power cut takes back is removed the next time.
     let connection = &connections.relaxed;
@@ -88,7 +77,7 @@ fn unused(
         }
         let age_ms: Option<i64> = row.get(15).unwrap_or(None);
         last = Some(record.name.clone());
-        if is_unused(database, connection, &record, age_ms, request.unused_for)? {
+        if is_unused(database, connection, &record, age_ms, request)? {
             unused.push(record.name);
         }
     }
@@ -100,13 +89,14 @@ fn is_unused(
     connection: &Connection,
     record: &Record,
     age_ms: Option<i64>,
-    unused_for: Duration,
+    request: &Purge,
 ) -> Result<bool, Trouble> {
     let clock = database.clock.read();
     let first_seen = sighting::first_seen(connection, record, clock)?;
-    let longest = unused_for.max(record.ttl.duration() * PURGE_TTLS_MIN);
     // Counted from the last extension, a record has been unused for its ttl less.
-    let wait = longest.saturating_add(record.ttl.duration());
+    let wait = request
+        .unused_at_least(record.ttl)
+        .saturating_add(record.ttl.duration());
     let is_old = age_ms
         .and_then(|age| u64::try_from(age).ok())
         .is_some_and(|age| Duration::from_millis(age) >= wait);

@@ -9,7 +9,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
+use tenure_sqlite::SqliteStore;
 
 /// The table as another hand might rebuild it: no types, no NOT NULL. The real one is STRICT and refuses most
 /// of the suite's damage; without it the store must still not believe what it reads.
@@ -25,7 +26,7 @@ const LOOSE: &str = "
 
 struct SqliteSubject {
     // Each client has its handle. Before the directory, which goes last.
-    store: Arc<dyn LeaseStore>,
+    store: Arc<SqliteStore>,
     other: Arc<dyn LeaseStore>,
     scratch: Scratch,
 }
@@ -41,7 +42,7 @@ async fn fixture() -> Fixture {
 
 impl Subject for SqliteSubject {
     fn store(&self) -> Arc<dyn LeaseStore> {
-        Arc::clone(&self.store)
+        Arc::clone(&self.store) as Arc<dyn LeaseStore>
     }
 
     fn other(&self) -> Arc<dyn LeaseStore> {
@@ -117,6 +118,10 @@ impl Subject for SqliteSubject {
                 .unwrap();
             Hooked::Done(())
         })
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.store) as Arc<dyn LeasePurge>)
     }
 }
 

@@ -2,6 +2,7 @@
 //! model stays free of them.
 
 mod acquire;
+mod clean_up;
 mod read;
 mod store;
 mod term;
@@ -12,7 +13,7 @@ use super::{ModelClock, ModelStore, ModelSubject};
 use crate::{Corruption, Hooked, Subject};
 use std::sync::Arc;
 use store::FlawedStore;
-use tenure_core::{Answer, LeaseName, LeaseStore};
+use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 
 /// A model with a defect, as a subject of the suite.
 pub struct FlawedSubject {
@@ -59,5 +60,9 @@ impl Subject for FlawedSubject {
 
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.sound.purge(name)
+    }
+
+    fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
+        Hooked::Done(Arc::clone(&self.first) as Arc<dyn LeasePurge>)
     }
 }

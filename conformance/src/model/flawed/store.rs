@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeaseStore, Page,
-    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, WatchEvent,
+    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeasePurge,
+    LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
+    Watch, WatchEvent,
 };
 use tokio::time::{Instant, sleep};
 
@@ -247,5 +248,11 @@ impl LeaseStore for FlawedStore {
             }
             self.sound.examine().await
         })
+    }
+}
+
+impl LeasePurge for FlawedStore {
+    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
+        Box::pin(self.pass(move |defect, records, now_ms| defect.clean_up(records, request, now_ms)))
     }
 }

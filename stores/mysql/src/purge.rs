@@ -1,0 +1,67 @@
+//! Removing the records that nobody uses, a page at a time.
+
+use crate::look::RECORD_AT;
+use crate::record::read;
+use crate::schema::{NOW_US, literal};
+use crate::site::Site;
+use std::time::Duration;
+use tenure_core::{PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
+
+/// Longest time that is asked for: a thousand years.
+const UNUSED_MAX: Duration = Duration::from_secs(1000 * 366 * 24 * 60 * 60);
+
+/// What errors are about.
+const SUBJECT: &str = "the clean-up of leases";
+
+impl Site {
+    /// Reads a page, asks which of it nobody uses, and removes these by the same condition.
+    pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
+        let (rows, next) = self
+            .page(SUBJECT, &request.prefix, request.after.as_ref(), request.limit)
+            .await?;
+        // What cannot be understood is not looked at any further.
+        let understood = rows
+            .iter()
+            .filter_map(|row| read(row, RECORD_AT, &self.table()).ok());
+        let names: Vec<String> = understood
+            .map(|record| literal(record.lease.name.as_str()))
+            .collect();
+        if names.is_empty() {
+            return Ok(Purged {
+                unused: Vec::new(),
+                removed: 0,
+                next,
+            });
+        }
+        let condition = condition(&names, request.unused_for);
+        let unused = self.look(SUBJECT, &condition).await?;
+        let removed = match request.purging {
+            Purging::OnlyLooks => 0,
+            Purging::Removes if unused.is_empty() => 0,
+            Purging::Removes => {
+                // Once more with the condition, as somebody may have taken one since it was read.
+                let statement = format!("DELETE FROM tenure_leases {condition}");
+                self.change(SUBJECT, &statement).await?
+            }
+        };
+        let unused = unused
+            .iter()
+            .map(|row| Ok(read(row, RECORD_AT, &self.table())?.lease.name));
+        Ok(Purged {
+            unused: unused.collect::<Result<_, StoreError>>()?,
+            removed,
+            next,
+        })
+    }
+}
+
+/// Of these names, as literals, the records that nobody uses. A released record's `expires_us` is when it ended, so that one
+/// comparison serves both; and the next token of the name starts from the clock.
+fn condition(names: &[String], unused_for: Duration) -> String {
+    let asked_us = unused_for.min(UNUSED_MAX).as_micros();
+    format!(
+        "WHERE name IN ({}) AND expires_us <= {NOW_US} - GREATEST({asked_us}, ttl_ms * {}) AND token < {NOW_US} DIV 1000",
+        names.join(", "),
+        u64::from(PURGE_TTLS_MIN) * 1000
+    )
+}

@@ -1,0 +1,95 @@
+//! Removing the records that nobody uses, a page at a time.
+
+use crate::connect::refused;
+use crate::list::READS_MAX;
+use crate::swap::Kv;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::json;
+use tenure_core::{LeaseName, Page, Purge, Purged, Purging, StoreError};
+use tenure_remote::Deed;
+
+/// What errors are about.
+const SUBJECT: &str = "the clean-up of leases";
+
+impl Kv {
+    /// Reads a page, and removes each record that nobody uses, up to its number: one that was written since has a greater one.
+    pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
+        let page = Page {
+            prefix: request.prefix.clone(),
+            after: request.after.clone(),
+            limit: request.limit,
+        };
+        // Before the records: so none looks older than it is.
+        let now_ms = self.clock_ms(SUBJECT).await?;
+        let (keys, next) = self.page_of_keys(&page).await?;
+        let names = keys.into_iter().filter_map(|key| key.name);
+        let looks = stream::iter(names.map(|name| self.unused(name, request, now_ms))).buffered(READS_MAX);
+        let found: Vec<Result<Option<Unused>, StoreError>> = looks.collect().await;
+        let found: Vec<Option<Unused>> = found.into_iter().collect::<Result<_, _>>()?;
+        let found: Vec<Unused> = found.into_iter().flatten().collect();
+        let mut removed = 0;
+        if request.purging == Purging::Removes {
+            let removals = found
+                .clone()
+                .into_iter()
+                .map(|one| self.remove(one.name, one.sequence));
+            let mut removals = stream::iter(removals).buffered(READS_MAX);
+            while let Some(was_there) = removals.next().await {
+                removed += u64::from(was_there?);
+            }
+        }
+        Ok(Purged {
+            unused: found.into_iter().map(|unused| unused.name).collect(),
+            removed,
+            next,
+        })
+    }
+
+    /// The record, if nobody uses it.
+    async fn unused(
+        &self,
+        name: LeaseName,
+        request: &Purge,
+        now_ms: u64,
+    ) -> Result<Option<Unused>, StoreError> {
+        let subject = self.keys.lease(&name);
+        let Some(stored) = self.link.last(&self.stream, &subject, SUBJECT).await? else {
+            return Ok(None);
+        };
+        let (sequence, stored_ms) = (stored.sequence, stored.time_ms);
+        // What cannot be understood stays; and so does what was removed already.
+        let Ok(Some(version)) = self.version(name.as_str(), stored) else {
+            return Ok(None);
+        };
+        // Its last write was a release, or an extension by its ttl.
+        let ttl = version.entry.ttl;
+        let lasted = if version.entry.released {
+            0
+        } else {
+            ttl.as_millis()
+        };
+        let unused_ms = request.unused_at_least(ttl).as_millis() + u128::from(lasted);
+        let is_old = u128::from(now_ms.saturating_sub(stored_ms)) >= unused_ms;
+        // The next token of the name starts from the clock.
+        let rises = version.entry.token.number() < now_ms;
+        Ok((is_old && rises).then_some(Unused { name, sequence }))
+    }
+
+    /// Removes a record as it was seen; `false` if it is another by now.
+    async fn remove(&self, name: LeaseName, sequence: u64) -> Result<bool, StoreError> {
+        let api = format!("STREAM.PURGE.{}", self.stream);
+        // Up to this number and without it: what was written since has a greater one.
+        let request = json!({ "filter": self.keys.lease(&name), "seq": sequence + 1 });
+        match self.link.call(&api, &request, Deed::Write, SUBJECT).await? {
+            Ok(answer) => Ok(answer["purged"] == 1),
+            Err(refusal) => Err(refused(Deed::Write, SUBJECT, self.link.place(), &refusal)),
+        }
+    }
+}
+
+/// A record that nobody uses, and its number.
+#[derive(Clone, Debug)]
+struct Unused {
+    name: LeaseName,
+    sequence: u64,
+}

@@ -1,0 +1,66 @@
+//! Removing the records that nobody uses, a page at a time.
+
+use crate::fault::Deed;
+use crate::record::read;
+use crate::site::{Site, Typed};
+use tenure_core::{PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
+use tokio_postgres::types::Type;
+
+/// Longest time that is asked for: a thousand years.
+const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
+
+/// What errors are about.
+const SUBJECT: &str = "the clean-up of leases";
+
+impl Site {
+    /// Reads a page, asks which of it nobody uses, and removes these by the same condition.
+    pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
+        let (rows, next) = self
+            .page(SUBJECT, &request.prefix, request.after.as_ref(), request.limit)
+            .await?;
+        // What cannot be understood is not looked at any further.
+        let understood = rows.iter().filter_map(|row| read(row, 1, &self.table()).ok());
+        let names: Vec<String> = understood.map(|record| record.lease.name.to_string()).collect();
+        let asked_ms = i64::try_from(request.unused_for.as_millis()).unwrap_or(UNUSED_MS_MAX);
+        let asked_ms = asked_ms.min(UNUSED_MS_MAX);
+        let parameters: [Typed<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&asked_ms, Type::INT8)];
+        let condition = condition();
+        let unused = self
+            .look(SUBJECT, &condition, "ORDER BY lease.name", &parameters)
+            .await?;
+        let removed = match request.purging {
+            Purging::OnlyLooks => 0,
+            Purging::Removes if unused.is_empty() => 0,
+            Purging::Removes => {
+                // Once more with the condition, as somebody may have taken one since it was read; and past those that
+                // somebody is taking.
+                let leases = format!("{}.leases", self.schema());
+                let statement = format!(
+                    "DELETE FROM {leases} gone USING (SELECT lease.name FROM {leases} lease, (SELECT clock_timestamp() AS \
+                     moment OFFSET 0) clock WHERE {condition} FOR UPDATE OF lease SKIP LOCKED) idle WHERE gone.name = \
+                     idle.name RETURNING gone.name"
+                );
+                self.ask(Deed::Write, SUBJECT, &statement, &parameters)
+                    .await?
+                    .len()
+            }
+        };
+        let unused = unused
+            .iter()
+            .map(|row| Ok(read(row, 1, &self.table())?.lease.name));
+        Ok(Purged {
+            unused: unused.collect::<Result<_, StoreError>>()?,
+            removed: u64::try_from(removed).unwrap_or(u64::MAX),
+            next,
+        })
+    }
+}
+
+/// Of the names `$1`, the records that nobody has used for `$2` milliseconds. A released record's `expires_at` is when it
+/// ended, so that one comparison serves both; and the next token of the name starts from the clock.
+fn condition() -> String {
+    format!(
+        "lease.name = ANY ($1) AND lease.expires_at <= moment - greatest($2, lease.ttl_ms * {PURGE_TTLS_MIN}) * interval '1 \
+         millisecond' AND lease.token < floor(extract(epoch FROM moment) * 1000)::bigint"
+    )
+}

@@ -1,0 +1,58 @@
+//! Removing the records that nobody uses, a page at a time.
+
+use crate::fault::Deed;
+use crate::script::{Arguments, PURGE};
+use crate::site::Site;
+use tenure_core::{Listed, Page, Purge, Purged, Purging, StoreError};
+
+/// Longest time that is asked for, in milliseconds: a thousand years, which Lua's numbers keep exactly.
+const UNUSED_MS_MAX: u64 = 1000 * 366 * 24 * 60 * 60 * 1000;
+
+/// What errors are about.
+const SUBJECT: &str = "the clean-up of leases";
+
+impl Site {
+    /// Reads a page, and removes what nobody uses of it, in one step of the server.
+    pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
+        let page = self
+            .page(&Page {
+                prefix: request.prefix.clone(),
+                after: request.after.clone(),
+                limit: request.limit,
+            })
+            .await?;
+        let understood = page
+            .listed
+            .into_iter()
+            .filter_map(|(listed, _confirmed)| match listed {
+                Listed::Lease(lease) => Some(lease.name),
+                Listed::Unreadable { .. } => None,
+            });
+        let names: Vec<_> = understood.collect();
+        let unused_ms = u64::try_from(request.unused_for.as_millis()).unwrap_or(UNUSED_MS_MAX);
+        let (removes, deed) = match request.purging {
+            Purging::Removes => (1, Deed::Write),
+            Purging::OnlyLooks => (0, Deed::Read),
+        };
+        let keys = names.iter().map(|name| self.keys.record(name));
+        let mut arguments = Arguments::on([self.keys.index()].into_iter().chain(keys))
+            .with(removes)
+            .with(unused_ms.min(UNUSED_MS_MAX));
+        names.iter().for_each(|name| arguments.push(name));
+        let mut reply = self.run(&PURGE, &arguments, deed, SUBJECT).await?;
+        let mut unused = Vec::new();
+        for name in names {
+            if reply.number()? == 1 {
+                unused.push(name);
+            }
+        }
+        Ok(Purged {
+            removed: match request.purging {
+                Purging::Removes => u64::try_from(unused.len()).unwrap_or(u64::MAX),
+                Purging::OnlyLooks => 0,
+            },
+            unused,
+            next: page.next,
+        })
+    }
+}

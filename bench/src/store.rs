@@ -10,6 +10,7 @@ pub mod redis;
 pub mod sqlite;
 
 use crate::figures::{Samples, judge, milliseconds};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tenure::core::{
     Acquire, Acquired, Attempt, Candidate, CandidateId, Incarnation, Note, Release, Released,
@@ -74,11 +75,14 @@ pub struct Cycle<'a> {
 
 impl<'a> Cycle<'a> {
     pub fn new(store: &'a dyn LeaseStore) -> Self {
+        // Each is a process of its own, which begins with its first attempt.
+        static NUMBER: AtomicU64 = AtomicU64::new(7);
+        let incarnation = NUMBER.fetch_add(1, Ordering::Relaxed);
         let acquire = Acquire {
             name: LeaseName::new("bench").unwrap(),
             candidate: Candidate {
                 id: CandidateId::new("bench").unwrap(),
-                incarnation: Incarnation::from_bits(7),
+                incarnation: Incarnation::from_bits(incarnation.into()),
             },
             attempt: Attempt::FIRST,
             ttl: Ttl::from_secs(30).unwrap(),

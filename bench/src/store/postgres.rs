@@ -4,6 +4,7 @@
 use super::compare;
 use tenure::postgres::PostgresStore;
 use tenure_testkit::Postgres;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls, Statement};
 
 pub async fn measure(rounds: u32) {
@@ -15,7 +16,42 @@ pub async fn measure(rounds: u32) {
         bare.turn(round.into()).await
     })
     .await;
+    let own = Own::connect(&server.uri()).await;
+    let what = "PostgreSQL, Tenure's own functions called by the bare driver";
+    compare(what, rounds, &store, async |round| own.turn(round.into()).await).await;
 }
+
+/// What the store asks, asked by the driver alone: the rest is the way to the store's own thread and back.
+struct Own(Client);
+
+impl Own {
+    async fn connect(uri: &str) -> Self {
+        let (client, connection) = tokio_postgres::connect(uri, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        Self(client)
+    }
+
+    async fn turn(&self, attempt: i64) {
+        let attempt = attempt + 1;
+        let asked = "SELECT * FROM tenure.acquire('own', 'bench', $1, $2, 30000, '')";
+        let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+            [(&INCARNATION, Type::TEXT), (&attempt, Type::INT8)];
+        let granted = self.0.query_typed(asked, &parameters).await.unwrap();
+        assert_eq!(granted[0].get::<_, &str>(0), "granted");
+        let token: i64 = granted[0].get("token");
+        let asked =
+            "SELECT * FROM tenure.release(ARRAY['own'], ARRAY[$1], ARRAY[$2::bigint], ARRAY[$3::bigint])";
+        let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&INCARNATION, Type::TEXT),
+            (&token, Type::INT8),
+            (&attempt, Type::INT8),
+        ];
+        let released = self.0.query_typed(asked, &parameters).await.unwrap();
+        assert_eq!(released[0].get::<_, &str>(1), "vacated");
+    }
+}
+
+const INCARNATION: &str = "00000000000000000000000000000007";
 
 struct Bare {
     client: Client,

@@ -1,9 +1,39 @@
 use crate::fault::Deed;
 use crate::record::{note_text, read};
 use crate::site::{Site, subject};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, LeaseName, StoreError};
 use tokio_postgres::types::Type;
+
+/// How long after its begin a term is announced. It locks the lease's row for a moment, which would hold up a release that
+/// comes at once, as of a lock that is held for a moment.
+const ANNOUNCED_AFTER: Duration = Duration::from_millis(20);
+
+/// Terms that have begun and were not announced yet.
+#[derive(Default)]
+pub(crate) struct Unannounced(Mutex<HashMap<LeaseName, FencingToken>>);
+
+impl Unannounced {
+    fn begin(&self, name: &LeaseName, token: FencingToken) {
+        self.lock().insert(name.clone(), token);
+    }
+
+    /// Whether this term is still to be announced. It is not any more.
+    pub(crate) fn end(&self, name: &LeaseName, token: FencingToken) -> bool {
+        let mut terms = self.lock();
+        let is_waiting = terms.get(name) == Some(&token);
+        if is_waiting {
+            terms.remove(name);
+        }
+        is_waiting
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<LeaseName, FencingToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Site {
     /// Decides an acquisition, in one atomic step of the server. A term that begins is announced afterwards, and nobody
@@ -58,10 +88,16 @@ impl Site {
         }
     }
 
-    /// Tells watchers that a term has begun. A hint: where it cannot be told, standbys still wait by the remaining time.
+    /// Tells watchers that a term has begun, if it is not over by then. A hint: where it cannot be told, standbys still wait by
+    /// the remaining time.
     fn announce(self: &Arc<Self>, name: LeaseName, token: FencingToken) {
         let site = Arc::clone(self);
+        site.unannounced.begin(&name, token);
         tokio::spawn(async move {
+            tokio::time::sleep(ANNOUNCED_AFTER).await;
+            if !site.unannounced.end(&name, token) {
+                return;
+            }
             let statement = format!("SELECT {}.announce($1, $2)", site.schema());
             let parameters: [crate::site::Typed<'_>; 2] =
                 [(&name.as_str(), Type::TEXT), (&token.signed(), Type::INT8)];

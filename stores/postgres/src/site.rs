@@ -1,5 +1,6 @@
 //! Where a store's records live, and the bounds of every request to it.
 
+use crate::acquire::Unannounced;
 use crate::fault::{Deed, ends_connection, store_error, timed_out};
 use crate::lane::{Dial, Lane, UnderWay};
 use crate::schema::quoted;
@@ -23,6 +24,7 @@ pub(crate) struct Site {
     pub(crate) renewals: Lane,
     pub(crate) requests: [Lane; LANES],
     pub(crate) listener: Mutex<Option<Arc<Listener>>>,
+    pub(crate) unannounced: Unannounced,
     pub(crate) watch: WatchSource,
     pub(crate) durability: Durability,
     /// The role or the database forbids writes by a setting: no fail-over will change it.
@@ -45,6 +47,7 @@ impl Site {
             renewals: Lane::default(),
             requests: Default::default(),
             listener: Mutex::new(None),
+            unannounced: Unannounced::default(),
             watch: WatchSource::Absent,
             durability: Durability::Safe,
             read_only: false,

@@ -86,6 +86,7 @@ impl Site {
         let mut terms = Terms::default();
         for request in requests {
             terms.add(&request.name, request.incarnation, request.token, request.attempt);
+            self.unannounced.end(&request.name, request.token);
         }
         let statement = format!("SELECT * FROM {}.release($1, $2, $3, $4)", self.schema());
         let subject = terms.subject("release");

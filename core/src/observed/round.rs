@@ -176,6 +176,29 @@ impl<Request: Decide> Round<Request> {
         }
     }
 
+    /// The same without a first reading, where this process itself has written the record last, as far as it knows at `now`.
+    ///
+    /// Only a write is decided so: that it succeeds, on the condition that nobody has written since, is what shows that this
+    /// was the latest state. Anything else, and a conflict, begins with a reading as ever.
+    #[must_use]
+    pub fn over_last_written(mut self, now: Moment, sightings: &Sightings) -> Self {
+        let name = self.request.lease_name();
+        if Request::FLOOR == Floor::Wanted {
+            return self;
+        }
+        if let Some(version) = sightings.last_written(name) {
+            let seen = Seen {
+                lease: sightings.lease(now, name, &version),
+                entry: version.entry,
+            };
+            if let Decision::Write(entry, then) = self.request.decide(Some(&seen), 0) {
+                let over = Some(version.revision);
+                self.step = Step::Write { over, entry, then };
+            }
+        }
+        self
+    }
+
     /// What it needs next: the same until a response is taken in.
     #[must_use]
     pub fn next(&self) -> Need<Request::Answered> {
@@ -207,7 +230,7 @@ impl<Request: Decide> Round<Request> {
             })),
             (Step::Write { entry, then, .. }, Response::Written(Ok(Written::As(revision)))) => {
                 let version = Version { revision, entry };
-                sightings.see(now, self.request.lease_name(), Some(&version));
+                sightings.wrote(now, self.request.lease_name(), version);
                 Step::Done(Ok(then))
             }
             (Step::Write { .. }, Response::Written(Ok(Written::Conflict))) => self.read_again(),

@@ -32,6 +32,8 @@ struct Sighting {
     /// When the answer that first showed this term had arrived.
     term_since: Moment,
     looked_at: Moment,
+    /// What the record holds, where this process has written this very revision and holds the lease by it.
+    written: Option<Entry>,
 }
 
 impl Sightings {
@@ -89,6 +91,24 @@ impl Sightings {
         }
     }
 
+    /// As [`see`](Self::see), for what this process itself has just written: while nobody writes after it, the next write
+    /// of the term needs no reading.
+    pub fn wrote(&mut self, now: Moment, name: &LeaseName, version: Version) {
+        self.see(now, name, Some(&version));
+        if let Some(sighting) = self.seen.get_mut(name).filter(|_| !version.entry.released) {
+            sighting.written = Some(version.entry);
+        }
+    }
+
+    /// The version of a held lease that this process has written, if it has seen none since.
+    pub(super) fn last_written(&self, name: &LeaseName) -> Option<Version> {
+        let sighting = self.seen.get(name)?;
+        Some(Version {
+            revision: sighting.revision.clone(),
+            entry: sighting.written.clone()?,
+        })
+    }
+
     fn note(&mut self, now: Moment, name: &LeaseName, version: &Version) {
         let Version { revision, entry } = version;
         let heartbeat = entry.heartbeat();
@@ -102,7 +122,9 @@ impl Sightings {
             Some(before) if before.heartbeat.is_of_one_term(&heartbeat) => before.term_since,
             Some(_) | None => now,
         };
+        let written = before.filter(|before| before.revision == *revision);
         let sighting = Sighting {
+            written: written.and_then(|before| before.written.clone()),
             revision: revision.clone(),
             heartbeat,
             asked: entry.asked_to_step_down,

@@ -16,7 +16,8 @@ const PAGE_MAX: u16 = 1_000;
 /// A [`LeaseStore`] over a store that only compares and swaps, by observed time: see [`Round`].
 ///
 /// One per process, so that all its candidates share what it has seen. It starts no task; a request takes two
-/// round trips, a read and a write, and more only where others write in between.
+/// round trips, a read and a write, and more only where others write in between. What its own process has written last is
+/// renewed and released without the read.
 ///
 /// How soon a dead holder's lease is taken over: its ttl·(1+ρ) after its last renewal was *seen*. A watch sees it
 /// when it is written; a candidate that does not watch sees it at its next look, up to one ttl later.
@@ -76,6 +77,11 @@ impl<S: CompareAndSwap, C: Clock> ObservedStore<S, C> {
         }
     }
 
+    fn over_last_written<Request: Decide>(&self, round: Round<Request>) -> Round<Request> {
+        self.observer
+            .observe(|now, sightings| round.over_last_written(now, sightings))
+    }
+
     fn check(&self, name: &LeaseName, ttl: Ttl) -> Result<(), StoreError> {
         let StoreTraits { ttl_min, ttl_max, .. } = self.store.traits();
         if (ttl_min..=ttl_max).contains(&ttl) {
@@ -120,13 +126,14 @@ impl<S: CompareAndSwap, C: Clock + 'static> LeaseStore for ObservedStore<S, C> {
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
         let renew = move |request: &'a Renew| async move {
             self.check(&request.name, request.ttl)?;
-            self.drive(Round::renew(request.clone())).await
+            self.drive(self.over_last_written(Round::renew(request.clone())))
+                .await
         };
         Box::pin(together(requests.iter().map(renew)))
     }
 
     fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        let release = |request: &Release| self.drive(Round::release(request.clone()));
+        let release = |request: &Release| self.drive(self.over_last_written(Round::release(request.clone())));
         Box::pin(together(requests.iter().map(release)))
     }
 

@@ -96,6 +96,11 @@ impl Observer {
         }
     }
 
+    /// The round as the adaptor begins it.
+    pub fn knowing<R: Decide>(&self, round: Round<R>) -> Round<R> {
+        round.over_last_written(self.now, &self.sightings)
+    }
+
     pub fn acquire(&mut self, shelf: &mut Shelf, request: &Acquire) -> Acquired {
         self.run(shelf, Round::acquire(request.clone())).unwrap()
     }

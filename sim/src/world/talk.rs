@@ -148,16 +148,23 @@ impl Talk {
 
 impl World<'_> {
     pub(super) fn begin_talk(&mut self, slot: u8, asked: Asked) {
+        let process = &self.processes[usize::from(slot)];
+        let (now, sightings) = (
+            Moment::from_nanos(process.clock.shown(self.now)),
+            &process.sightings,
+        );
         let rounds: Vec<AnyRound> = match &asked.operation {
             Operation::Acquire(acquire) => vec![AnyRound::Acquire(Round::acquire(acquire.clone()))],
             Operation::Look(name) => vec![AnyRound::Look(Round::get(name.clone()))],
             Operation::Renew(renewals) => renewals
                 .iter()
-                .map(|renew| AnyRound::Renew(Round::renew(renew.clone())))
+                .map(|renew| AnyRound::Renew(Round::renew(renew.clone()).over_last_written(now, sightings)))
                 .collect(),
             Operation::Release(releases) => releases
                 .iter()
-                .map(|release| AnyRound::Release(Round::release(release.clone())))
+                .map(|release| {
+                    AnyRound::Release(Round::release(release.clone()).over_last_written(now, sightings))
+                })
                 .collect(),
         };
         self.talks.begun += 1;

@@ -37,6 +37,18 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
+        name: "adaptor takes another's record for its own last write",
+        catalogue: &[61],
+        guarantee: "G2",
+        why: "what was written is remembered beyond what was seen since: the next renewal writes over somebody's term",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            SIGHTINGS,
+            "before.filter(|before| before.revision == *revision)",
+            "before",
+        )],
+    },
+    Row {
         name: "observer counts from the look before",
         catalogue: &[2, 61],
         guarantee: "G2",

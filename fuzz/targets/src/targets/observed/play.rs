@@ -124,13 +124,16 @@ impl Play {
             }
             (2..=4, Some(Belief { token, attempt, .. })) => (
                 attempt,
-                Work::Renew(Round::renew(Renew {
-                    name,
-                    incarnation,
-                    token,
-                    attempt,
-                    ttl,
-                })),
+                Work::Renew(
+                    Round::renew(Renew {
+                        name,
+                        incarnation,
+                        token,
+                        attempt,
+                        ttl,
+                    })
+                    .over_last_written(began, &process.sightings),
+                ),
             ),
             (_, Some(Belief { token, attempt, .. })) => {
                 // Belief is gone before the release is sent, and the attempt rotates.
@@ -138,12 +141,15 @@ impl Play {
                 process.last_attempt += 1;
                 (
                     attempt,
-                    Work::Release(Round::release(Release {
-                        name,
-                        incarnation,
-                        token,
-                        attempt,
-                    })),
+                    Work::Release(
+                        Round::release(Release {
+                            name,
+                            incarnation,
+                            token,
+                            attempt,
+                        })
+                        .over_last_written(began, &process.sightings),
+                    ),
                 )
             }
             (kind, None) => {

@@ -9,7 +9,7 @@
 mod common;
 
 use common::{SOON, Sandbox, exit_code, journeys, json};
-use tenure_testkit::{Mariadb, block_on, free_port};
+use tenure_testkit::{FaultProxy, Mariadb, block_on, free_port};
 
 /// A store with a database of the test's own, which is set up by the command itself.
 fn sandbox(label: &str) -> Sandbox {
@@ -70,6 +70,16 @@ fn step_down_on_mysql_ends_the_term_and_the_standby_follows_at_once() {
     assert_eq!(exit_code(&first), 79);
     second.wait_for_line("mine", SOON).unwrap();
     assert_eq!(exit_code(&second), 0);
+}
+
+#[test]
+fn behind_a_silent_network_the_command_dies_before_the_deadline() {
+    let direct = sandbox("my-silent");
+    let server = block_on(Mariadb::shared());
+    let proxy = FaultProxy::mysql(server.address()).unwrap();
+    let url = format!("mysql://root@{}/{}", proxy.address(), database("my-silent"));
+    let silent = Sandbox::at("my-silent-through", &url);
+    journeys::behind_a_silent_network_the_command_dies_before_the_deadline(&silent, &direct, &proxy);
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub mod asking;
 pub mod cases;
 pub mod model;
 pub mod observed;
+pub mod stepping;
 #[cfg(feature = "wire")]
 pub mod terms;
 #[cfg(feature = "wire")]

@@ -9,6 +9,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::sync::OnceCell;
 
+use super::super::clock::ServerClock;
 use super::locate::{initialised, library_path, mariadb_program, root_of};
 use crate::error::Error;
 use crate::eventually::poll_until;
@@ -33,6 +34,7 @@ pub struct Mariadb {
     port: u16,
     transport: Transport,
     settings: Vec<String>,
+    clock: Option<ServerClock>,
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
     folder: ScratchDir,
@@ -53,6 +55,14 @@ impl Mariadb {
     /// As [`start`](Self::start).
     pub async fn with_settings(settings: &[&str]) -> Result<Mariadb, Error> {
         Self::start_as(Transport::Plain, settings).await
+    }
+
+    /// The same with a clock of its own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn by(clock: &ServerClock) -> Result<Mariadb, Error> {
+        Self::start_with(Transport::Plain, &[], Some(clock)).await
     }
 
     /// Starts a server that can encrypt, with a certificate for `localhost`; the root that signed it is in
@@ -82,12 +92,21 @@ impl Mariadb {
     }
 
     async fn start_as(transport: Transport, settings: &[&str]) -> Result<Mariadb, Error> {
+        Self::start_with(transport, settings, None).await
+    }
+
+    async fn start_with(
+        transport: Transport,
+        settings: &[&str],
+        clock: Option<&ServerClock>,
+    ) -> Result<Mariadb, Error> {
         let mut attempt = 1;
         loop {
             let mut server = Mariadb {
                 port: free_port(),
                 transport,
                 settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+                clock: clock.cloned(),
                 process: None,
                 folder: ScratchDir::new("mariadb"),
             };
@@ -129,6 +148,9 @@ impl Mariadb {
         }
         for setting in &self.settings {
             command.arg(format!("--{setting}"));
+        }
+        if let Some(clock) = &self.clock {
+            clock.give(&mut command);
         }
         self.process = Some(Process::spawn(command)?);
         let what = format!("answer of MariaDB on {}", self.address());

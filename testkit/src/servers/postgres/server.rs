@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
+use super::super::clock::ServerClock;
 use super::locate::{library_path, postgres_programs};
 use super::{certificate, family, unprivileged};
 use crate::error::Error;
@@ -35,6 +36,7 @@ pub struct Postgres {
     port: u16,
     authentication: Authentication,
     settings: Vec<String>,
+    clock: Option<ServerClock>,
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
     folder: ScratchDir,
@@ -57,7 +59,15 @@ impl Postgres {
         Self::start_as(Authentication::Trust, settings).await
     }
 
-    /// Starts a server that demands passwords; the superuser's is in [`uri`](Self::uri).
+    /// The same with a clock of its own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn by(clock: &ServerClock) -> Result<Postgres, Error> {
+        Self::start_with(Authentication::Trust, &[], Some(clock)).await
+    }
+
+    /// Starts a server that demands passwords, by SCRAM; the superuser's is in [`uri`](Self::uri).
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -92,12 +102,21 @@ impl Postgres {
     }
 
     async fn start_as(authentication: Authentication, settings: &[&str]) -> Result<Postgres, Error> {
+        Self::start_with(authentication, settings, None).await
+    }
+
+    async fn start_with(
+        authentication: Authentication,
+        settings: &[&str],
+        clock: Option<&ServerClock>,
+    ) -> Result<Postgres, Error> {
         let mut attempt = 1;
         loop {
             let mut server = Postgres {
                 port: free_port(),
                 authentication,
                 settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+                clock: clock.cloned(),
                 process: None,
                 folder: ScratchDir::new("postgres"),
             };
@@ -120,10 +139,12 @@ impl Postgres {
         match self.authentication {
             Authentication::Trust | Authentication::Encryption => command.args(["--auth", "trust"]),
             Authentication::Password => {
-                // In the clear: what a client must hash in a debug build takes seconds on a loaded machine.
                 let file = self.folder.join("password");
                 fs::write(&file, PASSWORD).map_err(Error::system("writing a password file"))?;
-                command.args(["--auth", "password"]).arg("--pwfile").arg(file)
+                command
+                    .args(["--auth", "scram-sha-256"])
+                    .arg("--pwfile")
+                    .arg(file)
             }
         };
         unprivileged::run_in(&mut command, self.folder.path())?;
@@ -174,6 +195,9 @@ impl Postgres {
             command.arg("-c").arg(setting);
         }
         command.env("LD_LIBRARY_PATH", library_path());
+        if let Some(clock) = &self.clock {
+            clock.give(&mut command);
+        }
         unprivileged::run_in(&mut command, self.folder.path())?;
         self.process = Some(Process::spawn(command)?);
         let what = format!("answer of PostgreSQL on {}", self.address());

@@ -1,0 +1,107 @@
+//! What a step of the server's clock may do to a lease, for every store that judges by it.
+
+use crate::asking::{giving_back, granted, name, renewal, request, seconds, take};
+use std::time::Duration;
+use tenure_core::{Acquired, LeaseStore, Renewed};
+use tokio::time::sleep;
+
+/// How often, and for how long, it is looked whether the server goes by the clock that was set.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 600;
+
+/// How far the server's clock may be from what was set, in seconds, for the rest of the looks.
+const CLOSE: f64 = 5.0;
+
+/// A store whose server's clock the test can set.
+pub struct Stepped<S, Set, Shown> {
+    /// The store.
+    pub store: S,
+    /// Sets the clock so many seconds ahead of this machine's.
+    pub set: Set,
+    /// How far ahead the server goes, in seconds.
+    pub shown: Shown,
+}
+
+impl<S: LeaseStore, Set: Fn(f64), Shown: AsyncFn() -> f64> Stepped<S, Set, Shown> {
+    /// Sets the clock, and waits until the server goes by it: one of its threads may have read the old one just before.
+    async fn set(&self, ahead: f64) {
+        (self.set)(ahead);
+        let mut close = 0;
+        for _look in 0..LOOKS_MAX {
+            close = match ((self.shown)().await - ahead).abs() < CLOSE {
+                true => close + 1,
+                false => 0,
+            };
+            if close == 3 {
+                return;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        panic!("the server's clock was set {ahead} s ahead, and the server does not go by it");
+    }
+
+    /// A clock that is set forward ends a lease early, and its term for good.
+    ///
+    /// # Panics
+    /// If it does something else.
+    pub async fn clock_set_forward_ends_a_lease_early_and_its_term_for_good(&self) {
+        let store = &self.store;
+        let first = request("job", "first", seconds(30));
+        let token = take(store, &first).await.token;
+        self.set(60.0).await;
+        let second = request("job", "second", seconds(30));
+        let taken = granted(store.acquire(&second).await.expect("an answer"));
+        assert!(taken.token > token, "{taken:?}");
+        // The first knows nothing of it yet, and asks: its term is over, whatever the clock says next.
+        self.set(0.0).await;
+        let renewed = store.renew(&[renewal(&first, token)]).await.remove(0);
+        assert!(!matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let lease = store
+            .get(&name("job"))
+            .await
+            .expect("an answer")
+            .expect("a lease");
+        assert_eq!(lease.token, taken.token);
+    }
+
+    /// One that is set back lets no token fall; the holder goes on renewing, and can give the lease back.
+    ///
+    /// # Panics
+    /// If it does something else.
+    pub async fn clock_set_back_lets_no_token_fall_and_its_holder_renew_and_leave(&self) {
+        let store = &self.store;
+        let mut last = None;
+        for ahead in [0.0, -3600.0, 7200.0, -86_400.0] {
+            self.set(ahead).await;
+            let asked = request("job", "holder", seconds(30));
+            // A lease that was given back is free whatever the clock says.
+            let token = take(store, &asked).await.token;
+            assert!(last.is_none_or(|last| token > last), "{last:?} {token}");
+            last = Some(token);
+            let other = store.acquire(&request("job", "other", seconds(30))).await;
+            assert!(matches!(other, Ok(Acquired::Held(_))), "{other:?}");
+            // Back by an hour under a held lease: it renews, and lasts no longer than it asked for from then.
+            self.set(ahead - 3600.0).await;
+            let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+            assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+            let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+            assert!(released.is_ok(), "{released:?}");
+        }
+        let lease = store
+            .get(&name("job"))
+            .await
+            .expect("an answer")
+            .expect("a lease");
+        assert!(lease.released && lease.remaining == Duration::ZERO, "{lease:?}");
+    }
+}
+
+/// How far ahead of this machine's clock this reading of a server's is, in seconds.
+#[must_use]
+pub fn ahead(server_ms: u64) -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let here_ms = since.unwrap_or_default().as_millis();
+    #[allow(clippy::cast_precision_loss, reason = "to the second is enough")]
+    let ahead = (i128::from(server_ms) - here_ms.cast_signed()) as f64 / 1000.0;
+    ahead
+}

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{PATIENCE, Scratch, renewal, request, seconds, take};
+use common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
 use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::{Fault, FaultProxy, Postgres};
+use tenure_testkit::{Fault, FaultProxy, Postgres, eventually_async};
 
 /// A proxy in front of the shared server.
 async fn proxied() -> (FaultProxy, Scratch, PostgresStore) {
@@ -179,6 +179,55 @@ async fn killed_and_frozen_server_keeps_what_it_confirmed() {
     assert_eq!(lost.fault, StoreFault::TimedOut, "{lost}");
     server.thaw();
     assert_eq!(store.get(&asked.name).await.unwrap().unwrap().token, last);
+}
+
+/// The primary dies in the middle of a term, and its synchronous standby takes over: the term goes on, and nothing that was
+/// confirmed is lost.
+#[tokio::test]
+async fn term_outlives_a_primary_whose_standby_is_promoted() {
+    let mut primary = Postgres::start().await.unwrap();
+    let standby = primary.standby().await.unwrap();
+    let synchronous = "ALTER SYSTEM SET synchronous_standby_names = '*'";
+    primary.execute(synchronous).await.unwrap();
+    primary.execute("SELECT pg_reload_conf()").await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let both = format!(
+        "postgres://postgres@{},{}/postgres",
+        primary.address(),
+        standby.address()
+    );
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    assert_eq!(store.traits().durability, tenure_core::Durability::Safe);
+    let (held, vacant) = (
+        request("held", "a", seconds(300)),
+        request("vacant", "a", seconds(300)),
+    );
+    let token = take(&store, &held).await.token;
+    let before = take(&store, &vacant).await.token;
+    let released = store.release(&[giving_back(&vacant, before)]).await;
+    assert!(released[0].is_ok(), "{released:?}");
+    // A release does not wait for the standby; a term does, and brings what came before it with it.
+    let renewed = store.renew(&[renewal(&held, token)]).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    primary.kill();
+    let lost = bounded("without a primary", store.get(&held.name))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.fault, StoreFault::Unreachable, "{lost}");
+    standby.promote().await.unwrap();
+    eventually_async(PATIENCE, "a renewal at the new primary", || async {
+        let verdict = store.renew(&[renewal(&held, token)]).await.remove(0);
+        assert!(!matches!(verdict, Ok(Renewed::Lost(_))), "{verdict:?}");
+        matches!(verdict, Ok(Renewed::Extended { .. }))
+    })
+    .await;
+    let rival = store.acquire(&request("held", "b", seconds(300))).await;
+    assert!(
+        matches!(rival, Ok(Acquired::Held(ref lease)) if lease.token == token),
+        "{rival:?}"
+    );
+    let after = take(&store, &request("vacant", "b", seconds(300))).await.token;
+    assert!(after > before, "{after} after {before}");
 }
 
 /// The end of the listening connection is told, whether it comes with a word or without one, and a new watch works.

@@ -110,9 +110,8 @@ impl Postgres {
         settings: &[&str],
         clock: Option<&ServerClock>,
     ) -> Result<Postgres, Error> {
-        let mut attempt = 1;
-        loop {
-            let mut server = Postgres {
+        let begin = || {
+            let server = Postgres {
                 port: free_port(),
                 authentication,
                 settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
@@ -121,6 +120,47 @@ impl Postgres {
                 folder: ScratchDir::new("postgres"),
             };
             server.initialise()?;
+            Ok(server)
+        };
+        Self::launched(begin).await
+    }
+
+    /// A standby of this server, which follows it and takes no writes. It is synchronous if the server's
+    /// `synchronous_standby_names` say so.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn standby(&self) -> Result<Postgres, Error> {
+        let begin = || {
+            let standby = Postgres {
+                port: free_port(),
+                authentication: self.authentication,
+                settings: self.settings.clone(),
+                clock: self.clock.clone(),
+                process: None,
+                folder: ScratchDir::new("postgres"),
+            };
+            let mut command = Command::new(postgres_programs()?.join("pg_basebackup"));
+            command.arg("--pgdata").arg(standby.data()).args(COPY_FLAGS);
+            command.arg(format!("--port={}", self.port));
+            standby.fill_by(command)?;
+            Ok(standby)
+        };
+        Self::launched(begin).await
+    }
+
+    /// Makes a standby the server that takes writes, and waits until it does.
+    ///
+    /// # Errors
+    /// As [`client`](Self::client).
+    pub async fn promote(&self) -> Result<(), Error> {
+        self.execute("SELECT pg_promote(true, 60)").await
+    }
+
+    async fn launched(begin: impl Fn() -> Result<Postgres, Error>) -> Result<Postgres, Error> {
+        let mut attempt = 1;
+        loop {
+            let mut server = begin()?;
             match server.launch().await {
                 Ok(()) => return Ok(server),
                 // A stranger took the port between our look and the server's.
@@ -135,7 +175,6 @@ impl Postgres {
     fn initialise(&self) -> Result<(), Error> {
         let mut command = Command::new(postgres_programs()?.join("initdb"));
         command.arg("--pgdata").arg(self.data()).args(INITDB_FLAGS);
-        command.env("LD_LIBRARY_PATH", library_path());
         match self.authentication {
             Authentication::Trust | Authentication::Encryption => command.args(["--auth", "trust"]),
             Authentication::Password => {
@@ -147,15 +186,23 @@ impl Postgres {
                     .arg(file)
             }
         };
+        self.fill_by(command)?;
+        self.demand_encryption()
+    }
+
+    /// Has a program make the folder of the data.
+    fn fill_by(&self, mut command: Command) -> Result<(), Error> {
+        command.env("LD_LIBRARY_PATH", library_path());
         unprivileged::run_in(&mut command, self.folder.path())?;
-        let initialising = Process::spawn(command)?;
-        let status = initialising.wait_for_exit(START_TIMEOUT)?;
+        let what = command.get_program().display().to_string();
+        let filling = Process::spawn(command)?;
+        let status = filling.wait_for_exit(START_TIMEOUT)?;
         if status.success() {
-            return self.demand_encryption();
+            return Ok(());
         }
-        let lines: Vec<String> = initialising.lines().into_iter().map(|line| line.text).collect();
+        let lines: Vec<String> = filling.lines().into_iter().map(|line| line.text).collect();
         Err(Error::Ended {
-            what: format!("initdb ended with {status}"),
+            what: format!("{what} ended with {status}"),
             tail: lines.join("\n"),
         })
     }
@@ -365,6 +412,13 @@ const INITDB_FLAGS: &[&str] = &[
     "--no-locale",
     "--encoding",
     "UTF8",
+];
+const COPY_FLAGS: &[&str] = &[
+    "--host=127.0.0.1",
+    "--username=postgres",
+    "--checkpoint=fast",
+    "--no-sync",
+    "--write-recovery-conf",
 ];
 /// It guards scratch data on loopback.
 const PASSWORD: &str = "tenureTestkitScratch";

@@ -8,7 +8,8 @@
 
 mod common;
 
-use common::{SOON, Sandbox, bare, ended, exit_code, journeys, json};
+use common::journeys::{self, SelfSigned};
+use common::{SOON, Sandbox, bare, ended, exit_code, json};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, block_on, is_alive};
 
@@ -116,6 +117,19 @@ fn claims_refusals_and_marks_in_nats() {
     assert!(ended.stdout.contains("claimed"), "{ended:?}");
     let shown = sandbox.tenure(&["fence", "show"]);
     assert!(shown.code == 0 && shown.stdout.contains("ledger"), "{shown:?}");
+}
+
+#[test]
+fn tls_reaches_a_server_whose_certificate_is_trusted_and_no_other() {
+    let certificate = SelfSigned::new("nats-tls");
+    let encrypts = format!(
+        "tls {{ cert_file: \"{}\", key_file: \"{}\" }}",
+        certificate.file, certificate.key
+    );
+    let server = block_on(NatsServer::start(NatsOptions::durable().with(&encrypts))).unwrap();
+    let port = server.address().rsplit_once(':').unwrap().1.to_owned();
+    let url = format!("nats+tls://localhost:{port}");
+    journeys::tls_reaches_a_server_whose_certificate_is_trusted_and_no_other(&url, &certificate);
 }
 
 #[test]

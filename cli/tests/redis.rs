@@ -8,11 +8,12 @@
 
 mod common;
 
-use common::{SOON, Sandbox, bare, ended, exit_code, journeys, json};
+use common::journeys::{self, SelfSigned};
+use common::{SOON, Sandbox, exit_code, json};
 use std::time::Duration;
 use tenure_testkit::{
-    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ScratchDir, ServerClock, block_on,
-    eventually, free_port,
+    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ServerClock, block_on, eventually,
+    free_port,
 };
 
 fn durable() -> RedisServer {
@@ -124,35 +125,17 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     );
 }
 
-/// The certificate is trusted because `SSL_CERT_FILE` says so, and by nobody else.
 #[test]
 fn tls_reaches_a_server_whose_certificate_is_trusted_and_no_other() {
-    let folder = ScratchDir::new("redis-tls");
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+    let certificate = SelfSigned::new("redis-tls");
+    let (file, key) = (&certificate.file, &certificate.key);
     let port = free_port();
     let options = RedisOptions::with(&format!(
-        "--tls-port {port} --tls-cert-file {certificate} --tls-key-file {key} --tls-ca-cert-file {certificate} \
-         --tls-auth-clients no"
+        "--tls-port {port} --tls-cert-file {file} --tls-key-file {key} --tls-ca-cert-file {file} --tls-auth-clients no"
     ));
     let _server = block_on(RedisServer::start(options)).unwrap();
-    let run = |variable: &str| {
-        let mut command = bare(&["run", "--no-wait", "job", "--", "true"]);
-        command
-            .env("TENURE_STORE", format!("rediss://localhost:{port}"))
-            .env(variable, &certificate);
-        ended(command)
-    };
-    let trusted = run("SSL_CERT_FILE");
-    assert_eq!(trusted.code, 0, "{trusted:?}");
-    let stranger = run("UNUSED");
-    assert!(
-        stranger.code != 0 && stranger.stderr.contains("ertificate"),
-        "{stranger:?}"
-    );
+    let url = format!("rediss://localhost:{port}");
+    journeys::tls_reaches_a_server_whose_certificate_is_trusted_and_no_other(&url, &certificate);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{SOON, Sandbox, bare, ended, exit_code, json};
 use std::time::{Duration, Instant};
-use tenure_testkit::{Fault, FaultProxy, eventually, is_alive};
+use tenure_testkit::{Fault, FaultProxy, ScratchDir, eventually, is_alive};
 
 /// Three that want the same job run it one after the other, each with a token above the last.
 pub fn contenders_take_turns_and_tokens_rise(sandbox: &Sandbox) {
@@ -97,6 +97,44 @@ pub fn a_store_that_is_not_there_is_said_to_be_unavailable(url: &str) {
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");
     assert!(!sandbox.dir.join("ran").exists());
+}
+
+/// A certificate for `localhost` that nobody else has signed.
+pub struct SelfSigned {
+    pub file: String,
+    pub key: String,
+    _folder: ScratchDir,
+}
+
+impl SelfSigned {
+    pub fn new(label: &str) -> Self {
+        let folder = ScratchDir::new(label);
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (file, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+        std::fs::write(&file, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        Self {
+            file: file.display().to_string(),
+            key: key.display().to_string(),
+            _folder: folder,
+        }
+    }
+}
+
+/// The certificate is trusted because `SSL_CERT_FILE` says so, and by nobody else.
+pub fn tls_reaches_a_server_whose_certificate_is_trusted_and_no_other(url: &str, certificate: &SelfSigned) {
+    let run = |variable: &str| {
+        let mut command = bare(&["run", "--no-wait", "job", "--", "true"]);
+        command.env("TENURE_STORE", url).env(variable, &certificate.file);
+        ended(command)
+    };
+    let trusted = run("SSL_CERT_FILE");
+    assert_eq!(trusted.code, 0, "{trusted:?}");
+    let stranger = run("UNUSED");
+    assert!(
+        stranger.code != 0 && stranger.stderr.contains("ertificate"),
+        "{stranger:?}"
+    );
 }
 
 /// `url` has the password `secret`, which is wrong or missing.

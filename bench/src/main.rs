@@ -36,24 +36,14 @@ mod soak;
 mod store;
 mod waiting;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+use server::Kind;
 
 #[derive(Parser)]
 #[command(about, version)]
 struct Arguments {
     #[command(subcommand)]
     figure: Figure,
-}
-
-/// Where the leases of a measurement live.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    Sqlite,
-    Mongodb,
-    /// On a server that has each write on disk before it confirms it.
-    Redis,
-    /// On a cluster of three.
-    Etcd,
 }
 
 #[derive(Subcommand)]
@@ -81,7 +71,7 @@ enum Figure {
         rounds: failover::Rounds,
         /// On which store.
         #[arg(long, value_enum, default_value = "sqlite")]
-        store: server::Kind,
+        store: Kind,
     },
     /// Leases lost by every cause, under work that forks, detaches, stops and ignores signals: does any of it meet its
     /// successor?
@@ -100,7 +90,7 @@ enum Figure {
     Waiting {
         /// On which store.
         #[arg(long, value_enum, default_value = "mysql")]
-        store: server::Kind,
+        store: Kind,
         /// How many.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
         standbys: u32,

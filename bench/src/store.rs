@@ -3,9 +3,9 @@
 
 pub mod etcd;
 pub mod mongodb;
-mod mysql;
-mod nats;
-mod postgres;
+pub mod mysql;
+pub mod nats;
+pub mod postgres;
 pub mod redis;
 pub mod sqlite;
 

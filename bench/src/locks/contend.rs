@@ -1,8 +1,8 @@
 //! One lock, many tasks.
 
 use super::place::Place;
-use crate::Kind;
 use crate::figures::{Samples, judge, milliseconds};
+use crate::server::Kind;
 use crate::store::Cycle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

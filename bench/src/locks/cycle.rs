@@ -1,9 +1,9 @@
 //! Uncontended lock + release.
 
 use super::place::Place;
-use crate::Kind;
 use crate::figures::{Samples, judge, milliseconds};
-use crate::store::{Cycle, etcd, mongodb, redis, sqlite, timed};
+use crate::server::Kind;
+use crate::store::{Cycle, etcd, mongodb, mysql, nats, postgres, redis, sqlite, timed};
 use tenure::{LockManager, LockRelease};
 use tenure_testkit::Size;
 
@@ -15,6 +15,9 @@ enum Bare {
     Mongodb(mongodb::Bare),
     Redis(Box<redis::Bare>),
     Etcd(etcd::Bare),
+    Postgres(postgres::Bare),
+    Mysql(Box<mysql::Bare>),
+    Nats(nats::Bare),
 }
 
 impl Bare {
@@ -23,6 +26,9 @@ impl Bare {
             Self::Sqlite(bare) => bare.turn(),
             Self::Redis(bare) => bare.turn(round).await,
             Self::Etcd(bare) => bare.turn().await,
+            Self::Postgres(bare) => bare.turn(i64::from(round)).await,
+            Self::Mysql(bare) => bare.turn(round).await,
+            Self::Nats(bare) => bare.turn(round).await,
             Self::Mongodb(bare) => bare.turn(i64::from(round)).await,
         }
     }
@@ -34,6 +40,9 @@ pub async fn measure(kind: Kind, rounds: u32) {
         Place::Sqlite(folder) => Bare::Sqlite(Box::new(sqlite::Bare::open(&folder.join("bare.db")))),
         Place::Redis(server) => Bare::Redis(Box::new(redis::Bare::connect(&server.url()).await)),
         Place::Etcd(etcd) => Bare::Etcd(etcd::Bare::connect(&etcd.address(0)).await),
+        Place::Postgres(server) => Bare::Postgres(postgres::Bare::connect(&server.uri()).await),
+        Place::Mysql(server) => Bare::Mysql(Box::new(mysql::Bare::connect(&server.uri_of("jobs")).await)),
+        Place::Nats(server) => Bare::Nats(nats::Bare::connect(&server.url()).await),
         Place::Mongodb(set) => Bare::Mongodb(mongodb::Bare::connect(&set.uri()).await),
     };
     let store = place.store().await;

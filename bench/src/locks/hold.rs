@@ -1,9 +1,9 @@
 //! Many locks held by one process.
 
 use super::place::Place;
-use crate::Kind;
 use crate::counting::Counting;
 use crate::figures::judge;
+use crate::server::Kind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::{Authority, Lock, LockManager, LockTimingOptions};

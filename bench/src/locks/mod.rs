@@ -5,7 +5,7 @@ mod cycle;
 mod hold;
 mod place;
 
-use crate::Kind;
+use crate::server::Kind;
 use clap::Subcommand;
 use std::time::Duration;
 use tenure::Fairness;

@@ -1,19 +1,28 @@
 //! A store of the bench's own.
 
-use crate::Kind;
+use crate::server::Kind;
 use std::sync::Arc;
 use tenure::SharedStore;
 use tenure::etcd::EtcdStore;
 use tenure::mongodb::MongoStore;
+use tenure::mysql::MysqlStore;
+use tenure::nats::NatsStore;
+use tenure::postgres::PostgresStore;
 use tenure::redis::RedisStore;
 use tenure::sqlite::SqliteStore;
-use tenure_testkit::{Etcd, EtcdOptions, RedisOptions, RedisServer, ReplicaSet, ScratchDir, Size};
+use tenure_testkit::{
+    Etcd, EtcdOptions, Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer, ReplicaSet,
+    ScratchDir, Size,
+};
 
 pub enum Place {
     Sqlite(ScratchDir),
     Mongodb(ReplicaSet),
+    Postgres(Postgres),
+    Mysql(Mariadb),
     Redis(RedisServer),
     Etcd(Etcd),
+    Nats(NatsServer),
 }
 
 impl Place {
@@ -30,6 +39,24 @@ impl Place {
                     .await
                     .expect("a cluster of etcd"),
             ),
+            Kind::Postgres => {
+                let server = Postgres::start().await.expect("a PostgreSQL server");
+                PostgresStore::init(&server.uri()).await.expect("its schema");
+                Self::Postgres(server)
+            }
+            Kind::Mysql => {
+                let server = Mariadb::start().await.expect("a MariaDB server");
+                server.execute("CREATE DATABASE jobs").await.expect("a database");
+                MysqlStore::init(&server.uri_of("jobs"))
+                    .await
+                    .expect("its tables");
+                Self::Mysql(server)
+            }
+            Kind::Nats => Self::Nats(
+                NatsServer::start(NatsOptions::default())
+                    .await
+                    .expect("a NATS server"),
+            ),
             Kind::Mongodb => Self::Mongodb(ReplicaSet::start(size).await.expect("a replica set")),
         }
     }
@@ -40,6 +67,9 @@ impl Place {
             Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.join("locks.db")).unwrap()),
             Self::Redis(server) => Arc::new(RedisStore::connect(&server.url()).await.unwrap()),
             Self::Etcd(etcd) => Arc::new(EtcdStore::connect(&etcd.url()).await.unwrap()),
+            Self::Postgres(server) => Arc::new(PostgresStore::connect(&server.uri()).await.unwrap()),
+            Self::Mysql(server) => Arc::new(MysqlStore::connect(&server.uri_of("jobs")).await.unwrap()),
+            Self::Nats(server) => Arc::new(NatsStore::connect(&server.url()).await.unwrap()),
             Self::Mongodb(set) => Arc::new(MongoStore::for_locks().connect(&set.uri()).await.unwrap()),
         }
     }

@@ -38,10 +38,10 @@ impl Own {
 
 const INCARNATION: &str = "00000000000000000000000000000007";
 
-struct Bare(Conn);
+pub struct Bare(Conn);
 
 impl Bare {
-    async fn connect(uri: &str) -> Self {
+    pub async fn connect(uri: &str) -> Self {
         let mut conn = Mariadb::client(uri).await.unwrap();
         for statement in SET_UP {
             conn.query_drop(statement).await.unwrap();
@@ -49,7 +49,7 @@ impl Bare {
         Self(conn)
     }
 
-    async fn turn(&mut self, attempt: u32) {
+    pub async fn turn(&mut self, attempt: u32) {
         // Prepared the first time.
         self.0.exec_drop(TAKE, (attempt,)).await.unwrap();
         let token = self.0.last_insert_id().expect("the lease is free");

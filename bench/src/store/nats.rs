@@ -19,10 +19,10 @@ pub async fn measure(rounds: u32) {
     compare("NATS", rounds, &store, async |round| bare.turn(round).await).await;
 }
 
-struct Bare(Client);
+pub struct Bare(Client);
 
 impl Bare {
-    async fn connect(url: &str) -> Self {
+    pub async fn connect(url: &str) -> Self {
         let bare = Self(async_nats::connect(url).await.unwrap());
         let bucket = json!({
             "name": BUCKET, "subjects": ["$KV.bare.>"], "storage": "file", "max_msgs_per_subject": 1, "discard": "new",
@@ -51,7 +51,7 @@ impl Bare {
         answer["seq"].as_u64().unwrap_or_else(|| panic!("{answer}"))
     }
 
-    async fn turn(&self, attempt: u32) {
+    pub async fn turn(&self, attempt: u32) {
         let last = self.ask("STREAM.MSG.GET", &json!({"last_by_subj": KEY})).await;
         let read = last["message"]["seq"].as_u64().unwrap();
         let mut record = json!({

@@ -53,14 +53,14 @@ impl Own {
 
 const INCARNATION: &str = "00000000000000000000000000000007";
 
-struct Bare {
+pub struct Bare {
     client: Client,
     take: Statement,
     vacate: Statement,
 }
 
 impl Bare {
-    async fn connect(uri: &str) -> Self {
+    pub async fn connect(uri: &str) -> Self {
         let (client, connection) = tokio_postgres::connect(uri, NoTls).await.unwrap();
         tokio::spawn(connection);
         client.batch_execute(SET_UP).await.unwrap();
@@ -71,7 +71,7 @@ impl Bare {
         }
     }
 
-    async fn turn(&self, attempt: i64) {
+    pub async fn turn(&self, attempt: i64) {
         let taken = self.client.query_one(&self.take, &[&attempt]).await.unwrap();
         let token: i64 = taken.get(0);
         let vacated = self

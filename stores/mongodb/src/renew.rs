@@ -79,13 +79,24 @@ impl Site {
                 .update_several(&mut session, requests, &groups, batch, what)
                 .await?;
         }
-        let names: Vec<&str> = requests.iter().map(|request| request.name.as_str()).collect();
-        let found = self.read_several(&mut session, &names, what).await?;
-        let verdict = |(index, request): (usize, &Renew)| match refused.get(&index) {
-            Some(error) => Err(error.clone()),
-            None => self.verdict(request, found.get(request.name.as_str()), batch),
+        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, request) in requests.iter().enumerate() {
+            places.entry(request.name.as_str()).or_default().push(place);
+        }
+        let names: Vec<&str> = places.keys().copied().collect();
+        let mut verdicts: Vec<Result<Renewed, StoreError>> = vec![Ok(Renewed::Lost(None)); requests.len()];
+        // Judged as they come: a document takes several times the room of its verdict, and many batches are under way.
+        let judge = |document: Document| {
+            let name = document.get_str("_id").unwrap_or_default();
+            for place in places.get(name).into_iter().flatten() {
+                verdicts[*place] = self.verdict(&requests[*place], &document, batch);
+            }
         };
-        Ok(requests.iter().enumerate().map(verdict).collect())
+        self.read_several(&mut session, &names, what, judge).await?;
+        for (place, error) in refused {
+            verdicts[place] = Err(error);
+        }
+        Ok(verdicts)
     }
 
     /// Sends a statement for each group; answers with the refused requests, by their place in the batch.
@@ -170,7 +181,8 @@ impl Site {
         session: &mut ClientSession,
         names: &[&str],
         what: &str,
-    ) -> Result<BTreeMap<String, Document>, StoreError> {
+        mut take_in: impl FnMut(Document),
+    ) -> Result<(), StoreError> {
         let request = self
             .leases
             .find(doc! { "_id": { "$in": names } })
@@ -179,27 +191,16 @@ impl Site {
             .max_time(self.time_max);
         let read = async {
             let mut cursor = request.session(&mut *session).await?;
-            let mut found = BTreeMap::new();
             while let Some(document) = cursor.next(session).await.transpose()? {
-                if let Ok(name) = document.get_str("_id") {
-                    found.insert(name.to_owned(), document);
-                }
+                take_in(document);
             }
-            Ok(found)
+            Ok(())
         };
         // The write was made: what the read fails to tell is whether it matched.
         self.within(Deed::Write, what, read).await
     }
 
-    fn verdict(
-        &self,
-        request: &Renew,
-        found: Option<&Document>,
-        batch: ObjectId,
-    ) -> Result<Renewed, StoreError> {
-        let Some(document) = found else {
-            return Ok(Renewed::Lost(None));
-        };
+    fn verdict(&self, request: &Renew, document: &Document, batch: ObjectId) -> Result<Renewed, StoreError> {
         let record = decode(document, &self.namespace)?;
         if !is_mine(request, &record) || record.lease.released {
             return Ok(Renewed::Lost(Some(Box::new(record.lease))));

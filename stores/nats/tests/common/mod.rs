@@ -12,7 +12,7 @@ use tenure_core::{
     LeaseStore, Note, Release, Renew, Ttl,
 };
 use tenure_nats::NatsStore;
-use tenure_testkit::{NatsCluster, NatsOptions, NatsServer};
+use tenure_testkit::{NatsCluster, NatsOptions, NatsServer, eventually_async};
 use tokio::sync::OnceCell;
 
 /// The server that the tests of this process share.
@@ -34,10 +34,28 @@ pub async fn shared_cluster() -> &'static NatsCluster {
         let cluster = NatsCluster::start(NatsOptions::default())
             .await
             .expect("a cluster starts");
-        drop(Scratch::shared_on(&cluster).store().await);
+        until_it_takes_writes(&Scratch::shared_on(&cluster).store().await).await;
         cluster
     };
     CLUSTER.get_or_init(start).await
+}
+
+/// On a loaded machine the copies of a new bucket may lose the leader that they have elected first, and have none for seconds.
+async fn until_it_takes_writes(store: &NatsStore) {
+    for attempt in 1..=3 {
+        let asked = Acquire {
+            attempt: Attempt::new(attempt).expect("attempts are few"),
+            ..request("warming-up", "the tests", seconds(60))
+        };
+        eventually_async(Duration::from_secs(60), "a bucket that takes writes", || async {
+            matches!(store.acquire(&asked).await, Ok(Acquired::Granted(_)))
+        })
+        .await;
+        let token = take(store, &asked).await.token;
+        let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+        assert!(released.is_ok(), "{released:?}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 /// A bucket that no other test has. It goes with the server.

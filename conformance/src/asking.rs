@@ -1,9 +1,10 @@
 //! Requests as tests write them: short, and valid without a word about it. Each panics on what a test has wrong.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
-    LeaseStore, Note, Release, Renew, Ttl,
+    Acquire, Acquired, Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, LeaseName,
+    LeasePurge, LeaseStore, Note, PURGE_TTLS_MIN, Purge, Purging, Release, Released, Renew, Ttl,
 };
 
 /// Bits that no other test has.
@@ -90,4 +91,32 @@ pub fn granted(answer: Acquired) -> Grant {
 /// If not.
 pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
     granted(store.acquire(request).await.expect("the store answers"))
+}
+
+/// Whether the right to clean up is looked at: `writer`, who has every right but that, leaves a record that nobody uses and
+/// may not remove it, and `cleaner` may.
+///
+/// # Panics
+/// If either has the other's right.
+pub async fn only_the_cleaner_cleans_up(
+    writer: &(impl LeaseStore + LeasePurge),
+    cleaner: &(impl LeaseStore + LeasePurge),
+) {
+    let asked = request("unused", "a", writer.traits().ttl_min);
+    let token = take(writer, &asked).await.token;
+    let released = writer.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    tokio::time::sleep(asked.ttl.duration() * (PURGE_TTLS_MIN + 1) + Duration::from_millis(300)).await;
+    let everything = Purge {
+        prefix: asked.name.to_string(),
+        after: None,
+        limit: 10,
+        unused_for: Duration::ZERO,
+        purging: Purging::Removes,
+    };
+    let error = writer.purge(&everything).await.expect_err("it may not remove");
+    assert_eq!(error.fault, Fault::Forbidden, "{error}");
+    let purged = cleaner.purge(&everything).await.expect("it may");
+    assert_eq!((purged.unused, purged.removed), (vec![asked.name.clone()], 1));
+    assert_eq!(cleaner.get(&asked.name).await, Ok(None));
 }

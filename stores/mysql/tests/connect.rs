@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Scratch, request, seconds, take};
+use common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
 use tenure_mysql::MysqlStore;
@@ -82,13 +82,13 @@ async fn credentials_and_privileges_of_mysql_are_told_apart() {
     let server = Mariadb::start().await.unwrap();
     let scratch = Scratch::on(&server.address()).await;
     let database = &scratch.database;
-    let users: String = ["stranger", "reader", "caller", "writer"]
+    let users: String = ["stranger", "reader", "caller", "writer", "cleaner"]
         .iter()
         .map(|user| format!("CREATE USER {user} IDENTIFIED BY '{SECRET}';"))
         .collect();
     scratch
         .sql(&format!(
-            "{users} GRANT SELECT ON {database}.* TO reader; GRANT SELECT, EXECUTE ON {database}.* TO caller; \
+            "{users} GRANT SELECT ON {database}.* TO reader, cleaner; GRANT DELETE ON {database}.tenure_leases TO cleaner; GRANT SELECT, EXECUTE ON {database}.* TO caller; \
              GRANT EXECUTE ON {database}.* TO writer; GRANT SELECT ON {database}.tenure_setup TO writer; \
              GRANT SELECT, INSERT, UPDATE ON {database}.tenure_leases TO writer; \
              GRANT SELECT, INSERT, UPDATE ON {database}.tenure_fences TO writer; \
@@ -128,6 +128,8 @@ async fn credentials_and_privileges_of_mysql_are_told_apart() {
     }
     let writer = MysqlStore::connect(&url("writer", SECRET)).await.unwrap();
     take(&writer, &request("other", "a", seconds(60))).await;
+    let cleaner = MysqlStore::connect(&url("cleaner", SECRET)).await.unwrap();
+    only_the_cleaner_cleans_up(&writer, &cleaner).await;
     let findings = writer.examine().await.unwrap();
     let good = |subject: &str| {
         let found = findings.iter().find(|finding| finding.subject == subject);

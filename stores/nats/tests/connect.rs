@@ -4,6 +4,7 @@ mod common;
 
 use common::{Scratch, name, request, seconds, shared, take};
 use serde_json::json;
+use tenure_conformance::asking::only_the_cleaner_cleans_up;
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, StoreError, Verdict};
 use tenure_nats::NatsStore;
 use tenure_testkit::{NatsCluster, NatsOptions, NatsServer};
@@ -202,6 +203,9 @@ authorization {
     { user: least, password: hunter2, permissions: {
         publish: ["$JS.API.STREAM.INFO.KV_app", "$JS.API.STREAM.MSG.GET.KV_app", "$JS.API.CONSUMER.CREATE.KV_app.>",
           "$KV.app.lease.>"], subscribe: ["_INBOX.>"] } }
+    { user: cleaner, password: hunter2, permissions: {
+        publish: ["$JS.API.STREAM.INFO.KV_app", "$JS.API.STREAM.MSG.GET.KV_app", "$JS.API.STREAM.PURGE.KV_app"],
+        subscribe: ["_INBOX.>"] } }
     { user: deaf, password: hunter2, permissions: { publish: ["$JS.API.>", "$KV.app.>"], subscribe: ["none"] } }
   ]
 }
@@ -250,6 +254,10 @@ authorization {
             .expect("may watch"),
     );
     take(&least, &request("job", "a", seconds(60))).await;
+    let cleaner = NatsStore::connect(&url("cleaner:hunter2"))
+        .await
+        .expect("connects");
+    only_the_cleaner_cleans_up(&least, &cleaner).await;
     let error = refused(&url("deaf:hunter2")).await;
     assert_eq!(error.fault, Fault::Forbidden, "{error}");
 }

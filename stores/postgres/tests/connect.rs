@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Scratch, request, seconds, take};
+use common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
 use tenure_postgres::PostgresStore;
@@ -82,10 +82,11 @@ async fn credentials_privileges_and_settings_are_told_apart() {
     scratch
         .sql(&format!(
             "CREATE ROLE stranger LOGIN PASSWORD '{SECRET}'; CREATE ROLE reader LOGIN PASSWORD '{SECRET}'; \
-             CREATE ROLE writer LOGIN PASSWORD '{SECRET}'; CREATE ROLE frozen LOGIN PASSWORD '{SECRET}'; \
+             CREATE ROLE writer LOGIN PASSWORD '{SECRET}'; CREATE ROLE cleaner LOGIN PASSWORD '{SECRET}'; CREATE ROLE frozen LOGIN PASSWORD '{SECRET}'; \
              ALTER ROLE frozen SET default_transaction_read_only = on; \
-             GRANT USAGE ON SCHEMA {{schema}} TO reader, writer, frozen; \
-             GRANT SELECT ON ALL TABLES IN SCHEMA {{schema}} TO reader; \
+             GRANT USAGE ON SCHEMA {{schema}} TO reader, writer, cleaner, frozen; \
+             GRANT SELECT ON ALL TABLES IN SCHEMA {{schema}} TO reader, cleaner; \
+             GRANT UPDATE, DELETE ON {{schema}}.leases TO cleaner; \
              GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {{schema}} TO writer, frozen"
         ))
         .await;
@@ -123,6 +124,8 @@ async fn credentials_privileges_and_settings_are_told_apart() {
         findings.iter().all(|finding| finding.verdict == Verdict::Good),
         "{findings:?}"
     );
+    let cleaner = PostgresStore::connect(&url("cleaner", SECRET)).await.unwrap();
+    only_the_cleaner_cleans_up(&writer, &cleaner).await;
 }
 
 /// What was not set up, or is another program's, or another version's, is refused with the way out, and left as it is.

@@ -70,7 +70,10 @@ fn judge(error: &RedisError) -> (Fault, Certainty, String) {
     }
 }
 
-/// By the server's word. All but the last refuse a script before its first write.
+/// What a script is answered with whose user lacks the right to one of its commands.
+const MAY_NOT_RUN: &str = "The user executing the script can't run this command";
+
+/// By the server's word. All refuse a script before its first write, but for the last, and for a right that its user lacks.
 fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
     match code {
@@ -83,6 +86,12 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
             Fault::Forbidden,
             NotApplied,
             format!("{told} ({code}); grant the rights in the README of tenure-redis with ACL SETUSER"),
+        ),
+        // A command within a script: what the script has written before it stands.
+        "ERR" if told.contains(MAY_NOT_RUN) => (
+            Fault::Forbidden,
+            Unknown,
+            format!("{told}; grant the rights in the README of tenure-redis with ACL SETUSER"),
         ),
         "READONLY" => (
             Fault::Unreachable,

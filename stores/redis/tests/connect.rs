@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Scratch, connection, giving_back, granted, request, seconds, take};
+use common::{Scratch, connection, giving_back, granted, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{Durability, Fault, LeaseStore, Released, Scope};
 use tenure_redis::RedisStore;
@@ -102,6 +102,25 @@ async fn wrong_credentials_and_missing_ones_are_told_apart_from_missing_rights()
         service.release(&[giving_back(&asked, token)]).await[0],
         Ok(Released::Vacated)
     );
+    let mut more: Vec<&str> = vec![
+        "SETUSER",
+        "cleaner",
+        "on",
+        ">hunter2",
+        "~{tenure}:*",
+        "&{tenure}:changes:*",
+        "+del",
+    ];
+    more.extend(&rights);
+    let _set: String = redis::cmd("ACL")
+        .arg(&more)
+        .query_async(&mut admin)
+        .await
+        .expect("a user");
+    let cleaner = RedisStore::connect(&format!("redis://cleaner:hunter2@{address}"))
+        .await
+        .expect("connects");
+    only_the_cleaner_cleans_up(&service, &cleaner).await;
     let findings = service.examine().await.expect("an examination");
     let worst = findings.iter().map(|finding| finding.verdict).max();
     assert!(worst < Some(tenure_core::Verdict::Bad), "{findings:?}");

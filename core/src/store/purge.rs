@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Most records that one page looks at.
 const PAGE_MAX: u16 = 1_000;
 
+/// A thousand years, in milliseconds: no clock of a store overflows by it, and Lua's numbers keep it exactly.
+const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
+
 /// Shortest time that a record must have been unused, in units of its own ttl, whatever is asked for: a request of
 /// its last holder that is still under way must not find the name as if it had never been there.
 pub const PURGE_TTLS_MIN: u32 = 10;
@@ -49,6 +52,12 @@ impl Purge {
             self.limit
         );
         Err(StoreError::not_applied(Fault::Invalid, message))
+    }
+
+    /// [`unused_for`](Self::unused_for) in milliseconds, for a store's own arithmetic: at most a thousand years.
+    #[must_use]
+    pub fn unused_for_ms(&self) -> i64 {
+        i64::try_from(self.unused_for.as_millis()).map_or(UNUSED_MS_MAX, |asked| asked.min(UNUSED_MS_MAX))
     }
 
     /// For how long a record with this ttl must have been unused.

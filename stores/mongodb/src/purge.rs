@@ -5,11 +5,7 @@ use crate::list::prefix_range;
 use crate::record::{name_pattern, nameable, understood};
 use crate::site::Site;
 use mongodb::bson::{Bson, Document, bson, doc};
-use std::time::Duration;
 use tenure_core::{LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
-
-/// Longest time that is asked for: a thousand years.
-const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -20,13 +16,15 @@ impl Site {
         let page = self.names_of_page(request).await?;
         let next = page.last().filter(|_| page.len() == usize::from(request.limit));
         let next = next.and_then(|last| LeaseName::new(last).ok());
-        let unused = self.unused(&page, request.unused_for).await?;
+        let unused = self.unused(&page, request.unused_for_ms()).await?;
         let removed = match request.purging {
             Purging::OnlyLooks => 0,
             Purging::Removes if unused.is_empty() => 0,
             Purging::Removes => {
                 // Once more with the condition: somebody may have taken one since it was read.
-                let deletion = self.leases.delete_many(condition(&unused, request.unused_for));
+                let deletion = self
+                    .leases
+                    .delete_many(condition(&unused, request.unused_for_ms()));
                 let deleted = self.within(Deed::Write, SUBJECT, deletion.into_future());
                 deleted.await?.deleted_count
             }
@@ -52,12 +50,12 @@ impl Site {
         self.names(filter, i64::from(request.limit)).await
     }
 
-    async fn unused(&self, page: &[String], unused_for: Duration) -> Result<Vec<String>, StoreError> {
+    async fn unused(&self, page: &[String], unused_for_ms: i64) -> Result<Vec<String>, StoreError> {
         let limit = i64::try_from(page.len()).expect("a page is at most a thousand names");
         if page.is_empty() {
             return Ok(Vec::new());
         }
-        self.names(condition(page, unused_for), limit).await
+        self.names(condition(page, unused_for_ms), limit).await
     }
 
     async fn names(&self, filter: Document, limit: i64) -> Result<Vec<String>, StoreError> {
@@ -84,10 +82,8 @@ impl Site {
 
 /// Of these names, the records that can be understood and that nobody uses, by the server's clock. A released
 /// record's `expiresAt` is when it ended, so that one comparison serves both.
-fn condition(names: &[String], unused_for: Duration) -> Document {
-    let asked = i64::try_from(unused_for.as_millis()).unwrap_or(UNUSED_MS_MAX);
-    let wait =
-        bson!({ "$max": [asked.min(UNUSED_MS_MAX), { "$multiply": ["$ttlMs", i64::from(PURGE_TTLS_MIN)] }] });
+fn condition(names: &[String], unused_for_ms: i64) -> Document {
+    let wait = bson!({ "$max": [unused_for_ms, { "$multiply": ["$ttlMs", i64::from(PURGE_TTLS_MIN)] }] });
     let unused = bson!({ "$lte": ["$expiresAt", { "$subtract": ["$$NOW", wait] }] });
     // The next token of the name starts from the clock.
     let rises = bson!({ "$lt": ["$generation", { "$toLong": "$$NOW" }] });

@@ -4,11 +4,7 @@ use crate::look::RECORD_AT;
 use crate::record::read;
 use crate::schema::{NOW_US, literal};
 use crate::site::Site;
-use std::time::Duration;
 use tenure_core::{PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
-
-/// Longest time that is asked for: a thousand years.
-const UNUSED_MAX: Duration = Duration::from_secs(1000 * 366 * 24 * 60 * 60);
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -33,7 +29,7 @@ impl Site {
                 next,
             });
         }
-        let condition = condition(&names, request.unused_for);
+        let condition = condition(&names, request.unused_for_ms());
         let unused = self.look(SUBJECT, &condition).await?;
         let removed = match request.purging {
             Purging::OnlyLooks => 0,
@@ -57,8 +53,8 @@ impl Site {
 
 /// Of these names, as literals, the records that nobody uses. A released record's `expires_us` is when it ended, so that one
 /// comparison serves both; and the next token of the name starts from the clock.
-fn condition(names: &[String], unused_for: Duration) -> String {
-    let asked_us = unused_for.min(UNUSED_MAX).as_micros();
+fn condition(names: &[String], unused_for_ms: i64) -> String {
+    let asked_us = unused_for_ms * 1000;
     format!(
         "WHERE name IN ({}) AND expires_us <= {NOW_US} - GREATEST({asked_us}, ttl_ms * {}) AND token < {NOW_US} DIV 1000",
         names.join(", "),

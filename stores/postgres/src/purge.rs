@@ -6,9 +6,6 @@ use crate::site::{Site, Typed};
 use tenure_core::{PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
 use tokio_postgres::types::Type;
 
-/// Longest time that is asked for: a thousand years.
-const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
-
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
 
@@ -21,8 +18,7 @@ impl Site {
         // What cannot be understood is not looked at any further.
         let understood = rows.iter().filter_map(|row| read(row, 1, &self.table()).ok());
         let names: Vec<String> = understood.map(|record| record.lease.name.to_string()).collect();
-        let asked_ms = i64::try_from(request.unused_for.as_millis()).unwrap_or(UNUSED_MS_MAX);
-        let asked_ms = asked_ms.min(UNUSED_MS_MAX);
+        let asked_ms = request.unused_for_ms();
         let parameters: [Typed<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&asked_ms, Type::INT8)];
         let condition = condition();
         let unused = self

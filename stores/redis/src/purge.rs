@@ -5,9 +5,6 @@ use crate::script::{Arguments, PURGE};
 use crate::site::Site;
 use tenure_core::{Listed, Page, Purge, Purged, Purging, StoreError};
 
-/// Longest time that is asked for, in milliseconds: a thousand years, which Lua's numbers keep exactly.
-const UNUSED_MS_MAX: u64 = 1000 * 366 * 24 * 60 * 60 * 1000;
-
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
 
@@ -29,7 +26,6 @@ impl Site {
                 Listed::Unreadable { .. } => None,
             });
         let names: Vec<_> = understood.collect();
-        let unused_ms = u64::try_from(request.unused_for.as_millis()).unwrap_or(UNUSED_MS_MAX);
         let (removes, deed) = match request.purging {
             Purging::Removes => (1, Deed::Write),
             Purging::OnlyLooks => (0, Deed::Read),
@@ -37,7 +33,7 @@ impl Site {
         let keys = names.iter().map(|name| self.keys.record(name));
         let mut arguments = Arguments::on([self.keys.index()].into_iter().chain(keys))
             .with(removes)
-            .with(unused_ms.min(UNUSED_MS_MAX));
+            .with(request.unused_for_ms());
         names.iter().for_each(|name| arguments.push(name));
         let mut reply = self.run(&PURGE, &arguments, deed, SUBJECT).await?;
         let mut unused = Vec::new();

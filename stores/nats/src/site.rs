@@ -1,6 +1,6 @@
 //! The store at the other end of two connections.
 
-use crate::clock::BootClock;
+use crate::clock::{BootClock, LeaderClock};
 use crate::connect::Dial;
 use crate::durability::{Syncs, judge};
 use crate::keys::Keys;
@@ -41,7 +41,8 @@ impl Site {
         let link = Arc::new(Link::new(Arc::clone(&dial)));
         let info = link.bucket(&keys, replicas).await?;
         let durability = judge(&info, &Syncs::ask(&monitors).await);
-        let kv = Kv::new(link, keys.clone(), durability, monitors.clone());
+        let clock = LeaderClock::new(rate_error_ppm);
+        let kv = Kv::new(link, keys, durability, monitors, clock);
         let requests = ObservedStore::new(kv.clone(), BootClock, rate_error_ppm);
         let beside = Kv {
             link: Arc::new(Link::new(dial)),

@@ -1,6 +1,7 @@
 //! The bucket as a store that compares and swaps.
 
 use crate::api::{Condition, Put, Stored};
+use crate::clock::LeaderClock;
 use crate::keys::Keys;
 use crate::link::Link;
 use crate::moments::milliseconds;
@@ -24,18 +25,26 @@ pub(crate) struct Kv {
     pub(crate) durability: Durability,
     /// Where the servers tell of themselves over HTTP.
     pub(crate) monitors: Vec<Host>,
+    pub(crate) clock: LeaderClock,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }
 
 impl Kv {
-    pub(crate) fn new(link: Arc<Link>, keys: Keys, durability: Durability, monitors: Vec<Host>) -> Self {
+    pub(crate) fn new(
+        link: Arc<Link>,
+        keys: Keys,
+        durability: Durability,
+        monitors: Vec<Host>,
+        clock: LeaderClock,
+    ) -> Self {
         Self {
             link,
             stream: keys.stream(),
             keys,
             durability,
             monitors,
+            clock,
             watches: WatchPlaces::new(WATCHES_MAX),
         }
     }
@@ -117,7 +126,7 @@ impl CompareAndSwap for Kv {
         Box::pin(async move {
             let clock = async {
                 match floor {
-                    Floor::Wanted => self.clock_ms(&lease_subject(name)).await,
+                    Floor::Wanted => self.clock.at_least(self.clock_ms(&lease_subject(name))).await,
                     Floor::Unwanted => Ok(0),
                 }
             };

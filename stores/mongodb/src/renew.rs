@@ -1,12 +1,13 @@
 use crate::fault::{Deed, reported};
-use crate::pipeline::{attempt_number, change_if, expiry, held, is_term, literal, purge_at, ttl_ms};
+use crate::pipeline::{attempt_number, change_if, expiry, held, is_term, purge_at, ttl_ms};
 use crate::record::{Record, decode, projection, readable};
 use crate::site::{Site, subject, write_concern};
 use mongodb::ClientSession;
+use mongodb::action::Find;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::collections::BTreeMap;
-use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError};
+use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError, Ttl, Wish};
 
 /// Most leases that one statement extends. The server reads a statement's text for a tenth of a millisecond and more,
 /// whatever it does then, so a statement for each lease kept it busy; but each record is looked for among all of its
@@ -14,7 +15,7 @@ use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError};
 const STATEMENT_LEASES_MAX: usize = 64;
 
 impl Site {
-    /// Extends leases: one alone in one round trip, several in two.
+    /// Extends leases: one alone in one round trip, several in two, and in three where some were not extended.
     pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
         match requests {
             [] => Vec::new(),
@@ -53,7 +54,8 @@ impl Site {
         ))
     }
 
-    /// One `update` with a statement for some dozens of leases each, then one read of the same names.
+    /// One `update` with a statement for some dozens of leases each, then one read of the same names, and of the whole records
+    /// where they were not extended.
     ///
     /// The counts of an update do not tell which record was changed, so each extension stamps the record
     /// with this batch's id, and the read looks for it. It may be read later than it was written, never
@@ -79,20 +81,44 @@ impl Site {
                 .update_several(&mut session, requests, &groups, batch, what)
                 .await?;
         }
-        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut places = Places::new();
         for (place, request) in requests.iter().enumerate() {
             places.entry(request.name.as_str()).or_default().push(place);
         }
-        let names: Vec<&str> = places.keys().copied().collect();
-        let mut verdicts: Vec<Result<Renewed, StoreError>> = vec![Ok(Renewed::Lost(None)); requests.len()];
+        let mut verdicts: Vec<Option<Result<Renewed, StoreError>>> = vec![None; requests.len()];
         // Judged as they come: a document takes several times the room of its verdict, and many batches are under way.
-        let judge = |document: Document| {
-            let name = document.get_str("_id").unwrap_or_default();
-            for place in places.get(name).into_iter().flatten() {
-                verdicts[*place] = self.verdict(&requests[*place], &document, batch);
+        let found = self
+            .leases
+            .find(doc! { "_id": { "$in": names(&places) }, "renewal": batch, "released": null })
+            .projection(
+                doc! { "incarnation": 1, "generation": 1, "attempt": 1, "ttlMs": 1, "stepDownAsked": 1 },
+            );
+        let take_in = |document: Document| {
+            for place in places_of(&places, &document) {
+                verdicts[*place] = extended_now(&requests[*place], &document).map(Ok);
             }
         };
-        self.read_several(&mut session, &names, what, judge).await?;
+        self.read_several(&mut session, found, requests.len(), what, take_in)
+            .await?;
+        places.retain(|_, places| places.iter().any(|place| verdicts[*place].is_none()));
+        if !places.is_empty() {
+            let found = self
+                .leases
+                .find(doc! { "_id": { "$in": names(&places) } })
+                .projection(projection());
+            let take_in = |document: Document| {
+                for place in places_of(&places, &document) {
+                    verdicts[*place] = Some(self.verdict(&requests[*place], &document, batch));
+                }
+            };
+            self.read_several(&mut session, found, places.len(), what, take_in)
+                .await?;
+        }
+        let gone = || Ok(Renewed::Lost(None));
+        let mut verdicts: Vec<_> = verdicts
+            .into_iter()
+            .map(|verdict| verdict.unwrap_or_else(gone))
+            .collect();
         for (place, error) in refused {
             verdicts[place] = Err(error);
         }
@@ -160,7 +186,7 @@ impl Site {
             .iter()
             .map(|request| {
                 bson!([
-                    literal(request.name.as_str()),
+                    request.name.as_str(),
                     request.token.signed(),
                     attempt_number(request.attempt),
                 ])
@@ -168,7 +194,8 @@ impl Site {
             .collect();
         let condition = bson!({ "$and": [
             { "$eq": ["$incarnation", first.incarnation.to_string()] },
-            { "$in": [["$_id", "$generation", "$attempt"], terms] },
+            // A literal as a whole: a list of expressions is built anew for every record.
+            { "$in": [["$_id", "$generation", "$attempt"], { "$literal": terms }] },
             held(),
         ] });
         let mut changes = self.extension(first);
@@ -179,15 +206,13 @@ impl Site {
     async fn read_several(
         &self,
         session: &mut ClientSession,
-        names: &[&str],
+        found: Find<'_, Document>,
+        most: usize,
         what: &str,
         mut take_in: impl FnMut(Document),
     ) -> Result<(), StoreError> {
-        let request = self
-            .leases
-            .find(doc! { "_id": { "$in": names } })
-            .projection(projection())
-            .batch_size(u32::try_from(names.len()).unwrap_or(u32::MAX))
+        let request = found
+            .batch_size(u32::try_from(most).unwrap_or(u32::MAX))
             .max_time(self.time_max);
         let read = async {
             let mut cursor = request.session(&mut *session).await?;
@@ -229,6 +254,33 @@ impl Site {
             "purgeAt": purge_at(self.purge_after, request.ttl),
         }
     }
+}
+
+/// The places of a batch's requests, by the names that they are about.
+type Places<'a> = BTreeMap<&'a str, Vec<usize>>;
+
+fn names<'a>(places: &Places<'a>) -> Vec<&'a str> {
+    places.keys().copied().collect()
+}
+
+fn places_of<'a>(places: &'a Places<'_>, document: &Document) -> &'a [usize] {
+    let name = document.get_str("_id").unwrap_or_default();
+    places.get(name).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The verdict on a record that has the batch's stamp, so that it was understood when it was extended; `None` if it is not, or
+/// not any more, of this very term.
+fn extended_now(request: &Renew, document: &Document) -> Option<Renewed> {
+    let is_mine = document.get_str("incarnation").ok()?.parse() == Ok(request.incarnation)
+        && document.get_i64("generation").ok()? == request.token.signed()
+        && document.get_i64("attempt").ok()? == attempt_number(request.attempt);
+    let ttl_ms = u64::try_from(document.get_i64("ttlMs").ok()?).ok()?;
+    let wish = match document.get("stepDownAsked")? {
+        Bson::Null => Wish::Nothing,
+        _asked => Wish::StepDown,
+    };
+    let ttl = Ttl::from_millis(ttl_ms).ok()?;
+    is_mine.then_some(Renewed::Extended { ttl, wish })
 }
 
 /// The places of requests of one incarnation and one ttl, at most so many together.

@@ -53,11 +53,12 @@ pub(crate) fn readable() -> Document {
 }
 
 /// The half of the rules that stands in every pipeline: what lies within `released`, `stepDownAsked` and
-/// `previous`, and lengths in bytes. Only for records that are [`readable`] so far.
+/// `previous`, and lengths in bytes. Only for records that are [`readable`] so far. Lists are literals: a list of expressions is
+/// built anew for every record.
 pub(crate) fn fits() -> Bson {
     let types =
         |fields: &[&str]| -> Vec<Bson> { fields.iter().map(|field| bson!({ "$type": *field })).collect() };
-    let marked = |mark: [&str; 3]| bson!({ "$in": [types(&mark), [["null", "missing", "missing"], ["object", "long", "date"]]] });
+    let marked = |mark: [&str; 3]| bson!({ "$in": [types(&mark), { "$literal": [["null", "missing", "missing"], ["object", "long", "date"]] }] });
     let previous = [
         "$previous",
         "$previous.owner",
@@ -68,14 +69,14 @@ pub(crate) fn fits() -> Bson {
     bson!({ "$and": [
         marked(["$released", "$released.generation", "$released.at"]),
         marked(["$stepDownAsked", "$stepDownAsked.generation", "$stepDownAsked.at"]),
-        { "$in": [types(&previous), [
+        { "$in": [types(&previous), { "$literal": [
             ["null", "missing", "missing", "missing", "missing"],
             ["object", "string", "long", "string", "date"],
-        ]] },
-        { "$in": [{ "$type": "$renewal" }, ["objectId", "null", "missing"]] },
+        ] }] },
+        { "$in": [{ "$type": "$renewal" }, { "$literal": ["objectId", "null", "missing"] }] },
         // The least of several numbers passes over those that are missing.
         { "$gte": [{ "$min": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, 1_i64] },
-        { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, ["released", "expired"]] },
+        { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, { "$literal": ["released", "expired"] }] },
         { "$regexMatch": { "input": { "$ifNull": ["$previous.owner", "nobody"] }, "regex": name_pattern() } },
         { "$lte": [{ "$strLenBytes": { "$ifNull": ["$previous.owner", ""] } }, OWNER_BYTES_MAX] },
         { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },

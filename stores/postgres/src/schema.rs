@@ -13,7 +13,8 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 48;
 const SETUP_LOCK: i64 = 0x7465_6e75_7265;
 
 /// Makes and replaces everything, in the order in which it depends on each other.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
+    include_str!("sql/rules.sql"),
     include_str!("sql/leases.sql"),
     include_str!("sql/lock.sql"),
     include_str!("sql/acquire.sql"),
@@ -31,13 +32,14 @@ const RECORD_COLUMNS: &str = "name text, owner text, incarnation text, token big
      released boolean, wish boolean, extended boolean, remaining_us bigint, held_us bigint, renewed_us bigint, note text, \
      previous_owner text, previous_token bigint, previous_end text, vacant_us bigint";
 
-/// The same, of a record `lease` at the moment `moment`.
-pub(crate) const RECORD: &str = "lease.name, lease.owner, lease.incarnation, lease.token, lease.attempt, lease.terms, lease.ttl_ms, \
+/// The same, of a record `lease` at the moment `moment`: plain types, whatever rules their columns have.
+pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.incarnation::text, lease.token::bigint, \
+     lease.attempt::bigint, lease.terms::bigint, lease.ttl_ms::bigint, \
      lease.released_at IS NOT NULL, lease.step_down_asked_at IS NOT NULL, lease.renewed_at IS NOT NULL, \
      (extract(epoch FROM lease.expires_at - moment) * 1000000)::bigint, \
      (extract(epoch FROM moment - lease.acquired_at) * 1000000)::bigint, \
      (extract(epoch FROM moment - coalesce(lease.renewed_at, lease.acquired_at)) * 1000000)::bigint, lease.note, \
-     lease.previous_owner, lease.previous_token, lease.previous_end, \
+     lease.previous_owner::text, lease.previous_token::bigint, lease.previous_end::text, \
      (extract(epoch FROM lease.acquired_at - lease.previous_at) * 1000000)::bigint";
 
 /// What every write of a term begins with: it is on disk when it is confirmed (and with the synchronous standbys, where
@@ -69,9 +71,8 @@ fn filled(part: &str, schema: &str) -> String {
     [
         ("{schema}", quoted(schema)),
         ("{channel}", literal(&channel(schema))),
-        ("{name_fits}", fits("name", 255)),
-        ("{owner_fits}", fits("owner", 253)),
-        ("{previous_owner_fits}", optional("previous_owner", 253)),
+        ("{lease_name_fits}", fits("VALUE", 255)),
+        ("{candidate_id_fits}", fits("VALUE", 253)),
         ("{resource_fits}", fits("resource", 255)),
         ("{lease_fits}", optional("lease", 255)),
         ("{record_columns}", RECORD_COLUMNS.to_owned()),

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION {schema}.lock(asked_names text[]) RETURNS text[] LANGUAGE plpgsql AS $function$
 DECLARE
     locked text[] := ARRAY(
-        SELECT l.name FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE SKIP LOCKED
+        SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE SKIP LOCKED
     );
     found_now bigint;
 BEGIN
@@ -12,7 +12,7 @@ BEGIN
         PERFORM set_config('lock_timeout', '1000', true);
         BEGIN
             locked := ARRAY(
-                SELECT l.name FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE
+                SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE
             );
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;

@@ -13,7 +13,8 @@ pub(crate) static RELEASE: LazyLock<Script> = LazyLock::new(|| on_records(includ
 /// Leaves a wish.
 pub(crate) static ASK: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/ask.lua")));
 /// Reads a record.
-pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/get.lua")));
+pub(crate) static GET: LazyLock<Script> =
+    LazyLock::new(|| on_records(&format!("{STILL_RULES}\n{}", include_str!("lua/get.lua"))));
 /// Reads a page of records.
 pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
 /// Removes what nobody uses.
@@ -26,6 +27,9 @@ pub(crate) static CONFIRM: LazyLock<Script> =
     LazyLock::new(|| on_records(include_str!("lua/quorum_confirm.lua")));
 /// Lets go of what was taken.
 pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_undo.lua")));
+
+/// For scripts that only read.
+pub(crate) const STILL_RULES: &str = include_str!("lua/still_rules.lua");
 
 /// A script, and the hash by which a server knows it.
 #[derive(Clone, Debug)]

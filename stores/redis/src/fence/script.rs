@@ -1,11 +1,11 @@
 //! The scripts on marks.
 
-use crate::script::Script;
+use crate::script::{STILL_RULES, Script};
 use std::sync::LazyLock;
 
 /// Reads a mark with all that decides about it.
 pub(super) static LOOK: LazyLock<Script> =
-    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_look.lua")]));
+    LazyLock::new(|| on_marks(&[STILL_RULES, include_str!("../lua/fence_look.lua")]));
 /// Raises a mark, if it is still as it was found.
 pub(super) static RAISE: LazyLock<Script> =
     LazyLock::new(|| on_marks(&[include_str!("../lua/fence_raise.lua")]));

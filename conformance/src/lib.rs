@@ -28,6 +28,7 @@ mod suite;
 
 pub mod asking;
 pub mod cases;
+pub mod filling;
 pub mod model;
 pub mod observed;
 pub mod stepping;

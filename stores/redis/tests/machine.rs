@@ -1,11 +1,12 @@
-//! A server's clock that somebody sets: the lease may end early or late, the token never falls.
+//! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing is lost.
 
 mod common;
 
 use common::Scratch;
+use tenure_conformance::filling::{Filled, Holders};
 use tenure_conformance::stepping::{Stepped, ahead};
 use tenure_core::LeaseStore;
-use tenure_testkit::{RedisOptions, RedisServer, ServerClock};
+use tenure_testkit::{RedisBuild, RedisOptions, RedisServer, ServerClock};
 
 /// A server with a clock of its own, and the store on it.
 async fn stepped() -> (
@@ -45,4 +46,23 @@ async fn a_clock_set_back_lets_no_token_fall_and_its_holder_renew_and_leave() {
     stepped
         .clock_set_back_lets_no_token_fall_and_its_holder_renew_and_leave()
         .await;
+}
+
+/// Its log of writes has no room: the file is `/dev/full`.
+#[tokio::test]
+async fn redis_whose_disk_is_full_grants_nothing_loses_nothing_and_goes_on_later() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let options = RedisOptions::with("--appendonly yes --appendfsync everysec").of(build);
+        let server = RedisServer::start(options).await.expect("a server");
+        let filled = Filled {
+            store: Scratch::on(&server.url()).store().await,
+            fill: async || server.fill_disk().await.expect("a full disk"),
+            free: async || server.free_disk().await.expect("room"),
+            holders: Holders::AreRefused,
+            way_out: "(MISCONF); see its log",
+        };
+        filled
+            .server_without_room_grants_nothing_loses_nothing_and_goes_on_later()
+            .await;
+    }
 }

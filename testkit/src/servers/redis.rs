@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -230,6 +231,67 @@ impl RedisServer {
         self.launch(&Role::Server).await
     }
 
+    /// Takes away the disk's room, as far as a server that keeps a log of its writes can tell: it goes on with a new file, which
+    /// is `/dev/full`.
+    ///
+    /// # Errors
+    /// [`Error::System`] if that file cannot be made, or the server does not begin it.
+    pub async fn fill_disk(&self) -> Result<(), Error> {
+        let now = self.logs()?;
+        symlink("/dev/full", self.log_file(now + 1)).map_err(Error::system("making a full log file"))?;
+        self.begin_log_after(now).await
+    }
+
+    /// Gives the room back: another new file, an ordinary one.
+    ///
+    /// # Errors
+    /// As [`fill_disk`](Self::fill_disk).
+    pub async fn free_disk(&self) -> Result<(), Error> {
+        self.begin_log_after(self.logs()?).await
+    }
+
+    /// Has the server go on with a new file, and waits until the old one is gone.
+    async fn begin_log_after(&self, before: u32) -> Result<(), Error> {
+        poll_until(START_TIMEOUT, "a new log file", || async {
+            let answer = self.ask("BGREWRITEAOF").map_err(|error| error.to_string())?;
+            match answer.starts_with('+') {
+                true => Ok(()),
+                false => Err(answer),
+            }
+        })
+        .await?;
+        poll_until(START_TIMEOUT, "the end of the old log file", || async {
+            let now = self.logs().map_err(|error| error.to_string())?;
+            let old = self.log_file(before);
+            match now > before && !old.exists() && !old.is_symlink() {
+                true => Ok(()),
+                false => Err(format!("the log is at file {now}")),
+            }
+        })
+        .await
+    }
+
+    /// The number of the log's newest file.
+    fn logs(&self) -> Result<u32, Error> {
+        let files = std::fs::read_dir(self.folder.join("appendonlydir"));
+        let files = files.map_err(Error::system("looking for the server's log"))?;
+        let number = |name: &str| {
+            name.strip_prefix("appendonly.aof.")?
+                .strip_suffix(".incr.aof")?
+                .parse()
+                .ok()
+        };
+        let numbers = files
+            .flatten()
+            .filter_map(|file| number(file.file_name().to_str()?));
+        Ok(numbers.max().unwrap_or(0))
+    }
+
+    fn log_file(&self, number: u32) -> PathBuf {
+        self.folder
+            .join(format!("appendonlydir/appendonly.aof.{number}.incr.aof"))
+    }
+
     fn running(&self) -> &Process {
         self.process
             .as_ref()
@@ -256,10 +318,10 @@ pub(super) enum Role {
 }
 
 /// The folder of the libraries that were unpacked with the program.
-pub(crate) fn libraries(program: &Path) -> Option<std::path::PathBuf> {
+pub(crate) fn libraries(program: &Path) -> Option<PathBuf> {
     let usr = program.parent()?.parent()?;
     let folders = std::fs::read_dir(usr.join("lib")).ok()?;
-    let holds = |folder: &std::path::PathBuf| folder.join("liblzf.so.1").exists();
+    let holds = |folder: &PathBuf| folder.join("liblzf.so.1").exists();
     // The system's own are found without help.
     folders
         .flatten()

@@ -270,6 +270,15 @@ impl Mariadb {
         self.launch().await
     }
 
+    /// The same with other settings than it was started with.
+    ///
+    /// # Errors
+    /// Why it did not start.
+    pub async fn restart_with(&mut self, settings: &[&str]) -> Result<(), Error> {
+        self.settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        self.restart().await
+    }
+
     fn running(&self) -> &Process {
         self.process
             .as_ref()

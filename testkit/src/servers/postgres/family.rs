@@ -1,10 +1,13 @@
 //! A server that is many processes: signals to its group do not reach them, as each leads a session of its own.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::unprivileged;
+use crate::error::Error;
 use crate::eventually::eventually;
 
 /// Stops the parent first, so that no child is born meanwhile, then its children. Returns when all have stopped.
@@ -49,6 +52,29 @@ fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = pid {
         kill_process(pid, signal).unwrap_or_default();
     }
+}
+
+/// Lets no process of the family make a file larger than so many bytes, or again as large as it likes. What is born later
+/// inherits it.
+///
+/// By a program that runs as the family's user: of another's processes even root may not be allowed to say it.
+pub(super) fn limit_files(parent: u32, bytes_max: Option<u64>) -> Result<(), Error> {
+    let limit = bytes_max.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+    for pid in [parent].into_iter().chain(children(parent)) {
+        let mut command = Command::new("prlimit");
+        command
+            .arg(format!("--pid={pid}"))
+            .arg(format!("--fsize={limit}:"));
+        unprivileged::run(&mut command);
+        let limited = command.output().map_err(Error::system("starting prlimit"))?;
+        if !limited.status.success() && fields(pid).is_some() {
+            return Err(Error::Fetch(format!(
+                "prlimit does not limit the files of process {pid}: {}",
+                String::from_utf8_lossy(&limited.stderr).trim()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn children(parent: u32) -> Vec<u32> {

@@ -368,6 +368,18 @@ impl Postgres {
         family::thaw(self.pid().expect("a server that is to be thawed runs"));
     }
 
+    /// Lets no file of the server grow beyond so many bytes, or again as far as it likes: it finds its disk full.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    ///
+    /// # Panics
+    /// When it was killed.
+    pub fn limit_files(&self, bytes_max: Option<u64>) -> Result<(), Error> {
+        let pid = self.pid().expect("a server that is to be limited runs");
+        family::limit_files(pid, bytes_max)
+    }
+
     /// Kills the server and all its children with SIGKILL. Its port and what it has confirmed stay.
     pub fn kill(&mut self) {
         if let Some(process) = self.process.take() {

@@ -32,6 +32,13 @@ pub(super) fn run_in(command: &mut Command, folder: &Path) -> Result<(), Error> 
     }
     std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY))
         .map_err(Error::system("giving a folder to nobody"))?;
-    command.uid(NOBODY).gid(NOBODY);
+    run(command);
     Ok(())
+}
+
+/// Has `command` run as nobody, if this is root.
+pub(super) fn run(command: &mut Command) {
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
 }

@@ -10,9 +10,6 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most records of one page.
-const PAGE_MAX: u16 = 1_000;
-
 /// A [`LeaseStore`] over a store that only compares and swaps, by observed time: see [`Round`].
 ///
 /// One per process, so that all its candidates share what it has seen. It starts no task; a request takes two
@@ -147,10 +144,7 @@ impl<S: CompareAndSwap, C: Clock + 'static> LeaseStore for ObservedStore<S, C> {
 
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
         Box::pin(async move {
-            if !(1..=PAGE_MAX).contains(&page.limit) {
-                let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
-                return Err(StoreError::not_applied(Fault::Invalid, message));
-            }
+            page.check()?;
             let records = self.store.list(page).await?;
             Ok(self.observer.observe(|now, sightings| LeasePage {
                 leases: records

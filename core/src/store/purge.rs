@@ -1,11 +1,9 @@
 //! Removing records that nobody uses: an operator's act, apart from what elects.
 
-use super::{Answer, Fault, StoreError};
+use super::request::limit_within;
+use super::{Answer, StoreError};
 use crate::{LeaseName, Ttl};
 use std::time::Duration;
-
-/// Most records that one page looks at.
-const PAGE_MAX: u16 = 1_000;
 
 /// A thousand years, in milliseconds: no clock of a store overflows by it, and Lua's numbers keep it exactly.
 const UNUSED_MS_MAX: i64 = 1000 * 366 * 24 * 60 * 60 * 1000;
@@ -42,16 +40,9 @@ impl Purge {
     /// Refuses a page that is outside its bounds, which every store does before it asks anything.
     ///
     /// # Errors
-    /// [`Fault::Invalid`], not applied: a [`limit`](Self::limit) outside 1 ..= 1,000.
+    /// [`Fault::Invalid`](crate::Fault::Invalid), not applied: a [`limit`](Self::limit) outside 1 ..= 1,000.
     pub fn check(&self) -> Result<(), StoreError> {
-        if (1..=PAGE_MAX).contains(&self.limit) {
-            return Ok(());
-        }
-        let message = format!(
-            "a page of {} leases to clean up is outside 1 to {PAGE_MAX}",
-            self.limit
-        );
-        Err(StoreError::not_applied(Fault::Invalid, message))
+        limit_within(self.limit, "leases to clean up")
     }
 
     /// [`unused_for`](Self::unused_for) in milliseconds, for a store's own arithmetic: at most a thousand years.

@@ -1,3 +1,4 @@
+use super::{Fault, StoreError};
 use crate::{Attempt, Candidate, FencingToken, Incarnation, LeaseName, Note, Ttl};
 
 /// A request to take a lease.
@@ -61,4 +62,26 @@ pub struct Page {
     pub after: Option<LeaseName>,
     /// At most this many; 1 ..= 1,000, else [`Fault::Invalid`](crate::Fault::Invalid).
     pub limit: u16,
+}
+
+impl Page {
+    /// Most leases of one page.
+    pub const LIMIT_MAX: u16 = 1_000;
+
+    /// Refuses a page that is outside its bounds, which every store does before it asks anything.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`](crate::Fault::Invalid), not applied: a [`limit`](Self::limit) outside 1 ..= 1,000.
+    pub fn check(&self) -> Result<(), StoreError> {
+        limit_within(self.limit, "leases")
+    }
+}
+
+/// Refuses a page of so many `things` that is outside its bounds.
+pub(super) fn limit_within(limit: u16, things: &str) -> Result<(), StoreError> {
+    if (1..=Page::LIMIT_MAX).contains(&limit) {
+        return Ok(());
+    }
+    let message = format!("a page of {limit} {things} is outside 1 to {}", Page::LIMIT_MAX);
+    Err(StoreError::not_applied(Fault::Invalid, message))
 }

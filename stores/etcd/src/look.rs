@@ -12,9 +12,6 @@ use std::time::Duration;
 use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
 
-/// Most leases of a page.
-const PAGE_MAX: u16 = 1_000;
-
 /// Most keys of a lease.
 const KEYS_OF_LEASE_MAX: i64 = 4;
 
@@ -117,12 +114,7 @@ impl Site {
 
     /// Reads a page, in the order of the names.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        if !(1..=PAGE_MAX).contains(&page.limit) {
-            return Err(StoreError::not_applied(
-                Fault::Invalid,
-                format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit),
-            ));
-        }
+        page.check()?;
         let (key, range_end) = self.keys.of_leases(&page.prefix, page.after.as_ref());
         // One lease more than is wanted: the keys of the last may be cut off.
         let request = RangeRequest {

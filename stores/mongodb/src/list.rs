@@ -2,10 +2,7 @@ use crate::fault::Deed;
 use crate::record::{decode, name_pattern, nameable, projection, shown_key};
 use crate::site::Site;
 use mongodb::bson::{Document, doc};
-use tenure_core::{Fault, LeaseName, LeasePage, Listed, Page, StoreError};
-
-/// Most leases of a page.
-const PAGE_MAX: u16 = 1000;
+use tenure_core::{LeaseName, LeasePage, Listed, Page, StoreError};
 
 impl Site {
     /// Reads a page. Records whose key is no lease name have no place in the order of names: they come on
@@ -16,12 +13,7 @@ impl Site {
     }
 
     async fn pages(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        if !(1..=PAGE_MAX).contains(&page.limit) {
-            return Err(StoreError::not_applied(
-                Fault::Invalid,
-                format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit),
-            ));
-        }
+        page.check()?;
         let limit = usize::from(page.limit);
         let mut filter = nameable();
         let mut range = prefix_range(&page.prefix);

@@ -8,9 +8,6 @@ use mysql_async::Row;
 use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
 
-/// Most leases of a page.
-const PAGE_MAX: u16 = 1000;
-
 /// Where the record begins in a row of [`Site::look`].
 pub(crate) const RECORD_AT: usize = 2;
 
@@ -38,10 +35,7 @@ impl Site {
 
     /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        if !(1..=PAGE_MAX).contains(&page.limit) {
-            let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
-            return Err(StoreError::not_applied(Fault::Invalid, message));
-        }
+        page.check()?;
         let subject = "the list of leases";
         let (found, next) = self
             .page(subject, &page.prefix, page.after.as_ref(), page.limit)

@@ -8,9 +8,6 @@ use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreEr
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-/// Most leases of a page.
-const PAGE_MAX: u16 = 1000;
-
 impl Site {
     /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
     pub(crate) async fn leave_wish(&self, request: &Ask) -> Result<Asked, StoreError> {
@@ -41,10 +38,7 @@ impl Site {
 
     /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
-        if !(1..=PAGE_MAX).contains(&page.limit) {
-            let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
-            return Err(StoreError::not_applied(Fault::Invalid, message));
-        }
+        page.check()?;
         let subject = "the list of leases";
         let (found, next) = self
             .page(subject, &page.prefix, page.after.as_ref(), page.limit)

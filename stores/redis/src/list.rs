@@ -2,10 +2,7 @@ use crate::fault::Deed;
 use crate::record::{decode, is_confirmed, shown};
 use crate::script::{Arguments, LIST};
 use crate::site::Site;
-use tenure_core::{Fault, LeaseName, LeasePage, Listed, Page, StoreError};
-
-/// Most leases of a page.
-const PAGE_MAX: u16 = 1000;
+use tenure_core::{LeaseName, LeasePage, Listed, Page, StoreError};
 
 /// Most names that one page looks at: those that were purged have no record, and are passed over.
 const LOOKS_MAX: usize = 10_000;
@@ -33,12 +30,7 @@ impl Site {
 
     /// The same, and whether each is a term.
     pub(crate) async fn page(&self, page: &Page) -> Result<Found, StoreError> {
-        if !(1..=PAGE_MAX).contains(&page.limit) {
-            return Err(StoreError::not_applied(
-                Fault::Invalid,
-                format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit),
-            ));
-        }
+        page.check()?;
         let mut arguments = Arguments::on([self.keys.index()]);
         arguments.values.extend([least(page), bound(page)]);
         let arguments = arguments

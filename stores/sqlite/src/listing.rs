@@ -7,10 +7,7 @@ use crate::sighting;
 use crate::trouble::Trouble;
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
-use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
-
-/// Most leases of one page.
-const PAGE_MAX: u16 = 1_000;
+use tenure_core::{Lease, LeaseName, LeasePage, Listed, Page};
 
 /// Most rows with impossible names that one page shows over its limit. The next page can only begin after a
 /// real name.
@@ -24,15 +21,7 @@ pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<L
 
 /// One try at reading a page.
 pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, Trouble> {
-    if !(1..=PAGE_MAX).contains(&page.limit) {
-        return Err(Trouble::Told(StoreError::not_applied(
-            Fault::Invalid,
-            format!(
-                "a page of {} leases was asked for; ask for 1 to {PAGE_MAX}",
-                page.limit
-            ),
-        )));
-    }
+    page.check().map_err(Trouble::Told)?;
     let connections = database.connections()?;
     let connection = &connections.relaxed;
     let mut statement = connection.prepare_cached(concat!(

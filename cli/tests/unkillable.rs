@@ -13,6 +13,7 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};
 
@@ -82,7 +83,13 @@ fn foreign_child(sandbox: &Sandbox) -> Option<(Process, Killed)> {
     }
     chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     let become_root = sandbox.dir.join("become-root");
-    fs::copy("/usr/bin/setpriv", &become_root).unwrap();
+    // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
+    // cannot be run.
+    let copied = Command::new("cp")
+        .arg("/usr/bin/setpriv")
+        .arg(&become_root)
+        .status();
+    assert!(copied.unwrap().success());
     fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).unwrap();
     let script = format!(
         "{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > {}; exec sleep 300'",

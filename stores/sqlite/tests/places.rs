@@ -54,7 +54,13 @@ fn answer(command: &mut Command) -> String {
 /// Opens as a user whom permissions bind: root is bound by none.
 fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
     let program = scratch.directory().join("opener");
-    let _bytes = fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
+    // cannot be run.
+    let copied = Command::new("cp")
+        .arg(std::env::current_exe().unwrap())
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     let mut command = in_role("opener", file);
     if rustix_is_root() {
         let mut as_nobody = Command::new(&program);

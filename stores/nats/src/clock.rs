@@ -25,9 +25,9 @@ const CARRIED_ON_FOR: Duration = Duration::from_secs(1);
 /// The clock of the stream's leader, carried on for a second from each reading: the leader looks through the whole stream to
 /// tell it, and a lock that is taken a thousand times a second need not ask a thousand times.
 ///
-/// Only a floor for tokens. What it says is never later than what the leader's clock showed, so no token is chosen ahead of
-/// it; and at most the reading's way back and a second's error of this machine's clock behind, far less than a stream takes to
-/// be lost and made again.
+/// Only a floor for tokens, which rise by counting for as long as the record lives. It is behind the leader's clock by the
+/// reading's way back and a second's error of this machine's clock at most, far less than a stream takes to be lost and made
+/// again; and ahead of it only where that clock itself runs slow, is set back, or is another leader's by then.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderClock {
     rate_error_ppm: u32,

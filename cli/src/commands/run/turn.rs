@@ -25,7 +25,7 @@ use tenure::{
     SharedStore, StoreError,
 };
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
 /// What a turn came to.
@@ -146,12 +146,27 @@ impl Turn<'_> {
         };
         self.hooks.lost(environment, how.clone());
         if let Some(span) = span {
+            // Work that ends within the moment of its doubt is gone before this has been told of it.
+            while let Some(event) = self.told() {
+                span.note(&event);
+            }
             span.end(&how, !as_wished);
         }
         if let (Some(chronicle), Some(noted)) = (&self.chronicle, noted) {
             chronicle.end(noted, led, &how).await;
         }
         Ok(self.taken(ending?, led, &name, token))
+    }
+
+    /// What has happened in the election, and was not taken in yet.
+    fn told(&mut self) -> Option<Event> {
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => return Some(event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
     }
 
     /// What the ending of a term's command means for this turn. Says it, unless the command ended by itself.

@@ -1,4 +1,4 @@
-//! Leader-terms under random faults, on a real cluster of three: `cargo run --release -p tenure-etcd --example terms -- 10000`.
+//! Leader-terms under random faults, on a real cluster of three: `cargo run --release -p tenure-etcd --example etcd_terms -- 10000`.
 //! What is done and looked for: `tenure_conformance::terms`.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 

@@ -1,4 +1,4 @@
-//! Leader-terms under random faults, on a real server: `cargo run --release -p tenure-nats --example terms -- 10000`.
+//! Leader-terms under random faults, on a real server: `cargo run --release -p tenure-nats --example nats_terms -- 10000`.
 //! What is done and looked for: `tenure_conformance::terms`.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 

@@ -1,4 +1,4 @@
-//! Leader-terms under random faults, on a real server that has each write on disk before it confirms it: `cargo run --release -p tenure-redis --example terms -- 10000`.
+//! Leader-terms under random faults, on a real server that has each write on disk before it confirms it: `cargo run --release -p tenure-redis --example redis_terms -- 10000`.
 //! What is done and looked for: `tenure_conformance::terms`.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot be made may stop")]
 

@@ -1,13 +1,6 @@
 //! Each mistake ends in one clear line and a code of its own; nothing is lost, and nobody leads by accident.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{Ended, Sandbox, bare, ended, exit_code};
+use crate::common::{Ended, Sandbox, bare, ended, exit_code};
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -213,7 +206,7 @@ fn two_candidates_with_one_id_are_two_all_the_same() {
     let first = sandbox.run(&["--candidate", "twin"], "job", "sleep 300");
     sandbox.until_held("job");
     let second = sandbox.run(&["--candidate", "twin"], "job", "echo mine");
-    let line = second.wait_for_line("waiting", common::SOON).unwrap();
+    let line = second.wait_for_line("waiting", crate::common::SOON).unwrap();
     assert!(line.text.contains("this candidate's id"), "{}", line.text);
     first.terminate();
     exit_code(&first);

@@ -1,13 +1,6 @@
 //! A command that fails, or is not well: it is ended, stays out for a while, and another gets to try.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, exit_code, signal};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,17 +1,10 @@
 //! Whatever happens to the supervisor or to the store: the command is gone before another may lead.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, exit_code, signal};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};
 
 const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
@@ -40,15 +33,8 @@ fn a_command_that_ignores_sigterm_is_killed_before_the_deadline() {
     );
     let command = sandbox.pid("pid");
     let locked = lock(&sandbox);
-    // Read before it is asked: the lease lasts at least as long as this says.
-    let asked = Instant::now();
-    let remaining = sandbox.lease("job")["remaining_ms"].as_u64().unwrap();
-    let expires = asked + Duration::from_millis(remaining);
     assert!(is_alive(command), "killed without need");
-    while is_alive(command) {
-        assert!(Instant::now() < expires, "the command outlived the lease");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    sandbox.dies_within_its_lease(command, "job");
     drop(locked);
     assert_eq!(exit_code(&process), 79);
     process.wait_for_line("leadership is doubtful", SOON).unwrap();
@@ -205,12 +191,7 @@ fn a_frozen_supervisor_outlives_its_deadline_no_more_than_its_command_does() {
     );
     let command = sandbox.pid("pid");
     signal(first.pid(), Signal::STOP);
-    let asked = Instant::now();
-    let remaining = Duration::from_millis(sandbox.lease("job")["remaining_ms"].as_u64().unwrap());
-    while is_alive(command) {
-        assert!(asked.elapsed() < remaining, "the command outlived the lease");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    sandbox.dies_within_its_lease(command, "job");
     let second = sandbox.run(&["--ttl", "3s"], "job", "echo mine; sleep 300");
     second.wait_for_line("mine", SOON).unwrap();
     assert!(was_killed(&first), "it was ended, frozen as it was");
@@ -256,11 +237,5 @@ fn a_supervisor_that_cannot_speak_still_kills_in_time() {
     let _process = Process::spawn(command).unwrap();
     let command = sandbox.pid("pid");
     let _locked = lock(&sandbox);
-    let asked = Instant::now();
-    let remaining = sandbox.lease("job")["remaining_ms"].as_u64().unwrap();
-    while is_alive(command) {
-        let late = asked.elapsed() >= Duration::from_millis(remaining);
-        assert!(!late, "the command outlived the lease");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    sandbox.dies_within_its_lease(command, "job");
 }

@@ -1,13 +1,6 @@
 //! What a process tells of itself over HTTP, and over a socket.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, json, signal};
+use crate::common::{SOON, Sandbox, exit_code, json, signal};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};

@@ -1,16 +1,8 @@
 //! The same command over a real etcd, a cluster that loses its leader, and a network that swallows everything.
 
-#![cfg(feature = "etcd")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, journeys, json};
-use std::time::{Duration, Instant};
-use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, block_on, eventually, free_port, is_alive};
+use crate::common::{SOON, Sandbox, exit_code, journeys, json};
+use std::time::Duration;
+use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, block_on, eventually, free_port};
 
 fn etcd() -> Etcd {
     block_on(Etcd::start(EtcdOptions::default())).unwrap()
@@ -92,13 +84,7 @@ fn behind_a_silent_network_the_command_dies_before_the_deadline() {
     eventually(SOON, "the last renewal is through", || {
         direct.lease("job")["renewed_ago_ms"].as_u64() > Some(2_500)
     });
-    let asked = Instant::now();
-    let remaining = direct.lease("job")["remaining_ms"].as_u64().unwrap();
-    while is_alive(command) {
-        let late = asked.elapsed() >= Duration::from_millis(remaining);
-        assert!(!late, "the command outlived the lease");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    direct.dies_within_its_lease(command, "job");
     assert_eq!(exit_code(&first), 79);
     second.wait_for_line("mine", SOON).unwrap();
     assert_eq!(exit_code(&second), 0);

@@ -1,13 +1,6 @@
 //! `tenure fence`, from a shell script's side, over real files, a real MongoDB and a real Redis.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{Ended, Sandbox, json};
+use crate::common::{Ended, Sandbox, json};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -154,7 +147,7 @@ fn a_command_claims_with_the_term_that_runs_it() {
     // The token of the environment is not any other lease's.
     let mut command = sandbox.command(&["fence", "claim", "ledger", "--lease", "hourly"]);
     command.env("TENURE_NAME", "nightly").env("TENURE_TOKEN", "7");
-    refused(&common::ended(command), 2, "TENURE_TOKEN");
+    refused(&crate::common::ended(command), 2, "TENURE_TOKEN");
     refused(
         &fence(&sandbox, &["claim", "ledger", "--token", "7"]),
         2,

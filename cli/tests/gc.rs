@@ -1,13 +1,6 @@
 //! Cleaning up what nobody uses.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{Sandbox, json};
+use crate::common::{Sandbox, json};
 
 /// Makes every record look as if it had been used last that long ago.
 fn age(sandbox: &Sandbox) {

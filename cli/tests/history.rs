@@ -1,13 +1,6 @@
 //! Who led when, and how it ended, can be read afterwards.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, json};
+use crate::common::{SOON, Sandbox, exit_code, json};
 use serde_json::Value;
 use tenure_testkit::eventually;
 

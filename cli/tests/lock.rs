@@ -1,13 +1,6 @@
 //! `tenure lock` has the habits of flock(1), and its command never outlives the lock.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, exit_code};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually};
 

@@ -1,14 +1,6 @@
 //! The same command over a real replica set, and over a network that swallows everything.
 
-#![cfg(feature = "mongodb")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, journeys, json};
+use crate::common::{SOON, Sandbox, exit_code, journeys, json};
 use tenure_testkit::{FaultProxy, Mongod, Process, ReplicaSet, block_on};
 
 /// A URL of a database that no other test uses.

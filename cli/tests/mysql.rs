@@ -1,14 +1,6 @@
 //! The same command over a real MariaDB server.
 
-#![cfg(feature = "mysql")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, journeys, json};
+use crate::common::{SOON, Sandbox, exit_code, journeys, json};
 use tenure_testkit::{FaultProxy, Mariadb, block_on, free_port};
 
 /// A store with a database of the test's own, which is set up by the command itself.

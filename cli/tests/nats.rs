@@ -1,15 +1,7 @@
 //! The same command over a real NATS, alone and in a cluster, and a network that swallows everything.
 
-#![cfg(feature = "nats")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::journeys::{self, SelfSigned};
-use common::{SOON, Sandbox, bare, ended, exit_code, json};
+use crate::common::journeys::{self, SelfSigned};
+use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, block_on, is_alive};
 

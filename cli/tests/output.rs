@@ -1,13 +1,6 @@
 //! What is printed, for people and for programs.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, bare, ended, exit_code, json};
+use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
 
 #[test]
 fn status_shows_every_lease_in_a_table() {

@@ -1,14 +1,6 @@
 //! The same command over a real PostgreSQL server.
 
-#![cfg(feature = "postgres")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{Sandbox, journeys, json};
+use crate::common::{Sandbox, journeys, json};
 use tenure_testkit::{Postgres, block_on};
 
 /// A store with a schema of the test's own, which is set up by the command itself.

@@ -1,13 +1,6 @@
 //! Who takes over: by priority, or by name.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, json};
+use crate::common::{SOON, Sandbox, exit_code, json};
 use tenure_testkit::{Process, eventually};
 
 /// Says when it begins and when it has ended: what of it overlaps is seen in the file.

@@ -1,15 +1,7 @@
 //! The same command over a real Redis and Valkey, sentinels, and a network that swallows everything.
 
-#![cfg(feature = "redis")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::journeys::{self, SelfSigned};
-use common::{SOON, Sandbox, exit_code, json};
+use crate::common::journeys::{self, SelfSigned};
+use crate::common::{SOON, Sandbox, exit_code, json};
 use std::time::Duration;
 use tenure_testkit::{
     FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ServerClock, block_on, eventually,

@@ -1,13 +1,6 @@
 //! Signals reach the command, and its whole group is gone before the lease is.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, exit_code, signal};
 use rustix::process::Signal;
 use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};

@@ -1,13 +1,6 @@
 //! Handing over on purpose.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, json};
+use crate::common::{SOON, Sandbox, exit_code, json};
 use tenure_testkit::eventually;
 
 /// Short, so that the holder learns of a wish soon.

@@ -3,14 +3,7 @@
 //! The collector is the tests' own, made of the protocol's published definitions: a real one is not to be had from
 //! the registries that the tests use.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, exit_code};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
 };

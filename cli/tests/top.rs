@@ -1,13 +1,6 @@
 //! `tenure top` on a real terminal, which `script` makes.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, ended};
+use crate::common::{SOON, Sandbox, ended};
 use std::fs::File;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};

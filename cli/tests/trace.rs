@@ -1,13 +1,6 @@
 //! `tenure run --trace`: what a real process recorded replays, whatever ended it.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, exit_code};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use tenure::trace::{self, Verdict};
@@ -107,7 +100,7 @@ fn a_trace_is_private_holds_no_secret_and_is_not_the_commands() {
     let sandbox = Sandbox::new("trace-private");
     let mut command = sandbox.command(&["run", "job", "--", "sh", "-c", "echo \"[$TENURE_TRACE]\""]);
     command.env("TENURE_TRACE", sandbox.path("trace"));
-    let ended = common::ended(command);
+    let ended = crate::common::ended(command);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "[]\n"), "{ended:?}");
     let mode = sandbox.dir.join("trace").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

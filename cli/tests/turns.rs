@@ -1,13 +1,6 @@
 //! `tenure run` takes turns: one at a time, and every way to wait for it.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, ended, exit_code};
+use crate::common::{SOON, Sandbox, ended, exit_code};
 use std::time::Duration;
 use tenure_testkit::eventually;
 

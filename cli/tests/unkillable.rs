@@ -1,13 +1,6 @@
 //! Work that is hard to find or cannot be killed: it is said, and the lease is not given back while it lives.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, exit_code, signal};
 use rustix::process::{Signal, geteuid};
 use serde_json::json;
 use std::fs;

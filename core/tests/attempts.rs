@@ -1,7 +1,6 @@
 //! Which attempt a request carries: one for all tries of a campaign, never the same again after it.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use tenure_core::*;
 
 #[test]

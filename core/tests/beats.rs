@@ -1,7 +1,6 @@
 //! A beat of more requests than may be under way at once.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tenure_core::*;
 

@@ -1,8 +1,5 @@
 //! Chance is a published stream of its seed, so that a trace recorded today replays with every later version.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use tenure_core::*;

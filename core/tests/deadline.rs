@@ -1,7 +1,6 @@
 //! When authority ends: counted from before sending, on the granted ttl, and never later for a late reply.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,7 +1,6 @@
 //! Giving a lease back, and leaving nothing behind.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use tenure_core::*;
 
 #[test]

@@ -1,8 +1,5 @@
 //! The engine is a function of its inputs, whatever they are.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;

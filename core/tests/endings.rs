@@ -1,7 +1,6 @@
 //! How a term and a campaign end, and how they do not.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use tenure_core::*;
 
 fn cause(event: &Event) -> Option<&Cause> {

@@ -1,7 +1,6 @@
 //! A term that is extended before its next beat, because somebody has just begun to count on it.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use tenure_core::*;
 
 fn extend(harness: &mut Harness, number: u64) -> Vec<Request> {

@@ -1,8 +1,5 @@
 //! The rules that every fence shares: who may claim, who may enter, where a bumped mark goes.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::token;
+use crate::harness::token;
 use tenure_core::*;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;

@@ -1,7 +1,6 @@
 //! A lease that is handed on within a process: taken by the next attempt, not released.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use tenure_core::*;
 
 fn hand_on(harness: &mut Harness, number: u64) -> Vec<Request> {

@@ -1,7 +1,6 @@
 //! The longest hold: a term that is renewed as it should be is over all the same.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,9 +1,5 @@
 //! When a lease may be claimed in a store without a clock: never early, by the record's ttl, from the answer on.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod observed;
-
-use observed::{Observer, Shelf, name, release, renewal, request};
+use crate::observed::{Observer, Shelf, name, release, renewal, request};
 use std::time::Duration;
 use tenure_core::{Acquire, Acquired, Ask, Asked, End, LeaseName, Moment, Renewed, Round, Sightings, Ttl};
 

@@ -1,9 +1,5 @@
 //! What a process has written last, it renews and releases without reading it; and nothing else.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod observed;
-
-use observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
+use crate::observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
 use tenure_core::{Ask, Asked, Need, Released, Renewed, Revision, Round, Wish};
 
 #[test]

@@ -1,10 +1,6 @@
 //! One request on its way through a store that only compares and swaps: what it reads, writes and answers, and
 //! what it makes of trouble.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod observed;
-
-use observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
+use crate::observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
 use tenure_core::{
     Acquired, Ask, Asked, CONFLICTS_MAX, Certainty, End, Fault, FencingToken, Moment, Need, Note, Reading,
     Released, Renewed, Response, Revision, Round, Sightings, StoreError, Wish, Written,

@@ -1,10 +1,6 @@
 //! The lease store over a store that only compares and swaps: when it looks at its clock, how it runs a batch,
 //! what its watches tell and what they see.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod observed;
-
-use observed::{Observer, RATE_ERROR_PPM, Shelf, by_attempt, name, release, renewal, request};
+use crate::observed::{Observer, RATE_ERROR_PPM, Shelf, by_attempt, name, release, renewal, request};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::num::NonZeroUsize;

@@ -1,8 +1,5 @@
 //! An engine under other names is the same engine: what checkers rely on when they count states.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::mem::{Discriminant, discriminant};
 use std::num::NonZeroUsize;
 use std::time::Duration;

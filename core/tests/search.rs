@@ -1,7 +1,6 @@
 //! What a withdrawn campaign may have left is looked for until it is certain, or has surely expired.
 
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,8 +1,5 @@
 //! What people and records are shown: texts that say what, and numbers that come back as they went in.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{job, name, token};
+use crate::harness::{job, name, token};
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,8 +1,5 @@
 //! What a user is told, when, and how often.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::time::Duration;
 use tenure_core::*;
 

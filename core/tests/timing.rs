@@ -1,6 +1,4 @@
 //! What a timing must keep to, and what it promises.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,6 +1,4 @@
 //! Every inequality of a timing, at its very edge: what just fits is taken, and a step further is refused.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,8 +1,5 @@
 //! When an engine wakes and asks: never blindly.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::*;
+use crate::harness::*;
 use std::time::Duration;
 use tenure_core::*;
 

@@ -1,6 +1,4 @@
 //! What may be a name, a token, an incarnation.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use tenure_core::*;
 
 #[test]

@@ -1,8 +1,7 @@
 //! Winning, leading, giving back, on a real store.
 
-mod harness;
-use harness::counting::Counting;
-use harness::{Site, soon, timing};
+use crate::harness::counting::Counting;
+use crate::harness::{Site, soon, timing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

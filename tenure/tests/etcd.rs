@@ -1,6 +1,4 @@
 //! Leading through the faults of a real etcd, of its cluster, and of the network before it.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::etcd::EtcdStore;

@@ -1,6 +1,4 @@
 //! GUARANTEES.md names a test for every promise; a name that no test has is a promise without one.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::path::{Path, PathBuf};
 
 fn workspace() -> PathBuf {
@@ -87,5 +85,37 @@ fn every_law_of_the_simulator_stands_in_the_line_of_its_guarantee() {
             named,
             "the law {name} does not stand in line {number} of GUARANTEES.md"
         );
+    }
+}
+
+/// A crate whose tests are one program names its files in `tests/main.rs`; one that it forgot would be no test.
+#[test]
+fn every_file_of_tests_is_part_of_its_program() {
+    let mut programs = Vec::new();
+    mains(&workspace(), &mut programs);
+    assert!(programs.len() > 10, "only {} programs were found", programs.len());
+    for program in programs {
+        let text = std::fs::read_to_string(&program).unwrap();
+        for entry in std::fs::read_dir(program.parent().unwrap()).unwrap() {
+            let path = entry.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            let is_module = path.join("mod.rs").exists() || path.extension().is_some_and(|it| it == "rs");
+            assert!(
+                !is_module || stem == "main" || text.lines().any(|line| line == format!("mod {stem};")),
+                "{} does not name {stem}",
+                program.display()
+            );
+        }
+    }
+}
+
+fn mains(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+            mains(&path, found);
+        } else if path.ends_with("tests/main.rs") {
+            found.push(path);
+        }
     }
 }

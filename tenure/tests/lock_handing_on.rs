@@ -1,9 +1,6 @@
 //! A lock that goes from one holder to the next within a process.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::counting::Counting;
-use harness::{Site, lock_timing, soon};
+use crate::harness::counting::Counting;
+use crate::harness::{Site, lock_timing, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::Occupancy;

@@ -1,8 +1,5 @@
 //! Owners, who never wait for themselves.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{Site, soon};
+use crate::harness::{Site, soon};
 use std::time::Duration;
 use tenure::core::Occupancy;
 use tenure::{Authority, LockError, LockRelease, LockTimingOptions, Reentrancy};
@@ -105,7 +102,7 @@ async fn one_more_handle_extends_the_lock_long_before_the_next_beat() {
 #[tokio::test]
 async fn an_owner_whose_lock_was_lost_takes_it_anew_and_extends_nothing() {
     let site = Site::new();
-    let ttl = harness::lock_timing().lease().ttl().duration();
+    let ttl = crate::harness::lock_timing().lease().ttl().duration();
     let manager = site
         .manager_builder("a")
         .reentrancy(Reentrancy::Counted)

@@ -1,8 +1,5 @@
 //! Who waits in order goes by priority, unless somebody is called; and one who may not lead never goes.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{Site, soon};
+use crate::harness::{Site, soon};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure::{LeaseName, LockManager, Priority, Standby};

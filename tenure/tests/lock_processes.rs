@@ -1,8 +1,5 @@
 //! Holders in processes of their own: killed, and paused.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{lock_timing, soon};
+use crate::harness::{lock_timing, soon};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -40,7 +37,7 @@ async fn as_a_child() {
 fn child(file: &Path) -> (Process, u64) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["as_a_child", "--exact", "--nocapture"])
+        .args(["lock_processes::as_a_child", "--exact", "--nocapture"])
         .env(FILE, file);
     let child = Process::spawn(command).unwrap();
     let line = child.wait_for_line("held ", PATIENCE).unwrap();

@@ -1,8 +1,5 @@
 //! Taking locks, waiting for them, giving them back, on a real store.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{Site, lock_timing, soon};
+use crate::harness::{Site, lock_timing, soon};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;

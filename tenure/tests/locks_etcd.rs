@@ -1,8 +1,5 @@
 //! Locks in etcd: many, and contended.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{many, soon};
+use crate::harness::{many, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::Release;

@@ -1,8 +1,5 @@
 //! Many locks and many waiters, in SQLite.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{Site, many};
+use crate::harness::{Site, many};
 use std::time::Duration;
 
 #[tokio::test]

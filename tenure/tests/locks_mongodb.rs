@@ -1,8 +1,5 @@
 //! Locks in MongoDB: many, contended, and through the faults of the network.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod harness;
-use harness::{many, soon};
+use crate::harness::{many, soon};
 use mongodb::bson::{Document, doc};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Losing, for real reasons, and never believing longer than the lease lasts.
 
-mod harness;
-use harness::{Site, soon, timing};
+use crate::harness::{Site, soon, timing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

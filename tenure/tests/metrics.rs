@@ -1,6 +1,4 @@
 //! What is exported, documented, drawn and alerted on is one list.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tenure::metrics::{METRICS, MetricKind};
@@ -15,7 +13,7 @@ fn deploy(file: &str) -> PathBuf {
 fn documentation() -> String {
     let mut text = String::from(
         "# The metrics of Tenure\n\n\
-         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --test metrics` from `tenure::metrics::METRICS`.\n\
+         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics metrics` from `tenure::metrics::METRICS`.\n\
          `lease` is the name of an election's lease, or `*` for all locks of a process together; every other label has a few\n\
          fixed values. Where to look first: [alerts.yaml](alerts.yaml), [grafana.json](grafana.json).\n\n\
          | name | kind | labels | what it tells |\n|---|---|---|---|\n",

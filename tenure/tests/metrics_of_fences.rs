@@ -1,6 +1,4 @@
 //! What every kind of fence counts when it refuses.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term, Watermark};
 use tenure_testkit::{RedisOptions, RedisServer};

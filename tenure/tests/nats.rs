@@ -1,6 +1,4 @@
 //! Leading through the faults of real NATS servers and of the network before them.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::nats::NatsStore;

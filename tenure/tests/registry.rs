@@ -1,6 +1,4 @@
 //! From URLs to stores.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use tenure::Registry;
 use tenure::core::Fault;
 

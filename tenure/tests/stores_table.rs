@@ -1,6 +1,4 @@
 //! The table of stores is what the stores say of themselves, on real servers.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fmt::Write as _;
 use std::path::Path;
 use tempfile::TempDir;
@@ -134,7 +132,7 @@ async fn nats() -> Vec<Row> {
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "# The stores, in their own words\n\n\
-         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --all-features --test stores_table` from what each store says\n\
+         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --all-features stores_table` from what each store says\n\
          of itself (`LeaseStore::traits`), connected to a real server that is set up so.\n\n\
          **Safe**: what a store has confirmed survives its crash and its fail-over, so leases exclude each other as far as\n\
          the assumptions of [GUARANTEES.md](GUARANTEES.md) hold, and tokens never repeat. **FenceOnly**: a confirmed write can\n\

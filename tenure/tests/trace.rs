@@ -1,12 +1,6 @@
 //! What an election records replays, and recording never costs a term.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod harness;
-use harness::{Site, soon, timing};
+use crate::harness::{Site, soon, timing};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};

@@ -1,6 +1,4 @@
 //! A MariaDB server can be asked, frozen, killed and restarted.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_testkit::{FaultProxy, Mariadb, RequestFault, is_alive};

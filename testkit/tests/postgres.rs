@@ -1,6 +1,4 @@
 //! A PostgreSQL server can be asked, frozen, killed and restarted, and a pooler stands in front of it.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::Duration;
 use tenure_testkit::{PgBouncer, Postgres, is_alive};
 

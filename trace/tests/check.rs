@@ -1,13 +1,6 @@
 //! The check finds each breach by itself: no engine tells it what should have happened.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{header, name, reader, steps, take_over, written};
+use crate::common::{header, name, reader, steps, take_over, written};
 use std::time::Duration;
 use tenure_core::{
     Acquired, Cause, Command, Event, FencingToken, Input, Moment, Note, Operation, Release, Renewed, Reply,
@@ -297,7 +290,7 @@ fn work_that_ended_in_another_term_gives_nothing_back() {
 fn moved(trace: &[u8], candidate: u8, earlier: Duration) -> Vec<u8> {
     let mut read = reader(trace);
     let mut header = read.header().clone();
-    header.candidate = common::header(candidate).candidate;
+    header.candidate = crate::common::header(candidate).candidate;
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     for step in &mut read {
         let mut step = step.unwrap();

@@ -1,13 +1,6 @@
 //! A trace replays exactly, and whatever was done to it afterwards is found.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{joined, lines, reader, steps, take_over};
+use crate::common::{joined, lines, reader, steps, take_over};
 use tenure_trace::{
     Difference, LINE_BYTES_MAX, Part, Reader, TraceError, TraceFault, Verdict, Writer, check, merge, narrate,
     replay,

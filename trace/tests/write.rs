@@ -1,13 +1,6 @@
 //! A trace on a disk: private, never overwritten, bounded, and over at the first error.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test may fail by panicking, its functions too"
-)]
-
-mod common;
-
-use common::{header, lines, steps, take_over};
+use crate::common::{header, lines, steps, take_over};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -88,7 +81,7 @@ fn a_full_disk_ends_a_trace_for_good() {
     );
     drop(outcomes);
     let left = writer.into_inner().out;
-    let replayed = tenure_trace::replay(&mut common::reader(&left)).unwrap();
+    let replayed = tenure_trace::replay(&mut crate::common::reader(&left)).unwrap();
     assert_eq!(replayed.verdict, Verdict::Same);
     assert_eq!(
         replayed.truncated,
@@ -126,7 +119,7 @@ fn a_line_that_no_reader_takes_is_not_written() {
     let mut writer = Writer::new(create(&scratch.0).unwrap(), &header(1)).unwrap();
     let campaign = || {
         Input::Command(tenure_core::Command::Campaign {
-            name: common::name(),
+            name: crate::common::name(),
             note: Note::default(),
             progress_within: None,
             max_hold: None,

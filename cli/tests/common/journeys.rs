@@ -1,8 +1,7 @@
 //! What the command does alike on every store, told once; each store's tests bring the store.
 
 use super::{SOON, Sandbox, bare, ended, exit_code, json};
-use std::time::{Duration, Instant};
-use tenure_testkit::{Fault, FaultProxy, ScratchDir, eventually, is_alive};
+use tenure_testkit::{Fault, FaultProxy, ScratchDir, eventually};
 
 /// Three that want the same job run it one after the other, each with a token above the last.
 pub fn contenders_take_turns_and_tokens_rise(sandbox: &Sandbox) {
@@ -77,13 +76,7 @@ pub fn behind_a_silent_network_the_command_dies_before_the_deadline(
     eventually(SOON, "the last renewal is through", || {
         direct.lease("job")["renewed_ago_ms"].as_u64() > Some(2_500)
     });
-    let asked = Instant::now();
-    let remaining = direct.lease("job")["remaining_ms"].as_u64().unwrap();
-    while is_alive(command) {
-        let late = asked.elapsed() >= Duration::from_millis(remaining);
-        assert!(!late, "the command outlived the lease");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    direct.dies_within_its_lease(command, "job");
     assert_eq!(exit_code(&first), 79);
     second.wait_for_line("mine", SOON).unwrap();
     assert_eq!(exit_code(&second), 0);

@@ -1,6 +1,4 @@
 //! An engine with a hand on its clock, and short words for what stores say.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! A store that only compares and swaps, in memory, and an observer that drives rounds against it by hand.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

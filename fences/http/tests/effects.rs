@@ -1,15 +1,11 @@
 //! Check and effect: what an admitted request does, it has done before a later term is let in, however the
 //! request ends. Over real sockets.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::{A_WHILE, LONG, Marks, presented, protection};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
 use axum::http::StatusCode;
 use axum::routing::{get, put};
-use common::{A_WHILE, LONG, Marks, presented, protection};
 use http::Request;
 use http_body_util::BodyExt as _;
 use http_body_util::StreamBody;

@@ -1,9 +1,5 @@
 //! The gate: who is inside beside whom, for how long a later term waits, and what outlives the process.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{A_WHILE, LONG, Marks, ledger, nightly, term, token};
+use crate::common::{A_WHILE, LONG, Marks, ledger, nightly, term, token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;

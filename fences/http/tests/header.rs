@@ -1,6 +1,4 @@
 //! The `Fencing-Token` header: what is written is read back, and whatever is not clear is refused.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use fastrand::Rng;
 use http::{HeaderMap, HeaderValue, Request};
 use tenure_core::{Authority, FencingToken, LeaseName, Moment, Term};

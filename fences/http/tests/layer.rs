@@ -1,12 +1,8 @@
 //! The layer: which request passes, and how each refusal is told.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::{A_WHILE, Marks, ledger, nightly, presented, protection};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::any;
-use common::{A_WHILE, Marks, ledger, nightly, presented, protection};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -85,7 +81,10 @@ async fn admitted_request_reaches_the_service_with_its_admission() {
     let body = response.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, "ledger 5");
     let mark = marks.fence().mark(&ledger()).await.unwrap().unwrap();
-    assert_eq!((mark.token, mark.lease), (common::token(5), Some(nightly())));
+    assert_eq!(
+        (mark.token, mark.lease),
+        (crate::common::token(5), Some(nightly()))
+    );
 }
 
 #[tokio::test]

@@ -1,8 +1,6 @@
 //! The suite that every store passes, on etcd.
 
-mod common;
-
-use common::{Scratch, put, range, remove, shared, value};
+use crate::common::{Scratch, put, range, remove, shared, value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};

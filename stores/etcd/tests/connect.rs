@@ -1,11 +1,7 @@
 //! Connecting: to the right members or to none, with the reason in one line and never a password.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
+use crate::common::{Scratch, giving_back, name, put, remove, renewal, request, seconds, take};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use common::{Scratch, giving_back, name, put, remove, renewal, request, seconds, take};
 use serde_json::json;
 use std::time::Duration;
 use tenure_core::{
@@ -311,7 +307,7 @@ async fn tls_reaches_members_whose_certificate_is_trusted_and_no_other() {
 async fn keys_of_another_program_are_listed_as_such_and_hide_no_other() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    let etcd = common::shared().await;
+    let etcd = crate::common::shared().await;
     take(&store, &request("sound", "a", seconds(60))).await;
     put(etcd, 0, &scratch.key("broken", ""), "green");
     put(etcd, 0, &scratch.key("a/../b", ""), "{}");

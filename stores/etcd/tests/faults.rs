@@ -1,9 +1,5 @@
 //! Real faults: lost replies, silent, frozen and killed members. Errors come back bounded, tokens rise.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Scratch, giving_back, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, giving_back, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent};
 use tenure_etcd::EtcdStore;
@@ -29,7 +25,7 @@ async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
 
 /// Asks until the store answers again.
 async fn read_again(store: &EtcdStore, lease: &str) -> Option<tenure_core::Lease> {
-    let name = common::name(lease);
+    let name = crate::common::name(lease);
     tenure_testkit::eventually_async(BOUND, "an answer", || store.get(&name)).await
 }
 
@@ -213,7 +209,7 @@ async fn extension_by_a_leader_without_its_cluster_is_not_believed() {
         .await;
     let asked = request("job", "holder", seconds(60));
     let grant = take(&store, &asked).await;
-    let session = common::range(
+    let session = crate::common::range(
         &etcd,
         leader,
         store.traits().location.split_once('/').unwrap().1,

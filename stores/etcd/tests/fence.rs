@@ -1,8 +1,6 @@
 //! The fence on a real server: what is stale is refused in the very transaction that would write it.
 
-mod common;
-
-use common::{Scratch, giving_back, put, remove, request, seconds, shared, take, value};
+use crate::common::{Scratch, giving_back, put, remove, request, seconds, shared, take, value};
 use std::time::Duration;
 use tenure_core::{
     Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MARKS_MAX,

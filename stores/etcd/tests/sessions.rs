@@ -1,9 +1,5 @@
 //! Many leases on one session: what a beat costs, and that each lease has a verdict and an end of its own.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Scratch, giving_back, remove, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, giving_back, remove, renewal, request, seconds, shared, take};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Ask, Asked, FencingToken, LeaseStore, Renew, Renewed, Wish};
@@ -111,7 +107,7 @@ async fn leases_whose_session_was_revoked_are_all_lost() {
         let scratch = Scratch::new().await;
         let store = Arc::new(scratch.store().await);
         let held = take_many(&store, count).await;
-        let keys = common::range(etcd, 0, &scratch.key("", ""), &scratch.key("~", ""));
+        let keys = crate::common::range(etcd, 0, &scratch.key("", ""), &scratch.key("~", ""));
         let session = keys
             .iter()
             .find_map(|kv| kv["lease"].as_str())

@@ -1,8 +1,6 @@
 //! The driver's client: where it lives, and what blocks it.
 
-mod common;
-
-use common::{Scratch, granted, request, seconds, take};
+use crate::common::{Scratch, granted, request, seconds, take};
 use std::time::Duration;
 use tenure_core::LeaseStore;
 use tenure_mongodb::MongoStore;

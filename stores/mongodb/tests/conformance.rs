@@ -1,8 +1,6 @@
 //! The suite that every store passes, on a replica set of three and on a standalone server.
 
-mod common;
-
-use common::{Scratch, random_bits};
+use crate::common::{Scratch, random_bits};
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::{Client, Collection};
 use std::sync::Arc;
@@ -68,7 +66,7 @@ impl Subject for MongoSubject {
 
     fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {
         Box::pin(async {
-            let record = common::raw(&self.leases, name.as_str()).await;
+            let record = crate::common::raw(&self.leases, name.as_str()).await;
             Hooked::Done(record.map(|record| format!("{record:?}")))
         })
     }

@@ -1,8 +1,6 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 
-mod common;
-
-use common::{Scratch, random_bits, request, seconds, with_database};
+use crate::common::{Scratch, random_bits, request, seconds, with_database};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
 use tenure_mongodb::MongoStore;
@@ -109,7 +107,7 @@ async fn stronger_options_and_other_preferences_are_taken() {
         assert!(matches!(answer, Ok(Acquired::Granted(_))), "{answer:?}");
         assert_eq!(
             store
-                .get(&common::name(options))
+                .get(&crate::common::name(options))
                 .await
                 .expect("a read")
                 .map(|lease| lease.terms),
@@ -219,19 +217,19 @@ async fn least_role_of_the_readme_is_enough() {
         .await
         .expect("connects");
     let asked = request("job", "holder", seconds(60));
-    let grant = common::take(&store, &asked).await;
+    let grant = crate::common::take(&store, &asked).await;
     let _watch = store
         .watch(&tenure_core::Scope::Name(asked.name.clone()))
         .await
         .expect("a watch");
     let renewals = [
-        common::renewal(&asked, grant.token),
-        common::renewal(&asked, grant.token),
+        crate::common::renewal(&asked, grant.token),
+        crate::common::renewal(&asked, grant.token),
     ];
     assert!(store.renew(&renewals).await.iter().all(Result::is_ok));
     assert!(store.get(&asked.name).await.expect("a read").is_some());
     let released = store
-        .release(&[common::giving_back(&asked, grant.token)])
+        .release(&[crate::common::giving_back(&asked, grant.token)])
         .await
         .remove(0);
     assert_eq!(released, Ok(tenure_core::Released::Vacated));

@@ -1,8 +1,6 @@
 //! What the store decides on a real replica set, beyond the suite of all stores.
 
-mod common;
-
-use common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
 use mongodb::IndexModel;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::IndexOptions;

@@ -1,8 +1,6 @@
 //! Real faults: lost replies, silent and dead servers, elections. Errors come back bounded, tokens rise.
 
-mod common;
-
-use common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, with_database};
+use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, with_database};
 use std::time::Duration;
 use tenure_conformance::wire::{Wire, bounded};
 use tenure_core::{Acquire, Acquired, Certainty, Fault as StoreFault, Grant, LeaseStore, Released, Renewed};

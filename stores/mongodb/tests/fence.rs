@@ -1,8 +1,6 @@
 //! The fence on a real replica set: a claim and an open transaction of an older term always conflict.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use mongodb::{Client, ClientSession, Collection};
@@ -297,7 +295,7 @@ async fn drivers_own_loop_repeats_a_conflict_and_ends_with_a_refusal() {
 async fn entering_without_a_transaction_is_refused() {
     let bank = bank().await;
     bank.fence.claim(&resource(), &term(5)).await.expect("a claim");
-    let before = common::raw(&bank.marks, "ledger").await;
+    let before = crate::common::raw(&bank.marks, "ledger").await;
     let mut session = bank.client.start_session().await.expect("a session");
     let refused = bank.fence.enter(&mut session, &resource(), &term(5)).await;
     let Err(EnterError::Refused(FenceError::Store(error))) = refused else {
@@ -305,7 +303,7 @@ async fn entering_without_a_transaction_is_refused() {
     };
     assert_eq!(error.fault, Fault::Invalid);
     assert!(error.message.contains("start_transaction"), "{error}");
-    assert_eq!(common::raw(&bank.marks, "ledger").await, before);
+    assert_eq!(crate::common::raw(&bank.marks, "ledger").await, before);
 }
 
 #[tokio::test]
@@ -340,7 +338,7 @@ async fn foreign_document_is_no_mark_and_is_left_as_it_is() {
         let entered = bank.fence.enter(&mut session, &resource(), &term(5)).await;
         assert!(matches!(entered, Err(EnterError::Refused(_))), "{entered:?}");
         session.abort_transaction().await.expect("aborted");
-        assert_eq!(common::raw(&bank.marks, "ledger").await, Some(document));
+        assert_eq!(crate::common::raw(&bank.marks, "ledger").await, Some(document));
     }
 }
 

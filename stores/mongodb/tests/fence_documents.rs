@@ -1,8 +1,6 @@
 //! The fence per document, on a real replica set.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use mongodb::Collection;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ReturnDocument, UpdateModifications};

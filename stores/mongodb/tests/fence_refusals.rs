@@ -1,8 +1,6 @@
 //! What the fence refuses besides stale tokens, and how refusals are counted.
 
-mod common;
-
-use common::{Scratch, giving_back, request, seconds, take};
+use crate::common::{Scratch, giving_back, request, seconds, take};
 use mongodb::bson::doc;
 use tenure_core::{
     Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,

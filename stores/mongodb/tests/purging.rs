@@ -1,8 +1,6 @@
 //! Cleaning up after days, which only records that are made to look old have seen; the rest is in the conformance suite.
 
-mod common;
-
-use common::{Scratch, giving_back, name, request, seconds, take};
+use crate::common::{Scratch, giving_back, name, request, seconds, take};
 use mongodb::bson::{Bson, DateTime, doc};
 use std::time::Duration;
 use tenure_core::{FencingToken, LeasePurge, LeaseStore, Purge, Purged, Purging};

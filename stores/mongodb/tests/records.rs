@@ -1,8 +1,6 @@
 //! What stands in the collection: hostile texts, foreign documents, keys that are no names.
 
-mod common;
-
-use common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use tenure_core::{Ask, Fault, LeaseStore, Listed, Note, Page, Released, Renewed};
 use tenure_testkit::ReplicaSet;

@@ -1,8 +1,6 @@
 //! Watching by change streams, on a real replica set.
 
-mod common;
-
-use common::{Scratch, giving_back, name, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
     Ask, Asked, Change, Fault, FencingToken, LeaseStore, Released, Scope, Watch, WatchEvent, WatchSource,

@@ -1,8 +1,6 @@
 //! The suite that every store passes.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Row};
 use std::sync::Arc;

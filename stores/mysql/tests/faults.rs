@@ -1,9 +1,5 @@
 //! Real faults: lost replies, silent, frozen and killed servers, locked rows. Errors come back bounded, tokens rise.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Scratch, proxied, renewal, request, seconds, take};
+use crate::common::{Scratch, proxied, renewal, request, seconds, take};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
@@ -242,7 +238,7 @@ async fn no_request_leaves_anything_in_its_session() {
     }
     // Nor does what a session is set to change a decision.
     let store = scratch.store().await;
-    let lease = store.get(&common::name("job")).await.unwrap().unwrap();
+    let lease = store.get(&crate::common::name("job")).await.unwrap().unwrap();
     assert!(lease.remaining > Duration::from_secs(30), "{lease:?}");
 }
 

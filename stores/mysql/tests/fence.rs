@@ -1,9 +1,5 @@
 //! The fence in the user's own transactions: what is admitted, what is refused, who waits for whom.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, IsolationLevel, TxOpts};
 use std::time::{Duration, Instant};

@@ -1,9 +1,5 @@
 //! Watching by the procedure that waits: how it ends, and what it leaves behind.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{PATIENCE, Scratch, proxied};
+use crate::common::{PATIENCE, Scratch, proxied};
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_conformance::wire;

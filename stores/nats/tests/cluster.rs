@@ -1,8 +1,6 @@
 //! A cluster of three: its leader dies, a follower is behind, a majority is gone.
 
-mod common;
-
-use common::{Scratch, giving_back, granted, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, take};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tenure_core::{LeaseStore, Released, Renewed};

@@ -1,8 +1,6 @@
 //! The suite that every store passes, on one server and on a cluster of three.
 
-mod common;
-
-use common::{Beneath, Scratch, key, shared, shared_cluster};
+use crate::common::{Beneath, Scratch, key, shared, shared_cluster};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};

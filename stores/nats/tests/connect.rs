@@ -1,8 +1,6 @@
 //! Which servers, accounts and buckets are taken, and what is said of the others.
 
-mod common;
-
-use common::{Scratch, name, request, seconds, shared, take};
+use crate::common::{Scratch, name, request, seconds, shared, take};
 use serde_json::json;
 use tenure_conformance::asking::only_the_cleaner_cleans_up;
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, StoreError, Verdict};

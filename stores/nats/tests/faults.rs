@@ -1,8 +1,6 @@
 //! Real faults of one server and of the network before it. Errors come back bounded, tokens rise, connections heal.
 
-mod common;
-
-use common::{Scratch, giving_back, granted, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Durability, Fault as StoreFault, LeaseStore, Released, Renewed, Scope};
 use tenure_nats::NatsStore;
@@ -98,13 +96,13 @@ async fn late_duplicate_of_any_write_changes_nothing() {
     // The next term is there before the duplicates of the grant and of the release are.
     let next = take(&store, &request("job", "next", seconds(60))).await;
     let beneath = scratch.beneath().await;
-    let before = beneath.last(&common::key("job")).await;
+    let before = beneath.last(&crate::common::key("job")).await;
     eventually_async(Duration::from_secs(30), "the duplicates", || async {
         proxy.counts().duplicated == 2
     })
     .await;
     assert_eq!(
-        beneath.last(&common::key("job")).await,
+        beneath.last(&crate::common::key("job")).await,
         before,
         "a duplicate was stored"
     );

@@ -1,8 +1,6 @@
 //! The fence in a bucket: only the term that claimed writes, whatever is under way, on one server and on three.
 
-mod common;
-
-use common::{Scratch, name, request, seconds, shared, shared_cluster, take};
+use crate::common::{Scratch, name, request, seconds, shared, shared_cluster, take};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -343,6 +341,10 @@ async fn no_accepted_write_is_lost_between_two_terms_in_nats() {
             .put(&ledger, &term, "sum", sum.to_string())
             .await
             .expect("admitted");
-        drop(store.release(&[common::giving_back(&asked, grant.token)]).await);
+        drop(
+            store
+                .release(&[crate::common::giving_back(&asked, grant.token)])
+                .await,
+        );
     }
 }

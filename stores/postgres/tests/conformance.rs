@@ -1,8 +1,6 @@
 //! The suite that every store passes, with one client at the server and one behind a transaction-mode pooler.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{

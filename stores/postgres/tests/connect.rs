@@ -1,9 +1,5 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
+use crate::common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
 use tenure_postgres::PostgresStore;

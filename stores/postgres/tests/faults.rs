@@ -1,9 +1,5 @@
 //! Real faults: lost replies, silent, frozen and killed servers. Errors come back bounded, tokens rise.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
 use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};

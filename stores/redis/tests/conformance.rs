@@ -1,8 +1,6 @@
 //! The suite that every store passes, on Redis and on Valkey.
 
-mod common;
-
-use common::{Scratch, shared};
+use crate::common::{Scratch, shared};
 use redis::Cmd;
 use redis::aio::MultiplexedConnection;
 use std::sync::Arc;

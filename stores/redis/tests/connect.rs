@@ -1,8 +1,8 @@
 //! Connecting: to the right server or to none, with the reason in one line and never a password.
 
-mod common;
-
-use common::{Scratch, connection, giving_back, granted, only_the_cleaner_cleans_up, request, seconds, take};
+use crate::common::{
+    Scratch, connection, giving_back, granted, only_the_cleaner_cleans_up, request, seconds, take,
+};
 use std::time::Duration;
 use tenure_core::{Durability, Fault, LeaseStore, Released, Scope};
 use tenure_redis::RedisStore;

@@ -1,8 +1,6 @@
 //! Real faults: lost replies, silent and dead servers. Errors come back bounded, tokens rise, connections heal.
 
-mod common;
-
-use common::{Scratch, connection, giving_back, granted, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, connection, giving_back, granted, renewal, request, seconds, shared, take};
 use std::time::Duration;
 use tenure_conformance::wire::{BOUND, Wire, bounded};
 use tenure_core::{Certainty, Fault as StoreFault, LeaseStore, Occupancy, Released, Renewed};

@@ -1,8 +1,6 @@
 //! The fence on a real server: what is stale is refused in the very script that would write it.
 
-mod common;
-
-use common::{Scratch, giving_back, request, seconds, take};
+use crate::common::{Scratch, giving_back, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
     Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MARKS_MAX,

@@ -1,8 +1,6 @@
 //! What a server's machine may do: somebody sets its clock, its disk is full. The token never falls, nothing is lost.
 
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use tenure_conformance::filling::{Filled, Holders};
 use tenure_conformance::stepping::{Stepped, ahead};
 use tenure_core::LeaseStore;

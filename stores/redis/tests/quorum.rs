@@ -1,8 +1,6 @@
 //! A quorum whose members fail: whichever minority it is, one holder, and tokens rise.
 
-mod common;
-
-use common::{connection, giving_back, granted, renewal, request, seconds, take};
+use crate::common::{connection, giving_back, granted, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{
     Acquired, Change, Durability, Fault, LeaseStore, Occupancy, Released, Renewed, Scope, Verdict, WatchEvent,
@@ -200,7 +198,7 @@ async fn what_a_dead_candidate_took_in_a_minority_holds_nobody_up() {
         let _set: i64 = dead.query_async(&mut member).await.expect("the test can ask");
     }
     let lease = store
-        .get(&common::name("job"))
+        .get(&crate::common::name("job"))
         .await
         .expect("a read")
         .expect("a record");

@@ -1,8 +1,6 @@
 //! The suite that every store passes, on a quorum of five servers.
 
-mod common;
-
-use common::{connection, random_bits};
+use crate::common::{connection, random_bits};
 use redis::Cmd;
 use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;

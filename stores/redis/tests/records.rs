@@ -1,8 +1,6 @@
 //! Records: exact numbers, the same rules for scripts and reader, and clean-up.
 
-mod common;
-
-use common::{Scratch, giving_back, granted, name, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take};
 use redis::FromRedisValue;
 use tenure_core::{Acquired, CandidateId, Fault, LeaseStore, Listed, Note, Page, Renewed};
 use tenure_redis::RedisStore;

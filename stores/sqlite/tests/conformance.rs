@@ -1,10 +1,6 @@
 //! The suite that every store passes, on a real file of each case's own.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::SystemTime;

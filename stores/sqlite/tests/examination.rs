@@ -1,10 +1,6 @@
 //! What `tenure doctor` finds.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Asker, Scratch, grant};
+use crate::common::{Asker, Scratch, grant};
 use tenure_core::{Finding, LeaseStore, Page, Verdict};
 
 fn of<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {

@@ -1,10 +1,6 @@
 //! The fence in SQLite: whatever the order of an old term's and a new term's steps, no accepted write is lost.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::time::Duration;
 use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};

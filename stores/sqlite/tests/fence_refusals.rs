@@ -1,9 +1,5 @@
 //! What the fence refuses besides stale tokens, and how refusals are counted.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Asker, PATIENCE, Scratch, grant};
+use crate::common::{Asker, PATIENCE, Scratch, grant};
 use rusqlite::{Connection, TransactionBehavior};
 use std::time::{Duration, Instant};
 use tenure_core::{

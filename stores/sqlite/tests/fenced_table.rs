@@ -1,9 +1,5 @@
 //! A table that refuses stale tokens by its triggers, written to by whoever knows nothing of Tenure.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::Scratch;
+use crate::common::Scratch;
 use rusqlite::Connection;
 use tenure_core::{Bump, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_sqlite::{FencedTable, SqliteFence};

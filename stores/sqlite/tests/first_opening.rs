@@ -1,6 +1,4 @@
 //! A new file that many open at once: whoever comes first makes the tables, the others find them.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::sync::Barrier;
 use tenure_sqlite::SqliteStore;
 

@@ -1,11 +1,7 @@
 //! What a process that is frozen, or killed, in the middle of a write means for the others.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::child::{in_role, role};
-use common::{Asker, PATIENCE, Scratch, grant, held, name};
+use crate::common::child::{in_role, role};
+use crate::common::{Asker, PATIENCE, Scratch, grant, held, name};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, LeaseStore, Page, StoreError};
 use tenure_testkit::Process;
@@ -25,7 +21,7 @@ fn as_a_child() {
 }
 
 fn frozen_writer(scratch: &Scratch) -> Process {
-    let writer = Process::spawn(in_role("writer", &scratch.file())).unwrap();
+    let writer = Process::spawn(in_role(module_path!(), "writer", &scratch.file())).unwrap();
     drop(
         writer
             .wait_for_line("in the middle of a write", PATIENCE)

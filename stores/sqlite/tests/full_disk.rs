@@ -1,11 +1,7 @@
 //! A disk that runs full: nothing is granted, nothing is lost, and what is held can still be given back.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::child::{NAMESPACES_NEEDED, in_role_after, role};
-use common::{Asker, Scratch, grant};
+use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
+use crate::common::{Asker, Scratch, grant};
 use std::path::Path;
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Note, Released, Renewed};
 use tenure_sqlite::SqliteStore;
@@ -75,7 +71,7 @@ fn a_full_disk_grants_nothing_and_loses_nothing() {
         "mount -t tmpfs -o size=512k tmpfs '{directory}' && \
          head -c 65536 /dev/zero > '{directory}/leases.ballast'"
     );
-    let output = in_role_after(&set_up, "filler", &scratch.file())
+    let output = in_role_after(&set_up, module_path!(), "filler", &scratch.file())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,10 +1,6 @@
 //! Files that are not ours, damaged, of another version, or replaced: left as they are, and told.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Asker, Scratch, grant, name};
+use crate::common::{Asker, Scratch, grant, name};
 use rusqlite::Connection;
 use std::fs;
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, StoreError};

@@ -1,11 +1,7 @@
 //! Many real processes on one file: no token twice, no two holders at once, and nobody starves.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::child::{in_role, role};
-use common::{Asker, PATIENCE, Scratch, name};
+use crate::common::child::{in_role, role};
+use crate::common::{Asker, PATIENCE, Scratch, name};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -124,7 +120,7 @@ fn beliefs(log: &str) -> Vec<Belief> {
 fn killed_at_random_no_token_repeats_and_no_two_hold_at_once() {
     let scratch = Scratch::new();
     let store = scratch.open();
-    let spawn = || Process::spawn(in_role("contender", &scratch.file())).unwrap();
+    let spawn = || Process::spawn(in_role(module_path!(), "contender", &scratch.file())).unwrap();
     let mut processes: Vec<Process> = (0..PROCESSES).map(|_| spawn()).collect();
     let began = Instant::now();
     let mut kills = 0_usize;
@@ -183,7 +179,7 @@ fn processes_that_all_write_get_about_even_shares() {
     let until = boottime_ns() + 5_000_000_000;
     let processes: Vec<Process> = (0..PROCESSES)
         .map(|_| {
-            let mut command = in_role("neighbour", &scratch.file());
+            let mut command = in_role(module_path!(), "neighbour", &scratch.file());
             command.env(CONTEST_ENV, until.to_string());
             Process::spawn(command).unwrap()
         })

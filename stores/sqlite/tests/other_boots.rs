@@ -1,10 +1,6 @@
 //! A record of another boot, or of another machine, is claimed only after its whole ttl was watched.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Asker, Scratch, grant, held, name};
+use crate::common::{Asker, Scratch, grant, held, name};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Ask, Asked, LeaseStore, Released, Renewed};
 
@@ -32,7 +28,7 @@ async fn a_record_of_another_boot_waits_out_its_whole_ttl() {
         lease.remaining
     );
     let taken = loop {
-        assert!(began.elapsed() < common::PATIENCE, "never free");
+        assert!(began.elapsed() < crate::common::PATIENCE, "never free");
         match store.acquire(&second.acquire("job")).await.unwrap() {
             Acquired::Held(lease) => tokio::time::sleep(lease.remaining).await,
             Acquired::Granted(grant) => break grant,
@@ -62,7 +58,7 @@ async fn processes_that_live_shorter_than_the_ttl_watch_together() {
     } {
         rounds += 1;
         assert!(
-            began.elapsed() < common::PATIENCE,
+            began.elapsed() < crate::common::PATIENCE,
             "no progress in {rounds} rounds"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,11 +1,7 @@
 //! Where a store may be opened, and the one clear line where it may not.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::child::{NAMESPACES_NEEDED, in_role, in_role_after, role};
-use common::{Asker, Scratch, grant};
+use crate::common::child::{NAMESPACES_NEEDED, in_role, in_role_after, role};
+use crate::common::{Asker, Scratch, grant};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -61,7 +57,7 @@ fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
         .arg(&program)
         .status();
     assert!(copied.unwrap().success());
-    let mut command = in_role("opener", file);
+    let mut command = in_role(module_path!(), "opener", file);
     if rustix_is_root() {
         let mut as_nobody = Command::new(&program);
         as_nobody.args(command.get_args()).uid(NOBODY).gid(NOBODY);
@@ -169,7 +165,12 @@ fn a_read_only_file_system_is_told() {
     drop(scratch.open());
     let directory = scratch.directory().display();
     let mount = format!("mount --bind '{directory}' '{directory}' && mount -o remount,bind,ro '{directory}'");
-    let said = answer(&mut in_role_after(&mount, "opener", &scratch.file()));
+    let said = answer(&mut in_role_after(
+        &mount,
+        module_path!(),
+        "opener",
+        &scratch.file(),
+    ));
     assert!(said.starts_with("refused ReadOnly"), "{said}");
 }
 
@@ -182,5 +183,5 @@ async fn a_symbolic_link_leads_to_the_same_store() {
     let linked = SqliteStore::open(&link).unwrap();
     assert_eq!(linked.path(), store.path());
     let _granted = grant(&store, &Asker::new("first"), "job").await;
-    let _held = common::held(&linked, &Asker::new("second"), "job").await;
+    let _held = crate::common::held(&linked, &Asker::new("second"), "job").await;
 }

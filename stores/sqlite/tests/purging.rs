@@ -1,10 +1,6 @@
 //! Cleaning up after days, which only records that are made to look old have seen; the rest is in the conformance suite.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::{Asker, Scratch, grant, name};
+use crate::common::{Asker, Scratch, grant, name};
 use std::time::Duration;
 use tenure_core::{Acquired, LeasePurge, LeaseStore, Purge, Purged, Purging};
 use tenure_sqlite::SqliteStore;

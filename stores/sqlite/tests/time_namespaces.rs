@@ -1,11 +1,7 @@
 //! Containers may have a time namespace, which shifts `CLOCK_BOOTTIME`: all must still agree on who holds.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::child::{NAMESPACES_NEEDED, in_role_ahead, role};
-use common::{Asker, PATIENCE, Scratch, grant, held};
+use crate::common::child::{NAMESPACES_NEEDED, in_role_ahead, role};
+use crate::common::{Asker, PATIENCE, Scratch, grant, held};
 use std::time::Duration;
 use tenure_sqlite::SqliteStore;
 use tenure_testkit::Process;
@@ -37,7 +33,13 @@ async fn a_container_with_a_shifted_clock_agrees_with_its_host() {
     let store = scratch.open();
     let asker = Asker::new("outside").ttl_ms(120_000);
     let _grant = grant(&store, &asker, "held outside").await;
-    let inside = Process::spawn(in_role_ahead(TEN_DAYS_SECS, "inside", &scratch.file())).unwrap();
+    let inside = Process::spawn(in_role_ahead(
+        TEN_DAYS_SECS,
+        module_path!(),
+        "inside",
+        &scratch.file(),
+    ))
+    .unwrap();
     inside
         .wait_for_line("both held", PATIENCE)
         .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));

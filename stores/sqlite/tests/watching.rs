@@ -1,11 +1,7 @@
 //! Being woken: by file notification, by polling where there is none, and after a writer's sudden death.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
-
-use common::child::{NAMESPACES_NEEDED, in_role_after, role};
-use common::{Asker, PATIENCE, Scratch, grant, name};
+use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
+use crate::common::{Asker, PATIENCE, Scratch, grant, name};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tenure_core::{Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
@@ -150,7 +146,12 @@ async fn without_inotify_a_watch_polls() {
     let asker = Asker::new("first");
     let first = grant(&store, &asker, "job").await;
     let exhausted = "echo 0 > /proc/sys/user/max_inotify_instances";
-    let watcher = in_role_after(exhausted, "watcher without inotify", &scratch.file());
+    let watcher = in_role_after(
+        exhausted,
+        module_path!(),
+        "watcher without inotify",
+        &scratch.file(),
+    );
     let watcher = Process::spawn(watcher).unwrap();
     watcher
         .wait_for_line("watching", PATIENCE)

@@ -1,6 +1,5 @@
 //! Two engines in virtual time over one lease, and the traces they leave.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
     clippy::unwrap_used,
     reason = "a test may fail by panicking, its functions too"

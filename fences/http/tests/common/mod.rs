@@ -1,5 +1,4 @@
 //! A real fence in a file, for whatever stands behind it.
-#![allow(dead_code, reason = "each test program uses its part")]
 
 use rusqlite::Connection;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
 //! What the tests share: a prefix of their own on a shared server, and ways beneath the store.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -1,5 +1,4 @@
 //! What the tests share: a database of their own on a shared server, and ways beneath the store.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use mysql_async::Conn;
 use std::time::Duration;

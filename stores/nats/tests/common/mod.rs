@@ -1,5 +1,4 @@
 //! What the tests share: a bucket of their own on a shared server, and ways beneath the store.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use async_nats::{Client, HeaderMap, RequestErrorKind};
 use base64::Engine as _;

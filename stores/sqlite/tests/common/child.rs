@@ -1,6 +1,7 @@
 //! Real processes: the test program itself, started again in a role.
 //!
-//! Each test file that uses roles has a test `as_a_child` that plays the role and returns at once without one.
+//! Each test file that uses roles has a test `as_a_child` that plays the role and returns at once without one; the file
+//! names itself by `module_path!()`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,29 +9,29 @@ use std::process::Command;
 const ROLE: &str = "TENURE_TEST_ROLE";
 const FILE: &str = "TENURE_TEST_FILE";
 
-/// This test program, in `role`, on `file`.
-pub fn in_role(role: &str, file: &Path) -> Command {
+/// This test program, in `role` of the test file `module`, on `file`.
+pub fn in_role(module: &str, role: &str, file: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(arguments()).env(ROLE, role).env(FILE, file);
+    command.args(arguments(module)).env(ROLE, role).env(FILE, file);
     command
 }
 
 /// As [`in_role`], behind a shell that first runs `set_up` in namespaces of its own, where it is root: what it
 /// mounts or limits is gone with it and concerns nobody else.
-pub fn in_role_after(set_up: &str, role: &str, file: &Path) -> Command {
+pub fn in_role_after(set_up: &str, module: &str, role: &str, file: &Path) -> Command {
     let mut command = Command::new("unshare");
     command
         .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
         .arg(format!("{set_up} && exec \"$0\" \"$@\""))
         .arg(std::env::current_exe().unwrap())
-        .args(arguments())
+        .args(arguments(module))
         .env(ROLE, role)
         .env(FILE, file);
     command
 }
 
 /// As [`in_role`], in a time namespace whose `CLOCK_BOOTTIME` is ahead by this many seconds.
-pub fn in_role_ahead(seconds: u64, role: &str, file: &Path) -> Command {
+pub fn in_role_ahead(seconds: u64, module: &str, role: &str, file: &Path) -> Command {
     let mut command = Command::new("unshare");
     command
         .args([
@@ -43,7 +44,7 @@ pub fn in_role_ahead(seconds: u64, role: &str, file: &Path) -> Command {
         ])
         .arg(seconds.to_string())
         .arg(std::env::current_exe().unwrap())
-        .args(arguments())
+        .args(arguments(module))
         .env(ROLE, role)
         .env(FILE, file);
     command
@@ -53,8 +54,15 @@ pub fn in_role_ahead(seconds: u64, role: &str, file: &Path) -> Command {
 pub const NAMESPACES_NEEDED: &str = "this test needs unprivileged user namespaces: \
      apt-get install util-linux; sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";
 
-fn arguments() -> [&'static str; 4] {
-    ["--exact", "as_a_child", "--nocapture", "--test-threads=1"]
+fn arguments(module: &str) -> [String; 4] {
+    let (_program, module) = module.split_once("::").unwrap();
+    let test = format!("{module}::as_a_child");
+    [
+        "--exact".into(),
+        test,
+        "--nocapture".into(),
+        "--test-threads=1".into(),
+    ]
 }
 
 /// The role of this process and its file; `None` in the test's own process.

@@ -1,9 +1,4 @@
 //! What the tests of this folder share.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "each test file uses a part; a test may panic"
-)]
 
 pub mod child;
 

@@ -1,0 +1,15 @@
+//! The tests of this crate: one program, whose files wait side by side and are linked once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod client;
+mod common;
+mod conformance;
+mod connect;
+mod decisions;
+mod faults;
+mod fence;
+mod fence_documents;
+mod fence_refusals;
+mod purging;
+mod records;
+mod watch;

@@ -1,0 +1,19 @@
+//! The tests of this crate: one program, whose files wait side by side and are linked once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod conformance;
+mod examination;
+mod fence;
+mod fence_refusals;
+mod fenced_table;
+mod first_opening;
+mod frozen;
+mod full_disk;
+mod hostile_files;
+mod many_processes;
+mod other_boots;
+mod places;
+mod purging;
+mod time_namespaces;
+mod watching;

@@ -1,0 +1,49 @@
+//! The tests of this crate: one program, whose files wait side by side and are linked once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod election;
+#[cfg(feature = "etcd")]
+mod etcd;
+mod guarantees;
+mod harness;
+mod lock_fairness;
+mod lock_handing_on;
+mod lock_owners;
+mod lock_priority;
+mod lock_processes;
+mod locks;
+#[cfg(feature = "etcd")]
+mod locks_etcd;
+mod locks_many;
+#[cfg(feature = "mongodb")]
+mod locks_mongodb;
+#[cfg(feature = "redis")]
+mod locks_redis;
+mod loss;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(all(feature = "metrics", feature = "sqlite", feature = "redis"))]
+mod metrics_of_fences;
+#[cfg(feature = "mongodb")]
+mod mongodb;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+mod registry;
+#[cfg(all(
+    feature = "sqlite",
+    feature = "mongodb",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "redis",
+    feature = "etcd",
+    feature = "nats"
+))]
+mod stores_table;
+#[cfg(feature = "trace")]
+mod trace;

@@ -15,6 +15,7 @@
 //! | an etcd, alone or a cluster of three, whose members can be killed, frozen and restarted | [`Etcd`] |
 //! | a MariaDB server that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
+//! | a disk that fails to sync | [`on_a_disk_that_fails_to_sync`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
 //! | a port nobody else takes | [`free_port`] |
@@ -32,6 +33,7 @@
 //!
 //! Linux only: the guards lean on the parent-death signal and on `/proc`.
 
+mod disk;
 mod error;
 mod eventually;
 pub mod fetch;
@@ -43,6 +45,7 @@ mod runtime;
 mod scratch;
 mod servers;
 
+pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;
 pub use eventually::{Attempt, eventually, eventually_async};
 pub use layout::{FETCH_COMMAND, servers_dir};

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
-use tenure_testkit::Process;
+use tenure_testkit::{Process, on_a_disk_that_fails_to_sync};
 use tenure_watermark::Watermark;
 
 /// For what happens within milliseconds on an idle machine.
@@ -128,6 +128,27 @@ async fn a_term_whose_mark_is_not_on_disk_is_not_admitted() {
     ));
     fs::remove_dir(scratch.path().join("marks.new")).unwrap();
     fence.claim(&ledger(), &term(9)).await.unwrap();
+    drop(fence.admit(&ledger(), &term(9)).unwrap());
+}
+
+#[test]
+fn a_term_whose_mark_a_disk_fails_to_sync_is_not_admitted() {
+    let (_scratch, path) = scratch();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let fence = Watermark::open(&path).unwrap();
+    let failed = on_a_disk_that_fails_to_sync(|| {
+        // The thread that writes is begun from this one, and has its disk.
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(fence.claim(&ledger(), &term(9)))
+    });
+    let failed = failed.unwrap_err();
+    assert!(matches!(failed, FenceError::Store(_)), "{failed}");
+    let early = fence.admit(&ledger(), &term(9)).unwrap_err();
+    assert!(
+        matches!(&early, FenceError::Store(error) if error.fault == Fault::Busy),
+        "{early}"
+    );
+    runtime.block_on(fence.claim(&ledger(), &term(9))).unwrap();
     drop(fence.admit(&ledger(), &term(9)).unwrap());
 }
 

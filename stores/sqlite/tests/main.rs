@@ -16,4 +16,5 @@ mod other_boots;
 mod places;
 mod purging;
 mod time_namespaces;
+mod unsynced_disk;
 mod watching;

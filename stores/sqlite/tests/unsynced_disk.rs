@@ -1,0 +1,71 @@
+//! A disk that takes what is written and fails to keep it: what must survive a power cut is not confirmed.
+
+use crate::common::{Asker, Scratch, grant};
+use rusqlite::Connection;
+use tenure_core::{
+    Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Released, Renewed,
+    ResourceName, Term,
+};
+use tenure_sqlite::SqliteFence;
+use tenure_testkit::on_a_disk_that_fails_to_sync;
+
+fn run<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+#[test]
+fn a_token_that_does_not_reach_the_disk_is_not_granted() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let held = run(grant(&store, &asker, "held"));
+    on_a_disk_that_fails_to_sync(|| {
+        run(async {
+            let failed = store.acquire(&asker.acquire("job")).await.unwrap_err();
+            assert_eq!(
+                (failed.fault, failed.certainty),
+                (Fault::Internal, Certainty::Unknown),
+                "{failed}"
+            );
+            assert!(failed.message.contains("see the disk"), "{failed}");
+            // A power cut that took these away would end the boot as well, by whose clock they were written.
+            let renewed = store.renew(&[asker.renew("held", held.token)]).await;
+            assert!(
+                matches!(renewed[..], [Ok(Renewed::Extended { .. })]),
+                "{renewed:?}"
+            );
+            let released = store.release(&[asker.release("held", held.token)]).await;
+            assert_eq!(released, [Ok(Released::Vacated)]);
+        });
+    });
+    for (asker, lease) in [
+        (asker.clone().next_attempt(), "job"),
+        (asker.next_attempt(), "held"),
+    ] {
+        let after = run(grant(&store, &asker, lease));
+        assert!(after.token > held.token);
+    }
+}
+
+#[test]
+fn a_mark_that_does_not_reach_the_disk_is_not_claimed() {
+    let scratch = Scratch::new();
+    let connection = Connection::open(scratch.file()).unwrap();
+    // The journal in which less than this would do without the disk.
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    SqliteFence::install(&connection).unwrap();
+    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let resource = ResourceName::new("ledger").unwrap();
+    let term = Term::new(LeaseName::new("nightly").unwrap(), FencingToken::new(7).unwrap());
+    let failed = on_a_disk_that_fails_to_sync(|| run(fence.claim(&resource, &term))).unwrap_err();
+    assert!(
+        matches!(&failed, FenceError::Store(error) if error.certainty == Certainty::Unknown),
+        "{failed}"
+    );
+    run(fence.claim(&resource, &term)).unwrap();
+    run(fence.check(&resource, &term)).unwrap();
+}

@@ -20,6 +20,9 @@ use tenure_core::{Fault, LeaseName, StoreError};
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;
 
+/// How often a file is opened in a row that is another one by then. A new file takes two: the first makes it.
+const OPENINGS_MAX: usize = 5;
+
 /// How much a commit waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Durable {
@@ -30,8 +33,8 @@ pub(crate) enum Durable {
     InKernel,
 }
 
-/// The two connections of a handle. Switching one between the two would parse a pragma at each call and
-/// throw its prepared statements' advantage away; a second one costs a few descriptors.
+/// The two connections of a handle. One for both would parse a pragma at each call, which takes longer than it takes the
+/// other to read what this one has written; a second one costs a few descriptors.
 pub(crate) struct Connections {
     /// For new terms.
     pub(crate) durable: Connection,
@@ -138,23 +141,29 @@ fn connect_both(path: &Path, shown: &str, jitter: &Jitter) -> Result<Connections
 }
 
 fn connect_both_once(path: &Path, shown: &str) -> Result<Connections, Trouble> {
-    let durable = connect(path, Durable::OnDisk)?;
-    if durable.is_readonly("main")? {
-        return Err(Trouble::Told(place::read_only(shown)));
+    for _ in 0..OPENINGS_MAX {
+        let before = FileIdentity::of(path).ok();
+        let durable = connect(path, Durable::OnDisk)?;
+        let relaxed = connect(path, Durable::InKernel)?;
+        let after = FileIdentity::of(path).ok();
+        // Only what stood there before and still does is known to be what was opened.
+        let Some(file) = after.filter(|_| before == after) else {
+            continue;
+        };
+        if durable.is_readonly("main")? {
+            return Err(Trouble::Told(place::read_only(shown)));
+        }
+        schema::establish(&durable, shown)?;
+        return Ok(Connections {
+            durable,
+            relaxed,
+            file,
+        });
     }
-    schema::establish(&durable, shown)?;
-    let relaxed = connect(path, Durable::InKernel)?;
-    let file = FileIdentity::of(path).map_err(|error| {
-        Trouble::Told(StoreError::not_applied(
-            Fault::Unreachable,
-            format!("{shown} was removed while it was opened: {error}; try again"),
-        ))
-    })?;
-    Ok(Connections {
-        durable,
-        relaxed,
-        file,
-    })
+    Err(Trouble::Told(StoreError::not_applied(
+        Fault::Unreachable,
+        format!("{shown} was removed or replaced while it was opened, {OPENINGS_MAX} times; try again"),
+    )))
 }
 
 fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {

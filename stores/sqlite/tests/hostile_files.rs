@@ -3,6 +3,8 @@
 use crate::common::{Asker, Scratch, grant, name};
 use rusqlite::Connection;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Renewed, StoreError};
 use tenure_sqlite::SqliteStore;
 
@@ -111,6 +113,15 @@ async fn times_that_contradict_each_other_are_not_believed() {
     }
 }
 
+/// The file and what is beside it.
+fn remove(scratch: &Scratch) {
+    for suffix in ["", "-wal", "-shm", "-wake"] {
+        let mut path = scratch.file().into_os_string();
+        path.push(suffix);
+        let _missing = fs::remove_file(path);
+    }
+}
+
 /// Whoever deletes the file leaves open connections with the old one. They must not go on electing there.
 #[tokio::test]
 async fn a_file_that_was_replaced_is_followed() {
@@ -118,11 +129,7 @@ async fn a_file_that_was_replaced_is_followed() {
     let (store, other) = (scratch.open(), scratch.open());
     let asker = Asker::new("first");
     let first = grant(&store, &asker, "job").await;
-    for suffix in ["", "-wal", "-shm", "-wake"] {
-        let mut path = scratch.file().into_os_string();
-        path.push(suffix);
-        let _missing = fs::remove_file(path);
-    }
+    remove(&scratch);
     let second = grant(&other, &Asker::new("second"), "job").await;
     assert!(second.token > first.token, "tokens rise even in a new file");
     let renewed = store.renew(&[asker.renew("job", first.token)]).await;
@@ -136,4 +143,40 @@ async fn a_file_that_was_replaced_is_followed() {
         store.get(&name("job")).await.unwrap().unwrap().token,
         second.token
     );
+}
+
+/// However often: what is elected in afterwards is the file that everybody else finds.
+#[tokio::test]
+async fn a_file_that_is_removed_while_it_is_opened_is_not_elected_in() {
+    let mut elections = 0;
+    for round in 0..60 {
+        let scratch = Scratch::new();
+        let opened = AtomicBool::new(false);
+        let store = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !opened.load(Ordering::SeqCst) {
+                    fs::remove_file(scratch.file()).unwrap_or_default();
+                    std::thread::sleep(Duration::from_micros(100 * round));
+                }
+            });
+            let store = SqliteStore::open(scratch.file());
+            opened.store(true, Ordering::SeqCst);
+            store
+        });
+        // It may say that it cannot be opened in such a place.
+        let Ok(store) = store else { continue };
+        let granted = match store.acquire(&Asker::new("first").acquire("job")).await {
+            Ok(Acquired::Granted(granted)) => granted,
+            Ok(other) => panic!("round {round}: {other:?}"),
+            Err(_) => continue,
+        };
+        let seen = scratch.open().get(&name("job")).await.unwrap();
+        assert_eq!(
+            seen.map(|lease| lease.token),
+            Some(granted.token),
+            "round {round}"
+        );
+        elections += 1;
+    }
+    assert!(elections > 0, "no file could be opened in any round");
 }

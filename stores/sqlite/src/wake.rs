@@ -1,15 +1,28 @@
-//! The file beside the database whose being opened and closed wakes the candidates that wait.
+//! The file beside the database whose being read wakes the candidates that wait.
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, pwrite};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// `<database>-wake`. It holds nothing; only that somebody reads it means something.
+/// How long a descriptor is used before the file is opened anew: who has moved or deleted it leaves nobody asleep for
+/// longer than a watch leaves itself, which looks once a second.
+const USED_FOR: Duration = Duration::from_secs(1);
+
+/// `<database>-wake`. It holds one byte that means nothing; only that somebody reads it means something.
 ///
 /// The database itself cannot serve: its log changes with every renewal, and a renewal must wake nobody.
 pub(crate) struct WakeFile {
     database: PathBuf,
     path: PathBuf,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    descriptor: OwnedFd,
+    since: Instant,
 }
 
 impl WakeFile {
@@ -20,6 +33,7 @@ impl WakeFile {
         Self {
             database: database.to_owned(),
             path: path.into(),
+            open: Mutex::new(None),
         }
     }
 
@@ -28,25 +42,53 @@ impl WakeFile {
         &self.path
     }
 
-    /// Wakes whoever watches: opens the file to read, and closes it. By path, so that a deleted file comes
-    /// back.
+    /// Wakes whoever watches: reads the file.
     ///
     /// A new time stamp would wake them, too, but dirty the file's inode, and the next sync of a token would
-    /// have to write it to the disk.
+    /// have to write it to the disk. To open it would wake them without a byte in it, and costs five times as much.
     ///
     /// A failure is swallowed on purpose: the change is committed, the watch is a hint, and waiting
     /// candidates also wake by the clock.
     pub(crate) fn knock(&self) {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        if rustix::fs::open(&self.path, flags, Mode::empty()).map(drop) == Err(Errno::NOENT) {
-            let _swallowed = self.create();
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = open.take().filter(|open| open.since.elapsed() < USED_FOR);
+        *open = fresh.or_else(|| self.open().ok());
+        if let Some(open) = &*open
+            && pread(&open.descriptor, &mut [0], 0) == Ok(0)
+            && self.create().is_ok()
+        {
+            // It was empty, and to read nothing wakes nobody.
+            let _swallowed = pread(&open.descriptor, &mut [0], 0);
         }
     }
 
-    /// Makes the file if it is not there, for whoever may use the database.
+    fn open(&self) -> Result<Open, Errno> {
+        let descriptor = match self.open_to_read() {
+            Err(Errno::NOENT) => self.create().and_then(|()| self.open_to_read()),
+            opened => opened,
+        }?;
+        let since = Instant::now();
+        Ok(Open { descriptor, since })
+    }
+
+    fn open_to_read(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let open = |flags| rustix::fs::open(&self.path, flags, Mode::empty());
+        match open(flags | OFlags::NOATIME) {
+            // Only the file's owner may read without leaving a time stamp.
+            Err(Errno::PERM) => open(flags),
+            opened => opened,
+        }
+    }
+
+    /// Makes the file if it is not there, and puts a byte into it, for whoever may use the database.
     pub(crate) fn create(&self) -> Result<(), Errno> {
         let mode = rustix::fs::stat(&self.database)?.st_mode & 0o666;
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        rustix::fs::open(&self.path, flags, Mode::from_raw_mode(mode)).map(drop)
+        let file = rustix::fs::open(&self.path, flags, Mode::from_raw_mode(mode))?;
+        if rustix::fs::fstat(&file)?.st_size == 0 {
+            pwrite(&file, b"\n", 0)?;
+        }
+        Ok(())
     }
 }

@@ -123,8 +123,8 @@ fn notifier(database: &Database) -> Result<AsyncFd<OwnedFd>, Errno> {
 fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
     let path = database.wake.path();
     database.wake.create()?;
-    // Not every opening: who starts to watch opens it to write, and that is no news.
-    let flags = WatchFlags::CLOSE_NOWRITE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    // Not every opening: who starts to watch opens it, too, and that is no news.
+    let flags = WatchFlags::ACCESS | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     inotify::add_watch(notifier, path, flags).map(drop)
 }
 

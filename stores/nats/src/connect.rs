@@ -1,7 +1,7 @@
 //! Connecting to one of the servers.
 
 use crate::fault;
-use crate::url::{Host, Login, Security, StoreUrl};
+use crate::url::{Login, Security, StoreUrl};
 use async_nats::rustls::crypto::ring;
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use std::error::Error as _;
@@ -26,7 +26,7 @@ pub(crate) struct Dial {
     url: StoreUrl,
     /// For messages; it holds no secret.
     pub(crate) place: String,
-    /// Where to begin: with the server that answered last.
+    /// Where to begin: with the server that answered last. A place in the URL's list.
     first: AtomicUsize,
 }
 
@@ -38,6 +38,8 @@ pub(crate) struct Dialled {
     pub(crate) ended: watch::Receiver<bool>,
     /// What the server says that it does not allow.
     pub(crate) denials: broadcast::Sender<Arc<str>>,
+    /// Which server it is: its place in the URL's list.
+    pub(crate) server: usize,
 }
 
 impl Dial {
@@ -57,10 +59,10 @@ impl Dial {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
         let mut last = None;
-        for place in (0..count).map(|step| (first + step) % count) {
-            match self.open_one(&self.url.hosts[place], count).await {
+        for server in (0..count).map(|step| (first + step) % count) {
+            match self.open_one(server).await {
                 Ok(dialled) => {
-                    self.first.store(place, Ordering::Relaxed);
+                    self.first.store(server, Ordering::Relaxed);
                     return Ok(dialled);
                 }
                 Err(error) if error.fault.is_misconfiguration() => return Err(error),
@@ -71,13 +73,18 @@ impl Dial {
         Err(last.unwrap_or_else(none))
     }
 
-    /// Has the next connection be tried at another server first.
-    pub(crate) fn begin_with_the_next(&self) {
-        self.first.fetch_add(1, Ordering::Relaxed);
+    /// Has the next connection be tried at the server after this one first.
+    pub(crate) fn leave(&self, server: usize) {
+        let next = (server + 1) % self.url.hosts.len();
+        // Once, although both connections of a store leave it: of two servers, two steps on is the same one again.
+        let _left_before = self
+            .first
+            .compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    async fn open_one(&self, host: &Host, servers: usize) -> Result<Dialled, StoreError> {
-        let allowed = if servers > 1 {
+    async fn open_one(&self, server: usize) -> Result<Dialled, StoreError> {
+        let host = &self.url.hosts[server];
+        let allowed = if self.url.hosts.len() > 1 {
             SERVER_TIME_MAX
         } else {
             CONNECTION_TIME_MAX
@@ -100,6 +107,7 @@ impl Dial {
                 client,
                 ended,
                 denials,
+                server,
             }),
             Ok(Err(error)) => {
                 let source = error
@@ -195,4 +203,26 @@ pub(crate) fn nobody_there(deed: Deed, subject: &str, place: &str) -> StoreError
 pub(crate) fn refused(deed: Deed, subject: &str, place: &str, refusal: &fault::Refusal) -> StoreError {
     let (fault, certainty, why) = refusal.judge();
     deed.error(fault, certainty, subject, place, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dial, Ordering};
+    use crate::url::StoreUrl;
+
+    #[test]
+    fn server_that_both_connections_leave_is_left_once() {
+        let url = StoreUrl::parse("nats://a,b").expect("a URL");
+        let dial = Dial::new(url, "a and b".to_owned());
+        for _connection in 0..2 {
+            dial.leave(0);
+            assert_eq!(dial.first.load(Ordering::Relaxed), 1);
+        }
+        dial.leave(1);
+        assert_eq!(
+            dial.first.load(Ordering::Relaxed),
+            0,
+            "after the last comes the first"
+        );
+    }
 }

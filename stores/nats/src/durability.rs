@@ -108,6 +108,16 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
     if config["storage"].as_str() != Some("file") {
         return Durability::FenceOnly("the bucket is in memory: a restart of its servers forgets leases");
     }
+    // Such a stream is not synced before it is confirmed, whatever its servers are set to: not even written.
+    if config["persist_mode"]
+        .as_str()
+        .is_some_and(|mode| mode != "default")
+    {
+        return Durability::FenceOnly(
+            "persist_mode is not \"default\": a crash of the server can lose what it confirmed last; no edit changes it, so \
+             name another bucket",
+        );
+    }
     let servers = servers(info);
     let is_replicated = config["num_replicas"].as_u64().unwrap_or(1) >= REPLICAS_MIN;
     match (syncs.of(&servers), is_replicated) {

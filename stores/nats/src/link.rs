@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line, timed_out};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinHandle;
 
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
@@ -20,10 +21,14 @@ const SILENCE: Duration = Duration::from_millis(100);
 pub(crate) struct Link {
     dial: Arc<Dial>,
     open: Mutex<Option<Open>>,
-    /// Only one request dials; the others wait for its connection.
-    dialling: tokio::sync::Mutex<()>,
+    /// One dial for all requests; it goes on when they give up. The engine's patience may be shorter than what one dead
+    /// server is given: a dial that ended with it would never come to the next server.
+    dialling: tokio::sync::Mutex<Option<Dialling>>,
     dials: AtomicU64,
 }
+
+/// A dial under way, or one that ended when nobody waited for it.
+type Dialling = JoinHandle<Result<Dialled, StoreError>>;
 
 /// The connection in use.
 #[derive(Clone)]
@@ -69,17 +74,33 @@ impl Link {
         if let Some(open) = self.usable() {
             return Ok(open);
         }
-        let _turn = self.dialling.lock().await;
+        let mut dialling = self.dialling.lock().await;
         if let Some(open) = self.usable() {
             return Ok(open);
         }
         let open = Open {
-            dialled: self.dial.open().await?,
+            dialled: self.dialled(&mut dialling).await?,
             number: self.dials.fetch_add(1, Ordering::Relaxed),
             answered: Arc::new(Mutex::new(Instant::now())),
         };
         *lock(&self.open) = Some(open.clone());
         Ok(open)
+    }
+
+    /// What the dial under way comes to, or else a new one.
+    async fn dialled(&self, dialling: &mut Option<Dialling>) -> Result<Dialled, StoreError> {
+        if dialling.as_ref().is_some_and(JoinHandle::is_finished)
+            // What it failed of may be long past.
+            && let Ok(dialled) = heard(dialling).await
+            && !*dialled.ended.borrow()
+        {
+            return Ok(dialled);
+        }
+        if dialling.is_none() {
+            let dial = Arc::clone(&self.dial);
+            *dialling = Some(tokio::spawn(async move { dial.open().await }));
+        }
+        heard(dialling).await
     }
 
     fn usable(&self) -> Option<Open> {
@@ -132,6 +153,7 @@ impl Link {
             client,
             ended,
             denials,
+            ..
         } = &open.dialled;
         // Before the request is sent: its denial would be missed.
         let mut denials = denials.subscribe();
@@ -217,9 +239,17 @@ impl Drop for Waiting<'_> {
         let silent = *lock(&self.open.answered) <= self.sent && self.sent.elapsed() >= SILENCE;
         if !self.answered && silent && self.link.discard(self.open.number) {
             // A server that is cut off from the others greets, and answers nothing.
-            self.link.dial.begin_with_the_next();
+            self.link.dial.leave(self.open.dialled.server);
         }
     }
+}
+
+/// Waits for the dial to end, and forgets it then and not before: who waits may give up.
+async fn heard(dialling: &mut Option<Dialling>) -> Result<Dialled, StoreError> {
+    let ended = dialling.as_mut().expect("a dial is under way").await;
+    *dialling = None;
+    let broken = |_| StoreError::not_applied(Fault::Internal, "connecting to NATS broke off; ask again");
+    ended.map_err(broken)?
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

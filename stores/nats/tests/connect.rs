@@ -298,6 +298,19 @@ async fn traits_say_what_a_confirmed_write_of_nats_is_worth() {
         matches!(durability, Durability::FenceOnly(why) if why.contains("one copy")),
         "{durability:?}"
     );
+    // What the server is set to does not count where the bucket is set otherwise.
+    let hasty = Scratch::on(&durable.url());
+    hasty
+        .beneath()
+        .await
+        .make(json!({ "persist_mode": "async" }))
+        .await;
+    let options = format!("?monitor={durable_at}");
+    let durability = hasty.store_with(&options).await.traits().durability;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("persist_mode") && why.contains("another bucket")),
+        "{durability:?}"
+    );
     // Another server's word is worth nothing: the servers are told apart by their names.
     let findings = store.examine().await.expect("it answers");
     let told = findings

@@ -7,3 +7,5 @@ mod conformance;
 mod connect;
 mod faults;
 mod fence;
+mod next_server;
+mod old_server;

@@ -4,6 +4,7 @@ mod claim;
 mod look;
 mod mark;
 mod refusals;
+mod version;
 mod write;
 
 use crate::connect::Dial;
@@ -81,7 +82,8 @@ impl NatsFence {
     /// The fence in the bucket of a store's URL, as [`NatsStore::connect`](crate::NatsStore::connect) takes it.
     ///
     /// # Errors
-    /// As [`NatsStore::connect`](crate::NatsStore::connect).
+    /// As [`NatsStore::connect`](crate::NatsStore::connect), and
+    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported) for a server before NATS 2.11, which has no such comparison.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
@@ -162,6 +164,7 @@ impl FenceSite {
     async fn open(url: StoreUrl) -> Result<Self, StoreError> {
         let (keys, replicas, place) = (Keys::new(&url.bucket), url.replicas, url.shown());
         let link = Link::new(Arc::new(Dial::new(url, place)));
+        link.server_compares().await?;
         link.bucket(&keys, replicas).await?;
         Ok(Self {
             link,

@@ -1,0 +1,77 @@
+//! What becomes of a store's connections when one of several servers falls silent.
+
+use crate::common::{Scratch, renewal, request, seconds, shared, take};
+use std::time::Duration;
+use tenure_core::{LeaseStore, Renew, Renewed};
+use tenure_nats::NatsStore;
+use tenure_testkit::{Fault, FaultProxy};
+use tokio::net::TcpListener;
+
+/// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one server.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// In 20 s a loaded machine, too, has come past one silent server.
+const TRIES_MAX: usize = 40;
+const LATER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The kernel accepts, and nobody ever greets: as a frozen server, or one whose host has vanished.
+async fn silent_server() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.expect("a port")
+}
+
+#[tokio::test]
+async fn silent_server_is_passed_by_although_every_caller_gives_up_while_it_is_dialled() {
+    let silent = silent_server().await;
+    let proxy = FaultProxy::nats(shared().await.address()).expect("a proxy");
+    let addresses = format!(
+        "nats://{},{}",
+        silent.local_addr().expect("an address"),
+        proxy.address()
+    );
+    let store = Scratch::on(&addresses).store().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    assert!(store.renew(&renewals).await[0].is_ok(), "over its own connection");
+    proxy.set(Fault::BlackHole);
+    let impatient = tokio::time::timeout(PATIENCE, store.renew(&renewals));
+    assert!(impatient.await.is_err(), "nothing answers");
+    proxy.heal();
+    // The next dial begins with the silent one.
+    renewed_at_last(&store, &renewals).await;
+}
+
+/// A server says goodbye, and then its host is gone: nothing has told that the next one is better.
+#[tokio::test]
+async fn server_that_vanishes_after_its_goodbye_is_passed_by_although_every_caller_gives_up() {
+    let alive = shared().await.address();
+    let proxy = FaultProxy::nats(&alive).expect("a proxy");
+    let store = Scratch::on(&format!("nats://{},{alive}", proxy.address()))
+        .store()
+        .await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    assert!(store.renew(&renewals).await[0].is_ok(), "over its own connection");
+    assert_eq!(proxy.counts().connections, 2, "both are made to the first one");
+    proxy.set(Fault::BlackHole);
+    proxy.cut_connections();
+    renewed_at_last(&store, &renewals).await;
+}
+
+async fn renewed_at_last(store: &NatsStore, renewals: &[Renew]) {
+    let mut last = None;
+    for _try in 0..TRIES_MAX {
+        last = tokio::time::timeout(LATER_PATIENCE, store.renew(renewals))
+            .await
+            .ok()
+            .map(|mut answers| answers.remove(0));
+        match last {
+            Some(Ok(Renewed::Extended { .. })) => return,
+            // An answer that comes at once is no try of a server's.
+            Some(_) => tokio::time::sleep(PATIENCE).await,
+            None => {}
+        }
+    }
+    panic!("no renewal came through in {TRIES_MAX} tries; the last: {last:?}");
+}

@@ -140,6 +140,22 @@ fn progress_as_old_as_the_gate_allows_does_not_resume_renewals() {
 }
 
 #[test]
+fn a_renewal_that_was_under_way_when_renewals_stopped_does_not_begin_them_again() {
+    let mut harness = gated();
+    let mut renewal = harness.run_to_request();
+    while count(&harness, |event| matches!(event, Event::Stuck { .. })) == 0 {
+        // Each is given up, and the next is under way when the gate closes.
+        renewal = harness.run_to_wake().pop().unwrap_or(renewal);
+    }
+    assert!(harness.engine.is_stuck(&job()));
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    assert!(harness.engine.is_stuck(&job()));
+    let at = harness.now;
+    progress(&mut harness, at);
+    assert!(!harness.engine.is_stuck(&job()));
+}
+
+#[test]
 fn a_term_with_a_gate_that_was_open_ended_for_want_of_answers() {
     let mut harness = gated();
     while harness.leads() {
@@ -278,7 +294,8 @@ fn a_loss_told_with_a_lease_of_another_name_ends_nothing_before_the_deadline() {
 #[test]
 fn a_look_answered_with_another_lease_is_repeated() {
     let mut harness = Harness::new();
-    harness.campaign_once();
+    let request = harness.campaign_once();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
     let looks = harness.command(Command::Withdraw { name: job() });
     let [look] = &looks[..] else { panic!("{looks:?}") };
     harness.answer(look.id, Reply::Looked(Ok(Some(of_another_lease()))));

@@ -300,6 +300,22 @@ async fn observers_see_who_leads_and_tokens_never_decrease() {
     assert!(seen.is_sorted() && seen.len() == 3);
 }
 
+#[tokio::test]
+async fn observers_see_that_a_record_was_removed() {
+    let site = Site::new();
+    let (first, second) = (site.election("first"), site.election("second"));
+    let leadership = soon("the campaign", first.campaign()).await.unwrap();
+    let mut observer = second.observe();
+    let seen = soon("the first look", observer.next()).await;
+    assert!(matches!(seen, tenure::Observation::Held(_)), "{seen:?}");
+    let removal = rusqlite::Connection::open(site.file()).unwrap();
+    removal.busy_timeout(Duration::from_secs(5)).unwrap();
+    removal.execute_batch("DELETE FROM lease").unwrap();
+    let seen = soon("the removal", observer.next()).await;
+    assert!(matches!(seen, tenure::Observation::Free(None)), "{seen:?}");
+    soon("the loss", leadership.lost()).await;
+}
+
 /// The release comes after the standby has found the lease held, and before its watch is in place: no watch tells of it.
 #[tokio::test]
 async fn a_release_that_comes_before_the_watch_wakes_the_standby_all_the_same() {

@@ -193,3 +193,68 @@ async fn a_dead_waiter_holds_the_queue_up_for_its_ttl_at_most() {
     assert!(took > ttl / 3, "the dead waiter came first: {took:?}");
     assert!(took < ttl + Duration::from_secs(2), "{took:?}");
 }
+
+/// How long a lock may be held is no bound on how long one may wait for it: the place in the queue stays what it was.
+#[tokio::test]
+async fn who_waits_longer_than_a_lock_may_be_held_keeps_its_place() {
+    const MAX_HOLD: Duration = Duration::from_secs(1);
+    let site = Site::new();
+    let blocker = fair(&site, "blocker");
+    let mut held = soon("the blocker", blocker.lock("a")).await.unwrap();
+    let mut waiting = Vec::new();
+    // The first waits for the lock; the others wait for the one before.
+    for candidate in ["first", "second", "third"] {
+        let manager = site
+            .manager_builder(candidate)
+            .fairness(Fairness::Fair)
+            .max_hold(MAX_HOLD);
+        let manager = manager.build().unwrap();
+        waiting.push(tokio::spawn(async move {
+            let lock = manager.lock("a").await.unwrap();
+            let token = lock.token();
+            drop(lock);
+            manager.close().await;
+            token
+        }));
+        wait_until_queued(&site, candidate).await;
+    }
+    tokio::time::sleep(MAX_HOLD * 3).await;
+    for candidate in ["first", "second", "third"] {
+        let place = format!("a/candidates/1/{candidate}");
+        let place = site.record(&place).await.unwrap();
+        assert_eq!((place.terms, place.occupancy()), (1, Occupancy::Held));
+    }
+    assert_eq!(soon("the release", held.release()).await, LockRelease::Released);
+    let mut tokens = Vec::new();
+    for task in waiting {
+        tokens.push(soon("its turn", task).await.unwrap());
+    }
+    assert!(tokens.is_sorted(), "in the order in which they came: {tokens:?}");
+}
+
+#[tokio::test]
+async fn a_manager_that_closes_leaves_the_queue_although_an_owner_waits_in_it() {
+    let site = Site::new();
+    let (blocker, closing) = (fair(&site, "blocker"), fair(&site, "closing"));
+    let held = soon("the blocker", blocker.lock("a")).await.unwrap();
+    // Somebody is before it in the queue: it waits for that one, and not for the lock.
+    let before = fair(&site, "before");
+    let first = tokio::spawn(async move { before.lock("a").await.map(|lock| lock.token()) });
+    wait_until_queued(&site, "before").await;
+    let owner = closing.owner();
+    let waiting = tokio::spawn(async move { owner.lock("a").await.map(|lock| lock.token()) });
+    wait_until_queued(&site, "closing").await;
+    let began = Instant::now();
+    soon("closed", closing.close()).await;
+    let ttl = lock_timing().lease().ttl().duration();
+    assert!(began.elapsed() < ttl, "{:?}", began.elapsed());
+    let ended = soon("the wait", waiting).await.unwrap();
+    assert!(
+        matches!(ended, Err(LockError::Stopped(ref name)) if name.as_str() == "a"),
+        "{ended:?}"
+    );
+    let place = site.record("a/candidates/1/closing").await.unwrap();
+    assert_eq!(place.occupancy(), Occupancy::Vacant);
+    drop(held);
+    soon("the first", first).await.unwrap().unwrap();
+}

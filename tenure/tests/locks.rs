@@ -1,10 +1,12 @@
 //! Taking locks, waiting for them, giving them back, on a real store.
+use crate::harness::counting::Counting;
 use crate::harness::{Site, lock_timing, soon};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
-use tenure::{Authority, LockError, LockManager, LockRelease};
+use tenure::{Authority, LockError, LockManager, LockRelease, LockTimingOptions};
 use tenure_testkit::eventually_async;
+use tokio::sync::Semaphore;
 
 async fn wait_until_vacant(site: &Site, name: &str) {
     let vacant = || async { site.record(name).await.unwrap().occupancy() == Occupancy::Vacant };
@@ -352,4 +354,51 @@ async fn a_name_that_two_applications_share_is_refused_by_their_tags() {
     let refusal = soon("after a release", stock.lock("a")).await.unwrap_err();
     assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
     wait_until_vacant(&site, "a").await;
+}
+
+/// The request of a dropped attempt reaches the store only after the attempt was given up: then it is too late to look.
+#[tokio::test]
+async fn what_a_dropped_attempt_takes_later_is_given_back() {
+    let site = Site::new();
+    let store = Arc::new(Counting::new(site.store()));
+    store.acquires.forget_permits(Semaphore::MAX_PERMITS);
+    let manager = LockManager::builder(store.clone())
+        .timing(lock_timing())
+        .build()
+        .unwrap();
+    let patience = Duration::from_millis(20);
+    let attempt = manager.try_lock_for("a", patience).await;
+    assert!(matches!(attempt, Err(LockError::TimedOut { .. })), "{attempt:?}");
+    assert!(site.record("a").await.is_none());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    store.acquires.add_permits(1);
+    let given_back = || async {
+        let record = site.record("a").await;
+        record.is_some_and(|lease| lease.occupancy() == Occupancy::Vacant)
+    };
+    eventually_async(Duration::from_secs(10), "it is given back", given_back).await;
+}
+
+#[tokio::test]
+async fn a_lock_whose_task_has_ended_is_handed_on_to_whoever_waits_here() {
+    let site = Site::new();
+    let store = Arc::new(Counting::new(site.store()));
+    let manager = LockManager::builder(store.clone())
+        .timing(lock_timing())
+        .build()
+        .unwrap();
+    let task = tokio::spawn(async {});
+    let lock = soon("the lock", manager.lock("a")).await.unwrap().bound_to(&task);
+    std::mem::forget(lock);
+    let _next = soon("the next", manager.lock("a")).await.unwrap();
+    assert_eq!((store.acquisitions(), store.releases()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_ttl_beyond_all_bounds_is_refused_in_words() {
+    let options = LockTimingOptions {
+        buffer_percent: 200,
+        ..LockTimingOptions::new(Duration::MAX)
+    };
+    assert!(options.check().is_err());
 }

@@ -23,8 +23,9 @@ impl Driver {
             Event::Stuck { name, .. } => self.stuck(name),
             Event::Renewed { name, .. } => {
                 if let Some(progressing) = self.progressing.get_mut(name) {
-                    progressing.stuck = false;
-                    progressing.term.await_progress(false);
+                    // A renewal that was under way when they stopped is answered, and does not begin them again.
+                    progressing.stuck = self.engine.is_stuck(name);
+                    progressing.term.await_progress(progressing.stuck);
                 }
             }
             Event::Ended { name, token, cause } => {

@@ -4,6 +4,7 @@ use super::permit::Permit;
 use crate::held::HeldTerm;
 use crate::sync::{blocking, mpsc, oneshot};
 use std::fmt;
+use std::time::Duration;
 use tenure_core::{Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
 
 /// Why a campaign led to nothing.
@@ -46,6 +47,8 @@ pub(crate) struct Waiting {
     /// For the term to speak to the driver.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
     pub(crate) queueing: Queueing,
+    /// Nothing is renewed when it was held for so long.
+    pub(crate) max_hold: Option<Duration>,
     /// Kept until the term is over.
     pub(crate) permit: Option<Permit>,
 }

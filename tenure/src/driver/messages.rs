@@ -3,6 +3,7 @@
 use super::{Bound, Driver, Message, NotWon, Waiting};
 use crate::clock;
 use crate::term::Phase;
+use std::time::Duration;
 use tenure_core::{Command, Departure, FencingToken, Input, LeaseName, Moment};
 
 impl Driver {
@@ -70,6 +71,8 @@ impl Driver {
         if self.places.entry(name.clone()).or_default().admit(waiting) {
             self.first_attempts.want(name);
             self.follow();
+        } else {
+            self.tidy(&name);
         }
     }
 
@@ -80,21 +83,26 @@ impl Driver {
             return Command::WorkEnded { name, token };
         }
         Command::HandOn {
-            name,
             token,
             note: self.plan.note.clone(),
             progress_within: self.plan.progress_within,
-            max_hold: self.plan.max_hold,
+            max_hold: self.max_hold(&name),
+            name,
         }
     }
 
     pub(super) fn campaign_for(&self, name: LeaseName) -> Command {
         Command::Campaign {
-            name,
             note: self.plan.note.clone(),
             progress_within: self.plan.progress_within,
-            max_hold: self.plan.max_hold,
+            max_hold: self.max_hold(&name),
+            name,
         }
+    }
+
+    /// How long a lease may be held by who waits for it here: the same for all who do.
+    fn max_hold(&self, name: &LeaseName) -> Option<Duration> {
+        self.places.get(name).and_then(super::Place::max_hold)
     }
 
     /// The campaign that is withdrawn may be another than the one that waits, which came after it or kept it out.
@@ -169,7 +177,8 @@ impl Driver {
             if (bound.has_ended)() {
                 term.end_belief();
                 let Bound { name, token, .. } = bound;
-                self.step(Input::Command(Command::WorkEnded { name, token }));
+                let command = self.end_of_work(name, token);
+                self.step(Input::Command(command));
             } else {
                 self.bound.push(bound);
             }

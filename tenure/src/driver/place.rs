@@ -7,6 +7,7 @@ use crate::sync::oneshot;
 use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::{Cause, Departure, FencingToken, Grant};
 
 #[derive(Default)]
@@ -86,6 +87,11 @@ impl Place {
         }
         self.thin_out();
         anybody
+    }
+
+    /// How long the first who waits may hold it.
+    pub(super) fn max_hold(&self) -> Option<Duration> {
+        self.crowd.as_ref()?.waiting.front()?.max_hold
     }
 
     fn has_waiting(&self) -> bool {

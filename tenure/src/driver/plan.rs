@@ -15,8 +15,6 @@ pub(crate) struct Plan {
     pub(crate) timing: Timing,
     pub(crate) note: Note,
     pub(crate) progress_within: Option<Duration>,
-    /// Nothing is renewed when it was held for so long.
-    pub(crate) max_hold: Option<Duration>,
     pub(crate) watching: Watching,
     /// Whose records it takes; `None` for anybody's.
     pub(crate) tag: Option<OwnerTag>,

@@ -109,7 +109,6 @@ impl ElectionBuilder {
             timing,
             note,
             progress_within: self.progress_within,
-            max_hold: None,
             watching: Watching::OneLease,
             tag: None,
             announce,

@@ -103,6 +103,7 @@ impl Election {
             won,
             messages: self.messages.clone(),
             queueing: Queueing::Alone,
+            max_hold: None,
             permit: None,
         };
         self.messages

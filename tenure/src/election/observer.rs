@@ -118,11 +118,12 @@ impl State {
         match answer {
             Ok(Ok(lease)) => {
                 let token = lease.as_ref().map(|lease| lease.token);
-                if token < self.highest {
+                if token.is_some_and(|token| Some(token) < self.highest) {
                     // An answer that was overtaken by a later one.
                     return self.last.clone().unwrap_or(Observation::Free(lease));
                 }
-                self.highest = token;
+                // A record that was removed tells nothing of tokens: those that come are still greater.
+                self.highest = token.max(self.highest);
                 match lease {
                     Some(lease) if lease.occupancy() == Occupancy::Held => {
                         self.pause = lease.remaining.max(self.timing.retry_every());

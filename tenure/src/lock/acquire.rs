@@ -5,7 +5,7 @@ use super::{Fairness, LockError, LockTiming, Reentrancy};
 use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
-use crate::sync::{broadcast, mpsc, oneshot, timeout};
+use crate::sync::{broadcast, mpsc, oneshot, timeout, watch};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Candidate, Event, LeaseName, Priority};
@@ -14,12 +14,15 @@ use tenure_core::{Candidate, Event, LeaseName, Priority};
 pub(super) struct Shared {
     pub(super) store: SharedStore,
     pub(super) messages: mpsc::UnboundedSender<Message>,
+    /// Whether the manager has begun to close, for those who wait for something else than the driver.
+    pub(super) closing: watch::Sender<bool>,
     pub(super) permits: Permits,
     pub(super) candidate: Candidate,
     pub(super) timing: LockTiming,
     pub(super) reentrancy: Reentrancy,
     pub(super) fairness: Fairness,
     pub(super) priority: Priority,
+    pub(super) max_hold: Option<Duration>,
     pub(super) lines: Lines,
     pub(super) events: broadcast::Sender<Event>,
 }
@@ -41,6 +44,12 @@ impl Drop for Withdrawal<'_> {
 }
 
 impl Shared {
+    /// Whoever waits in a queue of the store's waits no longer.
+    pub(super) fn begin_to_close(&self) {
+        self.closing
+            .send_if_modified(|closing| !std::mem::replace(closing, true));
+    }
+
     /// Takes the lock; `None` for the patience waits as long as it takes.
     pub(super) async fn acquire(
         self: &Arc<Self>,
@@ -65,7 +74,8 @@ impl Shared {
                 (Fairness::Fair, Queueing::Line) => return self.acquire_in_turn(name, permit).await,
                 (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
             };
-            let held = self.acquire_here(name, queueing, Some(permit)).await;
+            let campaign = self.campaign(name, queueing, Some(permit))?;
+            let held = campaign.outcome().await.map_err(|error| error.of(name));
             drop(turn);
             held
         };
@@ -105,22 +115,28 @@ impl Shared {
         }
     }
 
-    /// Takes a lease by the driver, for as long as it takes.
-    pub(super) async fn acquire_here(
-        &self,
-        name: &LeaseName,
-        queueing: Queueing,
-        permit: Option<Permit>,
-    ) -> Result<HeldTerm, LockError> {
-        let outcome = self.campaign(name, queueing, permit)?.outcome().await;
-        outcome.map_err(|error| error.of(name))
+    /// Takes a place in a queue by the driver, for as long as it takes. It is held for as long as one waits: the bound on
+    /// how long a lock may be held is none on how long one may wait for it.
+    pub(super) async fn take_place(&self, place: &LeaseName) -> Result<HeldTerm, LockError> {
+        let outcome = self.send(place, Queueing::Line, None, None)?.outcome().await;
+        outcome.map_err(|error| error.of(place))
     }
 
-    /// Has the driver campaign, from now on.
+    /// Has the driver campaign for a lock, from now on.
     fn campaign<'a>(
         &'a self,
         name: &'a LeaseName,
         queueing: Queueing,
+        permit: Option<Permit>,
+    ) -> Result<Campaign<'a>, LockError> {
+        self.send(name, queueing, self.max_hold, permit)
+    }
+
+    fn send<'a>(
+        &'a self,
+        name: &'a LeaseName,
+        queueing: Queueing,
+        max_hold: Option<Duration>,
         permit: Option<Permit>,
     ) -> Result<Campaign<'a>, LockError> {
         // Made before the answer's end, so that the driver sees that nobody waits when it is told to look.
@@ -131,6 +147,7 @@ impl Shared {
             won,
             messages: self.messages.clone(),
             queueing,
+            max_hold,
             permit,
         };
         self.messages

@@ -6,7 +6,7 @@ use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Plan, Watching};
 use crate::election::BuildError;
 use crate::identity;
 use crate::registry::SharedStore;
-use crate::sync::broadcast;
+use crate::sync::{broadcast, watch};
 use std::time::Duration;
 use tenure_core::{CandidateId, NameError, Note, NoteTooLong, Priority};
 
@@ -130,7 +130,6 @@ impl LockManagerBuilder {
             timing,
             note,
             progress_within: None,
-            max_hold: self.max_hold,
             watching: Watching::Waits(self.timing.back_off()),
             tag,
             announce,
@@ -142,12 +141,14 @@ impl LockManagerBuilder {
         Ok(LockManager::new(Shared {
             store: self.store,
             messages,
+            closing: watch::Sender::new(false),
             permits: Permits::new(self.locks_max),
             candidate,
             timing: self.timing,
             reentrancy: self.reentrancy,
             fairness: self.fairness,
             priority: self.priority,
+            max_hold: self.max_hold,
             lines: Lines::default(),
             events,
         }))

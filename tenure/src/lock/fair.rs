@@ -7,7 +7,7 @@
 use super::LockError;
 use super::acquire::Shared;
 use super::standby::{place_of, queue_of, ranked};
-use crate::driver::{HAND_ONS_MAX, Queueing, watch_scope};
+use crate::driver::{HAND_ONS_MAX, watch_scope};
 use crate::held::HeldTerm;
 use crate::sync::{mpsc, select, sleep};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Lines {
 /// The first place in the queue for a lock; others move up when it is dropped.
 pub struct Turn {
     shared: Arc<Shared>,
-    queue: String,
+    name: LeaseName,
     place: HeldTerm,
     line: Arc<Line>,
     _first: OwnedMutexGuard<()>,
@@ -86,7 +86,7 @@ impl Turn {
     /// # Errors
     /// The store cannot be read.
     pub async fn is_overtaken(&self) -> Result<bool, StoreError> {
-        let ahead = self.shared.ahead(&self.queue, &self.place).await?;
+        let ahead = self.shared.ahead(&self.name, &self.place).await?;
         Ok(matches!(ahead, Ahead::Somebody(_)))
     }
 
@@ -94,10 +94,10 @@ impl Turn {
     /// least as often as the place is renewed; an error of the store ends nothing.
     pub async fn over(&self) {
         let timing = self.shared.timing.lease();
-        let scope = Scope::Prefix(self.queue.clone());
+        let scope = Scope::Prefix(queue_of(&self.name));
         let mut hints = watch_scope(&self.shared.store, scope, timing.retry_every());
         loop {
-            match self.shared.ahead(&self.queue, &self.place).await {
+            match self.shared.ahead(&self.name, &self.place).await {
                 Ok(Ahead::Somebody(_) | Ahead::Lost) => return,
                 Ok(Ahead::Nobody | Ahead::Never) | Err(_) => {}
             }
@@ -115,7 +115,7 @@ impl Turn {
     /// # Errors
     /// [`LockError`].
     pub async fn regain(&self) -> Result<bool, LockError> {
-        self.shared.is_first(&self.queue, &self.place).await
+        self.shared.is_first(&self.name, &self.place).await
     }
 }
 
@@ -150,15 +150,14 @@ impl Shared {
         line: Arc<Line>,
         first: OwnedMutexGuard<()>,
     ) -> Result<Turn, LockError> {
-        let queue = queue_of(name);
-        let place = place_of(&queue, self.priority, &self.candidate.id).map_err(LockError::Name)?;
+        let place = place_of(&queue_of(name), self.priority, &self.candidate.id).map_err(LockError::Name)?;
         loop {
             // A place that was lost, by an outage of the store, is another's: it begins anew at the end.
-            let held = self.acquire_here(&place, Queueing::Line, None).await?;
-            if self.is_first(&queue, &held).await? {
+            let held = self.take_place(&place).await?;
+            if self.is_first(name, &held).await? {
                 return Ok(Turn {
                     shared: Arc::clone(self),
-                    queue,
+                    name: name.clone(),
                     place: held,
                     line,
                     _first: first,
@@ -175,28 +174,36 @@ impl Shared {
     }
 
     /// Returns when the place is the first, or was lost.
-    async fn is_first(&self, queue: &str, place: &HeldTerm) -> Result<bool, LockError> {
+    async fn is_first(&self, name: &LeaseName, place: &HeldTerm) -> Result<bool, LockError> {
         let mut pause = self.timing.back_off().base;
         let mut watched: Option<(LeaseName, mpsc::Receiver<WatchEvent>)> = None;
         let mut called = false;
+        let mut closing = self.closing.subscribe();
         loop {
-            let before = match self.ahead(queue, place).await {
+            if *closing.borrow_and_update() {
+                return Err(LockError::Stopped(name.clone()));
+            }
+            let before = match self.ahead(name, place).await {
                 Ok(Ahead::Nobody) => return Ok(true),
                 Ok(Ahead::Somebody(before)) => Some(before),
                 Ok(Ahead::Never) => None,
                 Ok(Ahead::Lost) => return Ok(false),
                 Err(error) if error.fault.is_misconfiguration() => return Err(LockError::Store(error)),
                 Err(_) => {
-                    sleep(self.timing.lease().retry_every()).await;
+                    select! {
+                        biased;
+                        _ = closing.changed() => {}
+                        () = sleep(self.timing.lease().retry_every()) => {}
+                    }
                     continue;
                 }
             };
-            let name = before.as_ref().map_or(place.name(), |before| &before.name);
-            if watched.as_ref().is_none_or(|(watched, _)| watched != name) {
-                let scope = Scope::Name(name.clone());
+            let next = before.as_ref().map_or(place.name(), |before| &before.name);
+            if watched.as_ref().is_none_or(|(watched, _)| watched != next) {
+                let scope = Scope::Name(next.clone());
                 let hints = watch_scope(&self.store, scope, self.timing.lease().retry_every());
                 // It begins with a hint to look again: it may have left before it was watched.
-                watched = Some((name.clone(), hints));
+                watched = Some((next.clone(), hints));
             }
             let (_, hints) = watched.as_mut().expect("set above");
             let longest = if self.store.traits().watch == WatchSource::Absent {
@@ -213,15 +220,16 @@ impl Shared {
                 Some(_) = hints.recv() => {}
                 // Called to the front, or lost.
                 () = place.doubted(), if !called => called = true,
+                _ = closing.changed() => {}
                 () = sleep(longest.min(remaining.max(soonest))) => {}
             }
         }
     }
 
     /// Who is before this place.
-    async fn ahead(&self, queue: &str, place: &HeldTerm) -> Result<Ahead, StoreError> {
+    async fn ahead(&self, name: &LeaseName, place: &HeldTerm) -> Result<Ahead, StoreError> {
         let time_max = self.timing.lease().request_timeout();
-        let standbys = ranked(&self.store, queue, time_max).await?;
+        let standbys = ranked(&self.store, &queue_of(name), time_max).await?;
         let is_ours = |lease: &Lease| lease.name == *place.name() && lease.token == place.token();
         let ours = standbys.iter().position(|standby| is_ours(&standby.place));
         Ok(match ours {

@@ -126,6 +126,7 @@ impl LockManager {
     pub async fn close(mut self) {
         self.closed = true;
         let limit = self.timing().lease().ttl().duration();
+        self.shared.begin_to_close();
         let messages = &self.shared.messages;
         if messages.send(Message::Close { closed: None }).is_ok() {
             // The driver's end of the queue goes when the driver goes.
@@ -139,6 +140,7 @@ impl Drop for LockManager {
         if self.closed {
             return;
         }
+        self.shared.begin_to_close();
         let (closed, gone) = blocking::channel();
         let close = Message::Close { closed: Some(closed) };
         if self.shared.messages.send(close).is_ok() {

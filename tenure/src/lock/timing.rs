@@ -56,7 +56,7 @@ impl LockTimingOptions {
         let timing = TimingOptions {
             renew_every: self.beat_every,
             spread: Some(jitter_max),
-            step_allowance: Some(self.ttl / 100 * u32::from(self.buffer_percent)),
+            step_allowance: Some((self.ttl / 100).saturating_mul(u32::from(self.buffer_percent))),
             ..TimingOptions::new(self.ttl)
         }
         .check()?;

@@ -1,12 +1,13 @@
 //! Taking a lease.
 
+use crate::attached::{Put, Sitting};
 use crate::clock;
 use crate::extend::Kept;
-use crate::fault::Failure;
+use crate::fault::{Failure, doubtful};
 use crate::found::{Decision, Found, Holder, Written, holder_value};
 use crate::keys::Part;
 use crate::record::Record;
-use crate::session::{Session, Sitting};
+use crate::session::Session;
 use crate::site::{ROUNDS_MAX, Site, raft_term, transact};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest, TxnResponse};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ enum Round {
     Granted(Grant),
     /// It is in another state than was thought.
     Changed(Found),
-    /// The session had ended; nothing was changed, or it is over.
+    /// The session had ended; nothing was changed.
     SessionOver,
 }
 
@@ -81,7 +82,7 @@ impl Site {
             Some((token, _)) => self.moving(name, found, token, &holder, session.id),
             None => self.beginning(request, found, session, &holder),
         };
-        session.admit(&sitting, holder);
+        session.admit(&sitting, holder.clone());
         let transacting = transact(&self.requests, &transaction);
         let (answer, kept) = match session.is_fresh(sent) {
             true => (transacting.await, None),
@@ -102,7 +103,7 @@ impl Site {
             }
         };
         if !answer.succeeded {
-            session.dismiss(&sitting);
+            session.dismiss(name, &holder);
             return self.changed(name, answer);
         }
         let (revision, term) = (
@@ -112,12 +113,13 @@ impl Site {
         if let Some(kept) = kept {
             let lost = |failure: Failure| {
                 self.known.forget(name);
-                self.failed(&failure, Deed::Write, name)
+                doubtful(self.failed(&failure, Deed::Write, name))
             };
             let kept = kept.map_err(lost)?;
             let proven = self.prove(&self.requests, session, kept, term).await;
             if proven.map_err(lost)? == Kept::Gone {
-                return Ok(Round::SessionOver);
+                self.known.forget(name);
+                return Err(doubtful(self.session_over(name)));
             }
         }
         let (token, terms) = match again {
@@ -128,7 +130,8 @@ impl Site {
                 (token, terms + 1)
             }
         };
-        session.confirm(&sitting, token);
+        let put = Put { token, revision };
+        self.sessions.confirm(session, name, &holder, put);
         let predecessor = self.predecessor(request, found, decision);
         match again {
             None => self.know_begun(request, session, token, terms),

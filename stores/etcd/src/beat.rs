@@ -67,7 +67,9 @@ impl Site {
             }
             let keys = attached.get(&session.id);
             let has = |part| keys.is_some_and(|keys| keys.contains(&self.keys.part(one.name(), part)));
-            if has(Part::Holder) {
+            // Keys on the session have names alone. Asked after they were listed: whoever had put one there by then was a
+            // member before he did.
+            if has(Part::Holder) && session.holds_alone(&one.sitting, one.request.token) {
                 verdicts[one.place] = Some(Ok(Renewed::Extended {
                     ttl: session.ttl,
                     wish: wish(has(Part::Wish)),

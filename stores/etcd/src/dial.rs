@@ -16,11 +16,9 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-/// How long connecting to one member may take.
+/// How long connecting to one member may take. A dial takes as long for each: a shorter bound would leave those behind many
+/// that have vanished unasked.
 const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// How long connecting may take, whichever member it ends with.
-pub(crate) const DIAL_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// How often a connection with a call under way is asked whether it lives. Servers end a connection that asks more often
 /// than every 5 s, which is their default.
@@ -83,7 +81,8 @@ impl Members {
         })
     }
 
-    /// Connects to a member, and authenticates: to the one whose turn it is, or to the next that can be reached.
+    /// Connects to a member, and authenticates: to the one whose turn it is, or to the next that can be reached. Who gives
+    /// this up has passed over the member that it waited for.
     ///
     /// # Errors
     /// Nothing was applied.
@@ -93,13 +92,22 @@ impl Members {
         for offset in 0..self.endpoints.len() {
             let place = (first + offset) % self.endpoints.len();
             let (host, endpoint) = &self.endpoints[place];
+            let mut trying = Trying {
+                members: self,
+                host,
+                answered: false,
+            };
             match tokio::time::timeout(MEMBER_TIME_MAX, self.connect(host, endpoint)).await {
                 Ok(Ok(connection)) => {
+                    trying.answered = true;
                     self.first.store(place, Ordering::Relaxed);
                     return Ok(connection);
                 }
                 // What one member says of the credentials the others say, too.
-                Ok(Err(failure @ Failure::Status(_))) if !failure.ends_connection() => return Err(failure),
+                Ok(Err(failure @ Failure::Status(_))) if !failure.ends_connection() => {
+                    trying.answered = true;
+                    return Err(failure);
+                }
                 Ok(Err(other)) => failure = other,
                 Err(_late) => {
                     failure = Failure::Undialled(format!(
@@ -172,6 +180,22 @@ impl Members {
         let first = self.first.load(Ordering::Relaxed) % count;
         if self.endpoints[first].0 == host {
             self.first.store((first + 1) % count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Connecting to a member, under way. Callers have often less time than one member that has vanished takes: were the next
+/// dial to begin with it again, the others would never be asked.
+struct Trying<'a> {
+    members: &'a Members,
+    host: &'a str,
+    answered: bool,
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.members.pass_over(self.host);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Extending sessions, and knowing that it counts.
 
+use crate::attached::Member;
 use crate::clock;
 use crate::fault::Failure;
 use crate::keys::Part;
 use crate::lane::Lane;
-use crate::session::{Member, Session};
+use crate::session::Session;
 use crate::site::{PARTS_MAX, Site, raft_term, transact_each};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
-use tenure_core::{LeaseName, Moment};
+use tenure_core::Moment;
 
 /// How often a session is extended because the answer came from a member that may have been deposed.
 const KEEPS_MAX: u32 = 3;
@@ -77,23 +78,21 @@ impl Site {
     async fn end_abandoned(&self, lane: &Lane, session: &Session) {
         let abandoned = session.take_abandoned();
         for part in abandoned.chunks(PARTS_MAX) {
-            let endings = part
-                .iter()
-                .map(|(sitting, member)| self.ending(session, &sitting.name, member))
-                .collect();
+            let endings = part.iter().map(|member| self.ending(session, member)).collect();
             match transact_each(lane, endings).await {
                 Ok(_) => part
                     .iter()
-                    .for_each(|(sitting, _)| self.known.forget(&sitting.name)),
+                    .for_each(|member| self.known.forget(&member.sitting.name)),
                 Err(failure) => {
                     tracing::debug!(place = %self.place, leases = part.len(), ?failure, "abandoned leases could not be ended yet");
-                    session.put_back(part.to_vec());
+                    session.put_back(part);
                 }
             }
         }
     }
 
-    fn ending(&self, session: &Session, name: &LeaseName, member: &Member) -> TxnRequest {
+    fn ending(&self, session: &Session, member: &Member) -> TxnRequest {
+        let name = &member.sitting.name;
         let holder = self.keys.part(name, Part::Holder);
         TxnRequest {
             compare: vec![

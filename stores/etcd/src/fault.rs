@@ -59,6 +59,14 @@ impl Failure {
     }
 }
 
+/// A failure after a transaction of the same request was applied: whatever it says of itself, nobody knows what holds.
+pub(crate) fn doubtful(error: StoreError) -> StoreError {
+    StoreError {
+        certainty: Certainty::Unknown,
+        ..error
+    }
+}
+
 fn judge(status: &Status) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
     let told = line(status.message());
@@ -105,9 +113,9 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
             NotApplied,
             format!("{told}; etcd 3.4 or later is needed"),
         ),
-        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::OutOfRange => {
-            (Fault::Internal, NotApplied, told)
-        }
+        // Out of range is, too, an answer that is too long to be taken: what it answers was applied.
+        Code::OutOfRange => (Fault::Internal, Unknown, told),
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => (Fault::Internal, NotApplied, told),
         code => (Fault::Internal, Unknown, format!("{told} ({code:?})")),
     }
 }
@@ -126,3 +134,40 @@ fn cause(status: &Status) -> String {
 
 /// How deep the causes of an error are followed.
 const CAUSES_MAX: usize = 8;
+
+// No server can be made to answer a transaction and then so, in that very moment.
+#[cfg(test)]
+mod tests {
+    use super::{Failure, doubtful};
+    use tenure_core::Certainty::{NotApplied, Unknown};
+    use tenure_remote::Deed;
+    use tonic::Status;
+
+    fn failed(failure: &Failure) -> tenure_core::StoreError {
+        failure.error(Deed::Write, "lease \"job\"", "here")
+    }
+
+    #[test]
+    fn answer_above_the_limit_leaves_a_write_unknown() {
+        let too_long =
+            "Error, decoded message length too large: found 67108865 bytes, the limit is: 67108864 bytes";
+        let error = failed(&Failure::Status(Status::out_of_range(too_long)));
+        assert_eq!(error.certainty, Unknown, "{error}");
+    }
+
+    #[test]
+    fn failure_after_an_applied_transaction_is_unknown_whatever_it_says() {
+        for failure in [
+            Failure::Undialled("nobody can be reached".to_owned()),
+            Failure::Status(Status::unavailable("etcdserver: no leader")),
+            Failure::Status(Status::resource_exhausted("etcdserver: too many requests")),
+            Failure::Status(Status::unauthenticated("etcdserver: invalid auth token")),
+        ] {
+            let before = failed(&failure);
+            assert_eq!(before.certainty, NotApplied, "{before}");
+            let after = doubtful(before.clone());
+            assert_eq!((after.certainty, after.fault), (Unknown, before.fault), "{after}");
+            assert_eq!(after.message, before.message);
+        }
+    }
+}

@@ -1,8 +1,9 @@
 //! A lease as its keys say, at one revision.
 
+use crate::attached::Sitting;
 use crate::keys::{Keys, Part, shown};
 use crate::record::{Record, unreadable, wall_clock_ms};
-use crate::session::{Session, Sitting};
+use crate::session::Session;
 use crate::wire::kv::KeyValue;
 use serde_json::Value;
 use std::time::Duration;

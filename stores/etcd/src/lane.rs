@@ -1,6 +1,6 @@
 //! A connection that is replaced when it is of no use any more.
 
-use crate::dial::{Connection, DIAL_TIME_MAX, Members};
+use crate::dial::{Connection, Members};
 use crate::fault::Failure;
 use crate::wire::lease::{LeaseKeepAliveRequest, LeaseKeepAliveResponse};
 use crate::wire::path;
@@ -127,14 +127,7 @@ impl Lane {
             return Ok(Arc::clone(open));
         }
         *slot = None;
-        let connection = match tokio::time::timeout(DIAL_TIME_MAX, self.members.dial()).await {
-            Ok(dialled) => dialled?,
-            Err(_late) => {
-                return Err(Failure::Undialled(format!(
-                    "no member could be reached within {DIAL_TIME_MAX:?}; check the network"
-                )));
-            }
-        };
+        let connection = self.members.dial().await?;
         let state = Mutex::default();
         let open = Arc::new(Open { connection, state });
         *slot = Some(Arc::clone(&open));

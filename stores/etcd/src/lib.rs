@@ -6,6 +6,7 @@
 
 mod acquire;
 mod ask;
+mod attached;
 mod beat;
 mod clock;
 mod dial;

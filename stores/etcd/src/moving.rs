@@ -1,8 +1,9 @@
 //! Putting a lease that is held on another session.
 
 use crate::acquire::wish as wish_value;
+use crate::attached::Put;
 use crate::extend::Kept;
-use crate::fault::Failure;
+use crate::fault::{Failure, doubtful};
 use crate::found::{Found, holder_value};
 use crate::keys::Part;
 use crate::renew::{Asked, Verdict, wish};
@@ -24,7 +25,7 @@ impl Site {
             .map_err(failed)?;
         let holder = holder_value(&session, &one.sitting, Some(one.request.token));
         let moving = self.moving(name, found, one.request.token, &holder, session.id);
-        session.admit(&one.sitting, holder);
+        session.admit(&one.sitting, holder.clone());
         let (answer, kept) = tokio::join!(
             transact(&self.renewals, &moving),
             self.extend(&self.renewals, &session)
@@ -32,18 +33,17 @@ impl Site {
         let answer = match answer {
             Err(failure) if failure.is_session_gone() => {
                 session.end();
-                let message = format!(
-                    "{} at {}: the process's session had ended; ask again",
-                    lease_subject(name),
-                    self.place
-                );
-                return Err(StoreError::not_applied(Fault::Busy, message));
+                return Err(self.session_over(name));
             }
             answer => answer.map_err(failed)?,
         };
         self.known.forget(name);
-        let term = raft_term(answer.header);
+        let (revision, term) = (
+            answer.header.map_or(0, |header| header.revision),
+            raft_term(answer.header),
+        );
         if !answer.succeeded {
+            session.dismiss(name, &holder);
             let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
             let now = self.understand(name, &rows.ok_or_else(|| self.misunderstood())?)?;
             // A twin of this request may have moved it already.
@@ -52,24 +52,24 @@ impl Site {
                 .as_ref()
                 .is_some_and(|holder| holder.session == session.id);
             if !self.is_held_by(one, &now) {
-                session.dismiss(&one.sitting);
                 return self.lost(name, &now).await;
             }
             if !moved {
-                session.dismiss(&one.sitting);
                 return Err(self.restless(name));
             }
         }
-        let kept = kept.map_err(failed)?;
-        match self
-            .prove(&self.renewals, &session, kept, term)
-            .await
-            .map_err(failed)?
-        {
-            Kept::Gone => Err(self.restless(name)),
+        // It was moved: whatever fails from here on.
+        let unproven = |failure: Failure| doubtful(failed(failure));
+        let kept = kept.map_err(unproven)?;
+        let proven = self.prove(&self.renewals, &session, kept, term).await;
+        match proven.map_err(unproven)? {
+            Kept::Gone => Err(doubtful(self.session_over(name))),
             Kept::Until { .. } => {
-                session.confirm(&one.sitting, one.request.token);
-                self.leave_session(one, found, session.id);
+                if answer.succeeded {
+                    let token = one.request.token;
+                    self.sessions
+                        .confirm(&session, name, &holder, Put { token, revision });
+                }
                 Ok(Renewed::Extended {
                     ttl: session.ttl,
                     wish: wish(found.asked),
@@ -78,14 +78,16 @@ impl Site {
         }
     }
 
-    /// The lease has left the session that it was on.
-    fn leave_session(&self, one: &Asked<'_>, found: &Found, now_on: i64) {
-        let on = found.holder.as_ref().map_or(0, |holder| holder.session);
-        for session in self.sessions.all() {
-            if session.id == on && on != now_on {
-                session.dismiss(&one.sitting);
-            }
-        }
+    /// The session that a lease was to be put on is over.
+    pub(crate) fn session_over(&self, name: &LeaseName) -> StoreError {
+        StoreError::not_applied(
+            Fault::Busy,
+            format!(
+                "{} at {}: the process's session had ended; ask again",
+                lease_subject(name),
+                self.place
+            ),
+        )
     }
 
     /// The transaction that puts a term on another session, if it is held.

@@ -1,8 +1,8 @@
 //! Giving leases back.
 
+use crate::attached::Sitting;
 use crate::found::Found;
 use crate::keys::Part;
-use crate::session::Sitting;
 use crate::site::{PARTS_MAX, Site, transact_each};
 use crate::wire::kv::{Compare, RequestOp, ResponseOp, TxnRequest};
 use tenure_core::{LeaseName, Release, Released, StoreError};
@@ -95,13 +95,10 @@ impl Site {
                 return;
             }
         };
-        let sessions = self.sessions.all();
         for ((place, found), answer) in parts.into_iter().zip(answers) {
             let name = &requests[place].name;
             verdicts[place] = Some(if answer.succeeded {
-                sessions
-                    .iter()
-                    .for_each(|session| session.dismiss(&sittings[place]));
+                self.sessions.dismiss(&sittings[place], requests[place].token);
                 self.known.see(name, &vacant(found));
                 Ok(Released::Vacated)
             } else {

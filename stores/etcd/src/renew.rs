@@ -1,9 +1,10 @@
 //! Extending leases: one request for each session, whatever number of leases is on it, and a verdict for each lease.
 
+use crate::attached::Sitting;
 use crate::extend::Kept;
 use crate::fault::Failure;
 use crate::found::Found;
-use crate::session::{Session, Sitting};
+use crate::session::Session;
 use crate::site::{PARTS_MAX, Site};
 use std::collections::BTreeMap;
 use std::sync::Arc;

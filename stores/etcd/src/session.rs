@@ -1,5 +1,6 @@
 //! Sessions: one for all leases of the process with the same ttl, so that one request extends them all.
 
+use crate::attached::{Attached, Member, Put, Sitting};
 use crate::clock;
 use crate::fault::Failure;
 use crate::lane::Lane;
@@ -8,8 +9,8 @@ use crate::wire::path;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName, Moment, Ttl};
+use std::time::Duration;
+use tenure_core::{FencingToken, LeaseName, Moment, Ttl};
 use tonic::Status;
 
 /// Most sessions, which is most different ttls, at one time.
@@ -40,26 +41,7 @@ struct State {
     alive_from: Moment,
     /// There is no such session any more.
     gone: bool,
-    members: HashMap<Sitting, Member>,
-}
-
-/// Whose lease it is, and by which attempt.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Sitting {
-    pub(crate) name: LeaseName,
-    pub(crate) incarnation: Incarnation,
-    pub(crate) attempt: Attempt,
-}
-
-/// A lease that ends with the session.
-#[derive(Clone)]
-pub(crate) struct Member {
-    /// `None` as long as the answer to the acquisition is not there.
-    token: Option<FencingToken>,
-    /// The value of its holder's key.
-    pub(crate) holder: Vec<u8>,
-    /// When its holder asked for it last. Its trust is over a ttl after that.
-    asked: Instant,
+    attached: Attached,
 }
 
 impl Session {
@@ -67,7 +49,7 @@ impl Session {
         let state = State {
             alive_from,
             gone: false,
-            members: HashMap::new(),
+            attached: Attached::default(),
         };
         Self {
             id,
@@ -111,51 +93,38 @@ impl Session {
     /// A lease is about to be put on it. It stays a member whatever the answer, so that it is not kept alive for ever if
     /// nobody hears the answer.
     pub(crate) fn admit(&self, sitting: &Sitting, holder: Vec<u8>) {
-        let member = Member {
-            token: None,
-            holder,
-            asked: Instant::now(),
-        };
-        self.state().members.insert(sitting.clone(), member);
+        self.state().attached.admit(sitting, holder);
     }
 
-    /// It is on it, by this term.
-    pub(crate) fn confirm(&self, sitting: &Sitting, token: FencingToken) {
-        if let Some(member) = self.state().members.get_mut(sitting) {
-            member.token = Some(token);
-        }
+    /// It was not put on it.
+    pub(crate) fn dismiss(&self, name: &LeaseName, holder: &[u8]) {
+        self.keep(name, |member| member.holder != holder);
     }
 
-    /// It is on it no more.
-    pub(crate) fn dismiss(&self, sitting: &Sitting) {
-        self.state().members.remove(sitting);
+    fn keep(&self, name: &LeaseName, stays: impl Fn(&Member) -> bool) {
+        self.state().attached.keep(name, stays);
     }
 
     /// Whether the lease is on it by this very term, as far as is known here. If so, its holder has asked now.
     pub(crate) fn holds(&self, sitting: &Sitting, token: FencingToken) -> bool {
-        let mut state = self.state();
-        let Some(member) = state.members.get_mut(sitting) else {
-            return false;
-        };
-        let holds = member.token == Some(token);
-        if holds {
-            member.asked = Instant::now();
-        }
-        holds
+        self.state().attached.holds(sitting, token)
+    }
+
+    /// Whether a key of the lease that is on it, and was before this is asked, can only be this term's.
+    pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken) -> bool {
+        self.state().attached.holds_alone(sitting, token)
     }
 
     /// Takes out those whose holders have not asked for a whole ttl: whoever extends the session must not extend them.
-    pub(crate) fn take_abandoned(&self) -> Vec<(Sitting, Member)> {
-        let ttl = self.ttl.duration();
-        let is_abandoned = |_: &Sitting, member: &mut Member| member.asked.elapsed() >= ttl;
-        self.state().members.extract_if(is_abandoned).collect()
+    pub(crate) fn take_abandoned(&self) -> Vec<Member> {
+        self.state().attached.take_abandoned(self.ttl.duration())
     }
 
     /// Puts back what could not be ended.
-    pub(crate) fn put_back(&self, abandoned: Vec<(Sitting, Member)>) {
+    pub(crate) fn put_back(&self, abandoned: &[Member]) {
         let mut state = self.state();
-        for (sitting, member) in abandoned {
-            state.members.entry(sitting).or_insert(member);
+        for member in abandoned {
+            state.attached.put_back(member.clone());
         }
     }
 }
@@ -201,6 +170,26 @@ impl Sessions {
     pub(crate) fn standing(&self, seconds: u64) -> Option<Arc<Session>> {
         let session = self.lock().get(&seconds).cloned();
         session.filter(|session| session.may_live())
+    }
+
+    /// A lease was put on a session. Where it was before, by an earlier term or by this one, it is no more: a key that is
+    /// on a session under its name must not be taken for theirs.
+    pub(crate) fn confirm(&self, session: &Session, name: &LeaseName, holder: &[u8], put: Put) {
+        session.state().attached.confirm(name, holder, put);
+        let all = self.all();
+        // Answers may come in another order than the writes.
+        let puts = all.iter().filter_map(|one| one.state().attached.last_put(name));
+        let last = puts.max().unwrap_or(put.revision);
+        for one in all {
+            one.keep(name, |member| !member.was_put_before(last));
+        }
+    }
+
+    /// A term was given back.
+    pub(crate) fn dismiss(&self, sitting: &Sitting, token: FencingToken) {
+        for session in self.all() {
+            session.keep(&sitting.name, |member| !member.ended_with(sitting, token));
+        }
     }
 
     /// Those that may live.

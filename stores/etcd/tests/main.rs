@@ -4,6 +4,8 @@
 mod common;
 mod conformance;
 mod connect;
+mod dial;
 mod faults;
 mod fence;
 mod sessions;
+mod succession;

@@ -7,13 +7,13 @@ use tenure_etcd::EtcdStore;
 use tenure_testkit::FaultProxy;
 
 /// Long: whoever is not renewed for a ttl is ended by its neighbours' beat, and a busy machine takes its time.
-const TTL_SECS: u64 = 900;
+pub const TTL_SECS: u64 = 900;
 
 /// Acquisitions under way at a time while many leases are taken.
 const AT_ONCE: usize = 32;
 
 /// Takes as many leases, each by a candidate of its own, in the order of their numbers.
-async fn take_many(store: &Arc<EtcdStore>, count: usize) -> Vec<(Acquire, FencingToken)> {
+pub async fn take_many(store: &Arc<EtcdStore>, count: usize) -> Vec<(Acquire, FencingToken)> {
     let mut held = Vec::new();
     let mut numbers = 0..count;
     loop {
@@ -34,12 +34,12 @@ async fn take_many(store: &Arc<EtcdStore>, count: usize) -> Vec<(Acquire, Fencin
     }
 }
 
-fn renewals(held: &[(Acquire, FencingToken)]) -> Vec<Renew> {
+pub fn renewals(held: &[(Acquire, FencingToken)]) -> Vec<Renew> {
     held.iter().map(|(asked, token)| renewal(asked, *token)).collect()
 }
 
 /// A store whose requests a proxy counts, and the way to the same leases past it.
-async fn counted() -> (FaultProxy, EtcdStore, Scratch) {
+pub async fn counted() -> (FaultProxy, EtcdStore, Scratch) {
     let etcd = shared().await;
     let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
     let scratch = Scratch::on(&format!("etcd://{}", proxy.address()));

@@ -1,0 +1,130 @@
+//! Which leases are on a session, as far as is known here: by which term, and by which value of their holder's key.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName};
+
+/// Whose lease it is, and by which attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Sitting {
+    pub(crate) name: LeaseName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) attempt: Attempt,
+}
+
+/// A lease that ends with the session: one value of its holder's key.
+///
+/// Two of the same lease may be asked for at once, by two holders after each other or by a doubled renewal. Only answers say
+/// which of them is there, so each is a member of its own.
+#[derive(Clone)]
+pub(crate) struct Member {
+    pub(crate) sitting: Sitting,
+    /// The value of its holder's key, which no other member of the session has.
+    pub(crate) holder: Vec<u8>,
+    /// `None` as long as the answer is not there.
+    put: Option<Put>,
+    /// When its holder asked for it last. Its trust is over a ttl after that.
+    asked: Instant,
+}
+
+/// That the holder's key was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Put {
+    /// The term that it was written for.
+    pub(crate) token: FencingToken,
+    /// The revision that wrote it: it replaced what any earlier one had written.
+    pub(crate) revision: i64,
+}
+
+impl Member {
+    fn is_term(&self, sitting: &Sitting, token: FencingToken) -> bool {
+        self.put.is_some_and(|put| put.token == token) && self.sitting == *sitting
+    }
+
+    /// Whether an answer said that the key was written, and before this revision.
+    pub(crate) fn was_put_before(&self, revision: i64) -> bool {
+        self.put.is_some_and(|put| put.revision < revision)
+    }
+
+    /// Whether it can be on no session any more, now that this term was given back.
+    pub(crate) fn ended_with(&self, sitting: &Sitting, token: FencingToken) -> bool {
+        match self.put {
+            Some(put) => put.token <= token,
+            None => self.sitting == *sitting,
+        }
+    }
+}
+
+/// The members of a session.
+#[derive(Default)]
+pub(crate) struct Attached(HashMap<LeaseName, Vec<Member>>);
+
+impl Attached {
+    pub(crate) fn admit(&mut self, sitting: &Sitting, holder: Vec<u8>) {
+        let member = Member {
+            sitting: sitting.clone(),
+            holder,
+            put: None,
+            asked: Instant::now(),
+        };
+        self.0.entry(sitting.name.clone()).or_default().push(member);
+    }
+
+    pub(crate) fn confirm(&mut self, name: &LeaseName, holder: &[u8], put: Put) {
+        let of_lease = self.0.get_mut(name).into_iter().flatten();
+        for member in of_lease.filter(|member| member.holder == holder) {
+            member.put = Some(put);
+        }
+    }
+
+    /// The revision that wrote the holder's key last.
+    pub(crate) fn last_put(&self, name: &LeaseName) -> Option<i64> {
+        let of_lease = self.0.get(name).into_iter().flatten();
+        of_lease
+            .filter_map(|member| member.put.map(|put| put.revision))
+            .max()
+    }
+
+    /// Whether the lease is here by this very term. If so, its holder has asked now.
+    pub(crate) fn holds(&mut self, sitting: &Sitting, token: FencingToken) -> bool {
+        let mut holds = false;
+        for member in self.0.get_mut(&sitting.name).into_iter().flatten() {
+            if member.is_term(sitting, token) {
+                member.asked = Instant::now();
+                holds = true;
+            }
+        }
+        holds
+    }
+
+    /// Whether the lease is here by this very term, and nobody has asked for it beside that.
+    pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken) -> bool {
+        let of_lease = self.0.get(&sitting.name);
+        of_lease.is_some_and(|members| members.iter().all(|member| member.is_term(sitting, token)))
+    }
+
+    /// Keeps those members of a lease alone.
+    pub(crate) fn keep(&mut self, name: &LeaseName, stays: impl Fn(&Member) -> bool) {
+        if let Some(members) = self.0.get_mut(name) {
+            members.retain(stays);
+            if members.is_empty() {
+                self.0.remove(name);
+            }
+        }
+    }
+
+    /// Takes out those whose holders have not asked for so long.
+    pub(crate) fn take_abandoned(&mut self, after: Duration) -> Vec<Member> {
+        let mut abandoned = Vec::new();
+        self.0.retain(|_, members| {
+            abandoned.extend(members.extract_if(.., |member| member.asked.elapsed() >= after));
+            !members.is_empty()
+        });
+        abandoned
+    }
+
+    pub(crate) fn put_back(&mut self, member: Member) {
+        let members = self.0.entry(member.sitting.name.clone()).or_default();
+        members.push(member);
+    }
+}

@@ -1,6 +1,6 @@
 //! Finding the server that rules the records, and connecting to it.
 
-use crate::fault::{Deed, store_error};
+use crate::fault::{Deed, repeats, store_error};
 use crate::keys::Keys;
 use crate::url::{Credentials, Host, Security, Set, StoreUrl};
 use redis::aio::{MultiplexedConnection, PubSub};
@@ -112,7 +112,7 @@ impl Target {
             Ok((connection, hello))
         };
         let (connection, hello) = match tokio::time::timeout(CONNECTION_TIME_MAX, connecting).await {
-            Ok(connected) => connected.map_err(|error| connecting_failed(&error, &host))?,
+            Ok(connected) => connected.map_err(|error| self.failed(&error, &host))?,
             Err(_late) => return Err(silent(&host)),
         };
         let hello = Hello::read(&hello);
@@ -129,7 +129,7 @@ impl Target {
     pub(crate) async fn listen(&self, host: &Host) -> Result<PubSub, StoreError> {
         let client = self.client(host, &self.url.credentials, ProtocolVersion::RESP2)?;
         match tokio::time::timeout(CONNECTION_TIME_MAX, client.get_async_pubsub()).await {
-            Ok(connected) => connected.map_err(|error| connecting_failed(&error, host)),
+            Ok(connected) => connected.map_err(|error| self.failed(&error, host)),
             Err(_late) => Err(silent(host)),
         }
     }
@@ -153,7 +153,6 @@ impl Target {
                 }
             }
         };
-        let failed = |error: &RedisError| connecting_failed(error, host);
         let mut settings = RedisConnectionInfo::default()
             .set_skip_set_lib_name()
             .set_protocol(protocol);
@@ -163,11 +162,29 @@ impl Target {
         if let Some(password) = &credentials.password {
             settings = settings.set_password(password);
         }
-        let info = address.into_connection_info().map_err(|error| failed(&error))?;
+        let info = address
+            .into_connection_info()
+            .map_err(|error| self.failed(&error, host))?;
         let info = info
             .set_redis_settings(settings.set_db(i64::from(self.url.database)))
             .set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        Client::open(info).map_err(|error| failed(&error))
+        Client::open(info).map_err(|error| self.failed(&error, host))
+    }
+
+    /// Nothing of a request was sent, so nothing was applied.
+    fn failed(&self, error: &RedisError, host: &Host) -> StoreError {
+        let failed = store_error(error, Deed::Read, "connecting", &host.to_string());
+        match repeats(error, self.url.passwords()) {
+            // What connects sends the password, and a server or a proxy may quote what it could not read.
+            true => StoreError {
+                message: format!(
+                    "connecting at {host}: refused in words that hold the password, so they are not told; check user \
+                     and password, and that the server knows HELLO"
+                ),
+                ..failed
+            },
+            false => failed,
+        }
     }
 
     /// Asks one sentinel after the other where the primary is.
@@ -209,7 +226,7 @@ impl Target {
                 .query_async::<Option<(String, u16)>>(&mut connection)
                 .await
         };
-        let address = asked.await.map_err(|error| connecting_failed(&error, sentinel))?;
+        let address = asked.await.map_err(|error| self.failed(&error, sentinel))?;
         Ok(address.map(|(name, port)| Host { name, port }))
     }
 
@@ -231,7 +248,7 @@ impl Target {
             .redirect_node()
             .and_then(|(address, _slot)| address.rsplit_once(':'));
         let Some((name, port)) = address.and_then(|(name, port)| Some((name, port.parse().ok()?))) else {
-            return Err(connecting_failed(&error, &dialled.host));
+            return Err(self.failed(&error, &dialled.host));
         };
         let name = if name.is_empty() { &dialled.host.name } else { name };
         Ok(Some(Host {
@@ -306,11 +323,6 @@ impl Hello {
             ),
         ))
     }
-}
-
-/// Nothing of a request was sent, so nothing was applied.
-fn connecting_failed(error: &RedisError, host: &Host) -> StoreError {
-    store_error(error, Deed::Read, "connecting", &host.to_string())
 }
 
 fn silent(host: &Host) -> StoreError {

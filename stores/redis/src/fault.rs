@@ -47,9 +47,31 @@ pub(crate) fn ends_connection(error: &RedisError) -> bool {
     }
 }
 
+/// Whether what is told of this error holds one of these.
+pub(crate) fn repeats<'a>(error: &RedisError, mut secrets: impl Iterator<Item = &'a str>) -> bool {
+    // In full: of a secret where a line ends, a part would be told. The operating system's own words hold none.
+    let words = words(error);
+    let of_system = matches!(error.kind(), ErrorKind::Io);
+    !of_system && secrets.any(|secret| words.contains(secret) || one_line(words).contains(&one_line(secret)))
+}
+
+/// What the server says, without the arguments that it could not read: HELLO's are user and password.
+fn words(error: &RedisError) -> &str {
+    let words = error.detail().unwrap_or_else(|| error.category());
+    let told = words.split(ARGUMENTS).next().unwrap_or_default();
+    told.trim_end().trim_end_matches(',')
+}
+
+/// What stands before the arguments of a command that a server does not know.
+const ARGUMENTS: &str = "with args beginning with";
+
+fn one_line(words: &str) -> String {
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn judge(error: &RedisError) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
-    let told = || line(error.detail().unwrap_or_else(|| error.category()));
+    let told = || line(words(error));
     if let Some(code) = code(error) {
         return by_code(code, &told());
     }
@@ -66,12 +88,13 @@ fn judge(error: &RedisError) -> (Fault, Certainty, String) {
             Unknown,
             format!("the connection failed: {}", line(error)),
         ),
-        _ => (Fault::Internal, Unknown, line(error)),
+        _ => (Fault::Internal, Unknown, told()),
     }
 }
 
-/// What a script is answered with whose user lacks the right to one of its commands.
-const MAY_NOT_RUN: &str = "The user executing the script can't run this command";
+/// What a script is answered with whose user lacks the right to one of its commands, keys or channels: by Redis before
+/// 7.2, and by later ones and Valkey.
+const MAY_NOT: [&str; 2] = ["The user executing the script can't ", "ACL failure in script"];
 
 /// By the server's word. All refuse a script before its first write, but for the last, and for a right that its user lacks.
 fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
@@ -88,7 +111,7 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
             format!("{told} ({code}); grant the rights in the README of tenure-redis with ACL SETUSER"),
         ),
         // A command within a script: what the script has written before it stands.
-        "ERR" if told.contains(MAY_NOT_RUN) => (
+        "ERR" if MAY_NOT.iter().any(|refusal| told.contains(refusal)) => (
             Fault::Forbidden,
             Unknown,
             format!("{told}; grant the rights in the README of tenure-redis with ACL SETUSER"),

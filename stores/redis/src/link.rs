@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Fault, StoreError};
 
-/// How long a request must have waited in vain, with no other answer on its connection, for the connection to
-/// count as silent when the request is given up.
+/// How long requests must have waited in vain, with no answer on their connection meanwhile, for the connection to count
+/// as silent when one of them is given up.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// A connection that heals: the driver's own never does, and does not notice that nobody answers.
@@ -28,8 +28,30 @@ pub(crate) struct Link {
 pub(crate) struct Open {
     pub(crate) dialled: Dialled,
     number: u64,
-    /// When the last answer came, of any request.
-    answered: Arc<Mutex<Instant>>,
+    patience: Arc<Mutex<Patience>>,
+}
+
+/// How long a connection has been waited for in vain. It counts what all have waited, as each may have less time than
+/// would prove the connection silent.
+struct Patience {
+    /// When an answer came last, or a request was given up: what was before is counted, or counts no more.
+    since: Instant,
+    waited: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// A request was given up that was sent then. Time that several have waited counts once.
+    fn wait_in_vain(&mut self, sent: Instant) {
+        self.waited += self.since.max(sent).elapsed();
+        self.since = Instant::now();
+    }
 }
 
 impl Link {
@@ -58,7 +80,7 @@ impl Link {
         let open = Open {
             dialled,
             number: self.dials.fetch_add(1, Ordering::Relaxed),
-            answered: Arc::new(Mutex::new(Instant::now())),
+            patience: Arc::new(Mutex::new(Patience::new())),
         };
         *lock(&self.open) = Some(open.clone());
         Ok(open)
@@ -128,7 +150,7 @@ impl Link {
         };
         let answer = command.query_async::<Value>(&mut connection).await;
         waiting.answered = true;
-        *lock(&open.answered) = Instant::now();
+        *lock(&open.patience) = Patience::new();
         if answer.as_ref().is_err_and(ends_connection) {
             self.discard(open.number);
         }
@@ -147,8 +169,12 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let silent = *lock(&self.open.answered) <= self.sent && self.sent.elapsed() >= SILENCE;
-        if !self.answered && silent {
+        if self.answered {
+            return;
+        }
+        let mut patience = lock(&self.open.patience);
+        patience.wait_in_vain(self.sent);
+        if patience.waited >= SILENCE {
             self.link.discard(self.open.number);
         }
     }

@@ -63,6 +63,13 @@ pub(crate) struct StoreUrl {
 }
 
 impl StoreUrl {
+    /// What no message may hold.
+    pub(crate) fn passwords(&self) -> impl Iterator<Item = &str> {
+        let all = [&self.credentials, &self.sentinel_credentials];
+        all.into_iter()
+            .filter_map(|credentials| credentials.password.as_deref())
+    }
+
     /// Reads a URL: `redis[s][+sentinel|+quorum]://[[user]:password@]host[:port][,…][/database][?options]`.
     ///
     /// # Errors

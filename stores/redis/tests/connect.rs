@@ -53,13 +53,65 @@ async fn unreachable_server_is_named_without_the_password() {
     assert!(error.message.contains("127.0.0.1:1"), "{error}");
 }
 
+/// A server that does not know a command quotes what came with it: here that is user and password.
+#[tokio::test]
+async fn server_without_hello_is_refused_without_the_password() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let words = ["--rename-command", "HELLO", ""];
+        let options = RedisOptions {
+            settings: words.map(str::to_owned).to_vec(),
+            ..RedisOptions::default()
+        };
+        let server = RedisServer::start(options.of(build)).await.expect("a server");
+        let user = server.ask("ACL SETUSER user on >hunter2 allkeys allchannels +@all");
+        assert_eq!(user.expect("asked"), "+OK");
+        for user in ["user:hunter2", ":hunter2", "hunter2:other"] {
+            let error = refused(&format!("redis://{user}@{}", server.address())).await;
+            assert!(
+                error.message.contains("unknown command 'HELLO'"),
+                "{build:?}: {error}"
+            );
+        }
+    }
+}
+
+/// Not a real server, as none says so today: what a proxy or a later server quotes has other words around it.
+#[tokio::test]
+async fn answer_that_repeats_the_password_is_not_told() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let answering = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 1_024];
+            while stream.read(&mut asked).await.is_ok_and(|length| length > 0) {
+                let answer = b"-ERR cannot read: HELLO 3 AUTH user hunter2 \r\n";
+                stream.write_all(answer).await.unwrap_or_default();
+            }
+        }
+    });
+    let error = refused(&format!("redis://user:hunter2@{address}")).await;
+    assert!(error.message.contains(&address.to_string()), "{error}");
+    assert!(error.message.contains("HELLO"), "{error}");
+    answering.abort();
+}
+
 #[tokio::test]
 async fn wrong_credentials_and_missing_ones_are_told_apart_from_missing_rights() {
     let options = RedisOptions {
         password: Some("right".to_owned()),
         ..RedisOptions::default()
     };
-    let server = RedisServer::start(options).await.expect("a server");
+    // They word it differently.
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let server = RedisServer::start(options.clone().of(build)).await;
+        credentials_and_rights_are_told_apart(&server.expect("a server")).await;
+    }
+}
+
+async fn credentials_and_rights_are_told_apart(server: &RedisServer) {
     let address = server.address();
     for url in [
         format!("redis://{address}"),
@@ -133,6 +185,18 @@ async fn wrong_credentials_and_missing_ones_are_told_apart_from_missing_rights()
         .expect_err("it has no right to the keys");
     assert_eq!(error.fault, Fault::Forbidden, "{error}");
     assert!(!error.message.contains("hunter2"), "{error}");
+    let _set: String = redis::cmd("ACL")
+        .arg(&["SETUSER", "service", "resetchannels"])
+        .query_async(&mut admin)
+        .await
+        .expect("a user");
+    let error = RedisStore::connect(&format!("redis://service:hunter2@{address}"))
+        .await
+        .expect("connects")
+        .acquire(&request("job", "b", seconds(60)))
+        .await
+        .expect_err("it has no right to the channels");
+    assert_eq!(error.fault, Fault::Forbidden, "{error}");
 }
 
 /// As in the README.

@@ -88,6 +88,26 @@ async fn silent_connection_is_replaced_although_every_caller_gives_up_first() {
     );
 }
 
+/// With a short ttl none of them has the time that would prove the connection silent: all together they have.
+#[tokio::test]
+async fn silent_connection_is_replaced_although_every_caller_gives_up_at_once() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    proxy.set(Fault::BlackHole);
+    let renewals = [renewal(&asked, grant.token)];
+    for _ in 0..5 {
+        let impatient = tokio::time::timeout(Duration::from_millis(60), store.renew(&renewals));
+        assert!(impatient.await.is_err(), "nothing answers");
+    }
+    proxy.heal();
+    let renewed = store.renew(&renewals).await.remove(0);
+    assert!(
+        matches!(renewed, Ok(Renewed::Extended { .. })),
+        "the old connection was used: {renewed:?}"
+    );
+}
+
 #[tokio::test]
 async fn closed_connection_is_replaced_before_the_next_request() {
     let (proxy, _scratch, store) = proxied().await;

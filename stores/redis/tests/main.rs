@@ -8,5 +8,7 @@ mod faults;
 mod fence;
 mod machine;
 mod quorum;
+mod quorum_attempts;
 mod quorum_conformance;
+mod quorum_late;
 mod records;

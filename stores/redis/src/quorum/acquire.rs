@@ -1,6 +1,7 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
-use super::Quorum;
+use super::token::{Mine, choose};
+use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::record::{decode, is_confirmed, predecessor};
@@ -9,7 +10,7 @@ use crate::script::{Arguments, CONFIRM, TAKE, UNDO};
 use crate::site::{Site, subject};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, LeaseName, Predecessor, StoreError};
+use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, LeaseName, StoreError};
 
 /// How often one acquisition tries while others take and let go of the same lease.
 const ROUNDS_MAX: u32 = 40;
@@ -29,15 +30,6 @@ enum Taken {
     Superseded,
     Exhausted,
     Unreadable(StoreError),
-}
-
-struct Mine {
-    now_ms: u64,
-    /// Of the term before; of this one, if it was confirmed before.
-    token: Option<FencingToken>,
-    terms: u64,
-    again: bool,
-    predecessor: Option<Predecessor>,
 }
 
 /// What a round came to.
@@ -84,12 +76,28 @@ impl Quorum {
             Err(error) => errors.push(error),
         }
         let others = (0..self.members.len()).filter(|place| *place != first);
+        let is_mine = |answers: &[(usize, Taken)]| {
+            let mine = answers
+                .iter()
+                .filter(|(_, answer)| matches!(answer, Taken::Mine(_)));
+            mine.count()
+        };
+        let before = (is_mine(&taken), taken.len());
         let rest = self
-            .ask(others, Deed::Write, |site| take(site, request.clone()))
+            .ask(
+                others,
+                Deed::Write,
+                |site| take(site, request.clone()),
+                |answers, waiting| {
+                    let mine = before.0 + is_mine(answers);
+                    let differing = before.1 + answers.len() - mine;
+                    self.is_settled(mine, differing, waiting)
+                },
+            )
             .await;
         taken.extend(rest.answers);
         errors.extend(rest.errors);
-        self.weigh(request, taken, &errors).await
+        self.weigh(request, taken, &errors, Effect::of(rest.late)).await
     }
 
     /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed.
@@ -101,7 +109,13 @@ impl Quorum {
         }
     }
 
-    async fn weigh(&self, request: &Acquire, taken: Vec<(usize, Taken)>, errors: &[StoreError]) -> Round {
+    async fn weigh(
+        &self,
+        request: &Acquire,
+        taken: Vec<(usize, Taken)>,
+        errors: &[StoreError],
+        effect: Effect,
+    ) -> Round {
         let answered = taken.len();
         let (mut mine, mut held, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
         let (mut superseded, mut exhausted) = (false, false);
@@ -137,83 +151,94 @@ impl Quorum {
             return Round::Decided(Ok(Acquired::Held(lease)));
         }
         if answered < self.majority() {
-            return Round::Decided(Err(self.undecided(&subject(&request.name), answered, errors)));
+            return Round::Decided(Err(self.undecided(
+                &subject(&request.name),
+                answered,
+                errors,
+                effect,
+            )));
         }
         Round::Again
     }
 
-    /// Gives what was taken a token above every other: the same that the attempt was given before, if it was.
+    /// Gives what was taken its token: above all that a majority knows, or the one that the attempt was given before.
+    ///
+    /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier term has one
+    /// of them in its own majority: so it is above every earlier term's, whichever was chosen.
     async fn confirm(&self, request: &Acquire, mine: &[(usize, Mine)]) -> Round {
-        let before = mine.iter().filter(|(_, mine)| !mine.again).map(|(_, mine)| mine);
-        let last = before.clone().max_by_key(|mine| mine.token);
-        let highest = last.and_then(|mine| mine.token);
-        let confirmed = mine
-            .iter()
-            .filter(|(_, mine)| mine.again)
-            .map(|(_, mine)| mine)
-            .max_by_key(|mine| mine.token);
-        let adopted = confirmed.filter(|mine| mine.token >= highest);
-        let (mut token, mut terms) = match adopted {
-            Some(mine) => (mine.token, mine.terms),
-            // The first, or somebody's later term lies between: this one is another then.
-            None => {
-                let clock_ms = mine.iter().map(|(_, mine)| mine.now_ms).max().unwrap_or(0);
-                let count = before.clone().map(|mine| mine.terms).max().unwrap_or(0);
-                (
-                    FencingToken::successor(highest, clock_ms),
-                    count.saturating_add(1).min(i64::MAX.unsigned_abs()),
-                )
-            }
+        let Some(choice) = choose(mine) else {
+            return Round::Again;
         };
-        let Some(wanted) = token else {
+        if choice.able + self.members.len() - mine.len() < self.majority() {
+            self.undo(request, mine).await;
+            return Round::Decided(Ok(split()));
+        }
+        let Some(wanted) = choice.token else {
             return Round::Decided(Err(misunderstood()));
         };
-        // The first of them decides between duplicates of this very request.
-        let mut again = adopted.is_some();
-        let (first, _) = &mine[0];
-        let asking = confirm(
-            Arc::clone(&self.members[*first].site),
-            request.clone(),
-            wanted,
-            terms,
-        );
-        let mut agreed = 0;
-        match self.members[*first]
+        let (mut token, mut terms, mut again) = (wanted, choice.terms, choice.again);
+        // One of them decides between duplicates of this very request.
+        let first = choice.first;
+        let site = Arc::clone(&self.members[first].site);
+        let asking = confirm(site, request.clone(), wanted, terms);
+        let (mut agreed, mut differing) = (0, 0);
+        match self.members[first]
             .within(Deed::Write, FIRST_TIME_MAX, asking)
             .await
         {
-            Ok(Some((given, count, new))) => {
-                (token, terms, again) = (Some(given), count, again || !new);
+            // Where a duplicate was faster, its token is this attempt's, unless it is too low for the others.
+            Ok(Some((given, count, new))) if given == wanted || Some(given) > choice.highest => {
+                (token, terms, again) = (given, count, again || !new);
                 agreed += 1;
             }
+            Ok(Some(_older)) => differing += 1,
             Ok(None) => return Round::Again,
             Err(_unheard) => {}
         }
-        let token = token.unwrap_or(wanted);
         let rest = mine
             .iter()
             .map(|(place, _)| *place)
-            .filter(|place| place != first);
+            .filter(|place| *place != first);
         // Also those that have not answered yet: what was sent to them comes before this.
         let late = (0..self.members.len()).filter(|place| !mine.iter().any(|(mine, _)| mine == place));
         let places: Vec<usize> = rest.chain(late).collect();
         let poll = self
-            .ask(places, Deed::Write, |site| {
-                confirm(site, request.clone(), token, terms)
-            })
+            .ask(
+                places,
+                Deed::Write,
+                |site| confirm(site, request.clone(), token, terms),
+                |answers, waiting| {
+                    let confirmed = agreed
+                        + answers
+                            .iter()
+                            .filter(|(_, given)| is_given(*given, token))
+                            .count();
+                    confirmed >= self.majority() || confirmed + waiting < self.majority()
+                },
+            )
             .await;
-        agreed += poll
-            .answers
-            .iter()
-            .filter(|(_, answer)| answer.is_some_and(|(given, ..)| given == token))
-            .count();
-        if agreed < self.majority() {
-            // Where members answered, what was taken in them has run out meanwhile: it is taken anew.
-            return match poll.errors.is_empty() {
-                true => Round::Again,
-                false => Round::Decided(Err(self.undecided(&subject(&request.name), agreed, &poll.errors))),
-            };
+        for (_, given) in poll.answers {
+            match given {
+                Some(_) if is_given(given, token) => agreed += 1,
+                Some(_) => differing += 1,
+                None => {}
+            }
         }
+        if agreed < self.majority() {
+            if poll.errors.is_empty() {
+                // Where members answered, what was taken in them has run out meanwhile: it is taken anew.
+                return Round::Again;
+            }
+            return Round::Decided(match differing > 0 && agreed + differing >= self.majority() {
+                true => Ok(split()),
+                false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, Effect::Possible)),
+            });
+        }
+        // What a member knows of later terms that were none comes after this one, not before.
+        let before = mine.iter().map(|(_, mine)| mine).filter(|mine| !mine.again);
+        let last = before
+            .filter(|mine| mine.token < Some(token))
+            .max_by_key(|mine| mine.token);
         Round::Decided(Ok(Acquired::Granted(Grant {
             token,
             ttl: request.ttl,
@@ -233,9 +258,20 @@ impl Quorum {
             return;
         }
         let _undone = self
-            .ask(places, Deed::Write, |site| undo(site, request.clone()))
+            .ask(
+                places,
+                Deed::Write,
+                |site| undo(site, request.clone()),
+                |_, _| true,
+            )
             .await;
     }
+}
+
+/// Members have confirmed different tokens for this attempt, and would for as long as it is repeated, each time holding
+/// up everybody else. A later attempt takes all of them anew.
+fn split() -> Acquired {
+    Acquired::Superseded
 }
 
 async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
@@ -279,13 +315,20 @@ async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
     })
 }
 
-/// Which token this member has confirmed for the attempt, the count of terms, and whether it was just now.
+/// Which token a member has confirmed for an attempt, the count of terms, and whether it was just now.
+type Given = (FencingToken, u64, bool);
+
+fn is_given(given: Option<Given>, token: FencingToken) -> bool {
+    given.is_some_and(|(given, ..)| given == token)
+}
+
+/// None where the record is not the attempt's any more.
 async fn confirm(
     site: Arc<Site>,
     request: Acquire,
     token: FencingToken,
     terms: u64,
-) -> Result<Option<(FencingToken, u64, bool)>, StoreError> {
+) -> Result<Option<Given>, StoreError> {
     let arguments = on_record(&site, &request.name)
         .with(request.candidate.incarnation)
         .with(request.attempt)

@@ -6,6 +6,21 @@ use std::time::Duration;
 use tenure_core::{Lease, Occupancy};
 
 impl Quorum {
+    /// Whether those that wait cannot change who holds the lease: a majority says so already, or none can.
+    pub(super) fn is_agreed<'a>(
+        &self,
+        sightings: impl Iterator<Item = &'a Sighting> + Clone,
+        waiting: usize,
+    ) -> bool {
+        let held = sightings
+            .filter(|sighting| sighting.confirmed)
+            .map(|sighting| &sighting.lease)
+            .filter(|lease| lease.occupancy() == Occupancy::Held);
+        let holding = |one: &Lease| held.clone().filter(|other| is_same(one, other)).count();
+        let most = held.clone().map(holding).max().unwrap_or(0);
+        most >= self.majority() || most + waiting < self.majority()
+    }
+
     /// The lease by what these members have: the term with the highest token, held if a majority says so.
     ///
     /// What a candidate has taken in some members and not got does not count.
@@ -15,10 +30,6 @@ impl Quorum {
             .filter(|sighting| sighting.confirmed)
             .map(|sighting| &sighting.lease)
             .collect();
-        let is_same = |one: &Lease, other: &Lease| {
-            (one.token, one.attempt, one.holder.incarnation)
-                == (other.token, other.attempt, other.holder.incarnation)
-        };
         let held = |lease: &&&Lease| lease.occupancy() == Occupancy::Held;
         // A token that a minority has confirmed was never anybody's, so it may be a later one's, too: what a majority
         // holds comes first.
@@ -70,4 +81,8 @@ impl Quorum {
             .unwrap_or(lease.held_for);
         Some(lease)
     }
+}
+
+fn is_same(one: &Lease, other: &Lease) -> bool {
+    (one.token, one.attempt, one.holder.incarnation) == (other.token, other.attempt, other.holder.incarnation)
 }

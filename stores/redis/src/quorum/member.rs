@@ -5,18 +5,21 @@ use crate::fault::Deed;
 use crate::fault::timed_out;
 use crate::site::Site;
 use crate::url::StoreUrl;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// How long one member is waited for.
 const MEMBER_TIME_MAX: Duration = Duration::from_millis(1_500);
 
-/// How long the others are waited for when enough have answered: they are mostly a little slower, and what they know
-/// makes the decision a better one.
+/// How long the others are waited for when it is decided: they are mostly a little slower, and what they know makes the
+/// answer a better one. Those that did not answer when they were asked last are not waited for: who asks may have less
+/// time than this.
 const STRAGGLER_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// One server of a quorum.
@@ -30,6 +33,21 @@ pub(super) struct Member {
 pub(super) struct Poll<T> {
     pub(super) answers: Vec<(usize, T)>,
     pub(super) errors: Vec<StoreError>,
+    /// How many were not waited for. What was asked of them may still be carried out.
+    pub(super) late: usize,
+}
+
+/// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by dropping it:
+/// that too is a member that did not answer.
+struct Hearing<'a> {
+    member: &'a Member,
+    silent: bool,
+}
+
+impl Drop for Hearing<'_> {
+    fn drop(&mut self) {
+        self.member.silent.store(self.silent, Ordering::Relaxed);
+    }
 }
 
 impl Member {
@@ -51,20 +69,24 @@ impl Member {
         time_max: Duration,
         asking: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        let mut hearing = Hearing {
+            member: self,
+            silent: true,
+        };
         let late = |_| Err(timed_out(deed, "a member", &self.site.place, time_max));
         let answer = tokio::time::timeout(time_max.min(MEMBER_TIME_MAX), asking)
             .await
             .unwrap_or_else(late);
-        let unheard = answer
+        hearing.silent = answer
             .as_ref()
             .is_err_and(|error| !error.fault.is_misconfiguration());
-        self.silent.store(unheard, Ordering::Relaxed);
         answer
     }
 }
 
 impl Quorum {
-    /// Asks these members at once. Waits until all have answered, or `enough` are content and the rest is late.
+    /// Asks these members at once. Waits until all have answered, or it `is_decided` by the answers that came and the
+    /// number of those that may still come, and the rest is late.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
     pub(super) async fn ask<T, Asking>(
@@ -72,53 +94,77 @@ impl Quorum {
         places: impl IntoIterator<Item = usize>,
         deed: Deed,
         ask: impl Fn(Arc<Site>) -> Asking,
+        is_decided: impl Fn(&[(usize, T)], usize) -> bool,
     ) -> Poll<T>
     where
         T: Send + 'static,
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let mut asked = JoinSet::new();
+        let mut lively = BTreeSet::new();
         for place in places {
             let member = Arc::clone(&self.members[place]);
+            if !member.is_silent() {
+                lively.insert(place);
+            }
             let asking = ask(Arc::clone(&member.site));
             asked.spawn(async move { (place, member.within(deed, MEMBER_TIME_MAX, asking).await) });
         }
         let mut poll = Poll {
             answers: Vec::new(),
             errors: Vec::new(),
+            late: 0,
         };
         let mut decided_at = None;
-        loop {
+        while !asked.is_empty() {
+            if decided_at.is_none() && is_decided(&poll.answers, asked.len()) {
+                decided_at = Some(Instant::now());
+            }
             let next = match decided_at {
                 None => asked.join_next().await,
-                Some(at) => match tokio::time::timeout_at(at, asked.join_next()).await {
+                Some(_) if lively.is_empty() => break,
+                Some(at) => match tokio::time::timeout_at(at + STRAGGLER_TIME_MAX, asked.join_next()).await {
                     Ok(next) => next,
-                    Err(_late) => {
-                        asked.detach_all();
-                        break;
-                    }
+                    Err(_late) => break,
                 },
             };
-            match next {
-                Some(Ok((place, Ok(answer)))) => poll.answers.push((place, answer)),
-                Some(Ok((_, Err(error)))) => poll.errors.push(error),
-                Some(Err(_panicked)) => {}
-                None => break,
+            let Some(Ok((place, answer))) = next else {
+                continue;
+            };
+            lively.remove(&place);
+            match answer {
+                Ok(answer) => poll.answers.push((place, answer)),
+                Err(error) => poll.errors.push(error),
             }
-            if decided_at.is_none() && poll.answers.len() >= self.majority() {
-                decided_at = Some(tokio::time::Instant::now() + STRAGGLER_TIME_MAX);
-            }
+        }
+        poll.late = asked.len();
+        asked.detach_all();
+        for place in lively {
+            self.members[place].silent.store(true, Ordering::Relaxed);
         }
         poll.answers.sort_by_key(|(place, _)| *place);
         poll
     }
 
-    /// The same of all members.
-    pub(super) async fn ask_all<T, Asking>(&self, deed: Deed, ask: impl Fn(Arc<Site>) -> Asking) -> Poll<T>
+    /// Whether those that wait can change nothing any more: a majority agrees, so many differ that none can, or neither
+    /// can come.
+    pub(super) fn is_settled(&self, agreeing: usize, differing: usize, waiting: usize) -> bool {
+        agreeing >= self.majority()
+            || self.blocks(differing)
+            || (agreeing + waiting < self.majority() && !self.blocks(differing + waiting))
+    }
+
+    /// Asks all members for what each knows alone: a majority of answers is enough.
+    pub(super) async fn ask_majority<T, Asking>(
+        &self,
+        deed: Deed,
+        ask: impl Fn(Arc<Site>) -> Asking,
+    ) -> Poll<T>
     where
         T: Send + 'static,
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        self.ask(0..self.members.len(), deed, ask).await
+        let is_enough = |answers: &[(usize, T)], _| answers.len() >= self.majority();
+        self.ask(0..self.members.len(), deed, ask, is_enough).await
     }
 }

@@ -6,6 +6,7 @@ mod member;
 mod read;
 mod store;
 mod terms;
+mod token;
 mod watch;
 
 pub use store::QuorumStore;
@@ -23,6 +24,24 @@ pub(crate) struct Quorum {
     durability: Durability,
 }
 
+/// What a request may have changed though too few members agreed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Nothing,
+    /// Some have carried it out, or still may.
+    Possible,
+}
+
+impl Effect {
+    /// Of so many members that have carried it out, or still may.
+    fn of(members: usize) -> Self {
+        match members {
+            0 => Self::Nothing,
+            _ => Self::Possible,
+        }
+    }
+}
+
 impl Quorum {
     /// How many members decide.
     fn majority(&self) -> usize {
@@ -34,8 +53,8 @@ impl Quorum {
         count > self.members.len() - self.majority()
     }
 
-    /// Too few members answered. The failure of one stands for those of all.
-    fn undecided(&self, subject: &str, answered: usize, errors: &[StoreError]) -> StoreError {
+    /// Too few members answered alike. The failure of one stands for those of all.
+    fn undecided(&self, subject: &str, answered: usize, errors: &[StoreError], effect: Effect) -> StoreError {
         // A mistake that only a person can mend is told as such only where it stands in the way of every majority.
         let lasting: Vec<&StoreError> = errors
             .iter()
@@ -45,7 +64,8 @@ impl Quorum {
             true => lasting.first().copied(),
             false => errors.iter().find(|error| !error.fault.is_misconfiguration()),
         };
-        let unsure = errors.iter().any(|error| error.certainty == Certainty::Unknown);
+        let unsure =
+            effect == Effect::Possible || errors.iter().any(|error| error.certainty == Certainty::Unknown);
         let why = told.map_or_else(String::new, |error| format!("; one says: {}", error.message));
         StoreError {
             fault: told.map_or(Fault::Unreachable, |error| error.fault),

@@ -1,6 +1,6 @@
 //! Reading: what a majority knows.
 
-use super::Quorum;
+use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::site::subject;
@@ -11,10 +11,18 @@ impl Quorum {
     /// Reads one lease.
     pub(super) async fn get(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
         let poll = self
-            .ask_all(Deed::Read, |site| {
-                let name = name.clone();
-                async move { site.sighting(&name).await }
-            })
+            .ask(
+                0..self.members.len(),
+                Deed::Read,
+                |site| {
+                    let name = name.clone();
+                    async move { site.sighting(&name).await }
+                },
+                |answers, waiting| {
+                    answers.len() >= self.majority()
+                        && self.is_agreed(answers.iter().filter_map(|(_, seen)| seen.as_ref()), waiting)
+                },
+            )
             .await;
         if poll.answers.len() < self.majority() {
             let unreadable = poll
@@ -24,7 +32,7 @@ impl Quorum {
             let unreadable: Vec<&StoreError> = unreadable.collect();
             return Err(match unreadable.first() {
                 Some(error) if self.blocks(unreadable.len()) => (*error).clone(),
-                _ => self.undecided(&subject(name), poll.answers.len(), &poll.errors),
+                _ => self.undecided(&subject(name), poll.answers.len(), &poll.errors, Effect::Nothing),
             });
         }
         Ok(self.agreed(poll.answers.iter().filter_map(|(_, sighting)| sighting.as_ref())))
@@ -33,13 +41,18 @@ impl Quorum {
     /// Reads a page: the names that every answering member has reached, in their order.
     pub(super) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         let poll = self
-            .ask_all(Deed::Read, |site| {
+            .ask_majority(Deed::Read, |site| {
                 let page = page.clone();
                 async move { site.page(&page).await }
             })
             .await;
         if poll.answers.len() < self.majority() {
-            return Err(self.undecided("the list of leases", poll.answers.len(), &poll.errors));
+            return Err(self.undecided(
+                "the list of leases",
+                poll.answers.len(),
+                &poll.errors,
+                Effect::Nothing,
+            ));
         }
         // A member whose page ends there knows of no later name yet.
         let reached = poll

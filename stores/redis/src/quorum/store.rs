@@ -1,6 +1,6 @@
-use super::Quorum;
 use super::member::Member;
 use super::watch::QuorumWatch;
+use super::{Effect, Quorum};
 use crate::SYSTEM;
 use crate::fault::Deed;
 use crate::store::traits;
@@ -57,10 +57,10 @@ impl Quorum {
     /// As durable as the least durable member: one that forgets may be the one that two majorities share.
     async fn assess(&self) -> Result<Durability, StoreError> {
         let poll = self
-            .ask_all(Deed::Read, |site| async move { site.assess().await })
+            .ask_majority(Deed::Read, |site| async move { site.assess().await })
             .await;
         if poll.answers.len() < self.majority() {
-            return Err(self.undecided("connecting", poll.answers.len(), &poll.errors));
+            return Err(self.undecided("connecting", poll.answers.len(), &poll.errors, Effect::Nothing));
         }
         let weak = poll
             .answers
@@ -102,7 +102,7 @@ impl Quorum {
             }
         }
         if answered < self.majority() {
-            return Err(self.undecided("the examination", answered, &errors));
+            return Err(self.undecided("the examination", answered, &errors, Effect::Nothing));
         }
         Ok(findings)
     }

@@ -1,6 +1,7 @@
 //! Extending and giving back: each member decides for itself, a majority counts.
 
-use super::Quorum;
+use super::member::Poll;
+use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::site::subject;
 use tenure_core::{Ask, Asked, Lease, Release, Released, Renew, Renewed, StoreError, Wish};
@@ -10,26 +11,46 @@ impl Quorum {
     pub(super) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
         let asked = requests.to_vec();
         let poll = self
-            .ask_all(Deed::Write, |site| {
-                let asked = asked.clone();
-                async move { whole(site.renew(&asked).await) }
-            })
+            .ask(
+                0..self.members.len(),
+                Deed::Write,
+                |site| {
+                    let asked = asked.clone();
+                    async move { whole(site.renew(&asked).await) }
+                },
+                |answers, waiting| {
+                    (0..requests.len()).all(|place| self.is_renewal_settled(answers, place, waiting))
+                },
+            )
             .await;
         let verdict = |(place, request): (usize, &Renew)| {
             let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
-            self.renewed(request, answers.collect(), &poll.errors)
+            self.renewed(request, answers.collect(), &poll)
         };
         requests.iter().enumerate().map(verdict).collect()
+    }
+
+    /// Of the request at this place.
+    fn is_renewal_settled(&self, answers: &[(usize, Each<Renewed>)], place: usize, waiting: usize) -> bool {
+        let (mut extended, mut lost) = (0, 0);
+        for (_, answers) in answers {
+            match answers[place] {
+                Ok(Renewed::Extended { .. }) => extended += 1,
+                Ok(Renewed::Lost(_)) => lost += 1,
+                Err(_) => {}
+            }
+        }
+        self.is_settled(extended, lost, waiting)
     }
 
     fn renewed(
         &self,
         request: &Renew,
-        answers: Vec<Result<Renewed, StoreError>>,
-        unheard: &[StoreError],
+        answers: Each<Renewed>,
+        poll: &Poll<Each<Renewed>>,
     ) -> Result<Renewed, StoreError> {
         let answered = answers.len();
-        let (mut extended, mut asked, mut lost, mut errors) = (0, false, Vec::new(), unheard.to_vec());
+        let (mut extended, mut asked, mut lost, mut errors) = (0, false, Vec::new(), poll.errors.clone());
         for answer in answers {
             match answer {
                 Ok(Renewed::Extended { wish, .. }) => {
@@ -50,21 +71,22 @@ impl Quorum {
         if self.blocks(lost.len()) {
             return Ok(Renewed::Lost(latest(lost)));
         }
-        Err(self.undecided(&subject(&request.name), answered, &errors))
+        let effect = Effect::of(extended + poll.late);
+        Err(self.undecided(&subject(&request.name), answered, &errors, effect))
     }
 
     /// Gives leases back.
     pub(super) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
         let asked = requests.to_vec();
         let poll = self
-            .ask_all(Deed::Write, |site| {
+            .ask_majority(Deed::Write, |site| {
                 let asked = asked.clone();
                 async move { whole(site.release(&asked).await) }
             })
             .await;
         let verdict = |(place, request): (usize, &Release)| {
             let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
-            self.released(request, answers.collect(), &poll.errors)
+            self.released(request, answers.collect(), &poll)
         };
         requests.iter().enumerate().map(verdict).collect()
     }
@@ -72,11 +94,11 @@ impl Quorum {
     fn released(
         &self,
         request: &Release,
-        answers: Vec<Result<Released, StoreError>>,
-        unheard: &[StoreError],
+        answers: Each<Released>,
+        poll: &Poll<Each<Released>>,
     ) -> Result<Released, StoreError> {
         let answered = answers.len();
-        let (mut vacated, mut others, mut errors) = (0, Vec::new(), unheard.to_vec());
+        let (mut vacated, mut others, mut errors) = (0, Vec::new(), poll.errors.clone());
         for answer in answers {
             match answer {
                 Ok(Released::Vacated) => vacated += 1,
@@ -88,7 +110,8 @@ impl Quorum {
             return Ok(Released::Vacated);
         }
         if vacated + others.len() < self.majority() {
-            return Err(self.undecided(&subject(&request.name), answered, &errors));
+            let effect = Effect::of(vacated + poll.late);
+            return Err(self.undecided(&subject(&request.name), answered, &errors, effect));
         }
         let later = latest(others);
         // It is nobody's in a majority. A member that has forgotten it, or has an older term, takes nothing from that.
@@ -101,28 +124,41 @@ impl Quorum {
     /// Leaves the wish.
     pub(super) async fn wish(&self, request: &Ask) -> Result<Asked, StoreError> {
         let poll = self
-            .ask_all(Deed::Write, |site| {
-                let request = request.clone();
-                async move { site.ask(&request).await }
-            })
+            .ask(
+                0..self.members.len(),
+                Deed::Write,
+                |site| {
+                    let request = request.clone();
+                    async move { site.ask(&request).await }
+                },
+                |answers, waiting| {
+                    let noted = noted_in(answers);
+                    self.is_settled(noted, answers.len() - noted, waiting)
+                },
+            )
             .await;
-        let noted = poll
-            .answers
-            .iter()
-            .filter(|(_, answer)| *answer == Asked::Noted)
-            .count();
+        let noted = noted_in(&poll.answers);
         if noted >= self.majority() {
             return Ok(Asked::Noted);
         }
         if self.blocks(poll.answers.len() - noted) {
             return Ok(Asked::NotHeld);
         }
-        Err(self.undecided(&subject(&request.name), poll.answers.len(), &poll.errors))
+        let effect = Effect::of(noted + poll.late);
+        Err(self.undecided(&subject(&request.name), poll.answers.len(), &poll.errors, effect))
     }
 }
 
+/// What one member answers to several requests.
+type Each<T> = Vec<Result<T, StoreError>>;
+
+fn noted_in(answers: &[(usize, Asked)]) -> usize {
+    let noted = answers.iter().filter(|(_, answer)| *answer == Asked::Noted);
+    noted.count()
+}
+
 /// A member that could not be asked at all has given the same error for each request: then it has not answered.
-fn whole<T>(answers: Vec<Result<T, StoreError>>) -> Result<Vec<Result<T, StoreError>>, StoreError> {
+fn whole<T>(answers: Each<T>) -> Result<Each<T>, StoreError> {
     match answers.first() {
         Some(Err(error)) if !error.fault.is_misconfiguration() => {
             let error = error.clone();

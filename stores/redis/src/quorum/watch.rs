@@ -1,6 +1,6 @@
 //! Watching a quorum: a change is told when a majority has told it.
 
-use super::Quorum;
+use super::{Effect, Quorum};
 use crate::watch;
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl QuorumWatch {
             }
         }
         if readers.len() < quorum.majority() {
-            return Err(quorum.undecided("the watch", readers.len(), &errors));
+            return Err(quorum.undecided("the watch", readers.len(), &errors, Effect::Nothing));
         }
         Ok(Self {
             told,

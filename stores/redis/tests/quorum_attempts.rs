@@ -1,0 +1,129 @@
+//! Attempts whose members have confirmed different tokens for them, as links broke and healed meanwhile.
+
+use crate::common::{connection, granted, renewal, request, seconds, take};
+use std::time::Duration;
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseStore, Renewed};
+use tenure_redis::QuorumStore;
+use tenure_testkit::{RedisOptions, RedisServer};
+
+/// What a member has of the lease beside the attempt that was granted everywhere.
+#[derive(Clone, Copy, Debug)]
+enum Has {
+    /// The attempt, with a token that is so much higher.
+    Confirmed(i64),
+    /// A term of somebody else, with a token that is so much higher. It is over.
+    Other(i64),
+    /// Nothing to say.
+    Down,
+}
+
+/// Three members, of which `has` tells what each has of the attempt, and what the attempt was granted before.
+async fn members(has: [Has; 3]) -> (Vec<RedisServer>, QuorumStore, Acquire, Grant) {
+    let mut servers = Vec::new();
+    for _ in has {
+        servers.push(
+            RedisServer::start(RedisOptions::default())
+                .await
+                .expect("a server"),
+        );
+    }
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+    let asked = request("job", "a", seconds(300));
+    let before = take(&store, &asked).await;
+    for (server, has) in servers.iter_mut().zip(has) {
+        let token = |more: i64| above(before.token, more).to_string();
+        let fields = match has {
+            Has::Confirmed(more) => vec![("generation", token(more))],
+            Has::Other(more) => {
+                let other = "0123456789abcdef0123456789abcdef".to_owned();
+                let over = "1".to_owned();
+                vec![
+                    ("generation", token(more)),
+                    ("incarnation", other),
+                    ("expiresAt", over),
+                ]
+            }
+            Has::Down => {
+                server.kill();
+                continue;
+            }
+        };
+        let set = redis::cmd("HSET")
+            .arg("{tenure}:lease:job")
+            .arg(&fields)
+            .to_owned();
+        let mut member = connection(&server.url()).await;
+        let _new: i64 = set.query_async(&mut member).await.expect("the test can ask");
+    }
+    (servers, store, asked, before)
+}
+
+fn above(token: FencingToken, more: i64) -> FencingToken {
+    FencingToken::new(token.number().saturating_add_signed(more)).expect("a token")
+}
+
+async fn acquire(store: &QuorumStore, asked: &Acquire, case: impl std::fmt::Debug) -> Acquired {
+    let limit = Duration::from_secs(20);
+    let answer = tokio::time::timeout(limit, store.acquire(asked)).await;
+    let answer = answer.unwrap_or_else(|_| panic!("{case:?} takes too long"));
+    answer.unwrap_or_else(|error| panic!("{case:?}: {error}"))
+}
+
+async fn is_held(store: &QuorumStore, asked: &Acquire, token: FencingToken) -> bool {
+    let renewed = store.renew(&[renewal(asked, token)]).await.remove(0);
+    matches!(renewed, Ok(Renewed::Extended { .. }))
+}
+
+/// Far above the clock, so that no floor hides what is chosen.
+const LATER: i64 = 1_000_000_000;
+
+/// The first member held the attempt while it ran out in the others, where somebody else's term came and went.
+#[tokio::test]
+async fn older_token_of_the_first_member_keeps_no_majority_from_a_new_one() {
+    for later in [LATER, 0] {
+        let case = [Has::Confirmed(0), Has::Other(later), Has::Other(later)];
+        let (_servers, store, asked, before) = members(case).await;
+        let grant = granted(acquire(&store, &asked, case).await);
+        assert!(grant.token > above(before.token, later), "{case:?}: {grant:?}");
+        assert!(!grant.again, "{case:?}: {grant:?}");
+        assert!(is_held(&store, &asked, grant.token).await, "{case:?}");
+    }
+}
+
+#[tokio::test]
+async fn token_that_a_majority_has_confirmed_for_an_attempt_is_its_token() {
+    for (case, more) in [
+        ([Has::Confirmed(0), Has::Confirmed(1), Has::Confirmed(1)], 1),
+        ([Has::Confirmed(1), Has::Confirmed(0), Has::Confirmed(0)], 0),
+        ([Has::Confirmed(0), Has::Confirmed(0), Has::Other(LATER)], 0),
+        ([Has::Other(LATER), Has::Confirmed(0), Has::Confirmed(0)], 0),
+        ([Has::Other(-1), Has::Confirmed(0), Has::Other(-1)], 0),
+        ([Has::Other(-1), Has::Confirmed(0), Has::Down], 0),
+    ] {
+        let (_servers, store, asked, before) = members(case).await;
+        let grant = granted(acquire(&store, &asked, case).await);
+        assert_eq!(grant.token, above(before.token, more), "{case:?}");
+        assert!(grant.again, "{case:?}: {grant:?}");
+        assert!(is_held(&store, &asked, grant.token).await, "{case:?}");
+    }
+}
+
+/// Repeating it would hold the lease up for ever: only a later attempt can have one token in a majority.
+#[tokio::test]
+async fn attempt_that_no_majority_can_agree_on_is_superseded_and_the_next_is_granted() {
+    for case in [
+        [Has::Confirmed(0), Has::Confirmed(1), Has::Other(LATER)],
+        [Has::Confirmed(0), Has::Confirmed(1), Has::Down],
+        [Has::Confirmed(0), Has::Other(LATER), Has::Down],
+    ] {
+        let (_servers, store, mut asked, before) = members(case).await;
+        let answer = acquire(&store, &asked, case).await;
+        assert_eq!(answer, Acquired::Superseded, "{case:?}");
+        asked.attempt = asked.attempt.next();
+        let grant = granted(acquire(&store, &asked, case).await);
+        assert!(grant.token > before.token && !grant.again, "{case:?}: {grant:?}");
+        assert!(is_held(&store, &asked, grant.token).await, "{case:?}");
+    }
+}

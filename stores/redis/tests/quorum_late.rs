@@ -1,0 +1,143 @@
+//! A quorum whose members answer late or never, asked by who has little time.
+
+use crate::common::{giving_back, granted, renewal, request, seconds, take};
+use std::time::Duration;
+use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed};
+use tenure_redis::QuorumStore;
+use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer};
+
+/// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
+const TRIES_MAX: usize = 50;
+
+async fn servers(count: usize) -> Vec<RedisServer> {
+    let mut servers = Vec::new();
+    for _ in 0..count {
+        servers.push(
+            RedisServer::start(RedisOptions::durable())
+                .await
+                .expect("a server"),
+        );
+    }
+    servers
+}
+
+async fn store(hosts: &[String]) -> QuorumStore {
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    QuorumStore::connect(&url).await.expect("the quorum connects")
+}
+
+fn hosts(servers: &[RedisServer]) -> Vec<String> {
+    servers.iter().map(RedisServer::address).collect()
+}
+
+/// The engine gives up long before the store's own bound, and each time it must have learnt whom not to wait for.
+#[tokio::test]
+async fn frozen_member_stops_no_acquisition_of_who_has_little_time() {
+    for (count, frozen) in [(5, 0), (3, 0), (3, 1), (3, 2)] {
+        let servers = servers(count).await;
+        let store = store(&hosts(&servers)).await;
+        let warm = request("warm", "a", seconds(300));
+        take(&store, &warm).await;
+        servers[frozen].freeze();
+        let asked = request("job", "a", seconds(300));
+        let mut answer = None;
+        for _ in 0..TRIES_MAX {
+            let trying = tokio::time::timeout(Duration::from_millis(200), store.acquire(&asked));
+            answer = trying.await.ok();
+            if matches!(answer, Some(Ok(Acquired::Granted(_)))) {
+                break;
+            }
+        }
+        let granted = matches!(answer, Some(Ok(Acquired::Granted(_))));
+        assert!(granted, "member {frozen} of {count} is frozen: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn frozen_member_stops_no_renewal_of_who_has_little_time() {
+    for frozen in [0, 2] {
+        let servers = servers(3).await;
+        let store = store(&hosts(&servers)).await;
+        let asked = request("job", "a", seconds(300));
+        let renewals = [renewal(&asked, take(&store, &asked).await.token)];
+        let _all = store.renew(&renewals).await;
+        servers[frozen].freeze();
+        let mut answer = None;
+        for _ in 0..TRIES_MAX {
+            let trying = tokio::time::timeout(Duration::from_millis(40), store.renew(&renewals));
+            answer = trying.await.ok().map(|mut answers| answers.remove(0));
+            if answer.is_some() {
+                break;
+            }
+        }
+        let extended = matches!(answer, Some(Ok(Renewed::Extended { .. })));
+        assert!(extended, "member {frozen} is frozen: {answer:?}");
+    }
+}
+
+/// A lease in a majority of three whose second member was away when it was taken, and still has what was before. The
+/// third is behind a proxy.
+struct Outdated {
+    store: QuorumStore,
+    held: tenure_core::Acquire,
+    token: tenure_core::FencingToken,
+    proxy: FaultProxy,
+    _servers: Vec<RedisServer>,
+}
+
+async fn outdated() -> Outdated {
+    let mut servers = servers(3).await;
+    let proxy = FaultProxy::redis(servers[2].address()).expect("a proxy");
+    let mut hosts = hosts(&servers);
+    hosts[2] = proxy.address().to_string();
+    let store = store(&hosts).await;
+    let before = request("job", "before", seconds(300));
+    let token = take(&store, &before).await.token;
+    let released = store.release(&[giving_back(&before, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    servers[1].kill();
+    let held = request("job", "a", seconds(300));
+    let grant = store.acquire(&held).await.map(granted).expect("two of three");
+    servers[1].restart().await.expect("restarted");
+    Outdated {
+        store,
+        held,
+        token: grant.token,
+        proxy,
+        _servers: servers,
+    }
+}
+
+/// Two of three have answered, and do not agree: the third decides, though it is slower.
+#[tokio::test]
+async fn slow_member_is_waited_for_where_it_decides() {
+    let outdated = outdated().await;
+    let pause = Duration::from_millis(40);
+    outdated.proxy.set(Fault::Delay {
+        to_server: pause,
+        to_client: pause,
+    });
+    let renewals = [renewal(&outdated.held, outdated.token)];
+    for _ in 0..3 {
+        let renewed = outdated.store.renew(&renewals).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let lease = outdated.store.get(&outdated.held.name).await.expect("a read");
+        let lease = lease.expect("a record");
+        assert_eq!(
+            (lease.token, lease.occupancy()),
+            (outdated.token, Occupancy::Held),
+            "{lease:?}"
+        );
+    }
+}
+
+/// One has extended it, and the silent one may have.
+#[tokio::test]
+async fn what_a_silent_member_may_have_done_is_not_told_as_undone() {
+    let outdated = outdated().await;
+    outdated.proxy.set(Fault::HalfOpen);
+    let renewals = [renewal(&outdated.held, outdated.token)];
+    let error = outdated.store.renew(&renewals).await.remove(0);
+    let error = error.expect_err("one of three has extended it");
+    assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+}

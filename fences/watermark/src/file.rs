@@ -50,20 +50,7 @@ impl Keeper {
     /// Locks and reads the file, and makes it where it is missing.
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Kept>), FenceError> {
         let failed = |error| failure(path, &error);
-        let Some(name) = path.file_name() else {
-            return Err(told(
-                Fault::Invalid,
-                path,
-                "is no file; give a path such as /var/lib/app/marks",
-            ));
-        };
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // Found once: what is beside the file must be beside it also after a change of directory.
-        let directory = directory
-            .unwrap_or(Path::new("."))
-            .canonicalize()
-            .map_err(failed)?;
-        let path = directory.join(name);
+        let path = found(path)?;
         if path.is_dir() {
             return Err(told(
                 Fault::Invalid,
@@ -127,6 +114,37 @@ impl Keeper {
     }
 }
 
+/// The file itself, found once: what is beside it must be beside it also after a change of directory, and for who
+/// comes by a link.
+fn found(path: &Path) -> Result<PathBuf, FenceError> {
+    let failed = |error| failure(path, &error);
+    let Some(name) = path.file_name() else {
+        return Err(told(
+            Fault::Invalid,
+            path,
+            "is no file; give a path such as /var/lib/app/marks",
+        ));
+    };
+    match path.canonicalize() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        existing => return existing.map_err(failed),
+    }
+    if path.is_symlink() {
+        // Made where the link is, the first claim would replace the link.
+        return Err(told(
+            Fault::Invalid,
+            path,
+            "is a link that leads nowhere; give the path of the file itself",
+        ));
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory
+        .unwrap_or(Path::new("."))
+        .canonicalize()
+        .map_err(failed)?;
+    Ok(directory.join(name))
+}
+
 /// Writes a new file beside the old one, and puts it in its place once it is on disk.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = beside(path, ".new");
@@ -134,17 +152,27 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&fresh, path)?;
-    // The name is the directory's: without this, a power cut may bring the old file back.
+    sync_name(path)
+}
+
+/// The name is the directory's: without this, a power cut may bring the old file back.
+fn sync_name(path: &Path) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     File::open(directory)?.sync_all()
 }
 
+/// What is on disk. Who wrote it may have been killed between the renaming and the sync of the directory: then a
+/// power cut would bring the old file back after a term of the new one was admitted.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match path.metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-        Ok(metadata) if metadata.len() > FILE_BYTES_MAX => Ok(Some(Vec::new())),
-        Ok(_) => std::fs::read(path).map(Some),
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    file.sync_all()?;
+    sync_name(path)?;
+    match file.metadata()?.len() {
+        0..=FILE_BYTES_MAX => std::fs::read(path).map(Some),
+        _more => Ok(Some(Vec::new())),
     }
 }
 

@@ -76,11 +76,12 @@ impl Watermark {
     }
 
     /// A watermark that keeps its marks in the file at `path`, which is made where it is missing. Beside it a file
-    /// `PATH.lock` keeps other processes out. Blocks for a few writes to disk.
+    /// `PATH.lock` keeps other processes out; both are beside the file itself where `path` is a link. Blocks for a few writes to disk.
     ///
     /// # Errors
     /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open,
-    /// [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. Else what the file system
+    /// [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. [`Fault::Invalid`] if it can be
+    /// no file: a directory, or a link that leads nowhere. Else what the file system
     /// says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         let (keeper, kept) = Keeper::open(path.as_ref())?;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -73,6 +74,38 @@ async fn one_at_a_time_opens_it() {
     assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
     drop(fence);
     Watermark::open(&path).unwrap();
+}
+
+#[tokio::test]
+async fn a_link_is_the_file_that_it_leads_to() {
+    let (scratch, path) = scratch();
+    let link = scratch.path().join("link");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let distant = elsewhere.path().join("distant");
+    let fence = Watermark::open(&path).unwrap();
+    for link in [&link, &distant] {
+        symlink(&path, link).unwrap();
+        assert_eq!(fault(Watermark::open(link)), Fault::Busy);
+    }
+    drop(fence);
+    for (link, number) in [(&link, 9), (&distant, 10)] {
+        let fence = Watermark::open(link).unwrap();
+        assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
+        fence.claim(&ledger(), &term(number)).await.unwrap();
+        drop(fence);
+        assert!(link.is_symlink());
+        let fence = Watermark::open(&path).unwrap();
+        drop(fence.admit(&ledger(), &term(number)).unwrap());
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_told_and_left_as_it_is() {
+    let (scratch, path) = scratch();
+    let link = scratch.path().join("link");
+    symlink(&path, &link).unwrap();
+    assert_eq!(fault(Watermark::open(&link)), Fault::Invalid);
+    assert!(link.is_symlink() && !path.exists());
 }
 
 #[tokio::test]
@@ -149,6 +182,20 @@ fn a_term_whose_mark_a_disk_fails_to_sync_is_not_admitted() {
         "{early}"
     );
     runtime.block_on(fence.claim(&ledger(), &term(9))).unwrap();
+    drop(fence.admit(&ledger(), &term(9)).unwrap());
+}
+
+/// As after a process that was killed between renaming the file and syncing its directory.
+#[test]
+fn a_mark_that_may_not_be_on_disk_is_not_believed_after_a_restart() {
+    let (_scratch, path) = scratch();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let fence = Watermark::open(&path).unwrap();
+    runtime.block_on(fence.claim(&ledger(), &term(9))).unwrap();
+    drop(fence);
+    let opened = on_a_disk_that_fails_to_sync(|| Watermark::open(&path));
+    assert_eq!(fault(opened), Fault::Internal);
+    let fence = Watermark::open(&path).unwrap();
     drop(fence.admit(&ledger(), &term(9)).unwrap());
 }
 

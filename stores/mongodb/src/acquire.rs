@@ -1,5 +1,7 @@
 use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error};
-use crate::pipeline::{attempt_number, expired, expiry, held, literal, purge_at, ttl_ms, unreleased};
+use crate::pipeline::{
+    attempt_number, expired, expiry, extension, held, literal, purge_at, ttl_ms, unreleased,
+};
 use crate::record::{Record, decode, fits, projection, readable};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
@@ -86,12 +88,7 @@ fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<
         { "$and": [has_successor, { "$cond": [mine.clone(), take_mine, free] }] },
     ] });
     let again = bson!({ "$and": [mine, this_attempt, held()] });
-    let extended = doc! {
-        "expiresAt": expiry(request.ttl),
-        "ttlMs": ttl_ms(request.ttl),
-        "lastRenewedAt": "$$NOW",
-        "purgeAt": purge_at(purge_after, request.ttl),
-    };
+    let extended = extension(request.ttl, purge_after);
     let decision = bson!({ "$switch": {
         "branches": [
             { "case": take, "then": { "$mergeObjects": ["$$ROOT", new_term(request, purge_after)] } },

@@ -18,7 +18,8 @@ impl Site {
             { "$eq": ["$stepDownAsked", null] },
         ] });
         let changes = doc! { "stepDownAsked": { "generation": "$generation", "at": "$$NOW" } };
-        let record = match self.change(&request.name, change_if(condition, changes)).await? {
+        let pipeline = change_if(condition, changes);
+        let record = match self.change(&request.name, pipeline, self.time_max).await? {
             Some(record) => Some(record),
             // Gone, or not to be understood; the latter is an error.
             None => self.read(&request.name).await?,

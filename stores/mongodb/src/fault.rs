@@ -30,6 +30,14 @@ pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str)
     deed.error(fault, certainty, subject, place, why)
 }
 
+/// A failure after an earlier step of the same request was applied: that nothing was changed is not true any more.
+pub(crate) fn after_a_step(error: StoreError) -> StoreError {
+    StoreError {
+        certainty: Certainty::Unknown,
+        ..error
+    }
+}
+
 /// Nobody answered within the time allowed.
 pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
     let check = "the network and whether the primary is frozen";

@@ -25,6 +25,23 @@ pub(crate) fn expiry(ttl: Ttl) -> Bson {
     bson!({ "$add": ["$$NOW", ttl_ms(ttl)] })
 }
 
+/// What extends a term that is held.
+///
+/// `$$NOW` is when the server began with the command. Where somebody keeps a record locked, the command may reach
+/// this one or another of its batch after a later renewal, and must not take back what that one has confirmed.
+/// So the end comes nearer only where a shorter ttl asks for it.
+pub(crate) fn extension(ttl: Ttl, purge_after: Option<Duration>) -> Document {
+    let shortens_nothing = bson!({ "$lte": ["$ttlMs", ttl_ms(ttl)] });
+    let later = bson!({ "$max": ["$expiresAt", expiry(ttl)] });
+    doc! {
+        "expiresAt": { "$cond": [shortens_nothing, later, expiry(ttl)] },
+        "ttlMs": ttl_ms(ttl),
+        // Null in a new term; the largest of several passes over it.
+        "lastRenewedAt": { "$max": ["$lastRenewedAt", "$$NOW"] },
+        "purgeAt": purge_at(purge_after, ttl),
+    }
+}
+
 /// Not given back.
 pub(crate) fn unreleased() -> Bson {
     bson!({ "$eq": ["$released", null] })
@@ -69,10 +86,26 @@ pub(crate) fn purge_at(purge_after: Option<Duration>, ttl: Ttl) -> Bson {
     let Some(purge_after) = purge_after else {
         return Bson::Null;
     };
-    let wait = purge_after.max(ttl.duration() * TTLS_BEFORE_PURGE);
-    let wait_ms = i64::try_from(wait.as_millis())
+    dated(bounded_ms(purge_after.max(ttl.duration() * TTLS_BEFORE_PURGE)).into())
+}
+
+/// The same by the record's own ttl.
+pub(crate) fn purge_at_by_record(purge_after: Option<Duration>) -> Bson {
+    let Some(purge_after) = purge_after else {
+        return Bson::Null;
+    };
+    let ttls = bson!({ "$multiply": ["$ttlMs", i64::from(TTLS_BEFORE_PURGE)] });
+    dated(bson!({ "$max": [bounded_ms(purge_after), ttls] }))
+}
+
+fn bounded_ms(wait: Duration) -> i64 {
+    i64::try_from(wait.as_millis())
         .unwrap_or(PURGE_WAIT_MAX_MS)
-        .min(PURGE_WAIT_MAX_MS);
+        .min(PURGE_WAIT_MAX_MS)
+}
+
+/// So long after now, and after what the generation says as a date.
+fn dated(wait_ms: Bson) -> Bson {
     bson!({ "$cond": [
         { "$lt": [{ "$ifNull": ["$generation", 0_i64] }, DATED_GENERATION_MAX] },
         { "$add": [{ "$max": ["$$NOW", { "$toDate": { "$ifNull": ["$generation", 0_i64] } }] }, wait_ms] },

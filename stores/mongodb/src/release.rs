@@ -1,10 +1,10 @@
 use crate::fault::Deed;
-use crate::pipeline::{change_if, is_term, purge_at, unreleased};
+use crate::pipeline::{change_if, is_term, purge_at_by_record, unreleased};
 use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Fault, Release, Released, StoreError, Ttl};
+use tenure_core::{Fault, Release, Released, StoreError};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -60,10 +60,11 @@ impl Site {
             "released": { "generation": "$generation", "at": "$$NOW" },
             "expiresAt": { "$min": ["$expiresAt", "$$NOW"] },
             "stepDownAsked": null,
-            "purgeAt": purge_at(self.purge_after, Ttl::MIN),
+            "purgeAt": purge_at_by_record(self.purge_after),
         };
         let condition = bson!({ "$and": [term, unreleased()] });
-        let record = match self.change(&request.name, change_if(condition, changes)).await? {
+        let pipeline = change_if(condition, changes);
+        let record = match self.change(&request.name, pipeline, self.time_max).await? {
             Some(record) => record,
             None => match self.read(&request.name).await? {
                 Some(record) => record,

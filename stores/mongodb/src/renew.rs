@@ -1,5 +1,5 @@
-use crate::fault::{Deed, reported};
-use crate::pipeline::{attempt_number, change_if, expiry, held, is_term, purge_at, ttl_ms};
+use crate::fault::{Deed, after_a_step, reported};
+use crate::pipeline::{attempt_number, change_if, extension, held, is_term, ttl_ms};
 use crate::record::{Record, decode, projection, readable};
 use crate::site::{Site, subject, write_concern};
 use mongodb::ClientSession;
@@ -7,12 +7,20 @@ use mongodb::action::Find;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError, Ttl, Wish};
 
 /// Most leases that one statement extends. The server reads a statement's text for a tenth of a millisecond and more,
 /// whatever it does then, so a statement for each lease kept it busy; but each record is looked for among all of its
 /// statement's terms.
 const STATEMENT_LEASES_MAX: usize = 64;
+
+/// A renewal may take a third of its ttl. It is judged by the clock at which it arrived, so where somebody keeps
+/// the record locked, this is how long after its end a lease may be revived.
+const PARTS_OF_TTL: u32 = 3;
+
+/// A renewal may take so long whatever the ttl: less would end those of a busy server, which nobody keeps waiting.
+const RENEWAL_TIME_LEAST: Duration = Duration::from_secs(1);
 
 impl Site {
     /// Extends leases: one alone in one round trip, several in two, and in three where some were not extended.
@@ -33,16 +41,20 @@ impl Site {
     }
 
     async fn renew_one(&self, request: &Renew) -> Result<Renewed, StoreError> {
-        let changes = self.extension(request);
-        match self
-            .change(&request.name, change_if(is_held_term(request), changes))
-            .await?
-        {
+        let changes = extension(request.ttl, self.purge_after);
+        let pipeline = change_if(is_held_term(request), changes);
+        let time_max = self.renewal_time_max(request.ttl);
+        match self.change(&request.name, pipeline, time_max).await? {
             // Of the same command, so by the same clock: held and ours means that it was extended.
             Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
             Some(record) => Ok(Renewed::Lost(Some(Box::new(record.lease)))),
             None => self.read_lost(request).await,
         }
+    }
+
+    fn renewal_time_max(&self, ttl: Ttl) -> Duration {
+        let part = ttl.duration() / PARTS_OF_TTL;
+        self.time_max.min(part.max(RENEWAL_TIME_LEAST))
     }
 
     /// No record that can be understood was found: say which it is, gone or not to be understood.
@@ -70,15 +82,29 @@ impl Site {
             .within(Deed::Write, what, self.client.start_session().into_future())
             .await?;
         let groups = groups(requests, STATEMENT_LEASES_MAX);
-        let mut refused = self
+        let refused = self
             .update_several(&mut session, requests, &groups, batch, what)
             .await?;
+        self.judge_several(&mut session, requests, refused, batch, what)
+            .await
+            .map_err(after_a_step)
+    }
+
+    /// What comes after the first `update`, of which `refused` was not extended.
+    async fn judge_several(
+        &self,
+        session: &mut ClientSession,
+        requests: &[Renew],
+        mut refused: BTreeMap<usize, StoreError>,
+        batch: ObjectId,
+        what: &str,
+    ) -> Result<Vec<Result<Renewed, StoreError>>, StoreError> {
         if !refused.is_empty() {
             // Of a statement that fails some records may not have been reached: each gets one of its own.
             let again: Vec<usize> = refused.keys().copied().collect();
             let groups = again.iter().map(|index| vec![*index]).collect::<Vec<_>>();
             refused = self
-                .update_several(&mut session, requests, &groups, batch, what)
+                .update_several(session, requests, &groups, batch, what)
                 .await?;
         }
         let mut places = Places::new();
@@ -98,7 +124,7 @@ impl Site {
                 verdicts[*place] = extended_now(&requests[*place], &document).map(Ok);
             }
         };
-        self.read_several(&mut session, found, requests.len(), what, take_in)
+        self.read_several(session, found, requests.len(), what, take_in)
             .await?;
         places.retain(|_, places| places.iter().any(|place| verdicts[*place].is_none()));
         if !places.is_empty() {
@@ -111,7 +137,7 @@ impl Site {
                     verdicts[*place] = Some(self.verdict(&requests[*place], &document, batch));
                 }
             };
-            self.read_several(&mut session, found, places.len(), what, take_in)
+            self.read_several(session, found, places.len(), what, take_in)
                 .await?;
         }
         let gone = || Ok(Renewed::Lost(None));
@@ -141,15 +167,19 @@ impl Site {
         let statements: Vec<Bson> = groups.iter().map(statement).collect();
         let concern = mongodb::bson::serialize_to_bson(&write_concern(self.time_max))
             .expect("a write concern has no part that BSON lacks");
+        let shortest = requests.iter().map(|request| request.ttl).min();
+        let time_max = self.renewal_time_max(shortest.expect("no batch is empty"));
         let command = doc! {
             "update": self.leases.name(),
             "updates": statements,
             "ordered": false,
             "writeConcern": concern,
-            "maxTimeMS": i64::try_from(self.time_max.as_millis()).unwrap_or(i64::MAX),
+            "maxTimeMS": i64::try_from(time_max.as_millis()).unwrap_or(i64::MAX),
         };
         let request = self.database.run_command(command).session(session);
-        let answer = self.within(Deed::Write, what, request.into_future()).await?;
+        let answer = self
+            .within_time(time_max, Deed::Write, what, request.into_future())
+            .await?;
         if let Ok(unconfirmed) = answer.get_document("writeConcernError") {
             return Err(reported(unconfirmed, Certainty::Unknown, what, &self.place));
         }
@@ -198,7 +228,7 @@ impl Site {
             { "$in": [["$_id", "$generation", "$attempt"], { "$literal": terms }] },
             held(),
         ] });
-        let mut changes = self.extension(first);
+        let mut changes = extension(first.ttl, self.purge_after);
         changes.insert("renewal", batch);
         doc! { "q": filter, "u": change_if(condition, changes), "multi": true }
     }
@@ -244,15 +274,6 @@ impl Site {
             ));
         }
         Ok(Renewed::Lost(Some(Box::new(record.lease))))
-    }
-
-    fn extension(&self, request: &Renew) -> Document {
-        doc! {
-            "expiresAt": expiry(request.ttl),
-            "ttlMs": ttl_ms(request.ttl),
-            "lastRenewedAt": "$$NOW",
-            "purgeAt": purge_at(self.purge_after, request.ttl),
-        }
     }
 }
 

@@ -75,9 +75,20 @@ impl Site {
         subject: &str,
         request: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.time_max, request).await {
+        self.within_time(self.time_max, deed, subject, request).await
+    }
+
+    /// Waits for the driver at most `time_max`.
+    pub(crate) async fn within_time<T>(
+        &self,
+        time_max: Duration,
+        deed: Deed,
+        subject: &str,
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(time_max, request).await {
             Ok(answer) => answer.map_err(|error| store_error(&error, deed, subject, &self.place)),
-            Err(_late) => Err(timed_out(deed, subject, &self.place, self.time_max)),
+            Err(_late) => Err(timed_out(deed, subject, &self.place, time_max)),
         }
     }
 
@@ -101,6 +112,7 @@ impl Site {
         &self,
         name: &LeaseName,
         pipeline: Vec<Document>,
+        time_max: Duration,
     ) -> Result<Option<Record>, StoreError> {
         let mut filter = readable();
         filter.insert("_id", name.as_str());
@@ -109,9 +121,9 @@ impl Site {
             .find_one_and_update(filter, pipeline)
             .return_document(ReturnDocument::After)
             .projection(projection())
-            .max_time(self.time_max);
+            .max_time(time_max);
         let answer = self
-            .within(Deed::Write, &subject(name), request.into_future())
+            .within_time(time_max, Deed::Write, &subject(name), request.into_future())
             .await?;
         answer
             .map(|document| decode(&document, &self.namespace))

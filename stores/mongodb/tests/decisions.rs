@@ -137,6 +137,19 @@ async fn purging_is_dated_far_beyond_the_last_activity_and_only_where_asked_for(
         .expect("a date")
         .timestamp_millis();
     assert_eq!(dated(&record) - acquired, 10 * 24 * 60 * 60 * 1000);
+    // Also when it is given back.
+    let token = tenure_core::FencingToken::from_signed(record.get_i64("generation").expect("a token"));
+    let given_back = giving_back(&long, token.expect("a token"));
+    assert_eq!(
+        store.release(&[given_back]).await.remove(0),
+        Ok(Released::Vacated)
+    );
+    let record = raw(&leases, "long").await.expect("the record");
+    let ended = record
+        .get_document("released")
+        .and_then(|released| released.get_datetime("at"));
+    let ended = ended.expect("a date").timestamp_millis();
+    assert_eq!(dated(&record) - ended, 10 * 24 * 60 * 60 * 1000);
     // A store that purges nothing takes the date away: it must not end a term in use.
     let other = scratch.store().await;
     let renewed = other.renew(&[renewal(&first, grant.token)]).await.remove(0);
@@ -227,4 +240,113 @@ async fn collection_and_database_come_from_the_url() {
         location.ends_with(&format!("{}.posts", scratch.database)),
         "{location}"
     );
+}
+
+/// A transaction that somebody leaves open keeps the first statement of a batch waiting, and the server judges the
+/// second by the clock at which the batch arrived.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
+    let scratch = scratch().await;
+    let store = Arc::new(scratch.store().await);
+    let candidate = request("any", "holder", seconds(60)).candidate;
+    let mut renewals = Vec::new();
+    // One more than a statement takes, so that the last is in the second.
+    for number in 0..65 {
+        let mut asked = request(&format!("job/{number}"), "holder", seconds(60));
+        asked.candidate = candidate.clone();
+        let grant = take(store.as_ref(), &asked).await;
+        renewals.push(renewal(&asked, grant.token));
+    }
+    let leases = scratch.leases().await;
+    let client = leases.client().clone();
+    let mut session = client.start_session().await.expect("a session");
+    session.start_transaction().await.expect("a transaction");
+    leases
+        .update_one(doc! { "_id": "job/0" }, doc! { "$set": { "foreign": 1 } })
+        .session(&mut session)
+        .await
+        .expect("a lock");
+    let (delayed, batch) = (Arc::clone(&store), renewals.clone());
+    let delayed = tokio::spawn(async move { delayed.renew(&batch).await });
+    // The order of the two at the server; were it the other one, there would be nothing to take back.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let verdicts = store.renew(&[renewals[64].clone(), renewals[63].clone()]).await;
+    assert!(
+        matches!(verdicts[0], Ok(Renewed::Extended { .. })),
+        "{verdicts:?}"
+    );
+    let ends = async || {
+        let record = raw(&leases, "job/64").await.expect("the record");
+        let date = |field| record.get_datetime(field).expect("a date").timestamp_millis();
+        (date("expiresAt"), date("lastRenewedAt"))
+    };
+    let confirmed = ends().await;
+    session.abort_transaction().await.expect("aborted");
+    let verdicts = delayed.await.expect("no panic");
+    assert!(
+        matches!(verdicts[0], Ok(Renewed::Extended { .. })),
+        "{:?}",
+        verdicts[0]
+    );
+    let after = ends().await;
+    assert!(
+        after.0 >= confirmed.0 && after.1 >= confirmed.1,
+        "{after:?} after {confirmed:?}"
+    );
+}
+
+/// The server judges a renewal by the clock at which it arrived, whenever it gets at the record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewal_that_a_locked_record_kept_waiting_revives_no_expired_lease() {
+    let scratch = scratch().await;
+    let store = Arc::new(scratch.store().await);
+    let leases = scratch.leases().await;
+    let mut renewals = Vec::new();
+    for lease in ["alone", "with another"] {
+        let asked = request(lease, "holder", seconds(3));
+        let grant = take(store.as_ref(), &asked).await;
+        renewals.push(renewal(&asked, grant.token));
+    }
+    let mut session = leases.client().start_session().await.expect("a session");
+    session.start_transaction().await.expect("a transaction");
+    leases
+        .update_many(doc! {}, doc! { "$set": { "foreign": 1 } })
+        .session(&mut session)
+        .await
+        .expect("locks");
+    // So late that a third of the ttl is over before the lease's own end, and the whole would not be.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let nobody = renewal(&request("nobody", "holder", seconds(60)), renewals[1].token);
+    let batches = [vec![renewals[0].clone()], vec![renewals[1].clone(), nobody]];
+    let waiting = batches.map(|batch| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.renew(&batch).await.remove(0) })
+    });
+    for renewal in &renewals {
+        eventually_async(Duration::from_secs(30), "the end", || async {
+            let lease = store
+                .get(&renewal.name)
+                .await
+                .expect("a read")
+                .expect("the record");
+            match lease.remaining {
+                Duration::ZERO => Ok(()),
+                remaining => Err(format!("{remaining:?} remain")),
+            }
+        })
+        .await;
+    }
+    // A renewal that arrived at the last moment may revive the lease for a third of its ttl, and no longer.
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    session.abort_transaction().await.expect("aborted");
+    for (waiting, renewal) in waiting.into_iter().zip(&renewals) {
+        let verdict = waiting.await.expect("no panic");
+        assert!(!matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
+        let lease = store
+            .get(&renewal.name)
+            .await
+            .expect("a read")
+            .expect("the record");
+        assert_eq!(lease.remaining, Duration::ZERO, "{lease:?}");
+    }
 }

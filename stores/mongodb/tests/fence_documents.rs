@@ -2,7 +2,7 @@
 
 use crate::common::Scratch;
 use mongodb::Collection;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, Regex, cstr, doc};
 use mongodb::options::{ReturnDocument, UpdateModifications};
 use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_mongodb::{EnterError, FencedCollection, FencedUpdate, MongoFence};
@@ -231,6 +231,11 @@ async fn whoever_claims_before_it_reads_loses_no_update() {
 async fn what_would_get_around_the_fence_is_refused_before_it_is_sent() {
     let bank = bank().await;
     let new = bank.term(9).await;
+    // The server takes it for a search, and makes a document whose _id is something else.
+    let pattern = Bson::RegularExpression(Regex {
+        pattern: cstr!("^1$").into(),
+        options: cstr!("").into(),
+    });
     let invalid = |outcome: Result<_, EnterError>| match outcome {
         Err(EnterError::Refused(FenceError::Store(error))) => assert_eq!(error.fault, Fault::Invalid),
         other => panic!("{other:?}"),
@@ -244,12 +249,21 @@ async fn what_would_get_around_the_fence_is_refused_before_it_is_sent() {
     ] {
         invalid(new.update_one(doc! { "_id": 1 }, update).await.map(|_| ()));
     }
-    for filter in [doc! { "cents": 100 }, doc! { "_id": { "$gt": 1 } }] {
-        invalid(new.upsert_one(filter, set(0)).await.map(|_| ()));
+    for filter in [
+        doc! { "cents": 100 },
+        doc! { "_id": { "$gt": 1 } },
+        doc! { "_id": pattern },
+        doc! { "_id": [1] },
+        doc! { "_id": Bson::Undefined },
+    ] {
+        invalid(new.upsert_one(filter.clone(), set(0)).await.map(|_| ()));
+        let bulk = vec![FencedUpdate::upsert(filter, set(0))];
+        invalid(new.update_bulk(bulk).await.map(|_| ()));
     }
+    assert_eq!(bank.accounts.count_documents(doc! {}).await.expect("a count"), 2);
     invalid(new.update_bulk(vec![]).await.map(|_| ()));
     assert_eq!(bank.account(1).await, (100, None));
-    let other = new.clone().field("term");
+    let other = new.clone().field("term").expect("a field");
     other
         .update_one(doc! { "_id": 1 }, set(3))
         .await
@@ -260,6 +274,21 @@ async fn what_would_get_around_the_fence_is_refused_before_it_is_sent() {
         .await
         .expect("a read");
     assert!(written.is_some());
+}
+
+/// A replacement would carry the key `meta.fence`, which no filter by that path finds.
+#[tokio::test]
+async fn a_field_that_is_not_at_the_top_of_a_document_is_refused() {
+    let bank = bank().await;
+    let new = bank.term(9).await;
+    for field in ["meta.fence", ".", "", "$fence", "fe\0nce", "_id"] {
+        let Err(EnterError::Refused(FenceError::Store(error))) = new.clone().field(field) else {
+            panic!("{field:?} was not refused");
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{field:?}");
+        assert!(!error.message.contains(char::is_control), "{}", error.message);
+    }
+    new.field("fence$").expect("a field");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::mark::{self, Found};
 use super::{MongoFence, OPEN_TRANSACTION, REQUEST_TIME_MAX, stripes, subject};
-use crate::fault::{Deed, is_duplicate_key, reported};
+use crate::fault::{Deed, after_a_step, is_duplicate_key, reported};
 use crate::site::write_concern;
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
@@ -57,7 +57,8 @@ impl MongoFence {
             }
         };
         self.raise_stripes(resource, Some(&term.lease), term.token)
-            .await?;
+            .await
+            .map_err(after_the_mark)?;
         Ok(claimed)
     }
 
@@ -82,11 +83,18 @@ impl MongoFence {
         if let Some(lease) = &bump.lease {
             self.rebind(resource, lease).await?;
         }
-        self.upsert(resource, lease.as_ref(), token).await?;
-        // Without a lease: nobody enters by them until somebody has claimed.
-        self.raise_stripes(resource, None, token).await?;
-        let shown = self.shown(resource).await?;
-        shown.ok_or_else(|| self.restless(resource))
+        let raised = self.upsert(resource, lease.as_ref(), token).await;
+        match &bump.lease {
+            Some(_rebound) => raised.map_err(after_the_mark)?,
+            None => raised?,
+        };
+        let lifted = async {
+            // Without a lease: nobody enters by them until somebody has claimed.
+            self.raise_stripes(resource, None, token).await?;
+            let shown = self.shown(resource).await?;
+            shown.ok_or_else(|| self.restless(resource))
+        };
+        lifted.await.map_err(after_the_mark)
     }
 
     /// Raises the mark to `token` if it is lower and of this lease, or makes it; answers with the mark before.
@@ -188,6 +196,14 @@ impl MongoFence {
                 self.namespace
             ),
         ))
+    }
+}
+
+/// A failure after the mark was written, or found as it should be: nobody can tell any more that nothing was changed.
+fn after_the_mark(error: FenceError) -> FenceError {
+    match error {
+        FenceError::Store(error) => FenceError::Store(after_a_step(error)),
+        refused => refused,
     }
 }
 

@@ -93,10 +93,14 @@ impl MongoFence {
 
 impl<T: Send + Sync> FencedCollection<T> {
     /// Names the field of the token. Default: `fence`. All writers must agree on it.
-    #[must_use]
-    pub fn field(mut self, field: &str) -> Self {
+    ///
+    /// # Errors
+    /// [`EnterError::Refused`] with [`Fault::Invalid`](tenure_core::Fault::Invalid): it is no field at the top of a
+    /// document, or is `_id`.
+    pub fn field(mut self, field: &str) -> Result<Self, EnterError> {
+        condition::require_field(field)?;
         self.condition = Condition::new(field, self.term.token);
-        self
+        Ok(self)
     }
 
     /// `filter`, narrowed to documents that this term may write: for calls of your own, in which the update must be

@@ -147,14 +147,34 @@ impl Condition {
     }
 }
 
+/// What looks for a path and what inserts a key must mean the same field: a replacement that is stamped with the key
+/// `a.b` is not found by the path `a.b`, and a stale write would be admitted to it.
+pub(super) fn require_field(field: &str) -> Result<(), EnterError> {
+    let is_one_key = !field.is_empty() && !field.starts_with('$') && !field.contains(['.', '\0']);
+    if is_one_key && field != "_id" {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "\"{}\" is no field for the fence; name one at the top of the document, without . or NUL, not beginning with \
+         $, and not _id",
+        field.escape_debug()
+    )))
+}
+
 /// An upsert without the `_id` would make a second document beside one that a later term has written.
 pub(super) fn require_id(filter: &Document) -> Result<(), EnterError> {
-    match filter.get("_id") {
-        None => {}
-        Some(Bson::Document(id)) if id.keys().any(|key| key.starts_with('$')) => {}
-        Some(_) => return Ok(()),
+    let is_one_id = match filter.get("_id") {
+        // The server takes these for a search, or for no id.
+        None | Some(Bson::RegularExpression(_) | Bson::Array(_) | Bson::Undefined) => false,
+        Some(Bson::Document(id)) => !id.keys().any(|key| key.starts_with('$')),
+        Some(_value) => true,
+    };
+    if is_one_id {
+        return Ok(());
     }
-    Err(invalid("an upsert through the fence needs the _id in its filter"))
+    Err(invalid(
+        "an upsert through the fence needs the _id in its filter, as a value and not as a search",
+    ))
 }
 
 /// A request that makes no sense; nothing was sent.

@@ -27,10 +27,13 @@ pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duratio
     tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
-/// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes.
+/// Whether the connection is of no use any more: it is broken, or leads to a server that takes no writes, or nobody knows
+/// what became of the statement. A killed procedure runs its handlers or not, by the server and by the moment: without them
+/// its transaction stays open, with the rows that it had locked, and the session's settings as it had changed them. The
+/// connection's end ends both.
 pub(crate) fn ends_connection(error: &Error) -> bool {
     match error {
-        Error::Server(answer) => is_going(answer.code) || takes_no_writes(answer),
+        Error::Server(answer) => by_answer(answer).1 == Certainty::Unknown || takes_no_writes(answer),
         Error::Io(_) | Error::Driver(_) | Error::Url(_) | Error::Other(_) => true,
     }
 }

@@ -6,5 +6,6 @@ mod conformance;
 mod connect;
 mod faults;
 mod fence;
+mod killed_statement;
 mod machine;
 mod watch;

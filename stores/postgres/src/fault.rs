@@ -26,12 +26,23 @@ pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duratio
 pub(crate) fn ends_connection(error: &Error) -> bool {
     match error.as_db_error() {
         None => true,
-        Some(answer) => is_fatal(answer) || *answer.code() == SqlState::READ_ONLY_SQL_TRANSACTION,
+        Some(answer) => breaks_off(answer) || *answer.code() == SqlState::READ_ONLY_SQL_TRANSACTION,
     }
 }
 
+/// Whether it says that something ended on the way, and not what became of the statement: the connection, or behind a
+/// pooler the server's (class 08), the server or the session (57P), the system under it (58).
+fn breaks_off(answer: &DbError) -> bool {
+    let code = answer.code().code();
+    is_fatal(answer) || ["08", "57P", "58"].iter().any(|class| code.starts_with(class))
+}
+
 fn is_fatal(answer: &DbError) -> bool {
-    matches!(answer.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+    match answer.parsed_severity() {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        // What PgBouncer says of its own has only the field that PostgreSQL translates; it never does.
+        None => matches!(answer.severity(), "FATAL" | "PANIC"),
+    }
 }
 
 fn without_answer(error: &Error) -> String {
@@ -42,9 +53,10 @@ fn without_answer(error: &Error) -> String {
     }
 }
 
-/// A statement that the server refused changed nothing, as each is a transaction of its own.
+/// A statement that the server refused changed nothing, as each is a transaction of its own. What
+/// [broke off](breaks_off) was perhaps not refused.
 fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
-    let certainty = if is_fatal(answer) {
+    let certainty = if breaks_off(answer) {
         Certainty::Unknown
     } else {
         Certainty::NotApplied

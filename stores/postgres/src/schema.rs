@@ -12,6 +12,9 @@ pub(crate) const SCHEMA_BYTES_MAX: usize = 48;
 /// Serialises set-ups: two at once would both find a table missing.
 const SETUP_LOCK: i64 = 0x7465_6e75_7265;
 
+/// Tells the turnstiles of fences from what else locks by a number in the database.
+const TURNSTILES: i64 = 0x7475_726e;
+
 /// Makes and replaces everything, in the order in which it depends on each other.
 const PARTS: [&str; 11] = [
     include_str!("sql/rules.sql"),
@@ -78,6 +81,7 @@ fn filled(part: &str, schema: &str) -> String {
         ("{record_columns}", RECORD_COLUMNS.to_owned()),
         ("{record}", RECORD.to_owned()),
         ("{durably}", DURABLY.to_owned()),
+        ("{turnstile}", turnstile(schema, "asked_resource")),
         (
             "{milliseconds}",
             "floor(extract(epoch FROM moment) * 1000)::bigint".to_owned(),
@@ -88,6 +92,16 @@ fn filled(part: &str, schema: &str) -> String {
     .fold(part.to_owned(), |text, (hole, filling)| {
         text.replace(hole, filling)
     })
+}
+
+/// The number by which the lock manager knows the turnstile of a resource. Locks of rows are not fair: who locks shared
+/// passes by whoever waits to lock alone, so that writers that overlap would keep a claim waiting for ever. The lock manager
+/// queues. Two resources that share a number wait for each other's claims, and no more.
+///
+/// Whoever enters, claims or bumps locks this first and the row after it, until the transaction ends.
+pub(crate) fn turnstile(schema: &str, resource: &str) -> String {
+    let prefix = literal(&format!("{schema}/"));
+    format!("hashtextextended({prefix} || {resource}, {TURNSTILES})")
 }
 
 /// The channel on which changes are told.

@@ -7,7 +7,7 @@ use tenure_core::{
 use tenure_postgres::PostgresFence;
 use tokio_postgres::{Client, IsolationLevel};
 
-fn ledger() -> ResourceName {
+pub(super) fn ledger() -> ResourceName {
     ResourceName::new("it's a \"ledger\"").unwrap()
 }
 
@@ -15,11 +15,11 @@ fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
-fn term(lease: &str, number: u64) -> Term {
+pub(super) fn term(lease: &str, number: u64) -> Term {
     Term::new(name(lease), token(number))
 }
 
-async fn fenced() -> (Scratch, PostgresFence) {
+pub(super) async fn fenced() -> (Scratch, PostgresFence) {
     let scratch = Scratch::new().await;
     let fence = PostgresFence::connect(&scratch.url("")).await.unwrap();
     scratch

@@ -7,3 +7,6 @@ mod connect;
 mod faults;
 mod fence;
 mod machine;
+mod partition;
+mod pooler;
+mod turnstile;

@@ -1,6 +1,7 @@
 -- Part of what admits a term: the mark is looked at twice. First without a lock, as everything that the transaction reads:
 -- if that is older than the claim, so is all that it has read, and it must begin again. And whoever is refused so keeps no
--- claim waiting, also if it never rolls back.
+-- claim waiting, also if it never rolls back. But for SERIALIZABLE: there each look locks what it sees, shared, and whoever is
+-- refused keeps claims waiting until it rolls back.
 SELECT lease, token INTO m_lease, m_token FROM tenure_fences WHERE resource = asked_resource;
     IF m_lease = asked_lease AND m_token = asked_token THEN
         -- Shared: transactions of one term run side by side, and a claim waits for all of them.

@@ -2,6 +2,7 @@
 
 use super::{PostgresFence, ruled, subject};
 use crate::fault::{Deed, store_error};
+use crate::schema::turnstile;
 use crate::site::Typed;
 use tenure_core::{Fault, FenceError, ResourceName, Term};
 use tokio_postgres::types::{ToSql, Type};
@@ -16,7 +17,8 @@ impl PostgresFence {
     ///
     /// # Guarantee
     /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
-    /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that.
+    /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that, and while it
+    /// waits, whoever would enter anew waits for it.
     ///
     /// # Errors
     /// Roll back after any of them:
@@ -31,10 +33,12 @@ impl PostgresFence {
         resource: &ResourceName,
         term: &Term,
     ) -> Result<(), FenceError> {
+        // The turnstile stands in a condition that knows no row: it is passed before a row is looked at, and locked.
         let statement = format!(
             "SELECT lease, token, CASE WHEN lease = $2 AND token = $3 THEN set_config('tenure.term', $3 || ' ' || $2, true) \
-             END FROM {}.fences WHERE resource = $1 FOR SHARE",
-            self.site.schema()
+             END FROM {}.fences WHERE resource = $1 AND (SELECT pg_advisory_xact_lock_shared({})) IS NOT NULL FOR SHARE",
+            self.site.schema(),
+            turnstile(&self.site.dial.url.schema, "$1")
         );
         let (lease, token) = (term.lease.as_str(), term.token.signed());
         let parameters: [Typed<'_>; 3] = [

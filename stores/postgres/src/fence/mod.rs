@@ -41,7 +41,7 @@ use tenure_remote::{Noter, OwnThread};
 /// ```
 ///
 /// Entering locks the row of the mark, shared: transactions of one term run side by side, and a claim of a later term
-/// waits for every one that has entered, 4 s at most, and may then be made again. In a transaction that began to read
+/// waits for every one that has entered, 4 s at most, and may then be made again. While it waits, none enters anew. In a transaction that began to read
 /// before a claim, at `REPEATABLE READ` or above, entering fails.
 ///
 /// Other drivers and languages call the function `enter(resource, lease, token)` of the schema, first in each

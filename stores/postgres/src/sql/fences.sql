@@ -1,4 +1,5 @@
--- One row per protected resource. Transactions of the term that holds it lock it together; a claim waits for them.
+-- One row per protected resource. Transactions of the term that holds it lock it together; a claim waits for them, at a
+-- turnstile: while it waits, no further one comes in.
 CREATE TABLE IF NOT EXISTS {schema}.fences (
     resource       text COLLATE "C" PRIMARY KEY CHECK ({resource_fits}),
     lease          text CHECK ({lease_fits}), -- whose tokens these are; null until the first claim
@@ -22,10 +23,12 @@ CREATE OR REPLACE FUNCTION {schema}.claim(asked_resource text, asked_lease text,
 RETURNS TABLE (found_lease text, found_token bigint, granted_token bigint, clock_ms bigint, raised boolean)
 LANGUAGE plpgsql AS $function$
 DECLARE
-    mark   {schema}.fences;
-    day_ms constant bigint := 24 * 60 * 60 * 1000;
+    mark    {schema}.fences;
+    day_ms  constant bigint := 24 * 60 * 60 * 1000;
+    wait_ms constant integer := 4000;
+    began   constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM set_config('lock_timeout', '4000', true), set_config('synchronous_commit',
+    PERFORM set_config('lock_timeout', wait_ms::text, true), set_config('synchronous_commit',
         CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
     FOR round IN 1..3 LOOP
         raised := false;
@@ -40,6 +43,11 @@ BEGIN
             RETURN NEXT;
             RETURN;
         END IF;
+        PERFORM pg_advisory_xact_lock({turnstile});
+        -- Who locks the row all the same came in without the turnstile, as by an older set-up. A wait for it gets what is
+        -- left of the time: each would be counted anew.
+        PERFORM set_config('lock_timeout',
+            greatest(1, wait_ms - floor(extract(epoch FROM clock_timestamp() - began) * 1000)::integer)::text, true);
         SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource FOR UPDATE;
         found_lease := mark.lease;
         found_token := mark.token;
@@ -75,6 +83,7 @@ DECLARE
     highest bigint;
 BEGIN
     PERFORM set_config('lock_timeout', '4000', true), set_config('synchronous_commit', 'on', true);
+    PERFORM pg_advisory_xact_lock({turnstile}), set_config('lock_timeout', '500', true);
     SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource FOR UPDATE;
     SELECT l.token INTO granted FROM {schema}.leases l WHERE l.name = coalesce(asked_lease, mark.lease);
     highest := greatest(mark.token, granted, asked_above, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);

@@ -5,7 +5,9 @@ LANGUAGE plpgsql AS $function$
 DECLARE
     mark {schema}.fences;
 BEGIN
-    -- Shared: transactions of one term run side by side, and a claim waits for all of them.
+    -- Shared: transactions of one term run side by side, and a claim waits for all of them. At the turnstile first: they
+    -- come in after a claim that waits. Whoever is inside comes in again at once.
+    PERFORM pg_advisory_xact_lock_shared({turnstile});
     SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource FOR SHARE;
     IF mark.lease <> asked_lease THEN
         RAISE EXCEPTION 'refused: token % is of lease "%", but "%" belongs to lease "%"',
@@ -24,20 +26,39 @@ BEGIN
 END
 $function$;
 
--- For tables that a user names: refuses every statement that writes, unless its transaction has entered the resource in
--- the trigger's argument. Also for programs that know nothing of Tenure:
+-- What the triggers of guarded tables call: refuses a write, unless its transaction has entered the resource. Also for
+-- programs that know nothing of Tenure:
 -- SELECT set_config('tenure.term', '<token> <lease>', true) shows the term of a transaction.
-CREATE OR REPLACE FUNCTION {schema}.refuse_stale() RETURNS trigger LANGUAGE plpgsql AS $function$
+CREATE OR REPLACE FUNCTION {schema}.admit(asked_table text, asked_resource text) RETURNS void LANGUAGE plpgsql AS $function$
 DECLARE
     term text := coalesce(current_setting('tenure.term', true), '');
 BEGIN
     IF term !~ '^[0-9]{1,19} .' THEN
         RAISE EXCEPTION 'refused: table "%" is written only by the term that holds "%", and this transaction shows none',
-            TG_TABLE_NAME, TG_ARGV[0]
-            USING ERRCODE = 'TN003', CONSTRAINT = TG_ARGV[0],
+            asked_table, asked_resource
+            USING ERRCODE = 'TN003', CONSTRAINT = asked_resource,
                 HINT = 'claim the resource, and enter it in each transaction that writes';
     END IF;
-    PERFORM {schema}.enter(TG_ARGV[0], substr(term, strpos(term, ' ') + 1), split_part(term, ' ', 1)::bigint);
+    PERFORM {schema}.enter(asked_resource, substr(term, strpos(term, ' ') + 1), split_part(term, ' ', 1)::bigint);
+END
+$function$;
+
+-- For tables that a user names: asks once for each statement, with the resource in the trigger's argument.
+CREATE OR REPLACE FUNCTION {schema}.refuse_stale() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+    PERFORM {schema}.admit(TG_TABLE_NAME, TG_ARGV[0]);
     RETURN NULL;
+END
+$function$;
+
+-- The same for each row, of tables that have a parent. A function of its own, as what it answers is written: the other's
+-- answer would leave every row out without a word.
+CREATE OR REPLACE FUNCTION {schema}.refuse_stale_row() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+    PERFORM {schema}.admit(TG_TABLE_NAME, TG_ARGV[0]);
+    IF TG_OP = 'DELETE' THEN
+        RETURN OLD;
+    END IF;
+    RETURN NEW;
 END
 $function$;

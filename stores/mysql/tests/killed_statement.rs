@@ -1,0 +1,72 @@
+//! A statement that somebody kills: what it had begun is over when it is answered, and nothing of it is handed on.
+use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, TxOpts};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tenure_conformance::wire::bounded;
+use tenure_core::{Certainty, Fault, LeaseStore, Renewed};
+
+/// Kills the statement that waits for a row in this database. Answers whose it was.
+async fn kill_who_waits(client: &mut Conn) -> u64 {
+    // A statement of a procedure is shown as itself.
+    let waiting = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
+                   AND command = 'Query' AND info LIKE '%FOR UPDATE%' AND time_ms > 50";
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(id) = client.query_first::<u64, _>(waiting).await.unwrap() {
+            client.query_drop(format!("KILL QUERY {id}")).await.unwrap();
+            return id;
+        }
+        assert!(Instant::now() < deadline, "no statement waits for the row");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A procedure that is killed may run none of its handlers, by the server and by the moment: its transaction stays open then,
+/// and its session's settings changed. Whether they have run, nobody is told; so its connection is not used again.
+#[tokio::test]
+async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
+    let scratch = Scratch::new().await;
+    let store = Arc::new(scratch.store().await);
+    let mut renewals = Vec::new();
+    for label in ["one", "two"] {
+        let asked = request(label, "holder", seconds(120));
+        renewals.push(renewal(&asked, take(store.as_ref(), &asked).await.token));
+    }
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    transaction
+        .query_drop("SELECT 1 FROM tenure_leases WHERE name = 'two' FOR UPDATE")
+        .await
+        .unwrap();
+    let mut killer = scratch.client().await;
+    let (killed, id) = tokio::join!(
+        bounded("a killed batch", store.renew(&renewals)),
+        kill_who_waits(&mut killer)
+    );
+    for answer in &killed {
+        let error = answer.as_ref().unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::TimedOut, Certainty::Unknown),
+            "{error}"
+        );
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let there = format!("SELECT id FROM information_schema.processlist WHERE id = {id}");
+    while killer.query_first::<u64, _>(&there).await.unwrap().is_some() {
+        assert!(Instant::now() < deadline, "its connection is kept");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    killer
+        .query_drop(
+            "SET SESSION innodb_lock_wait_timeout = 10; SELECT 1 FROM tenure_leases WHERE name = 'one' FOR UPDATE",
+        )
+        .await
+        .unwrap();
+    transaction.rollback().await.unwrap();
+    for renewed in store.renew(&renewals).await {
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+}

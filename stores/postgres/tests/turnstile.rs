@@ -1,0 +1,132 @@
+//! Who waits for whom at a mark: writers that overlap keep no claim out, and a claim that waits locks nobody in.
+use crate::common::PATIENCE;
+use crate::fence::{fenced, ledger, term};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tenure_core::{Claimed, Fence, FenceError, ResourceName, Term};
+use tenure_postgres::PostgresFence;
+use tenure_testkit::Postgres;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Writes of the old term, each open while the next begins.
+const WRITERS: u64 = 4;
+
+const OPEN_FOR: Duration = Duration::from_millis(50);
+
+fn claiming(
+    fence: &PostgresFence,
+    resource: &ResourceName,
+    term: Term,
+) -> JoinHandle<Result<Claimed, FenceError>> {
+    let (fence, resource) = (fence.clone(), resource.clone());
+    tokio::spawn(async move { fence.claim(&resource, &term).await })
+}
+
+/// Locks of rows alone would let each writer in beside the one before it, past the claim.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_of_the_old_term_that_overlap_without_a_gap_do_not_keep_the_claim_out() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let mut writers = JoinSet::new();
+    for number in 0..WRITERS {
+        let (fence, uri, over) = (fence.clone(), scratch.uri.clone(), Arc::clone(&over));
+        writers.spawn(async move {
+            let mut client = Postgres::client(&uri).await.unwrap();
+            tokio::time::sleep(OPEN_FOR * u32::try_from(number).unwrap() / 4).await;
+            let mut written = 0;
+            while !over.load(Ordering::Relaxed) {
+                let transaction = client.transaction().await.unwrap();
+                match fence.enter(&transaction, &ledger(), &term("nightly", 5)).await {
+                    Ok(()) => written += 1,
+                    Err(FenceError::Stale { .. }) => break,
+                    Err(other) => panic!("{other}"),
+                }
+                tokio::time::sleep(OPEN_FOR).await;
+                transaction.commit().await.unwrap();
+            }
+            written
+        });
+    }
+    tokio::time::sleep(OPEN_FOR * 6).await;
+    let claimed = fence.claim(&ledger(), &term("nightly", 6)).await;
+    over.store(true, Ordering::Relaxed);
+    assert!(matches!(claimed, Ok(Claimed::Raised { .. })), "{claimed:?}");
+    let written = tokio::time::timeout(PATIENCE, writers.join_all()).await.unwrap();
+    assert!(written.iter().all(|writes| *writes > 0), "{written:?}");
+    let mut client = scratch.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let refused = fence.enter(&transaction, &ledger(), &term("nightly", 5)).await;
+    assert!(matches!(refused, Err(FenceError::Stale { .. })), "{refused:?}");
+}
+
+/// Whoever is inside comes in again at once, by the driver and by the function, however many claims wait.
+#[tokio::test]
+async fn transaction_that_has_entered_enters_again_while_a_claim_waits_for_it() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let (mut client, mut other) = (scratch.client().await, scratch.client().await);
+    let inside = client.transaction().await.unwrap();
+    fence
+        .enter(&inside, &ledger(), &term("nightly", 5))
+        .await
+        .unwrap();
+    let claim = claiming(&fence, &ledger(), term("nightly", 6));
+    let outside = other.transaction().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let began = Instant::now();
+    for _ in 0..3 {
+        fence
+            .enter(&inside, &ledger(), &term("nightly", 5))
+            .await
+            .unwrap();
+        let statement = format!("SELECT {}.enter($1, 'nightly', 5)", scratch.schema);
+        inside.execute(&statement, &[&ledger().as_str()]).await.unwrap();
+    }
+    assert!(!claim.is_finished(), "after {:?}", began.elapsed());
+    // A new one waits, and finds the term that was claimed.
+    let (old, resource) = (term("nightly", 5), ledger());
+    let (entered, ()) = tokio::join!(fence.enter(&outside, &resource, &old), async {
+        inside.commit().await.unwrap();
+    });
+    assert!(matches!(entered, Err(FenceError::Stale { .. })), "{entered:?}");
+    drop(outside);
+    claim.await.unwrap().unwrap();
+}
+
+/// Two that hold what the other one wants, each with a claim between: the server lets them by, and nobody fails.
+#[tokio::test]
+async fn claims_that_wait_between_two_transactions_of_several_resources_make_no_deadlock() {
+    let (scratch, fence) = fenced().await;
+    let (one, two) = (
+        ResourceName::new("one").unwrap(),
+        ResourceName::new("two").unwrap(),
+    );
+    let (old, new) = (term("nightly", 5), term("nightly", 6));
+    for resource in [&one, &two] {
+        fence.claim(resource, &old).await.unwrap();
+    }
+    let (mut first, mut second) = (scratch.client().await, scratch.client().await);
+    let first = first.transaction().await.unwrap();
+    let second = second.transaction().await.unwrap();
+    fence.enter(&first, &one, &old).await.unwrap();
+    fence.enter(&second, &two, &old).await.unwrap();
+    let claims = [&one, &two].map(|resource| claiming(&fence, resource, new.clone()));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let crossed = tokio::join!(fence.enter(&first, &two, &old), fence.enter(&second, &one, &old));
+    assert_eq!(crossed, (Ok(()), Ok(())));
+    first.commit().await.unwrap();
+    second.commit().await.unwrap();
+    for claim in claims {
+        // On a machine so slow that its time was over, it is made again.
+        let claimed = claim.await.unwrap();
+        assert!(
+            matches!(claimed, Ok(Claimed::Raised { .. }) | Err(FenceError::Store(_))),
+            "{claimed:?}"
+        );
+    }
+    for resource in [&one, &two] {
+        fence.claim(resource, &new).await.unwrap();
+    }
+}

@@ -74,6 +74,47 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
+/// The children of a process, the dead ones too that it has not reaped.
+fn children_of(pid: u32) -> usize {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    children.split_whitespace().count()
+}
+
+/// They are adopted by tenure, and a term may last for months.
+#[test]
+fn what_health_commands_leave_behind_is_reaped_while_the_term_lasts() {
+    let sandbox = Sandbox::new("zombies");
+    let asks = format!(
+        "echo asked >> {}; (sleep 0.01 &); sleep 300; true",
+        sandbox.path("asked")
+    );
+    let health = ["--health-cmd", &asks, "--health-timeout", "50ms"];
+    let often = ["--health-every", "10ms", "--health-retries", "1000"];
+    let process = sandbox.run(&[health, often].concat(), "job", "sleep 300");
+    eventually(SOON, "it was asked often", || {
+        sandbox.read("asked").lines().count() >= 12
+    });
+    // The warden, and one that is asked; each of those before has left two.
+    eventually(SOON, "the dead are reaped", || children_of(process.pid()) <= 3);
+    assert_eq!(process.status(), None);
+}
+
+#[test]
+fn a_health_command_that_is_asked_when_the_term_ends_ends_with_it() {
+    let sandbox = Sandbox::new("asked-last");
+    let asks = format!("sleep 300 & echo $! > {}; wait; true", sandbox.path("asked"));
+    let script = format!("while [ ! -s {} ]; do sleep 0.02; done", sandbox.path("asked"));
+    let health = ["--health-cmd", &asks, "--health-every", "10ms"];
+    let process = sandbox.run(
+        &[&health[..], &["--health-timeout", "5m"]].concat(),
+        "job",
+        &script,
+    );
+    assert_eq!(exit_code(&process), 0);
+    let asked = sandbox.pid("asked");
+    eventually(SOON, "what was asked is gone", || !is_alive(asked));
+}
+
 /// However it touches the file; and it finds it where it was started from, though the path was not absolute.
 #[test]
 fn a_command_that_gives_no_sign_of_life_is_ended_and_another_leads() {
@@ -239,6 +280,16 @@ fn a_command_that_fails_is_run_again_after_a_while_in_which_another_leads() {
         .collect();
     assert_eq!(tokens.len(), 3, "{log}");
     assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "{log}");
+}
+
+#[test]
+fn a_cooldown_of_all_the_time_there_is_is_one() {
+    let sandbox = Sandbox::new("endless-cooldown");
+    let options = ["--restart", "on-failure", "--cooldown", "100000000000y"];
+    let process = sandbox.run(&options, "job", "exit 3");
+    process.wait_for_line("campaigning again in", SOON).unwrap();
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a process tells of itself over HTTP, and over a socket.
 
-use crate::common::{SOON, Sandbox, exit_code, json, signal};
+use crate::common::{SOON, Sandbox, ended, exit_code, json, signal};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -158,6 +158,49 @@ fn a_socket_serves_the_same_pages_and_is_gone_afterwards() {
         eventually(SOON, "the lease is given back", || {
             sandbox.lease("job")["state"] == "vacant"
         });
+    }
+}
+
+/// The address is that of the outer one.
+#[test]
+fn a_tenure_that_a_command_runs_does_not_inherit_the_address() {
+    let sandbox = Sandbox::new("nested");
+    let inner = format!("{} run inner -- echo inner", env!("CARGO_BIN_EXE_tenure"));
+    let mut command = sandbox.command(&["run", "outer", "--", "sh", "-c", &inner]);
+    command.env("TENURE_METRICS", format!("127.0.0.1:{}", free_port()));
+    let ended = ended(command);
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "inner\n"), "{ended:?}");
+}
+
+#[test]
+fn the_socket_is_gone_when_its_process_has_ended_by_itself() {
+    let sandbox = Sandbox::new("socket-removed");
+    let path = sandbox.dir.join("pages.sock");
+    let address = format!("unix:{}", path.display());
+    for (script, code) in [("test -S pages.sock", 0), ("exit 3", 3)] {
+        let ended = sandbox.tenure(&["run", "--metrics", &address, "job", "--", "sh", "-c", script]);
+        assert_eq!(ended.code, code, "{ended:?}");
+        assert!(path.symlink_metadata().is_err(), "the socket was left behind");
+    }
+    let ended = sandbox.tenure(&["run", "--metrics", &address, "job", "--", "no such command"]);
+    assert_eq!(ended.code, 127, "{ended:?}");
+    assert!(path.symlink_metadata().is_err(), "the socket was left behind");
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_refused_and_left_as_it_is() {
+    let sandbox = Sandbox::new("no-socket");
+    let (file, link) = (sandbox.dir.join("ledger"), sandbox.dir.join("link"));
+    std::fs::write(&file, "of value").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for path in [&file, &link] {
+        let address = format!("unix:{}", path.display());
+        let ended = sandbox.tenure(&["run", "--metrics", &address, "job", "--", "touch", "ran"]);
+        assert_eq!(ended.code, 78, "{ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains("is no socket"), "{ended:?}");
+        assert_eq!(sandbox.read("ledger"), "of value");
+        assert!(link.is_symlink() && !sandbox.dir.join("ran").exists());
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tenure lock` has the habits of flock(1), and its command never outlives the lock.
 
-use crate::common::{SOON, Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, ended, exit_code};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually};
 
@@ -134,5 +134,48 @@ fn it_is_used_wrongly_in_one_line() {
         let ended = sandbox.tenure(arguments);
         assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
         assert!(ended.stderr.contains(says), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+/// As `flock -w 0`: it is tried once, however short the time is.
+#[test]
+fn a_wait_of_no_time_takes_what_is_free_and_gives_up_what_is_not() {
+    let sandbox = Sandbox::new("wait-zero");
+    for options in [
+        &["--wait", "0s"][..],
+        &["--wait", "1ms"],
+        &["--wait", "0s", "--fair"],
+    ] {
+        let lock = |command| [&["lock"], options, &["a", "--", "sh", "-c", command]].concat();
+        let free = sandbox.tenure(&lock("echo ran"));
+        assert_eq!(
+            (free.code, free.stdout.as_str()),
+            (0, "ran\n"),
+            "{options:?} {free:?}"
+        );
+        let holder = sandbox.start(&["lock", "a", "--", "sh", "-c", "sleep 300"]);
+        sandbox.until_held("a");
+        let held = sandbox.tenure(&lock("echo ran"));
+        assert_eq!((held.code, held.stdout.as_str()), (1, ""), "{options:?} {held:?}");
+        holder.terminate();
+        exit_code(&holder);
+    }
+}
+
+#[test]
+fn a_variable_that_says_no_excludes_nothing() {
+    let sandbox = Sandbox::new("says-no");
+    for (arguments, variable) in [
+        (&["lock", "--fair", "a", "--", "true"][..], "TENURE_NO_WAIT"),
+        (&["lock", "--no-wait", "a", "--", "true"], "TENURE_FAIR"),
+        (&["run", "--priority", "3", "a", "--", "true"], "TENURE_NO_WAIT"),
+        (&["run", "a", "--", "true"], "TENURE_PREEMPT"),
+    ] {
+        for (says, code) in [("0", 0), ("1", 2)] {
+            let mut command = sandbox.command(arguments);
+            command.env(variable, says);
+            let ended = ended(command);
+            assert_eq!(ended.code, code, "{arguments:?} {variable}={says}: {ended:?}");
+        }
     }
 }

@@ -32,3 +32,4 @@ mod top;
 mod trace;
 mod turns;
 mod unkillable;
+mod warden;

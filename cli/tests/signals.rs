@@ -141,6 +141,62 @@ fn signals_ignored_at_the_start_stay_ignored() {
     assert_eq!(exit_code(&process), 143);
 }
 
+/// The command has ended by itself, and what it left behind is being ended, when the signal comes.
+#[test]
+fn a_signal_that_comes_while_leftovers_are_ended_lets_no_other_term_begin() {
+    let sandbox = Sandbox::new("late-leftovers");
+    let script = format!(
+        "echo run >> {0}
+         (trap 'echo ending > {1}' TERM; echo ready > {2}; while :; do sleep 0.05; done) &
+         while [ ! -s {2} ]; do sleep 0.02; done; exit 3",
+        sandbox.path("runs"),
+        sandbox.path("ending"),
+        sandbox.path("ready"),
+    );
+    let options = ["--restart", "always", "--cooldown", "0s", "--grace", "1s"];
+    let process = sandbox.run(&options, "job", &script);
+    sandbox.line("ending");
+    process.terminate();
+    assert_eq!(exit_code(&process), 3, "the code is the command's");
+    assert_eq!(sandbox.read("runs"), "run\n");
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// The holder was asked to step down, or is not well, and its command is ending when the signal comes.
+#[test]
+fn a_signal_that_comes_while_a_term_is_ended_lets_no_other_begin() {
+    for (what, options) in [
+        ("asked", &["--keep", "--ttl", "2s", "--grace", "1s"][..]),
+        (
+            "unwell",
+            &["--restart", "always", "--cooldown", "0s", "--grace", "1s"],
+        ),
+    ] {
+        let sandbox = Sandbox::new("late-signal");
+        let script = format!(
+            "echo run >> {}; trap 'echo ending > {}' TERM; while :; do sleep 0.05; done",
+            sandbox.path("runs"),
+            sandbox.path("ending")
+        );
+        let health = ["--health-cmd", "test ! -e sick", "--health-every", "50ms"];
+        let process = sandbox.run(&[&health[..], options].concat(), "job", &script);
+        sandbox.line("runs");
+        let code = if what == "asked" {
+            let told = sandbox.tenure(&["step-down", "job", "--wait", "0s"]);
+            assert!(told.stderr.contains("was asked"), "{told:?}");
+            143
+        } else {
+            std::fs::write(sandbox.dir.join("sick"), "").unwrap();
+            79
+        };
+        sandbox.line("ending");
+        process.terminate();
+        assert_eq!(exit_code(&process), code, "{what}");
+        assert_eq!(sandbox.read("runs"), "run\n", "{what}");
+        assert_eq!(sandbox.lease("job")["state"], "vacant", "{what}");
+    }
+}
+
 /// A group in the background of a terminal would be stopped for reading from it.
 #[test]
 fn the_command_can_read_from_the_terminal() {

@@ -83,7 +83,8 @@ fn only_the_term_that_is_meant_steps_down() {
 #[test]
 fn a_holder_that_does_not_answer_is_reported() {
     let sandbox = Sandbox::new("no-answer");
-    let holder = sandbox.run(&["--ttl", "10m"], "job", "sleep 300");
+    // Without the note of its beginning: frozen in the middle of a write, it would hold the store's file.
+    let holder = sandbox.run(&["--ttl", "10m", "--no-history"], "job", "sleep 300");
     sandbox.until_held("job");
     holder.freeze();
     let ended = sandbox.tenure(&["step-down", "job", "--wait", "300ms"]);
@@ -100,6 +101,17 @@ fn stepping_down_what_nobody_holds_is_done_at_once() {
     assert_eq!(
         (ended.code, ended.stdout.as_str()),
         (0, "lease \"job\": nobody holds it\n")
+    );
+}
+
+#[test]
+fn handing_over_to_somebody_who_is_not_there_fails_though_nobody_holds_it() {
+    let sandbox = Sandbox::new("nobody-to");
+    let ended = sandbox.tenure(&["step-down", "job", "--to", "host-7"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{ended:?}");
+    assert!(
+        ended.stderr.contains("no candidate \"host-7\" waits"),
+        "{ended:?}"
     );
 }
 

@@ -1,5 +1,5 @@
 use super::durations::duration;
-use super::{CareArguments, MetricsArguments, Patience, RunArguments, TimingArguments};
+use super::{CareArguments, MetricsArguments, Patience, RunArguments, TimingArguments, excluded};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
@@ -61,7 +61,6 @@ pub(crate) struct LockArguments {
         long,
         env = "TENURE_FAIR",
         hide_env_values = true,
-        conflicts_with = "no_wait",
         action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new()
     )]
@@ -100,8 +99,12 @@ impl LockArguments {
     /// How long to wait.
     ///
     /// # Errors
-    /// Both `--wait` and `--no-wait`.
+    /// `--no-wait` with `--wait` or `--fair`.
     pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
+        // Not clap's to find out: a variable that says no counts as given there.
+        if self.fair && self.no_wait {
+            return Err(excluded("fair", "no-wait"));
+        }
         Patience::of(self.wait, self.no_wait, matches)
     }
 

@@ -189,15 +189,16 @@ pub(crate) fn prevailing<'a>(
         (false, true) => Ok(Some(second)),
         (true, true) if given(first) && !given(second) => Ok(Some(first)),
         (true, true) if given(second) && !given(first) => Ok(Some(second)),
-        (true, true) => Err(clap::Error::raw(
-            clap::error::ErrorKind::ArgumentConflict,
-            format!(
-                "--{} cannot be used with --{}\n",
-                first.replace('_', "-"),
-                second.replace('_', "-")
-            ),
-        )),
+        (true, true) => Err(excluded(&first.replace('_', "-"), &second.replace('_', "-"))),
     }
+}
+
+/// Of two options that exclude each other.
+fn excluded(first: &str, second: &str) -> clap::Error {
+    clap::Error::raw(
+        clap::error::ErrorKind::ArgumentConflict,
+        format!("--{first} cannot be used with --{second}\n"),
+    )
 }
 
 const TOP_HELP: &str = "\

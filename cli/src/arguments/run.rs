@@ -1,7 +1,8 @@
 use super::durations::duration;
-use super::{CareArguments, MetricsArguments, TimingArguments, prevailing};
+use super::{CareArguments, MetricsArguments, TimingArguments, excluded, prevailing};
 use crate::exit::{Code, Failure};
 use clap::builder::FalseyValueParser;
+use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,8 +53,7 @@ pub(crate) struct RunArguments {
         env = "TENURE_PRIORITY",
         hide_env_values = true,
         value_name = "N",
-        value_parser = clap::value_parser!(Priority),
-        conflicts_with = "no_wait"
+        value_parser = clap::value_parser!(Priority)
     )]
     pub(crate) priority: Option<Priority>,
 
@@ -62,7 +62,6 @@ pub(crate) struct RunArguments {
         long,
         env = "TENURE_PREEMPT",
         hide_env_values = true,
-        requires = "priority",
         action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new()
     )]
@@ -213,8 +212,16 @@ impl RunArguments {
     /// How long to wait.
     ///
     /// # Errors
-    /// Both `--wait` and `--no-wait`.
+    /// `--no-wait` with `--wait` or `--priority`, or `--preempt` without the latter.
     pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
+        // Not clap's to find out: a variable that says no counts as given there.
+        if self.priority.is_some() && self.no_wait {
+            return Err(excluded("priority", "no-wait"));
+        }
+        if self.preempt && self.priority.is_none() {
+            let text = "--preempt needs --priority\n";
+            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+        }
         Patience::of(self.wait, self.no_wait, matches)
     }
 }

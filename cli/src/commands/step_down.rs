@@ -34,6 +34,10 @@ pub(crate) async fn step_down(
     let store = super::open(store).await?;
     let lease = answer(store.get(&name)).await?;
     let Some(lease) = lease.filter(|lease| lease.occupancy() == Occupancy::Held) else {
+        if let Some(candidate) = &arguments.to {
+            // It need not be asked for by anybody; it must be there.
+            successor::call(&store, &name, candidate).await?;
+        }
         output::print(&match form {
             Form::Text => format!("lease \"{name}\": nobody holds it\n"),
             Form::Json => format!(

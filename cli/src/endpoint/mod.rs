@@ -18,6 +18,7 @@ use hyper_util::rt::TokioIo;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::convert::Infallible;
 use std::net::TcpListener;
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,16 +46,17 @@ const UNIX: &str = "unix:";
 /// An address to listen on, taken before anybody campaigns.
 pub(crate) struct Endpoint {
     listener: Listener,
+    file: Option<SocketFile>,
     metrics: PrometheusHandle,
 }
 
 enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    Unix(UnixListener),
 }
 
-/// Removed when the endpoint ends.
-struct SocketFile(PathBuf);
+/// A socket's file, removed when this is dropped.
+pub(crate) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
@@ -74,6 +76,7 @@ impl Endpoint {
                 std::io::ErrorKind::PermissionDenied => {
                     "this user may not; name a port above 1023, or another path"
                 }
+                std::io::ErrorKind::AlreadyExists => "name another path, or remove it",
                 _ => "give HOST:PORT, such as 127.0.0.1:9150, or unix:/run/NAME.sock",
             };
             let shown = clean(address);
@@ -82,9 +85,12 @@ impl Endpoint {
                 format!("--metrics \"{shown}\": {error}; {way_out}"),
             )
         };
-        let listener = match address.strip_prefix(UNIX) {
-            Some(path) => unix_listener(Path::new(path)).map_err(failed)?,
-            None => Listener::Tcp(TcpListener::bind(address).map_err(failed)?),
+        let (listener, file) = match address.strip_prefix(UNIX) {
+            Some(path) => {
+                let (listener, file) = unix_listener(Path::new(path)).map_err(failed)?;
+                (Listener::Unix(listener), Some(file))
+            }
+            None => (Listener::Tcp(TcpListener::bind(address).map_err(failed)?), None),
         };
         let recorder = PrometheusBuilder::new()
             .set_buckets(&BUCKETS)
@@ -95,16 +101,28 @@ impl Endpoint {
             .map(PrometheusBuilder::build_recorder)
             .map_err(|error| Failure::new(Code::Internal, format!("metrics cannot be recorded: {error}")))?;
         let metrics = recorder.handle();
-        Ok((Self { listener, metrics }, recorder))
+        let endpoint = Self {
+            listener,
+            file,
+            metrics,
+        };
+        Ok((endpoint, recorder))
     }
 
-    /// Serves the pages until this process ends.
+    /// Serves the pages until this process ends. Its thread is not waited for then: the socket's file, where there is one,
+    /// is the caller's to keep until the end.
     ///
     /// # Errors
     /// No thread is left.
-    pub(crate) fn serve(self, board: Arc<Board>, events: broadcast::Receiver<Event>) -> Result<(), Failure> {
+    pub(crate) fn serve(
+        mut self,
+        board: Arc<Board>,
+        events: broadcast::Receiver<Event>,
+    ) -> Result<Option<SocketFile>, Failure> {
+        let file = self.file.take();
         aside("endpoint", self.run(board, events))
-            .map_err(|error| Failure::new(Code::Internal, format!("the pages cannot be served: {error}")))
+            .map_err(|error| Failure::new(Code::Internal, format!("the pages cannot be served: {error}")))?;
+        Ok(file)
     }
 
     async fn run(self, board: Arc<Board>, events: broadcast::Receiver<Event>) {
@@ -120,15 +138,21 @@ impl Endpoint {
     }
 }
 
-fn unix_listener(path: &Path) -> std::io::Result<Listener> {
-    // One that was left behind by a killed process; one that is served answers, and is left alone.
-    if std::os::unix::net::UnixStream::connect(path)
-        .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-    {
-        std::fs::remove_file(path)?;
+fn unix_listener(path: &Path) -> std::io::Result<(UnixListener, SocketFile)> {
+    if let Ok(found) = path.symlink_metadata() {
+        // Whatever it is, it is somebody's: what is no socket refuses a connection just as one that nobody serves.
+        if !found.file_type().is_socket() {
+            let what = "a file that is no socket is there";
+            return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, what));
+        }
+        // One that was left behind by a killed process; one that is served answers, and is left alone.
+        if std::os::unix::net::UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        {
+            std::fs::remove_file(path)?;
+        }
     }
-    let listener = UnixListener::bind(path)?;
-    Ok(Listener::Unix(listener, SocketFile(path.to_owned())))
+    Ok((UnixListener::bind(path)?, SocketFile(path.to_owned())))
 }
 
 async fn follow(board: Arc<Board>, mut events: broadcast::Receiver<Event>) {
@@ -165,10 +189,7 @@ async fn listen(listener: Listener, board: Arc<Board>, metrics: PrometheusHandle
 /// A listener that waits for nobody else.
 enum Accepting {
     Tcp(tokio::net::TcpListener),
-    Unix(
-        tokio::net::UnixListener,
-        #[expect(dead_code, reason = "removed when it is dropped")] SocketFile,
-    ),
+    Unix(tokio::net::UnixListener),
 }
 
 impl Listener {
@@ -178,10 +199,9 @@ impl Listener {
                 listener.set_nonblocking(true)?;
                 tokio::net::TcpListener::from_std(listener).map(Accepting::Tcp)
             }
-            Self::Unix(listener, file) => {
+            Self::Unix(listener) => {
                 listener.set_nonblocking(true)?;
-                let listener = tokio::net::UnixListener::from_std(listener)?;
-                Ok(Accepting::Unix(listener, file))
+                tokio::net::UnixListener::from_std(listener).map(Accepting::Unix)
             }
         }
     }
@@ -191,7 +211,7 @@ impl Accepting {
     async fn accept(&self) -> std::io::Result<Stream> {
         Ok(match self {
             Self::Tcp(listener) => Box::new(listener.accept().await?.0),
-            Self::Unix(listener, _) => Box::new(listener.accept().await?.0),
+            Self::Unix(listener) => Box::new(listener.accept().await?.0),
         })
     }
 }

@@ -41,6 +41,13 @@ const KILL_EVERY: Duration = Duration::from_millis(20);
 /// How often in a renewal interval the end of the term is looked at and told.
 const TELL_PART: u32 = 2;
 
+/// How much of the time until the work is killed passes at most until the next look: a renewal in the last moment, which has
+/// saved the term, is told long before the warden would kill.
+const LOOK_PART: u32 = 2;
+
+/// The shortest time between two such looks: no renewal comes so late.
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(20);
+
 /// Tells the warden of every renewal, and has it kill the work a margin before the deadline of the term; in the last part of
 /// the margin kills it past the warden.
 ///
@@ -114,7 +121,7 @@ fn watch(
         let now = clock_now();
         let last = limit.until.before(margin / LAST_PART);
         let next = if now < limit.kill_at {
-            limit.kill_at.min(now.after(every))
+            next_look(now, limit.kill_at, every)
         } else if now < last {
             orders.give(Order::Kill);
             last
@@ -139,6 +146,12 @@ fn watch(
     }
 }
 
+/// When to look again whether the term was extended: `every` so often, and ever sooner as `kill_at` comes near.
+fn next_look(now: Moment, kill_at: Moment, every: Duration) -> Moment {
+    let part = kill_at.since(now) / LOOK_PART;
+    kill_at.min(now.after(every.min(part.max(LOOK_EVERY_MIN))))
+}
+
 fn set(timer: &OwnedFd, at: Moment) -> rustix::io::Result<()> {
     let time =
         Timespec::try_from(Duration::from_nanos(at.as_nanos())).map_err(|_| rustix::io::Errno::INVAL)?;
@@ -147,4 +160,31 @@ fn set(timer: &OwnedFd, at: Moment) -> rustix::io::Result<()> {
         it_value: time,
     };
     timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &setting).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wherever the looks fall: half of the time that a renewal has left is enough to tell of it.
+    #[test]
+    fn a_renewal_is_seen_before_half_of_its_time_is_over() {
+        let at = |milliseconds: u64| Moment::from_nanos(milliseconds * 1_000_000);
+        let kill_at = at(11_760);
+        for first in 0..2_400 {
+            let mut looks = vec![at(first)];
+            while looks.last() < Some(&kill_at) {
+                looks.push(next_look(
+                    looks[looks.len() - 1],
+                    kill_at,
+                    Duration::from_millis(2_400),
+                ));
+            }
+            for renewed in (2_400..11_700).step_by(50) {
+                let seen = looks.iter().find(|look| **look >= at(renewed)).unwrap();
+                let left = kill_at.since(at(renewed));
+                assert!(kill_at.since(*seen) >= left / 2, "{first} {renewed}");
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::health::Health;
 use super::heartbeat::Heartbeat;
-use super::shell::Environment;
+use super::shell::{Environment, reap_adopted};
 use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::exit::{Code, Failure};
 use crate::manager;
@@ -10,7 +10,7 @@ use crate::recording::TermSpan;
 use crate::warden::Begin;
 use rustix::fs::{Access, access};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, WaitOptions, wait};
+use rustix::process::Pid;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
@@ -138,8 +138,8 @@ impl Job {
         span: Option<&TermSpan>,
         margin: Duration,
     ) -> Result<Work, Failure> {
-        // Wardens of terms before this one.
-        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        // Wardens of terms before this one, and what hooks have left meanwhile.
+        reap_adopted(&[]);
         let failed = |error: io::Error| no_warden(&self.lease, &error.to_string());
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(|error| failed(error.into()))?;
@@ -151,6 +151,8 @@ impl Job {
             .args(&self.arguments)
             // A file of this process's own, which one that it starts could only be refused.
             .env_remove("TENURE_TRACE")
+            // An address of this process's own, which is taken.
+            .env_remove("TENURE_METRICS")
             .env_remove(manager::SOCKET)
             .envs(self.environment.iter().map(|(variable, value)| (variable, value)))
             .env("TENURE_NAME", &self.lease)

@@ -269,7 +269,7 @@ impl Watch<'_> {
 
     fn notice(&mut self, notice: Notice) {
         match notice {
-            Notice::Child => {}
+            Notice::Child => self.work.reap_others(),
             Notice::Signal(signal, Meaning::End) => {
                 self.work.signal(signal);
                 // A stopped member could not take it in.

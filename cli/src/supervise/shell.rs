@@ -1,7 +1,10 @@
-//! A command of the user's for `sh -c`, killed with its group when it takes too long.
+//! A command of the user's for `sh -c`, killed with its group when it takes too long or is no longer wanted.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::warden::tree::{children_of, stat};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, waitpid};
+use std::collections::HashSet;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::Command;
 
@@ -25,18 +28,77 @@ pub(super) async fn run_in_shell(
         .process_group(0)
         .kill_on_drop(true);
     let mut running = shell.spawn().map_err(|error| format!("sh: {error}"))?;
-    let group = running.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    // Dropped before `running`: while that has not been waited for, the number is still its group's.
+    let mut group = Group::of(running.id());
     match tokio::time::timeout(time_max, running.wait()).await {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(status.to_string()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_late) => {
-            // It is not reaped before it is waited for: the number is still its group's.
-            if let Some(group) = group {
-                let _ = kill_process_group(group, Signal::KILL);
+        Ok(ended) => {
+            group.leave();
+            match ended {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(status.to_string()),
+                Err(error) => Err(error.to_string()),
             }
+        }
+        Err(_late) => {
+            group.kill();
             let _ = running.wait().await;
+            group.leave();
             Err(format!("no answer within {time_max:?}"))
+        }
+    }
+}
+
+/// The group of a shell that nobody has waited for yet, killed when this is dropped.
+struct Group(Option<Pid>);
+
+/// The shells that are waited for: whoever reaps one of them takes its status from who waits.
+static AWAITED: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
+
+impl Group {
+    fn of(shell: Option<u32>) -> Self {
+        let shell = shell.and_then(|number| Pid::from_raw(i32::try_from(number).ok()?));
+        if let Some(shell) = shell {
+            awaited().get_or_insert_default().insert(shell);
+        }
+        Self(shell)
+    }
+
+    fn kill(&self) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Leaves alone what is left of it: the number may be another's by now.
+    fn leave(&mut self) {
+        if let Some(shell) = self.0.take() {
+            awaited().get_or_insert_default().remove(&shell);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+        self.leave();
+    }
+}
+
+fn awaited() -> MutexGuard<'static, Option<HashSet<Pid>>> {
+    AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reaps what has ended and was left to this process by a shell, which adopts orphans: all but the shells that are waited
+/// for, and `spared`. From the thread that starts them: there is none that is not known yet.
+pub(super) fn reap_adopted(spared: &[Pid]) {
+    let awaited = awaited();
+    let is_awaited = |child: &Pid| awaited.as_ref().is_some_and(|shells| shells.contains(child));
+    for child in children_of(getpid()) {
+        if !spared.contains(&child)
+            && !is_awaited(&child)
+            && stat(child).is_some_and(|stat| stat.state == 'Z')
+        {
+            let _ = waitpid(Some(child), WaitOptions::NOHANG);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::exit::{Code, Failure};
 use rustix::process::Signal;
 use std::fs;
 use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::signal::unix::{self, SignalKind};
 
 /// Signals that are passed on to the command, and what else they mean.
@@ -42,6 +42,8 @@ pub(crate) enum Notice {
 pub(crate) struct Signals {
     child: unix::Signal,
     forwarded: Vec<(Signal, Meaning, unix::Signal)>,
+    /// The first that asked for the end: nothing takes that back, whoever has taken the signal in.
+    end: Option<Signal>,
 }
 
 impl Signals {
@@ -64,7 +66,19 @@ impl Signals {
         Ok(Self {
             child: unix::signal(SignalKind::child()).map_err(failed)?,
             forwarded,
+            end: None,
         })
+    }
+
+    /// The signal that has asked for the end so far, if one has, one that nobody has taken in yet too.
+    pub(crate) fn end(&mut self) -> Option<Signal> {
+        let mut context = Context::from_waker(Waker::noop());
+        for (signal, meaning, source) in &mut self.forwarded {
+            if *meaning == Meaning::End && source.poll_recv(&mut context).is_ready() {
+                self.end.get_or_insert(*signal);
+            }
+        }
+        self.end
     }
 
     /// The next one. May be dropped and called again without losing one.
@@ -78,6 +92,9 @@ impl Signals {
         }
         for (signal, meaning, source) in &mut self.forwarded {
             if source.poll_recv(context).is_ready() {
+                if *meaning == Meaning::End {
+                    self.end.get_or_insert(*signal);
+                }
                 return Poll::Ready(Notice::Signal(*signal, *meaning));
             }
         }

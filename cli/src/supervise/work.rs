@@ -1,5 +1,6 @@
 //! The work of a term, as its supervisor sees it: through a warden, or below this process if the warden is gone.
 
+use super::shell::reap_adopted;
 use crate::exit::{Code, Failure};
 use crate::warden::tree::signal_below;
 use crate::warden::{Begin, Limit, Order, Word};
@@ -146,6 +147,11 @@ impl Work {
         }
     }
 
+    /// Reaps what was left to this process beside the work: how the command has ended is taken in as the work is ended.
+    pub(super) fn reap_others(&self) {
+        reap_adopted(&[self.orders.warden, self.leader]);
+    }
+
     /// What gives orders from any thread.
     pub(super) fn orders(&self) -> Arc<Orders> {
         Arc::clone(&self.orders)
@@ -200,7 +206,10 @@ impl Work {
             Some(Word::LimitPassed) => self.orders.killed.store(true, Ordering::SeqCst),
             Some(Word::Stopped) => self.stopped = true,
             Some(Word::Ended(status)) => self.leader_status = Some(ExitStatus::from_raw(status)),
-            Some(Word::Empty) => self.empty = true,
+            Some(Word::Empty) => {
+                self.empty = true;
+                self.orders.give(Order::Seen);
+            }
             Some(Word::Started(..) | Word::Refused(_)) | None => self.kill_warden(),
         }
     }

@@ -39,6 +39,8 @@ pub(crate) enum Order {
     Terminate,
     /// Everything is killed.
     Kill,
+    /// The supervisor has seen that nothing is left, and gives the lease back.
+    Seen,
     /// The supervisor sees to the lease: the warden ends.
     Dismiss,
 }
@@ -100,6 +102,7 @@ impl Order {
             Self::Signal(signal) => format!("signal {}\n", signal.as_raw()),
             Self::Terminate => "terminate\n".to_owned(),
             Self::Kill => "kill\n".to_owned(),
+            Self::Seen => "seen\n".to_owned(),
             Self::Dismiss => "dismiss\n".to_owned(),
         }
     }
@@ -114,6 +117,7 @@ impl Order {
             ["signal", number] => Some(Self::Signal(Signal::from_named_raw(number.parse().ok()?)?)),
             ["terminate"] => Some(Self::Terminate),
             ["kill"] => Some(Self::Kill),
+            ["seen"] => Some(Self::Seen),
             ["dismiss"] => Some(Self::Dismiss),
             _ => None,
         }

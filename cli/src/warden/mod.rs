@@ -75,6 +75,7 @@ pub(crate) async fn guard(socket: i32, words: &[OsString]) -> Result<u8, Failure
         work,
         killing: false,
         empty: false,
+        is_seen: false,
         is_alone: false,
     };
     if warden.until_dismissed_or_alone().await == End::Alone {
@@ -102,6 +103,8 @@ struct Warden {
     work: Work,
     killing: bool,
     empty: bool,
+    /// The supervisor has seen that nothing is left.
+    is_seen: bool,
     /// The supervisor is dead.
     is_alone: bool,
 }
@@ -118,7 +121,7 @@ impl Warden {
             let next = self.next_limit();
             tokio::select! {
                 biased;
-                () = sleep_until(next.unwrap_or_default()), if next.is_some() => self.limit_passed(),
+                // What was said comes before what is due: it may be that the limit has moved.
                 line = self.lines.next_line(), if !self.is_alone => match line {
                     Ok(Some(line)) => if self.obey(&line) == Obeyed::Dismissed {
                         return End::Dismissed;
@@ -128,6 +131,7 @@ impl Warden {
                         self.killing = true;
                     }
                 },
+                () = sleep_until(next.unwrap_or_default()), if next.is_some() => self.limit_passed(),
                 _any = self.signals.next() => {}
                 () = tokio::time::sleep(pause), if searching => {
                     pause = (pause * 2).min(LOOK_PAUSE_MAX);
@@ -163,6 +167,7 @@ impl Warden {
             Some(Order::Until(limit)) => self.limit = limit,
             Some(Order::Signal(signal)) => self.work.signal_group(signal),
             Some(Order::Terminate) => self.work.terminate(),
+            Some(Order::Seen) => self.is_seen = self.empty,
             Some(Order::Dismiss) if self.empty => return Obeyed::Dismissed,
             // An order that is not understood is one more reason to end the work, as is leaving it behind.
             Some(Order::Kill | Order::Dismiss) | None => self.killing = true,
@@ -174,14 +179,19 @@ impl Warden {
     fn next_limit(&self) -> Option<Moment> {
         let Limit { kill_at, until } = self.limit;
         if !self.killing && !self.empty {
-            Some(kill_at)
-        } else if self.is_alone {
-            None
-        } else if clock_now() < until.after(STOPPED_MAX) {
-            Some(until.after(STOPPED_MAX))
-        } else {
-            Some(clock_now().after(STOPPED_MAX).min(until.after(SILENT_MAX)))
+            return Some(kill_at);
         }
+        if self.is_alone {
+            return None;
+        }
+        let (now, silent) = (clock_now(), until.after(SILENT_MAX));
+        // Never one that has passed: nothing else would be heard any more, the supervisor's death for one.
+        let next = now.after(STOPPED_MAX).max(until.after(STOPPED_MAX));
+        Some(if now < silent && !self.is_seen {
+            next.min(silent)
+        } else {
+            next
+        })
     }
 
     fn limit_passed(&mut self) {
@@ -196,7 +206,9 @@ impl Warden {
         };
         let is_stopped = || tree::stat(*pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'));
         let stays_frozen = now >= until.after(STOPPED_MAX) && is_stopped();
-        if stays_frozen || now >= until.after(SILENT_MAX) {
+        // One that has seen it gives the lease back, and may wait for the store longer than that.
+        let stays_silent = now >= until.after(SILENT_MAX) && !self.is_seen;
+        if stays_frozen || stays_silent {
             // It believes in nothing any more that it could do in time, and may hold what others wait for.
             let _ = pidfd_send_signal(handle, Signal::KILL);
         }

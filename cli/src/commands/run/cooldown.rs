@@ -48,10 +48,12 @@ impl Cooldown {
 
     /// How long to stay out after a failure.
     pub(super) fn after_failure(&mut self, ran: Duration) -> Duration {
-        if ran >= self.first * FORGIVEN_AFTER {
+        if ran >= self.first.saturating_mul(FORGIVEN_AFTER) {
             self.failures = 0;
         }
-        let out = self.first * 2_u32.pow(self.failures.min(DOUBLINGS_MAX));
+        let out = self
+            .first
+            .saturating_mul(2_u32.pow(self.failures.min(DOUBLINGS_MAX)));
         self.failures = self.failures.saturating_add(1);
         out
     }
@@ -81,6 +83,15 @@ mod tests {
         let seconds: Vec<u64> = (0..9).map(|_| out()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
         assert_eq!(cooldown.after_failure(Duration::from_secs(10)).as_secs(), 1);
+    }
+
+    #[test]
+    fn the_longest_time_is_not_too_long_to_be_doubled() {
+        let mut cooldown = cooldown(Restart::OnFailure);
+        cooldown.first = Duration::MAX;
+        for _ in 0..2 {
+            assert_eq!(cooldown.after_failure(Duration::ZERO), Duration::MAX);
+        }
     }
 
     #[test]

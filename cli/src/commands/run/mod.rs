@@ -202,7 +202,13 @@ enum Outcome {
 async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -> Outcome {
     loop {
         let shown = turn.job.shown();
-        let pause = match turn.take().await {
+        let taken = turn.take().await;
+        // One that came while the term was ending anyway has changed nothing about how it ended; no other begins.
+        let taken = match turn.signals.end() {
+            Some(signal) => taken.map(|taken| taken.ended_by(again, signal)),
+            None => taken,
+        };
+        let pause = match taken {
             Ok(Taken::Done(code)) => return Outcome::Ends(Ok(code)),
             Ok(Taken::Finished(code, ran)) => match cooldown.after_end(code, ran) {
                 Next::End => return Outcome::Ends(Ok(code)),

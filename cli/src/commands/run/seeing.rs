@@ -1,7 +1,7 @@
 //! What tells others how it goes: pages, and a collector.
 
 use crate::arguments::MetricsArguments;
-use crate::endpoint::{Board, Endpoint};
+use crate::endpoint::{Board, Endpoint, SocketFile};
 use crate::exit::{Code, Failure};
 use crate::place::Place;
 #[cfg(feature = "opentelemetry")]
@@ -21,6 +21,8 @@ pub(super) struct Seeing {
 /// What is to be told the end.
 #[derive(Default)]
 pub(super) struct Told {
+    /// The file of the pages' socket: it is removed with this.
+    socket: Option<SocketFile>,
     #[cfg(feature = "opentelemetry")]
     collector: Option<Collector>,
 }
@@ -73,7 +75,7 @@ impl Seeing {
                 .map_err(|error| Failure::new(Code::Internal, format!("refusals cannot be told: {error}")))?;
         }
         if let Some(endpoint) = self.endpoint {
-            endpoint.serve(Arc::clone(board), election.events())?;
+            told.socket = endpoint.serve(Arc::clone(board), election.events())?;
         }
         Ok(told)
     }

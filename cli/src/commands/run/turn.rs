@@ -4,7 +4,7 @@ use super::LEAVING_REQUESTS;
 use super::chronicle::Chronicle;
 use super::order;
 use super::story::{Obstacle, Story};
-use crate::arguments::Patience;
+use crate::arguments::{Again, Patience};
 use crate::endpoint::Board;
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
@@ -13,6 +13,7 @@ use crate::recording::{Spans, TermSpan};
 use crate::supervise::{
     Ending, Hooks, Job, Meaning, Notice, Signals, Surroundings, WHERE_IT_IS, Why, supervise,
 };
+use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
@@ -28,6 +29,9 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
+/// How many request time-outs the first attempt may take beyond the time that there is for waiting.
+const ATTEMPT_REQUESTS: u32 = 2;
+
 /// What a turn came to.
 pub(super) enum Taken {
     /// This is the exit code.
@@ -42,6 +46,21 @@ pub(super) enum Taken {
     HandedOver,
     /// The command could not be ended: the lease is not given back.
     Kept(Failure),
+}
+
+impl Taken {
+    /// The same, where `signal` has asked for the end and no turn follows: with the code of a command that has ended by
+    /// itself, else as a lost term; with `--keep`, which has no code for that, with the signal's.
+    pub(super) fn ended_by(self, again: Again, signal: Signal) -> Self {
+        match self {
+            Self::Finished(code, _) => Self::Done(code),
+            Self::Unwell(_) | Self::Lost | Self::HandedOver if again == Again::Keep => {
+                Self::Done(of_signal(signal.as_raw()))
+            }
+            Self::Unwell(_) => Self::Done(Code::Lost.number()),
+            Self::Done(_) | Self::Lost | Self::HandedOver | Self::Kept(_) => self,
+        }
+    }
 }
 
 /// What waiting came to.
@@ -136,13 +155,19 @@ impl Turn<'_> {
             std::mem::forget(leadership);
             Ok(Ending::Unkillable)
         } else {
-            self.give_back(leadership).await;
-            supervised.map(|(ending, work)| {
+            let kept = self.give_back(leadership).await;
+            let ending = supervised.map(|(ending, work)| {
                 if let Some(work) = work {
                     work.dismiss();
                 }
                 ending
-            })
+            });
+            // Last: a terminal that nobody reads holds up nobody else.
+            if let Some(text) = kept {
+                self.voice
+                    .say("not_given_back", &text, json!({"lease": name.as_str()}));
+            }
+            ending
         };
         self.hooks.lost(environment, how.clone());
         if let Some(span) = span {
@@ -211,8 +236,8 @@ impl Turn<'_> {
             .map_err(|signal| of_signal(signal.as_raw()))
     }
 
-    /// Gives the lease back, unless the store does not answer: then it expires by itself.
-    async fn give_back(&self, leadership: Leadership) {
+    /// Gives the lease back, unless the store does not answer: then it expires by itself. Answers what is to be said of that.
+    async fn give_back(&self, leadership: Leadership) -> Option<String> {
         let name = leadership.name().clone();
         let timing = self.election.timing();
         let patience = timing.request_timeout() * LEAVING_REQUESTS;
@@ -220,16 +245,14 @@ impl Turn<'_> {
         let why = match departure {
             Ok(
                 Departure::Answered(Released::Vacated | Released::NotYours(_)) | Departure::Unconfirmed(None),
-            ) => return,
+            ) => return None,
             Ok(Departure::Unconfirmed(Some(error))) => error.to_string(),
             Err(_) => format!("no answer within {}", short(patience)),
         };
-        let text = format!(
+        Some(format!(
             "lease \"{name}\": could not be given back ({why}); it expires by itself within {}",
             timing.ttl()
-        );
-        self.voice
-            .say("not_given_back", &text, json!({"lease": name.as_str()}));
+        ))
     }
 
     async fn wait(&mut self) -> Result<Waited, Failure> {
@@ -243,10 +266,17 @@ impl Turn<'_> {
                 None => election.campaign().await.map_err(|error| failed(error, &name)),
             }
         });
-        let deadline = match self.patience {
+        let timing = self.election.timing();
+        let mut deadline = match self.patience {
+            // In a queue nothing tells that the turn has not come: one round trip's time is for trying.
+            Patience::Limited(wait) if wait.is_zero() && queue.is_some() => {
+                began.checked_add(timing.request_timeout())
+            }
             Patience::Limited(wait) => began.checked_add(wait),
             Patience::Endless | Patience::OneAttempt => None,
         };
+        // The time is over, and the first attempt is not: it is made however short the time was.
+        let mut is_overdue = false;
         let mut story = Story::default();
         let mut has_events = true;
         loop {
@@ -263,11 +293,19 @@ impl Turn<'_> {
                         if let (Some(obstacle), Patience::OneAttempt) = (obstacle, self.patience) {
                             return self.give_up(obstacle, None);
                         }
+                        if let (Some(obstacle), true) = (obstacle, is_overdue) {
+                            return self.give_up(obstacle, Some(began.elapsed()));
+                        }
                     }
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
                 },
                 () = tokio::time::sleep_until(deadline.unwrap_or(began)), if deadline.is_some() => {
+                    if story.obstacle.is_none() && queue.is_none() && !is_overdue {
+                        is_overdue = true;
+                        deadline = Some(Instant::now() + timing.request_timeout() * ATTEMPT_REQUESTS);
+                        continue;
+                    }
                     let obstacle = story.obstacle.unwrap_or_else(|| match self.queue {
                         Some(_) => Obstacle::Queue,
                         None => Obstacle::Store(StoreError::not_applied(

@@ -1,0 +1,100 @@
+//! The warden, told what to do by a test in a supervisor's place.
+
+use crate::common::{SOON, Sandbox, signal};
+use rustix::process::Signal;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command};
+use std::time::Duration;
+use tenure_testkit::eventually;
+
+/// A process that stands for a supervisor, and the other end of its warden's socket.
+struct Supervisor {
+    process: Child,
+    socket: BufReader<UnixStream>,
+}
+
+impl Supervisor {
+    /// One whose warden guards `true`, in a term that ends at once.
+    fn start(sandbox: &Sandbox) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(SOON)).unwrap();
+        let script = "exec 3<&0; \"$0\" warden --socket 3 -- true & wait";
+        let process = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_tenure")])
+            .stdin(OwnedFd::from(theirs))
+            .spawn()
+            .unwrap();
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        let now: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+        let now = u64::try_from(Duration::from_secs_f64(now).as_nanos()).unwrap();
+        let begin = serde_json::json!({
+            "store": sandbox.store, "lease": "job", "incarnation": "1f", "token": 7, "kill_at": now, "until": now,
+        });
+        let mut socket = BufReader::new(ours);
+        writeln!(socket.get_mut(), "{begin}").unwrap();
+        Self { process, socket }
+    }
+
+    /// Waits until the warden says that nothing is left of the work.
+    fn until_empty(&mut self) {
+        let mut line = String::new();
+        while line != "empty\n" {
+            line.clear();
+            assert_ne!(
+                self.socket.read_line(&mut line).unwrap(),
+                0,
+                "the warden has ended"
+            );
+        }
+    }
+
+    /// Waits until the warden has ended, too.
+    fn until_dismissed(&mut self) {
+        self.say("dismiss");
+        let mut line = String::new();
+        while self
+            .socket
+            .read_line(&mut line)
+            .expect("the warden has not heard of it")
+            != 0
+        {}
+    }
+
+    fn say(&mut self, word: &str) {
+        writeln!(self.socket.get_mut(), "{word}").unwrap();
+    }
+
+    fn is_there(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let _ = writeln!(self.socket.get_mut(), "dismiss");
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Giving the lease back may take longer than a supervisor may be silent: what is silent, or stopped, is ended all the same.
+#[test]
+fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_back() {
+    let sandbox = Sandbox::new("seen");
+    let [mut seeing, mut silent, mut stopped] = [(); 3].map(|()| Supervisor::start(&sandbox));
+    for supervisor in [&mut seeing, &mut silent, &mut stopped] {
+        supervisor.until_empty();
+    }
+    seeing.say("seen");
+    stopped.say("seen");
+    signal(stopped.process.id(), Signal::STOP);
+    eventually(SOON, "the stopped one is killed", || !stopped.is_there());
+    eventually(SOON, "the silent one is killed", || !silent.is_there());
+    // Its warden has ears for more than the time.
+    silent.until_dismissed();
+    // Longer than the three were begun apart.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(seeing.is_there(), "killed though it was giving the lease back");
+}

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
 use tenure::{Authority, LockError, LockManager, LockRelease, LockTimingOptions};
 use tenure_testkit::eventually_async;
-use tokio::sync::Semaphore;
 
 async fn wait_until_vacant(site: &Site, name: &str) {
     let vacant = || async { site.record(name).await.unwrap().occupancy() == Occupancy::Vacant };
@@ -354,29 +353,6 @@ async fn a_name_that_two_applications_share_is_refused_by_their_tags() {
     let refusal = soon("after a release", stock.lock("a")).await.unwrap_err();
     assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
     wait_until_vacant(&site, "a").await;
-}
-
-/// The request of a dropped attempt reaches the store only after the attempt was given up: then it is too late to look.
-#[tokio::test]
-async fn what_a_dropped_attempt_takes_later_is_given_back() {
-    let site = Site::new();
-    let store = Arc::new(Counting::new(site.store()));
-    store.acquires.forget_permits(Semaphore::MAX_PERMITS);
-    let manager = LockManager::builder(store.clone())
-        .timing(lock_timing())
-        .build()
-        .unwrap();
-    let patience = Duration::from_millis(20);
-    let attempt = manager.try_lock_for("a", patience).await;
-    assert!(matches!(attempt, Err(LockError::TimedOut { .. })), "{attempt:?}");
-    assert!(site.record("a").await.is_none());
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    store.acquires.add_permits(1);
-    let given_back = || async {
-        let record = site.record("a").await;
-        record.is_some_and(|lease| lease.occupancy() == Occupancy::Vacant)
-    };
-    eventually_async(Duration::from_secs(10), "it is given back", given_back).await;
 }
 
 #[tokio::test]

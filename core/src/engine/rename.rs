@@ -190,7 +190,6 @@ fn rename_search(search: &mut Search, names: &mut impl Rename) {
     let Search {
         attempt,
         request,
-        unresolved: _,
         next_at,
         give_up_at,
         then: _,

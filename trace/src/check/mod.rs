@@ -9,7 +9,7 @@ pub use terms::TermSpan;
 use crate::{Header, Reader, Step, TraceError};
 use std::collections::BTreeMap;
 use std::io::Read;
-use tenure_core::{Event, Input, LeaseName, Moment, Operation, Reply, Request, RequestId, Timing};
+use tenure_core::{Command, Event, Input, LeaseName, Moment, Operation, Reply, Request, RequestId, Timing};
 use terms::Seat;
 
 /// What a check came to.
@@ -100,6 +100,13 @@ impl Checker {
         let answered = match input {
             Input::Answer { request, reply } => {
                 self.sent.remove(request).map(|sent| Answered { sent, reply })
+            }
+            Input::Command(Command::Withdraw { name }) => {
+                // Nobody waits for it any more: what it may have taken is looked up.
+                self.sent.retain(
+                    |_, sent| !matches!(&sent.operation, Operation::Acquire(acquire) if acquire.name == *name),
+                );
+                None
             }
             Input::Tick | Input::Watch(_) | Input::Command(_) => None,
         };

@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
-            "unresolved || under_way.is_some()",
+            "campaign.unresolved || campaign.request.is_some()",
             "false",
         )],
     },
@@ -86,8 +86,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
-            "unresolved || under_way.is_some()",
-            "under_way.is_some()",
+            "campaign.unresolved || campaign.request.is_some()",
+            "campaign.request.is_some()",
         )],
     },
     Row {
@@ -110,8 +110,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             SEARCH,
-            "held.filter(ours)",
-            "held.filter(ours).filter(|_| false)",
+            "(ours && lease.occupancy() == Occupancy::Held).then_some(lease.token)",
+            "(false && ours && lease.occupancy() == Occupancy::Held).then_some(lease.token)",
         )],
     },
     Row {

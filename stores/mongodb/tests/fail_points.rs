@@ -1,89 +1,45 @@
 //! Requests of several steps of which a later one is refused: what the earlier did is not denied.
 
 use crate::common::{Scratch, renewal, request, seconds, take};
+use mongodb::Client;
 use mongodb::bson::{Document, doc};
-use std::process::Command;
-use std::time::Duration;
 use tenure_core::{
     Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, StoreError,
     Term,
 };
 use tenure_mongodb::MongoFence;
-use tenure_testkit::{Process, ScratchDir, eventually_async, free_port, mongod_program};
+use tenure_testkit::{ReplicaSet, Size};
 
 /// A set of one that refuses commands when it is told to, which the shared one does not.
 struct Refusing {
-    uri: String,
-    // Before the folder: fields are dropped in this order.
-    _process: Process,
-    _folder: ScratchDir,
+    set: ReplicaSet,
+    client: Client,
 }
 
 impl Refusing {
     async fn start() -> Self {
-        let folder = ScratchDir::new("refusing-mongod");
-        let port = free_port();
-        let mut command = Command::new(mongod_program().expect("a server"));
-        command.arg("--dbpath").arg(folder.path());
-        command.args([
-            "--port",
-            &port.to_string(),
-            "--bind_ip",
-            "127.0.0.1",
-            "--nounixsocket",
-        ]);
-        command.args([
-            "--replSet",
-            "refusing",
-            "--oplogSize",
-            "64",
-            "--wiredTigerCacheSizeGB",
-            "0.25",
-        ]);
-        command.args(["--setParameter", "enableTestCommands=1"]);
-        let server = Self {
-            uri: format!("mongodb://127.0.0.1:{port}/?directConnection=true"),
-            _process: Process::spawn(command).expect("a server"),
-            _folder: folder,
-        };
-        let member = doc! { "_id": 0, "host": format!("127.0.0.1:{port}") };
-        let set = doc! { "replSetInitiate": { "_id": "refusing", "members": [member] } };
-        eventually_async(SOON, "a set", || server.tell(set.clone())).await;
-        eventually_async(SOON, "a primary", || async {
-            let hello = server.tell(doc! { "hello": 1 }).await?;
-            let primary = hello.get_bool("isWritablePrimary").unwrap_or(false);
-            primary.then_some(()).ok_or_else(|| hello.to_string())
-        })
-        .await;
-        server
+        let set = ReplicaSet::with_fail_points(Size::One).await.expect("a set");
+        let client = Client::with_uri_str(set.uri()).await.expect("a client");
+        Self { set, client }
     }
 
-    async fn tell(&self, command: Document) -> Result<Document, String> {
-        let client = mongodb::Client::with_uri_str(&self.uri).await;
-        let client = client.map_err(|error| error.to_string())?;
-        let answer = client.database("admin").run_command(command).await;
-        match answer {
-            // Of an earlier try, whose answer was lost.
-            Err(error) if error.to_string().contains("already initialized") => Ok(doc! {}),
-            answer => answer.map_err(|error| error.to_string()),
-        }
+    async fn tell(&self, point: Document) {
+        let told = self.client.database("admin").run_command(point).await;
+        told.expect("a fail point");
     }
 
     /// Refuses every such command from here on, after so many more; no permission, so certainly not applied.
     async fn refuse(&self, command: &str, after: i32) {
         let refusal = doc! { "failCommands": [command], "errorCode": 13 };
         let point = doc! { "configureFailPoint": "failCommand", "mode": { "skip": after }, "data": refusal };
-        self.tell(point).await.expect("a fail point");
+        self.tell(point).await;
     }
 
     async fn relent(&self) {
         let point = doc! { "configureFailPoint": "failCommand", "mode": "off" };
-        self.tell(point).await.expect("a fail point");
+        self.tell(point).await;
     }
 }
-
-/// For what takes a second on an idle machine.
-const SOON: Duration = Duration::from_secs(60);
 
 #[track_caller]
 fn unknown<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
@@ -106,7 +62,7 @@ fn unknown_to_fence<T: std::fmt::Debug>(outcome: Result<T, FenceError>) {
 #[tokio::test]
 async fn a_batch_that_fails_after_its_first_step_may_have_extended() {
     let server = Refusing::start().await;
-    let scratch = Scratch::new(server.uri.clone());
+    let scratch = Scratch::new(server.set.uri());
     let store = scratch.store().await;
     let mut renewals = Vec::new();
     for lease in ["mended", "refused"] {
@@ -140,7 +96,7 @@ async fn a_batch_that_fails_after_its_first_step_may_have_extended() {
 #[tokio::test]
 async fn a_claim_or_bump_that_fails_after_the_mark_may_have_raised_it() {
     let server = Refusing::start().await;
-    let scratch = Scratch::new(server.uri.clone());
+    let scratch = Scratch::new(server.set.uri());
     let fence = MongoFence::new(&scratch.client().await.database(&scratch.database));
     let resource = ResourceName::new("ledger").expect("a name");
     let term = |number| {

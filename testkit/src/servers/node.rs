@@ -27,6 +27,8 @@ pub(crate) struct NodeOptions {
     pub(crate) replica_set: Option<String>,
     /// Whether clients must authenticate.
     pub(crate) authentication: bool,
+    /// Whether it fails commands when it is told to (`configureFailPoint`).
+    pub(crate) fail_points: bool,
 }
 
 pub(crate) struct Node {
@@ -101,6 +103,9 @@ impl Node {
             command
                 .args(["--replSet", name, "--oplogSize", "64"])
                 .args(REPLICA_SET_FLAGS);
+        }
+        if self.options.fail_points {
+            command.args(["--setParameter", "enableTestCommands=1"]);
         }
         match (self.options.authentication, &self.options.replica_set) {
             (true, Some(_)) => {

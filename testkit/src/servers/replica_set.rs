@@ -42,7 +42,21 @@ impl ReplicaSet {
     /// # Errors
     /// [`Error::NotInstalled`], or why the set did not start.
     pub async fn start(size: Size) -> Result<ReplicaSet, Error> {
-        let set = ReplicaSet::launch(size, false).await?;
+        let set = ReplicaSet::launch(size, NodeOptions::default()).await?;
+        set.wait_until_complete().await?;
+        Ok(set)
+    }
+
+    /// As [`start`](ReplicaSet::start), of servers that fail commands when they are told to, by `configureFailPoint`.
+    ///
+    /// # Errors
+    /// As [`start`](ReplicaSet::start).
+    pub async fn with_fail_points(size: Size) -> Result<ReplicaSet, Error> {
+        let options = NodeOptions {
+            fail_points: true,
+            ..NodeOptions::default()
+        };
+        let set = ReplicaSet::launch(size, options).await?;
         set.wait_until_complete().await?;
         Ok(set)
     }
@@ -52,7 +66,11 @@ impl ReplicaSet {
     /// # Errors
     /// As [`start`](ReplicaSet::start).
     pub async fn with_auth(size: Size) -> Result<ReplicaSet, Error> {
-        let mut set = ReplicaSet::launch(size, true).await?;
+        let options = NodeOptions {
+            authentication: true,
+            ..NodeOptions::default()
+        };
+        let mut set = ReplicaSet::launch(size, options).await?;
         let administrator = User::administrator();
         let created = poll_until(START_TIMEOUT, "creation of the administrator", || async {
             let primary = set.find_primary().await?;
@@ -319,11 +337,11 @@ impl ReplicaSet {
     }
 
     /// Starts and initiates the nodes; who is primary is open when this returns.
-    async fn launch(size: Size, authentication: bool) -> Result<ReplicaSet, Error> {
+    async fn launch(size: Size, options: NodeOptions) -> Result<ReplicaSet, Error> {
         let name = "tenure".to_owned();
         let options = NodeOptions {
             replica_set: Some(name.clone()),
-            authentication,
+            ..options
         };
         let start = || Node::start(options.clone());
         let nodes = match size {

@@ -1,5 +1,5 @@
 //! Real faults: lost replies, silent, frozen and killed servers, locked rows. Errors come back bounded, tokens rise.
-use crate::common::{Scratch, proxied, renewal, request, seconds, take};
+use crate::common::{Scratch, proxied, renewal, request, row_locked, seconds, take};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
@@ -120,11 +120,7 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
     }
     let renewals: Vec<_> = batch.iter().map(|(renewal, _)| renewal.clone()).collect();
     let mut client = scratch.client().await;
-    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
-    transaction
-        .query_drop("SELECT 1 FROM tenure_leases WHERE name = 'two' FOR UPDATE")
-        .await
-        .unwrap();
+    let transaction = row_locked(&mut client, "two").await;
     let renewed = bounded("a batch", store.renew(&renewals)).await;
     let error = renewed[1].as_ref().unwrap_err();
     assert_eq!(

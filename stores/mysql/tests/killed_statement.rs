@@ -1,7 +1,7 @@
 //! A statement that somebody kills: what it had begun is over when it is answered, and nothing of it is handed on.
-use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, renewal, request, row_locked, seconds, take};
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::bounded;
@@ -35,11 +35,7 @@ async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
         renewals.push(renewal(&asked, take(store.as_ref(), &asked).await.token));
     }
     let mut client = scratch.client().await;
-    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
-    transaction
-        .query_drop("SELECT 1 FROM tenure_leases WHERE name = 'two' FOR UPDATE")
-        .await
-        .unwrap();
+    let transaction = row_locked(&mut client, "two").await;
     let mut killer = scratch.client().await;
     let (killed, id) = tokio::join!(
         bounded("a killed batch", store.renew(&renewals)),

@@ -1,6 +1,7 @@
 //! What the tests share: a database of their own on a shared server, and ways beneath the store.
 
-use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Transaction, TxOpts};
 use std::time::Duration;
 pub use tenure_conformance::asking::*;
 use tenure_mysql::MysqlStore;
@@ -81,4 +82,12 @@ pub async fn proxied() -> (FaultProxy, Scratch, MysqlStore) {
     let url = scratch.url_at("root", &proxy.address().to_string());
     let store = MysqlStore::connect(&url).await.expect("the store connects");
     (proxy, scratch, store)
+}
+
+/// Locks the record of this lease until the transaction ends.
+pub async fn row_locked<'client>(client: &'client mut Conn, lease: &str) -> Transaction<'client> {
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    let look = format!("SELECT 1 FROM tenure_leases WHERE name = '{lease}' FOR UPDATE");
+    transaction.query_drop(look).await.unwrap();
+    transaction
 }

@@ -1,102 +1,12 @@
 //! Connecting: to the right server or to none, with the reason in one line and never a password.
 
 use crate::common::{
-    Scratch, connection, giving_back, granted, only_the_cleaner_cleans_up, request, seconds, take,
+    Scratch, connection, giving_back, granted, only_the_cleaner_cleans_up, refused, request, seconds, take,
 };
 use std::time::Duration;
 use tenure_core::{Durability, Fault, LeaseStore, Released, Scope};
 use tenure_redis::RedisStore;
 use tenure_testkit::{RedisBuild, RedisOptions, RedisSentinels, RedisServer, eventually_async};
-
-async fn refused(url: &str) -> tenure_core::StoreError {
-    let error = RedisStore::connect(url).await.expect_err("refused");
-    assert!(
-        !error.message.contains("hunter2") && !error.message.contains('\n'),
-        "{error}"
-    );
-    error
-}
-
-#[tokio::test]
-async fn urls_that_cannot_be_read_are_refused_without_their_password() {
-    for url in [
-        "redis:",
-        "redis://",
-        "redis://:hunter2@",
-        "redis://:hunter2@host:port",
-        "redis://:hunter2@host:0",
-        "redis://:hunter2@host:65536",
-        "redis://:hunter2@host/zero",
-        "redis://:hunter2@ho st",
-        "redis://:hunter2@[::1",
-        "redis://:hunter2@a,b",
-        "redis://:%ff@host",
-        "redis://host?hunter2=1&x",
-        "redis://host?prefix=",
-        "redis://host?prefix={a}",
-        "redis://host?purgeAfter=1h",
-        "redis://host?purgeAfter=soon",
-        "redis+sentinel://:hunter2@host",
-        "redis+quorum://:hunter2@a,b,c",
-        "redis+magic://:hunter2@a",
-        "http://:hunter2@a",
-    ] {
-        let error = refused(url).await;
-        assert_eq!(error.fault, Fault::Invalid, "{url}: {error}");
-    }
-}
-
-#[tokio::test]
-async fn unreachable_server_is_named_without_the_password() {
-    let error = refused("redis://user:hunter2@127.0.0.1:1/0").await;
-    assert_eq!(error.fault, Fault::Unreachable, "{error}");
-    assert!(error.message.contains("127.0.0.1:1"), "{error}");
-}
-
-/// A server that does not know a command quotes what came with it: here that is user and password.
-#[tokio::test]
-async fn server_without_hello_is_refused_without_the_password() {
-    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
-        let words = ["--rename-command", "HELLO", ""];
-        let options = RedisOptions {
-            settings: words.map(str::to_owned).to_vec(),
-            ..RedisOptions::default()
-        };
-        let server = RedisServer::start(options.of(build)).await.expect("a server");
-        let user = server.ask("ACL SETUSER user on >hunter2 allkeys allchannels +@all");
-        assert_eq!(user.expect("asked"), "+OK");
-        for user in ["user:hunter2", ":hunter2", "hunter2:other"] {
-            let error = refused(&format!("redis://{user}@{}", server.address())).await;
-            assert!(
-                error.message.contains("unknown command 'HELLO'"),
-                "{build:?}: {error}"
-            );
-        }
-    }
-}
-
-/// Not a real server, as none says so today: what a proxy or a later server quotes has other words around it.
-#[tokio::test]
-async fn answer_that_repeats_the_password_is_not_told() {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let answering = tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut asked = [0; 1_024];
-            while stream.read(&mut asked).await.is_ok_and(|length| length > 0) {
-                let answer = b"-ERR cannot read: HELLO 3 AUTH user hunter2 \r\n";
-                stream.write_all(answer).await.unwrap_or_default();
-            }
-        }
-    });
-    let error = refused(&format!("redis://user:hunter2@{address}")).await;
-    assert!(error.message.contains(&address.to_string()), "{error}");
-    assert!(error.message.contains("HELLO"), "{error}");
-    answering.abort();
-}
 
 #[tokio::test]
 async fn wrong_credentials_and_missing_ones_are_told_apart_from_missing_rights() {

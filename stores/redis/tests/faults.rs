@@ -73,31 +73,23 @@ async fn silent_network_is_given_up_and_works_again_at_once() {
 /// too, or the term is lost although the network is well again.
 #[tokio::test]
 async fn silent_connection_is_replaced_although_every_caller_gives_up_first() {
-    let (proxy, _scratch, store) = proxied().await;
-    let asked = request("job", "holder", seconds(60));
-    let grant = take(&store, &asked).await;
-    proxy.set(Fault::BlackHole);
-    let renewals = [renewal(&asked, grant.token)];
-    let impatient = tokio::time::timeout(Duration::from_millis(300), store.renew(&renewals));
-    assert!(impatient.await.is_err(), "nothing answers");
-    proxy.heal();
-    let renewed = store.renew(&[renewal(&asked, grant.token)]).await.remove(0);
-    assert!(
-        matches!(renewed, Ok(Renewed::Extended { .. })),
-        "the old connection was used: {renewed:?}"
-    );
+    replaced_after_callers_gave_up(1, Duration::from_millis(300)).await;
 }
 
 /// With a short ttl none of them has the time that would prove the connection silent: all together they have.
 #[tokio::test]
 async fn silent_connection_is_replaced_although_every_caller_gives_up_at_once() {
+    replaced_after_callers_gave_up(5, Duration::from_millis(60)).await;
+}
+
+async fn replaced_after_callers_gave_up(callers: u32, patience: Duration) {
     let (proxy, _scratch, store) = proxied().await;
     let asked = request("job", "holder", seconds(60));
     let grant = take(&store, &asked).await;
     proxy.set(Fault::BlackHole);
     let renewals = [renewal(&asked, grant.token)];
-    for _ in 0..5 {
-        let impatient = tokio::time::timeout(Duration::from_millis(60), store.renew(&renewals));
+    for _ in 0..callers {
+        let impatient = tokio::time::timeout(patience, store.renew(&renewals));
         assert!(impatient.await.is_err(), "nothing answers");
     }
     proxy.heal();

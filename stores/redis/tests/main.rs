@@ -12,3 +12,4 @@ mod quorum_attempts;
 mod quorum_conformance;
 mod quorum_late;
 mod records;
+mod secrets;

@@ -83,3 +83,13 @@ pub async fn connection(url: &str) -> MultiplexedConnection {
         .await
         .expect("the test can connect")
 }
+
+/// Why there is no store at this URL: in one line, and without the password that all tests have.
+pub async fn refused(url: &str) -> tenure_core::StoreError {
+    let error = RedisStore::connect(url).await.expect_err("refused");
+    assert!(
+        !error.message.contains("hunter2") && !error.message.contains('\n'),
+        "{error}"
+    );
+    error
+}

@@ -3,7 +3,7 @@
 use crate::attached::{Put, Sitting};
 use crate::clock;
 use crate::extend::Kept;
-use crate::fault::{Failure, doubtful};
+use crate::fault::Failure;
 use crate::found::{Decision, Found, Holder, Written, holder_value};
 use crate::keys::Part;
 use crate::record::Record;
@@ -13,7 +13,7 @@ use crate::wire::kv::{Compare, RequestOp, TxnRequest, TxnResponse};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseName, Moment, Predecessor, StoreError};
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
 /// What a round of an acquisition came to.
 enum Round {
@@ -113,13 +113,13 @@ impl Site {
         if let Some(kept) = kept {
             let lost = |failure: Failure| {
                 self.known.forget(name);
-                doubtful(self.failed(&failure, Deed::Write, name))
+                after_a_step(self.failed(&failure, Deed::Write, name))
             };
             let kept = kept.map_err(lost)?;
             let proven = self.prove(&self.requests, session, kept, term).await;
             if proven.map_err(lost)? == Kept::Gone {
                 self.known.forget(name);
-                return Err(doubtful(self.session_over(name)));
+                return Err(after_a_step(self.session_over(name)));
             }
         }
         let (token, terms) = match again {

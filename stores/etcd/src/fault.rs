@@ -59,14 +59,6 @@ impl Failure {
     }
 }
 
-/// A failure after a transaction of the same request was applied: whatever it says of itself, nobody knows what holds.
-pub(crate) fn doubtful(error: StoreError) -> StoreError {
-    StoreError {
-        certainty: Certainty::Unknown,
-        ..error
-    }
-}
-
 fn judge(status: &Status) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
     let told = line(status.message());
@@ -138,9 +130,9 @@ const CAUSES_MAX: usize = 8;
 // No server can be made to answer a transaction and then so, in that very moment.
 #[cfg(test)]
 mod tests {
-    use super::{Failure, doubtful};
+    use super::Failure;
     use tenure_core::Certainty::{NotApplied, Unknown};
-    use tenure_remote::Deed;
+    use tenure_remote::{Deed, after_a_step};
     use tonic::Status;
 
     fn failed(failure: &Failure) -> tenure_core::StoreError {
@@ -165,7 +157,7 @@ mod tests {
         ] {
             let before = failed(&failure);
             assert_eq!(before.certainty, NotApplied, "{before}");
-            let after = doubtful(before.clone());
+            let after = after_a_step(before.clone());
             assert_eq!((after.certainty, after.fault), (Unknown, before.fault), "{after}");
             assert_eq!(after.message, before.message);
         }

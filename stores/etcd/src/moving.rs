@@ -3,14 +3,14 @@
 use crate::acquire::wish as wish_value;
 use crate::attached::Put;
 use crate::extend::Kept;
-use crate::fault::{Failure, doubtful};
+use crate::fault::Failure;
 use crate::found::{Found, holder_value};
 use crate::keys::Part;
 use crate::renew::{Asked, Verdict, wish};
 use crate::site::{Site, raft_term, transact};
 use crate::wire::kv::{Compare, RequestOp, ResponseOp, TxnRequest};
 use tenure_core::{Fault, FencingToken, LeaseName, Renewed, StoreError};
-use tenure_remote::{Deed, lease_subject};
+use tenure_remote::{Deed, after_a_step, lease_subject};
 
 impl Site {
     /// Puts a lease that is held on a session of this store with the ttl that is asked for: of another process by the
@@ -59,11 +59,11 @@ impl Site {
             }
         }
         // It was moved: whatever fails from here on.
-        let unproven = |failure: Failure| doubtful(failed(failure));
+        let unproven = |failure: Failure| after_a_step(failed(failure));
         let kept = kept.map_err(unproven)?;
         let proven = self.prove(&self.renewals, &session, kept, term).await;
         match proven.map_err(unproven)? {
-            Kept::Gone => Err(doubtful(self.session_over(name))),
+            Kept::Gone => Err(after_a_step(self.session_over(name))),
             Kept::Until { .. } => {
                 if answer.succeeded {
                     let token = one.request.token;

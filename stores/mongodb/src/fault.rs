@@ -4,7 +4,7 @@ use mongodb::bson::Document;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-pub(crate) use tenure_remote::{Deed, line};
+pub(crate) use tenure_remote::{Deed, after_a_step, line};
 
 /// The server refused an insert because the key exists.
 pub(crate) const DUPLICATE_KEY: i32 = 11000;
@@ -28,14 +28,6 @@ pub(crate) fn server_code(error: &Error) -> Option<i32> {
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
     let (fault, certainty, why) = judge(error);
     deed.error(fault, certainty, subject, place, why)
-}
-
-/// A failure after an earlier step of the same request was applied: that nothing was changed is not true any more.
-pub(crate) fn after_a_step(error: StoreError) -> StoreError {
-    StoreError {
-        certainty: Certainty::Unknown,
-        ..error
-    }
 }
 
 /// Nobody answered within the time allowed.

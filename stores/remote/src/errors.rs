@@ -39,6 +39,15 @@ impl Deed {
     }
 }
 
+/// A failure after an earlier step of the same request was applied: whatever it says of itself, nobody knows what holds.
+#[must_use]
+pub fn after_a_step(error: StoreError) -> StoreError {
+    StoreError {
+        certainty: Certainty::Unknown,
+        ..error
+    }
+}
+
 /// Nobody answered within the time allowed. `check` says what to look at.
 #[must_use]
 pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, check: &str) -> StoreError {

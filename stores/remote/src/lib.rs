@@ -18,7 +18,7 @@ mod store;
 mod thread;
 mod watch;
 
-pub use errors::{Deed, lease_subject, line, timed_out};
+pub use errors::{Deed, after_a_step, lease_subject, line, timed_out};
 pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};

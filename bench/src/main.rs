@@ -144,6 +144,9 @@ enum Figure {
         /// Stale writes on each fence. The short form: 2000.
         #[arg(long, default_value_t = 100_000)]
         stale_writes: u64,
+        /// Stale writes on each fence by leaders that were frozen. The short form: 300.
+        #[arg(long, default_value_t = 100_000)]
+        frozen_writes: u64,
         /// Leaders that are frozen on each fence; the short form: 3.
         #[arg(long, default_value_t = 20)]
         pauses: u32,
@@ -160,6 +163,8 @@ enum Figure {
         place: String,
         #[arg(long)]
         token: u64,
+        #[arg(long)]
+        stale_writes: u64,
     },
     /// A clean release build of the command with its default features, in a folder of its own.
     Build,
@@ -196,10 +201,24 @@ async fn main() {
         Figure::Fences {
             kinds,
             stale_writes,
+            frozen_writes,
             pauses,
             rounds,
-        } => fences::measure(&kinds, stale_writes, pauses, rounds).await,
-        Figure::FenceWriter { kind, place, token } => fences::write_until_refused(kind, &place, token).await,
+        } => {
+            let extent = fences::Extent {
+                stale_writes,
+                frozen_writes,
+                pauses,
+                rounds,
+            };
+            fences::measure(&kinds, extent).await;
+        }
+        Figure::FenceWriter {
+            kind,
+            place,
+            token,
+            stale_writes,
+        } => fences::write_until_refused(kind, &place, token, stale_writes).await,
         Figure::Build => build::measure(),
     }
 }

@@ -1,5 +1,6 @@
 //! How the command ends: its exit codes, and the one line that says why.
 
+use rustix::process::Signal;
 use std::fmt;
 use tenure::core::{Fault, NameError, NoteTooLong};
 use tenure::{BuildError, CampaignError, StoreError, TimingError};
@@ -33,6 +34,8 @@ pub(crate) enum Code {
     Stale,
     /// The term has not claimed what is protected.
     Unclaimed,
+    /// The store can lose what it has confirmed: leases alone are not safe in it.
+    FenceOnly,
     /// The command exists but cannot be executed.
     NotExecutable,
     /// The command does not exist.
@@ -56,6 +59,7 @@ impl Code {
             Self::Lost => 79,
             Self::Stale => 80,
             Self::Unclaimed => 81,
+            Self::FenceOnly => 82,
             Self::NotExecutable => 126,
             Self::NotFound => 127,
         }
@@ -79,6 +83,15 @@ impl From<Fault> for Code {
 /// The exit code of a command that a signal ended, as shells have it.
 pub(crate) fn of_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// How this process ends, where it could do what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// With this exit code.
+    Code(u8),
+    /// By this signal, which has ended what it ran, or its waiting.
+    Signal(Signal),
 }
 
 /// The end of a command that could not do what it was asked.
@@ -113,6 +126,16 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+impl From<clap::Error> for Failure {
+    /// In one line, without the usage.
+    fn from(error: clap::Error) -> Self {
+        let text = error.render().to_string();
+        let what = text.split("\n\n").next().unwrap_or_default();
+        let words: Vec<&str> = what.trim_start_matches("error: ").split_whitespace().collect();
+        Self::new(Code::Usage, words.join(" "))
     }
 }
 

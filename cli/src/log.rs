@@ -2,6 +2,7 @@
 
 use crate::arguments::{Form, GlobalArguments};
 use crate::exit::{Code, Failure};
+use crate::output::StandardError;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -23,7 +24,7 @@ pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
         (None, false, _) => levels(LevelFilter::TRACE, LevelFilter::TRACE),
     };
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| StandardError)
         .with_ansi(false);
     let registry = tracing_subscriber::registry().with(targets);
     match global.log_format.unwrap_or(global.output) {

@@ -12,23 +12,39 @@ mod recording;
 mod supervise;
 mod warden;
 
-use arguments::Cli;
+use arguments::{Cli, Form};
 use clap::{CommandFactory, FromArgMatches};
-use exit::{Code, Failure};
+use exit::{Code, End, Failure, of_signal};
 use output::Voice;
 use std::process::ExitCode;
+use supervise::system::end_by;
 
 fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = Cli::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) if error.use_stderr() && arguments::ask_for_json() => {
+            let failure = Failure::from(error);
+            Voice::new(Form::Json, false).fail(&failure);
+            return ExitCode::from(failure.code);
+        }
+        Err(error) => error.exit(),
+    };
     let (_, matches) = matches.subcommand().expect("a subcommand is required");
     let voice = Voice::new(cli.global.output, cli.global.quiet);
-    match log::start(&cli.global).and_then(|()| on_this_thread(commands::run(cli, matches, voice))) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => {
-            voice.fail(&failure);
-            ExitCode::from(failure.code)
+    let end = log::start(&cli.global).and_then(|()| on_this_thread(commands::run(cli, matches, voice)));
+    if let Err(failure) = &end {
+        voice.fail(failure);
+    }
+    output::flush();
+    match end {
+        Ok(End::Code(code)) => ExitCode::from(code),
+        Ok(End::Signal(signal)) => {
+            end_by(signal);
+            ExitCode::from(of_signal(signal.as_raw()))
         }
+        Err(failure) => ExitCode::from(failure.code),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A command that fails, or is not well: it is ended, stays out for a while, and another gets to try.
 
-use crate::common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, children_of, exit_code, signal};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -72,12 +72,6 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
         pids.iter().all(|pid| !is_alive(*pid))
     });
     assert_eq!(sandbox.lease("job")["state"], "vacant");
-}
-
-/// The children of a process, the dead ones too that it has not reaped.
-fn children_of(pid: u32) -> usize {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    children.split_whitespace().count()
 }
 
 /// They are adopted by tenure, and a term may last for months.

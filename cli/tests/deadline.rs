@@ -1,6 +1,6 @@
 //! Whatever happens to the supervisor or to the store: the command is gone before another may lead.
 
-use crate::common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, exit_code, parent_of, signal, until_watched};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt as _;
@@ -192,6 +192,7 @@ fn without_its_warden_the_work_ends_and_the_lease_is_given_back() {
         );
         let first = sandbox.run(&["--ttl", "3s"], "job", &numbered(&sandbox, &script));
         let pids = ["pid", "escapee"].map(|name| sandbox.pid(name));
+        until_watched(first.pid());
         signal(child_of(first.pid()), death);
         if death == Signal::STOP {
             // Nothing is amiss until the work has to end.
@@ -204,6 +205,41 @@ fn without_its_warden_the_work_ends_and_the_lease_is_given_back() {
         );
         assert!(pids.iter().all(|pid| !is_alive(*pid)), "something was left");
         assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
+}
+
+/// Hooks and what they have started are not the work: `tenure` kills that past the warden, dead or frozen, and not them.
+#[test]
+fn a_hook_that_runs_when_the_warden_dies_goes_on() {
+    for death in [Signal::KILL, Signal::STOP] {
+        let sandbox = Sandbox::new("hook-spared");
+        let (go, told) = (sandbox.path("go"), sandbox.path("told"));
+        let hook = format!(
+            "sh -c 'echo $$ > {}; while [ ! -e {go} ]; do sleep 0.05; done'; echo told > {told}",
+            sandbox.path("hook")
+        );
+        let options = ["--ttl", "4s", "--hook-timeout", "10m", "--on-elected", &hook];
+        let process = sandbox.run(&options, "job", &numbered(&sandbox, STUBBORN));
+        let (work, below_hook) = (sandbox.pid("pid"), sandbox.pid("hook"));
+        until_watched(process.pid());
+        signal(parent_of(work), death);
+        if death == Signal::STOP {
+            // The frozen one does not end the work at the deadline.
+            let _locked = lock(&sandbox);
+            eventually(SOON, "the work is killed", || !is_alive(work));
+        }
+        // Whoever waits for nothing but the work gives the lease back while the hook runs on.
+        process.wait_for_line("has ended, and sh with it", SOON).unwrap();
+        assert!(!is_alive(work), "something was left");
+        assert!(is_alive(below_hook), "a part of the hook was killed");
+        std::fs::write(&go, "").unwrap();
+        assert_eq!(exit_code(&process), 79);
+        assert_eq!(sandbox.read("told"), "told\n");
+        let lines: Vec<String> = process.lines().into_iter().map(|line| line.text).collect();
+        assert!(
+            !lines.iter().any(|line| line.contains("--on-elected")),
+            "{lines:?}"
+        );
     }
 }
 

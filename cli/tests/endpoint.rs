@@ -38,10 +38,12 @@ fn metric(address: &str, line: &str) -> Option<f64> {
     found.map(|value| value.trim().parse().unwrap())
 }
 
+/// Who leads, as soon as the store says so in time: a loaded machine may need more than one try.
 fn leader(address: &str) -> Value {
-    let (status, body) = get(address, "/leader");
-    assert_eq!(status, 200, "{body}");
-    json(&body)
+    eventually(SOON, "an answer in time", || {
+        let (status, body) = get(address, "/leader");
+        (status == 200).then(|| json(&body))
+    })
 }
 
 #[test]
@@ -151,8 +153,10 @@ fn a_socket_serves_the_same_pages_and_is_gone_afterwards() {
         let process = sandbox.run(&["--metrics", &address], "job", &script);
         // Before its command runs it has no warden that would give the lease back.
         sandbox.pid(round);
-        let told = page(UnixStream::connect(&path).unwrap(), "/leader");
-        assert_eq!(json(&told.1)["leads"], true);
+        eventually(SOON, "it says that it leads", || {
+            let told = page(UnixStream::connect(&path).unwrap(), "/leader");
+            json(&told.1)["leads"] == true
+        });
         // What a killed process leaves behind is in nobody's way.
         signal(process.pid(), Signal::KILL);
         eventually(SOON, "the lease is given back", || {
@@ -221,13 +225,13 @@ fn an_address_that_is_taken_or_none_is_refused_before_anything_runs() {
     }
 }
 
-/// The store's file is locked: nothing is answered, and nobody is shown as the leader.
+/// The store's file is away: nothing is answered, and nobody is shown as the leader, though this process is sure to lead yet.
 #[test]
 fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
     let sandbox = Sandbox::new("unready");
     let address = format!("127.0.0.1:{}", free_port());
-    let _standby = sandbox.run(&["--metrics", &address, "--ttl", "2s"], "job", "sleep 300");
-    sandbox.until_held("job");
+    let _leader = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
+    eventually(SOON, "it leads", || leader(&address)["leads"] == true);
     let away = sandbox.dir.join("away");
     std::fs::create_dir(&away).unwrap();
     for name in ["leases.db", "leases.db-wal", "leases.db-shm"] {
@@ -237,5 +241,7 @@ fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
     let unready = || (get(&address, "/readyz").0 == 503).then(|| get(&address, "/leader"));
     let (status, body) = eventually(SOON, "the store is missed", unready);
     assert_eq!(status, 503, "{body}");
-    assert_eq!(json(&body)["leader"], Value::Null, "{body}");
+    for told in ["leader", "leads", "own_token"] {
+        assert_eq!(json(&body)[told], Value::Null, "{body}");
+    }
 }

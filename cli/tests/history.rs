@@ -99,15 +99,23 @@ fn leases_of_the_users_below_a_name_are_neither_hidden_nor_used() {
         let all = [&["run"], options, &[name, "--", "true"]].concat();
         assert_eq!(sandbox.tenure(&all).code, 0);
     };
-    run("job/terms/mine", &["--no-history"]);
-    run("job/candidates/mine", &["--no-history"]);
-    let before = sandbox.lease("job/terms/mine");
+    let names = [
+        "job/terms/mine",
+        "job/terms/07",
+        "job/candidates/mine",
+        "job/candidates/5/eu",
+    ];
+    let before = names.map(|name| {
+        run(name, &["--no-history"]);
+        sandbox.lease(name)["token"].clone()
+    });
     for _ in 0..22 {
-        run("job", &[]);
+        run("job", &["--priority", "1"]);
     }
-    assert_eq!(sandbox.lease("job/terms/mine")["token"], before["token"]);
+    assert_eq!(names.map(|name| sandbox.lease(name)["token"].clone()), before);
+    assert_eq!(terms(&sandbox, "job").len(), 19, "all slots but the user's");
     let shown = sandbox.tenure(&["status"]).stdout;
-    for name in ["job/terms/mine", "job/candidates/mine"] {
+    for name in names {
         assert!(shown.contains(name), "{shown}");
     }
     assert!(!shown.contains("job/terms/00"), "{shown}");

@@ -122,7 +122,6 @@ fn it_is_used_wrongly_in_one_line() {
     let sandbox = Sandbox::new("lock-usage");
     for (arguments, code, says) in [
         (&["lock", "a"][..], 2, "CMD"),
-        (&["lock", "-n", "--fair", "a", "--", "true"][..], 2, "--fair"),
         (&["lock", "a//b", "--", "true"][..], 78, "a//b"),
         (&["lock", "-n", "-w", "1s", "a", "--", "true"][..], 2, "--wait"),
         (
@@ -166,9 +165,10 @@ fn a_wait_of_no_time_takes_what_is_free_and_gives_up_what_is_not() {
 fn a_variable_that_says_no_excludes_nothing() {
     let sandbox = Sandbox::new("says-no");
     for (arguments, variable) in [
-        (&["lock", "--fair", "a", "--", "true"][..], "TENURE_NO_WAIT"),
-        (&["lock", "--no-wait", "a", "--", "true"], "TENURE_FAIR"),
-        (&["run", "--priority", "3", "a", "--", "true"], "TENURE_NO_WAIT"),
+        (
+            &["run", "--priority", "3", "a", "--", "true"][..],
+            "TENURE_NO_WAIT",
+        ),
         (&["run", "a", "--", "true"], "TENURE_PREEMPT"),
     ] {
         for (says, code) in [("0", 0), ("1", 2)] {

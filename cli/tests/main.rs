@@ -2,15 +2,25 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bad_input;
+mod beside;
 mod care;
+mod care_arguments;
 mod common;
 mod deadline;
 mod endpoint;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod fence;
+mod fence_claims;
+#[cfg(feature = "etcd")]
+mod fence_elsewhere;
+mod flock;
 mod gc;
 mod history;
+mod hooks;
+mod inherited;
+mod interrupt;
+mod leftovers;
 mod lock;
 #[cfg(feature = "mongodb")]
 mod mongodb;
@@ -18,18 +28,25 @@ mod mongodb;
 mod mysql;
 #[cfg(feature = "nats")]
 mod nats;
+mod nested;
 mod output;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod priority;
 #[cfg(feature = "redis")]
 mod redis;
+mod secrets;
 mod signals;
 mod step_down;
+mod stopped;
 #[cfg(feature = "opentelemetry")]
 mod telemetry;
+mod terminal;
 mod top;
 mod trace;
 mod turns;
+mod unit;
 mod unkillable;
+mod unread;
+mod usage;
 mod warden;

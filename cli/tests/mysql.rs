@@ -89,8 +89,11 @@ fn a_store_that_is_not_there_is_said_to_be_unavailable() {
 fn doctor_status_explain_and_fences_read_mysql() {
     let sandbox = sandbox("my-doctor");
     let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
-    assert_eq!(doctor.code, 0, "{doctor:?}");
-    assert_eq!(json(&doctor.stdout)["store"]["kind"], "mysql");
+    // The servers of the tests flush nothing.
+    assert_eq!(doctor.code, 82, "{doctor:?}");
+    let told = json(&doctor.stdout);
+    assert_eq!(told["store"]["kind"], "mysql");
+    assert!(told["fence_only"].is_string(), "{doctor:?}");
     assert_eq!(sandbox.tenure(&["explain"]).code, 0);
     let claim = sandbox.tenure(&[
         "run",
@@ -117,6 +120,11 @@ fn doctor_status_explain_and_fences_read_mysql() {
     assert_eq!(bumped.code, 0, "{bumped:?}");
     assert!(json(&bumped.stdout)["mark"].as_u64().unwrap() > token);
     assert_eq!(json(&bumped.stdout)["refused"], 1, "{bumped:?}");
+}
+
+#[test]
+fn a_counted_mark_in_mysql_is_bumped_by_counting_by_the_command() {
+    journeys::a_counted_mark_is_bumped_by_counting(&sandbox("my-counted"));
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn doctor_says_what_a_bucket_is_worth() {
     assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
     assert_eq!(sandbox.lease("job")["state"], "vacant");
     let unheard = Sandbox::at("nats-unheard", &server.url()).tenure(&["doctor"]);
+    assert_eq!(unheard.code, 82, "{unheard:?}");
     assert!(unheard.stdout.contains("monitor="), "{unheard:?}");
 }
 

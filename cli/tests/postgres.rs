@@ -36,8 +36,11 @@ fn gc_keeps_what_was_used_lately() {
 fn doctor_status_and_fences_read_postgres() {
     let sandbox = sandbox("pg-doctor");
     let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
-    assert_eq!(doctor.code, 0, "{doctor:?}");
-    assert_eq!(json(&doctor.stdout)["store"]["kind"], "postgres");
+    // The servers of the tests flush nothing.
+    assert_eq!(doctor.code, 82, "{doctor:?}");
+    let told = json(&doctor.stdout);
+    assert_eq!(told["store"]["kind"], "postgres");
+    assert!(told["fence_only"].is_string(), "{doctor:?}");
     let claim = sandbox.tenure(&[
         "run",
         "job",
@@ -63,6 +66,11 @@ fn doctor_status_and_fences_read_postgres() {
     assert_eq!(bumped.code, 0, "{bumped:?}");
     assert!(json(&bumped.stdout)["mark"].as_u64().unwrap() > token);
     assert_eq!(json(&bumped.stdout)["refused"], 1, "{bumped:?}");
+}
+
+#[test]
+fn a_counted_mark_in_postgres_is_bumped_by_counting_by_the_command() {
+    journeys::a_counted_mark_is_bumped_by_counting(&sandbox("pg-counted"));
 }
 
 #[test]

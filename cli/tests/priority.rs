@@ -25,6 +25,24 @@ fn until_leads(sandbox: &Sandbox, id: &str) {
     });
 }
 
+/// It is named as a place in the queue would be.
+#[test]
+fn a_lease_of_the_users_with_the_name_of_a_place_holds_nobody_up() {
+    let sandbox = Sandbox::new("named-as-a-place");
+    let name = "job/candidates/5/eu";
+    let _holds = sandbox.run(&["--ttl", "2s", "--candidate", "host-1"], name, "sleep 300");
+    eventually(SOON, "the lease", || sandbox.lease(name)["state"] == "held");
+    let waits = ["--ttl", "2s", "--candidate", "one", "--priority", "1"];
+    assert_eq!(exit_code(&sandbox.run(&waits, "job", "true")), 0);
+    assert!(sandbox.tenure(&["status"]).stdout.contains(name));
+    let _leads = candidate(&sandbox, "two", &["--priority", "1"]);
+    until_leads(&sandbox, "two");
+    for id in ["eu", "host-1"] {
+        assert_eq!(sandbox.tenure(&["step-down", "job", "--to", id]).code, 1, "{id}");
+    }
+    assert_eq!(sandbox.lease(name)["holder"], "host-1");
+}
+
 #[test]
 fn step_down_hands_over_to_the_candidate_that_is_named_and_no_two_work_at_once() {
     let sandbox = Sandbox::new("by-name");

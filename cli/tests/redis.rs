@@ -48,9 +48,23 @@ fn doctor_says_what_a_server_is_worth() {
     assert_eq!(doctor.code, 0, "{doctor:?}");
     let told = json(&doctor.stdout);
     assert_eq!(told["store"]["kind"], "redis");
+    assert!(told["fence_only"].is_null(), "{doctor:?}");
     assert!(doctor.stdout.contains("appendfsync always"), "{doctor:?}");
     assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
     assert_eq!(sandbox.lease("job")["state"], "vacant");
+
+    let forgetful = block_on(RedisServer::start(RedisOptions::default())).unwrap();
+    let sandbox = Sandbox::at("redis-forgets", &forgetful.url());
+    let doctor = sandbox.tenure(&["doctor"]);
+    assert_eq!(doctor.code, 82, "{doctor:?}");
+    let verdict = doctor.stdout.lines().last().unwrap();
+    assert!(
+        verdict.starts_with("Leases alone are not safe here"),
+        "{doctor:?}"
+    );
+    let doctor = sandbox.tenure(&["doctor", "--output", "json"]);
+    assert_eq!(doctor.code, 82, "{doctor:?}");
+    assert!(json(&doctor.stdout)["fence_only"].is_string(), "{doctor:?}");
 
     let evicting = RedisOptions::with("--maxmemory 100mb --maxmemory-policy allkeys-lru");
     let server = block_on(RedisServer::start(evicting)).unwrap();
@@ -103,7 +117,8 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     // Past the end that the lease had when the member died.
     std::thread::sleep(Duration::from_secs(8));
     assert_eq!(sandbox.lease("job")["state"], "held");
-    assert_eq!(sandbox.tenure(&["doctor"]).code, 0);
+    // Nobody knows what the dead one has kept.
+    assert_eq!(sandbox.tenure(&["doctor"]).code, 82);
     assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "30s"]).code, 0);
     assert_eq!(exit_code(&first), 79);
     second.wait_for_line("mine", SOON).unwrap();

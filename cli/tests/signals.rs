@@ -1,9 +1,9 @@
 //! Signals reach the command, and its whole group is gone before the lease is.
 
-use crate::common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{Sandbox, exit_code, signal};
 use rustix::process::Signal;
 use std::time::Duration;
-use tenure_testkit::{Process, eventually, is_alive};
+use tenure_testkit::{Process, is_alive};
 
 /// A script that is ready when it has written to `ready`.
 fn ready(sandbox: &Sandbox, before: &str, after: &str) -> String {
@@ -195,32 +195,6 @@ fn a_signal_that_comes_while_a_term_is_ended_lets_no_other_begin() {
         assert_eq!(sandbox.read("runs"), "run\n", "{what}");
         assert_eq!(sandbox.lease("job")["state"], "vacant", "{what}");
     }
-}
-
-/// A group in the background of a terminal would be stopped for reading from it.
-#[test]
-fn the_command_can_read_from_the_terminal() {
-    let sandbox = Sandbox::new("terminal");
-    let inner = format!(
-        "{} run job -- sh -c 'read line; echo got $line > {}'; read next; echo then $next > {}",
-        env!("CARGO_BIN_EXE_tenure"),
-        sandbox.path("got"),
-        sandbox.path("then")
-    );
-    let script = sandbox.script("inner", &format!("#!/bin/sh\n{inner}\n"));
-    let typed = format!(
-        "(sleep 0.2; echo one; sleep 0.2; echo two; sleep 30) | script -qec {} /dev/null",
-        script.display()
-    );
-    let mut command = std::process::Command::new("sh");
-    command.args(["-c", &typed]).env("TENURE_STORE", &sandbox.store);
-    let _terminal = Process::spawn(command).unwrap();
-    assert_eq!(sandbox.line("got"), "got one");
-    // The shell after it has its terminal back.
-    assert_eq!(sandbox.line("then"), "then two");
-    eventually(SOON, "the lease is given back", || {
-        sandbox.lease("job")["state"] == "vacant"
-    });
 }
 
 fn lines(process: &Process) -> Vec<String> {

@@ -47,6 +47,11 @@ impl Fixture {
         }
     }
 
+    /// Whether a renewal may be told as extended although its record cannot be read.
+    pub(crate) fn renews_unread(&self) -> bool {
+        self.subject.renews_unread()
+    }
+
     /// The first client.
     #[must_use]
     pub fn first(&self) -> &Client {
@@ -123,12 +128,14 @@ impl Fixture {
         wanted.clamp(ttl_min, ttl_max)
     }
 
-    /// The most that can remain of a lease with this ttl: the ttl, or, where each observer times it for itself, a
-    /// tenth more: the greatest error of a clock's rate that a timing takes.
+    /// The most that can remain of a lease with this ttl: the ttl, and where a server times it a millisecond more, by which
+    /// one whose clock shows whole milliseconds rounds up; or, where each observer times it for itself, a tenth more: the
+    /// greatest error of a clock's rate that a timing takes.
     #[must_use]
     pub fn remaining_max(&self, ttl: Ttl) -> Duration {
         match self.traits().timekeeper {
-            Timekeeper::Server | Timekeeper::Session => ttl.duration(),
+            Timekeeper::Server => ttl.duration() + Duration::from_millis(1),
+            Timekeeper::Session => ttl.duration(),
             Timekeeper::Observer => ttl.duration() + ttl.duration() / 10,
         }
     }

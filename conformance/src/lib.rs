@@ -22,6 +22,7 @@ mod client;
 mod contender;
 mod fixture;
 mod list;
+mod mixture;
 mod run;
 mod subject;
 mod suite;

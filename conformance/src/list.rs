@@ -46,6 +46,8 @@ macro_rules! for_each_case {
             batch {
                 renewals_are_judged_one_by_one
                 releases_are_judged_one_by_one
+                renewals_of_a_large_batch_are_judged_one_by_one
+                releases_of_a_large_batch_are_judged_one_by_one
                 large_batch_of_renewals
                 large_batch_of_releases
                 empty_batch_has_no_answers

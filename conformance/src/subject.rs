@@ -88,6 +88,12 @@ pub trait Subject: Send + Sync {
     /// Unsupported only if the storage cannot remove a record: then the case checks that it is still there.
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>>;
 
+    /// Whether a renewal of the very term may be told as extended although its record cannot be read: where something
+    /// beside the record says who holds the lease, and a large batch reads no records.
+    fn renews_unread(&self) -> bool {
+        false
+    }
+
     /// The store as what cleans it up.
     ///
     /// Unsupported where the store cannot tell how long nobody has used a record.

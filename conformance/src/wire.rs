@@ -38,6 +38,68 @@ pub async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
+/// For stores whose request is one round trip: an answer that is slow counts, and nothing is taken for lost; one that comes
+/// after the store's own bound is told as unknown, and what it would have said stands. `direct` is another store of the same
+/// leases, with nothing in between.
+///
+/// # Panics
+/// If the store has the defect.
+pub async fn delayed_answers_count_for_what_they_are(
+    store: &dyn LeaseStore,
+    proxy: &FaultProxy,
+    direct: &dyn LeaseStore,
+) {
+    let (asked, late) = (
+        request("job", "holder", seconds(60)),
+        request("late", "holder", seconds(60)),
+    );
+    // Each connection is made before it is slow, as making one is many round trips.
+    let first = take(store, &asked).await;
+    let renewals = [renewal(&asked, first.token)];
+    for (to_server, to_client) in [(SLOW, SLOW), (SLOW, Duration::ZERO)] {
+        let renewed = store.renew(&renewals).await;
+        assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let delayed = proxy.counts().delayed;
+        proxy.set(Fault::Delay { to_server, to_client });
+        let again = bounded("a slow acquisition", take(store, &asked)).await;
+        assert!(again.again && again.token == first.token, "{again:?}");
+        let renewed = bounded("a slow renewal", store.renew(&renewals)).await;
+        assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+        assert!(proxy.counts().delayed > delayed, "the fault happened");
+        proxy.heal();
+    }
+    // Just used, the connections are believed to be there.
+    let (_again, renewed) = tokio::join!(take(store, &asked), store.renew(&renewals));
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    proxy.set(Fault::Delay {
+        to_server: Duration::ZERO,
+        to_client: BOUND,
+    });
+    let (lost, unheard) = tokio::join!(
+        bounded("a late acquisition", store.acquire(&late)),
+        bounded("a late renewal", store.renew(&renewals)),
+    );
+    for error in [
+        lost.expect_err("it comes too late"),
+        unheard[0].clone().expect_err("it comes too late"),
+    ] {
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::TimedOut, Certainty::Unknown),
+            "{error}"
+        );
+    }
+    // It was applied, and whoever asks again finds its own.
+    let written = direct.get(&late.name).await.expect("a read").expect("the record");
+    proxy.heal();
+    let grant = bounded("the next acquisition", take(store, &late)).await;
+    assert_eq!((grant.token, grant.again), (written.token, true));
+}
+
+/// Of a network that is slow, each way: an answer still comes within every bound, also of the question whether a connection that
+/// was idle is there (a second).
+const SLOW: Duration = Duration::from_millis(300);
+
 /// For stores whose watch ends with its connection: that is told, whether it comes with a word or without one, which is
 /// `when_silent`, and the next one hears.
 ///

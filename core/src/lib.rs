@@ -22,7 +22,7 @@ pub use engine::{
 
 pub use fence::{
     Bump, Claimed, Fence, FenceError, Horizon, MARKS_MAX, Mark, REFUSALS_METRIC, Refusals, Refused, Ruling,
-    bumped, decide_claim, decide_entry, horizon,
+    bump_clock_ms, bumped, check_owner, decide_claim, decide_entry, horizon, is_counted,
 };
 pub use observed::{
     CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, Floor, ListedRecord, Need, ObservedStore,

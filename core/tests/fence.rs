@@ -97,6 +97,23 @@ fn a_bumped_mark_is_above_the_mark_the_given_token_and_the_clock() {
     assert_eq!(bumped(Some(FencingToken::MAX), None, 0), None);
 }
 
+/// A revision never reaches a clock's time: every later term would be refused.
+#[test]
+fn a_bumped_mark_that_counts_leaves_the_clock_aside() {
+    let now_ms = 1_763_712_000_000;
+    let to = |mark: Option<u64>, above: Option<u64>| {
+        let (mark, above) = (mark.map(token), above.map(token));
+        bumped(mark, above, bump_clock_ms(mark.max(above), now_ms)).map(FencingToken::number)
+    };
+    assert_eq!(to(Some(7), None), Some(8));
+    assert_eq!(to(Some(7), Some(17)), Some(18));
+    assert_eq!(to(None, Some(17)), Some(18));
+    // Nothing is known, or something that a clock has shown.
+    assert_eq!(to(None, None), Some(now_ms + 1));
+    assert_eq!(to(Some(7), Some(now_ms - DAY_MS)), Some(now_ms + 1));
+    assert_eq!(to(Some(now_ms + DAY_MS), None), Some(now_ms + DAY_MS + 1));
+}
+
 #[test]
 fn only_the_term_that_claimed_may_enter() {
     let nightly = lease("nightly");

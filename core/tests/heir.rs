@@ -64,7 +64,8 @@ fn a_term_that_was_another_s_by_then_is_told_so() {
 
 #[test]
 fn whoever_was_to_have_it_may_leave_and_the_term_is_released_after_all() {
-    let (mut harness, _request) = handing_on();
+    let (mut harness, request) = handing_on();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
     let look = only(harness.command(Command::Withdraw { name: job() }));
     assert!(matches!(look.operation, Operation::Look(_)), "{look:?}");
     let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(still_ours())))));
@@ -84,6 +85,7 @@ fn whoever_was_to_have_it_may_leave_and_the_term_is_released_after_all() {
 #[test]
 fn what_the_withdrawn_attempt_took_is_found_and_released() {
     let (mut harness, request) = handing_on();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
     let look = only(harness.command(Command::Withdraw { name: job() }));
     let taken = Lease {
         attempt: attempt_of(&request),
@@ -92,6 +94,31 @@ fn what_the_withdrawn_attempt_took_is_found_and_released() {
     let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(taken)))));
     assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(6)));
     assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+}
+
+#[test]
+fn what_the_attempt_takes_after_it_was_withdrawn_is_released_as_its_own() {
+    let (mut harness, request) = handing_on();
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+    let release = only(harness.answer(request.id, Reply::Acquired(Ok(grant(6)))));
+    let Operation::Release(releases) = &release.operation else {
+        panic!("{release:?}");
+    };
+    assert_eq!(
+        (releases[0].token, releases[0].attempt),
+        (token(6), attempt_of(&request))
+    );
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+}
+
+#[test]
+fn an_attempt_that_changed_nothing_after_it_was_withdrawn_leaves_the_term_to_be_released() {
+    let (mut harness, request) = handing_on();
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+    let refused = StoreError::not_applied(Fault::Busy, "lease \"job\": busy");
+    let release = only(harness.answer(request.id, Reply::Acquired(Err(refused))));
+    assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(5)));
+    assert!(departures(&harness).is_empty(), "not released yet");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod beats;
+mod beats_apart;
 mod chance;
 mod deadline;
 mod departure;

@@ -10,9 +10,75 @@ const SURELY_EXPIRED: Duration = Duration::from_millis(30_000 + 80 + 3_000);
 /// A campaign of which nobody knows whether its request was applied, withdrawn; with the look that it sends.
 fn searching() -> (Harness, Attempt, Request) {
     let mut harness = Harness::new();
-    let attempt = attempt_of(&harness.campaign_once());
+    let request = harness.campaign_once();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
     let look = only(harness.command(Command::Withdraw { name: job() }));
-    (harness, attempt, look)
+    (harness, attempt_of(&request), look)
+}
+
+/// A campaign that is withdrawn while its first request is under way.
+fn withdrawn_under_way() -> (Harness, Request) {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+    (harness, request)
+}
+
+#[test]
+fn what_a_try_takes_after_its_campaign_was_withdrawn_is_released() {
+    let (mut harness, request) = withdrawn_under_way();
+    let release = only(harness.answer(request.id, Reply::Acquired(Ok(grant(5)))));
+    let Operation::Release(releases) = &release.operation else {
+        panic!("{release:?}")
+    };
+    assert_eq!(
+        (releases[0].token, releases[0].attempt),
+        (token(5), attempt_of(&request))
+    );
+    assert!(!harness.leads(), "a withdrawn campaign never leads");
+    harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
+    assert!(harness.engine.is_idle());
+}
+
+#[test]
+fn a_try_that_took_nothing_ends_its_withdrawn_campaign() {
+    let theirs = Acquired::Held(lease_of(other(), 6, seconds(29.0)));
+    let busy = StoreError::not_applied(Fault::Busy, "lease \"job\": the store is busy");
+    for answer in [Ok(theirs), Ok(Acquired::Superseded), Err(busy)] {
+        let (mut harness, request) = withdrawn_under_way();
+        assert_eq!(harness.answer(request.id, Reply::Acquired(answer)), vec![]);
+        assert!(harness.engine.is_idle());
+        assert!(matches!(harness.events.last(), Some(Event::Withdrawn { .. })));
+    }
+}
+
+#[test]
+fn a_try_of_which_nobody_knows_what_became_is_looked_for() {
+    let (mut harness, request) = withdrawn_under_way();
+    let look = only(harness.answer(request.id, Reply::Acquired(Err(unreachable()))));
+    assert!(matches!(look.operation, Operation::Look(_)));
+
+    let (mut harness, request) = withdrawn_under_way();
+    harness.now = request.give_up_at;
+    let look = only(harness.input(Input::Tick));
+    assert!(matches!(look.operation, Operation::Look(_)));
+    assert_eq!(
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5)))),
+        vec![],
+        "too late: the look is to find it"
+    );
+}
+
+#[test]
+fn doubt_about_an_earlier_try_outlasts_one_that_surely_failed_after_the_withdrawal() {
+    let mut harness = Harness::new();
+    let first = harness.campaign_once();
+    harness.answer(first.id, Reply::Acquired(Err(unreachable())));
+    let second = harness.run_to_request();
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+    let busy = StoreError::not_applied(Fault::Busy, "lease \"job\": the store is busy");
+    let look = only(harness.answer(second.id, Reply::Acquired(Err(busy))));
+    assert!(matches!(look.operation, Operation::Look(_)));
 }
 
 fn fail(harness: &mut Harness, look: &Request, error: StoreError) -> Vec<Request> {
@@ -57,6 +123,23 @@ fn the_search_ends_when_what_was_left_has_surely_expired() {
         assert_eq!(!harness.engine.is_idle(), goes_on, "after {passed:?}");
         let withdrawn = matches!(harness.events.last(), Some(Event::Withdrawn { .. }));
         assert_eq!(withdrawn, !goes_on);
+    }
+}
+
+/// What was under way may have been applied at the last moment before it was given up.
+#[test]
+fn the_search_for_a_try_lasts_from_when_the_try_was_given_up() {
+    let last_chance = SURELY_EXPIRED - timing().retry_every();
+    for (passed, goes_on) in [
+        (last_chance - Duration::from_nanos(1), true),
+        (last_chance, false),
+    ] {
+        let (mut harness, request) = withdrawn_under_way();
+        harness.now = request.give_up_at;
+        let look = only(harness.input(Input::Tick));
+        harness.now = request.give_up_at.after(passed);
+        fail(&mut harness, &look, unreachable());
+        assert_eq!(!harness.engine.is_idle(), goes_on, "after {passed:?}");
     }
 }
 

@@ -294,7 +294,8 @@ fn a_loss_told_with_a_lease_of_another_name_ends_nothing_before_the_deadline() {
 #[test]
 fn a_look_answered_with_another_lease_is_repeated() {
     let mut harness = Harness::new();
-    harness.campaign_once();
+    let request = harness.campaign_once();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
     let looks = harness.command(Command::Withdraw { name: job() });
     let [look] = &looks[..] else { panic!("{looks:?}") };
     harness.answer(look.id, Reply::Looked(Ok(Some(of_another_lease()))));

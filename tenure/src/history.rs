@@ -2,6 +2,13 @@
 //!
 //! Each term has a record of its own, a lease `<name>/terms/<slot>` that nobody waits for: its holder is who led, its note
 //! says the token and how it ended, and the store's clock says when. The oldest record is used again for a new term.
+//!
+//! A user's lease may have such a name. What tells the two apart is the note: a record whose note does not say a term as
+//! this module writes it is the user's, and is neither used nor hidden; the history has a term less. A user who takes the
+//! name of a record of a term gets it with a greater token: it is vacant, or expires within the store's shortest ttl.
+//! What is left: a lease whose holder notes the very words of a term is taken for one; and no store writes on condition of
+//! a note, so a lease that is taken and given back for the first time between a look here and the request after it is
+//! used once, until it is taken again.
 
 use crate::identity;
 use crate::lock::{CANDIDATES, Standby};
@@ -63,11 +70,11 @@ impl History {
         Self { store, name }
     }
 
-    /// Whether a lease is such a record, or a place in a queue: Tenure's own, of no use by itself.
+    /// Whether a lease is such a record, or a place in a queue: Tenure's own, of no use by itself. A user's lease with the
+    /// name of one is not.
     #[must_use]
-    pub fn is_housekeeping(name: &str) -> bool {
-        let is_record = name.rsplit_once(TERMS).is_some_and(|(_, slot)| is_slot(slot));
-        is_record || Standby::is_place(name)
+    pub fn is_kept_by_tenure(lease: &Lease) -> bool {
+        past_term(lease).is_some() || Standby::read(lease).is_some()
     }
 
     /// Whether names that begin so are those of such records, or of places in a queue.
@@ -85,13 +92,18 @@ impl History {
         holder: &CandidateId,
         token: FencingToken,
     ) -> Result<Option<NotedTerm>, StoreError> {
-        let mut records = self.records().await?;
-        // Those that were never used first, then the oldest.
+        let (mut records, unread) = self.records().await?;
+        // Those that were never used first, then the oldest. What stands in a slot that was not read, nobody knows.
         let slots = (0..TERMS_KEPT).map(|slot| format!("{}{TERMS}{slot:02}", self.name));
         let mut unused: Vec<String> = slots
+            .filter(|slot| {
+                unread
+                    .as_ref()
+                    .is_none_or(|after| slot.as_str() <= after.as_str())
+            })
             .filter(|slot| !records.iter().any(|record| record.name.as_str() == slot))
             .collect();
-        records.retain(|record| record.occupancy() != Occupancy::Held);
+        records.retain(|record| past_term(record).is_some() && record.occupancy() != Occupancy::Held);
         records.sort_by_key(|record| record.token);
         unused.extend(records.iter().map(|record| record.name.to_string()));
         for slot in unused.into_iter().take(SLOTS_TRIED_MAX) {
@@ -113,17 +125,21 @@ impl History {
         Ok(None)
     }
 
-    /// Notes how a term has ended, after which time: two requests.
+    /// Notes how a term has ended, after which time: three requests.
     ///
     /// # Errors
     /// The store did not note it.
     pub async fn end(&self, noted: NotedTerm, led: Duration, how: &str) -> Result<(), StoreError> {
         let NotedTerm { mut record, token } = noted;
+        // Somebody may have taken it for a lease of their own, or for a later term: that one counts.
+        let found = self.store.get(&record.name).await?;
+        if found.is_some_and(|found| found.holder.incarnation != record.candidate.incarnation) {
+            return Ok(());
+        }
         record.attempt = record.attempt.next();
         let how = how.chars().take(END_CHARACTERS_MAX);
         let how: String = how.map(|c| if c.is_control() { ' ' } else { c }).collect();
         record.note = note(format!("{token} ended {} {how}", led.as_millis()));
-        // Another may have used it for a later term: that one counts.
         if let Acquired::Granted(grant) = self.store.acquire(&record).await? {
             let release = Release {
                 name: record.name,
@@ -145,12 +161,13 @@ impl History {
     /// # Errors
     /// The store cannot be read. A record that cannot be understood is left out.
     pub async fn read(&self) -> Result<Vec<PastTerm>, StoreError> {
-        let mut terms: Vec<_> = self.records().await?.iter().filter_map(past_term).collect();
+        let mut terms: Vec<_> = self.records().await?.0.iter().filter_map(past_term).collect();
         terms.sort_by_key(|term| std::cmp::Reverse(term.token));
         Ok(terms)
     }
 
-    async fn records(&self) -> Result<Vec<Lease>, StoreError> {
+    /// All leases with names of slots, whoever's they are, and after which name nothing was read.
+    async fn records(&self) -> Result<(Vec<Lease>, Option<LeaseName>), StoreError> {
         let page = Page {
             prefix: format!("{}{TERMS}", self.name),
             after: None,
@@ -158,22 +175,15 @@ impl History {
             limit: RECORDS_MAX,
         };
         let found = self.store.list(&page).await?;
-        // Somebody may have leases of their own below this name: they are left alone.
-        let is_ours = |lease: &Lease| {
-            lease
-                .name
-                .as_str()
-                .strip_prefix(&page.prefix)
-                .is_some_and(is_slot)
+        let is_of_this = |lease: &Lease| {
+            let slot = lease.name.as_str().strip_prefix(&page.prefix);
+            slot.is_some_and(is_slot)
         };
-        Ok(found
-            .leases
-            .into_iter()
-            .filter_map(|listed| match listed {
-                Listed::Lease(lease) => Some(lease).filter(is_ours),
-                Listed::Unreadable { .. } => None,
-            })
-            .collect())
+        let records = found.leases.into_iter().filter_map(|listed| match listed {
+            Listed::Lease(lease) => Some(lease).filter(is_of_this),
+            Listed::Unreadable { .. } => None,
+        });
+        Ok((records.collect(), found.next))
     }
 }
 
@@ -182,12 +192,21 @@ fn is_slot(text: &str) -> bool {
     text.len() == 2 && text.parse::<u16>().is_ok_and(|slot| slot < TERMS_KEPT)
 }
 
+fn has_slot(name: &str) -> bool {
+    name.rsplit_once(TERMS).is_some_and(|(_, slot)| is_slot(slot))
+}
+
 /// Bounded by its parts.
 fn note(text: String) -> Note {
     Note::new(text).unwrap_or_default()
 }
 
+/// The term of which this is the record; none if it is a user's lease, whatever its name. Binaries of every version must
+/// write and read the same notes: a record that is not understood is nobody's to use again.
 fn past_term(record: &Lease) -> Option<PastTerm> {
+    if !has_slot(record.name.as_str()) {
+        return None;
+    }
     let mut words = record.note.as_str().splitn(4, ' ');
     let token = words.next()?.parse().ok()?;
     let end = match (words.next()?, words.next(), words.next()) {

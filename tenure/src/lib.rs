@@ -57,7 +57,7 @@ pub use tenure_core::{
     LeaseStore, Mark, Priority, PriorityError, ResourceName, StoreError, Term, Timing, TimingError,
     TimingOptions, Ttl,
 };
-pub use tenure_watermark::{Admission, Watermark};
+pub use tenure_watermark::{Admission, Watermark, WatermarkView};
 
 #[cfg(feature = "etcd")]
 pub use tenure_etcd as etcd;

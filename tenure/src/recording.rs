@@ -29,7 +29,8 @@ impl ElectionBuilder {
     ///
     /// Effect on authority: none, ever. If `out` fails, cannot keep up, or has reached
     /// [`trace::TRACE_BYTES_MAX`](crate::trace::TRACE_BYTES_MAX), recording stops with one warning (target
-    /// `tenure_trace`). A killed process leaves a trace that ends at most a few steps before it did.
+    /// `tenure_trace`). A killed process leaves a trace that ends at most a few steps before it did. Unless nothing
+    /// was wanted just then, both leave it [open at the end](crate::trace::Checked::open).
     pub fn trace(mut self, out: impl Write + Send + 'static) -> Self {
         self.recorder = Some(Box::new(move |plan| {
             Recording::begin(plan, out).map(|recording| -> Box<dyn Recorder> { Box::new(recording) })

@@ -1,13 +1,16 @@
 //! First come, first served, and a dead waiter holds nobody up for longer than its ttl.
 use crate::harness::{Site, lock_timing, soon};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
 use tenure::sqlite::SqliteStore;
-use tenure::{Fairness, LockError, LockManager, LockRelease};
+use tenure::{Fairness, FencingToken, LockError, LockManager, LockRelease};
 use tenure_testkit::{Process, eventually_async};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 const FILE: &str = "TENURE_TEST_QUEUE_FILE";
 
@@ -135,6 +138,96 @@ async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
         (2..=9).contains(&before_other),
         "{before_other} of another process went first: {story:?}"
     );
+}
+
+/// Tasks of one process that wait in this order; each tells that it has the lock, and keeps it until the gate lets it through.
+fn waiters(
+    manager: &Arc<LockManager>,
+    numbers: Range<usize>,
+    gate: &Arc<Semaphore>,
+    story: &Story,
+) -> Vec<JoinHandle<()>> {
+    let wait = |number| {
+        let (manager, gate, story) = (manager.clone(), gate.clone(), story.clone());
+        tokio::spawn(async move {
+            let mut lock = manager.lock("a").await.unwrap();
+            story.lock().unwrap().push((number, lock.token()));
+            gate.acquire().await.unwrap().forget();
+            assert_eq!(lock.release().await, LockRelease::Released);
+        })
+    };
+    numbers.map(wait).collect()
+}
+
+type Story = Arc<Mutex<Vec<(usize, FencingToken)>>>;
+
+async fn until_so_many_had_it(story: &Story, takers: usize) {
+    let had_it = || async { story.lock().unwrap().len() >= takers };
+    eventually_async(Duration::from_secs(20), "they have the lock", had_it).await;
+}
+
+/// Who has it has left the queue: were another of its process to enter it now, a second turn would come before whoever arrives
+/// in the first.
+#[tokio::test]
+async fn whoever_comes_in_a_turn_waits_for_the_rest_of_it_and_for_no_more() {
+    const WAITERS: usize = 40;
+    let site = Site::new();
+    let (first, many) = (fair(&site, "first"), Arc::new(fair(&site, "many")));
+    let (second, other) = (fair(&site, "second"), fair(&site, "other"));
+    let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
+    let second = tokio::spawn(async move { drop(second.lock("a").await.unwrap()) });
+    wait_until_queued(&site, "second").await;
+    let (gate, story) = (Arc::new(Semaphore::new(0)), Story::default());
+    let waiters = waiters(&many, 0..WAITERS, &gate, &story);
+    wait_until_queued(&site, "many").await;
+    blocker.release().await;
+    soon("the second", second).await.unwrap();
+    until_so_many_had_it(&story, 1).await;
+    // Long enough for another turn to be asked for, if it is.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let waiting = tokio::spawn(async move { other.lock("a").await.map(|lock| lock.token()) });
+    wait_until_queued(&site, "other").await;
+    gate.add_permits(WAITERS);
+    let other = soon("the other", waiting).await.unwrap().unwrap();
+    for waiter in waiters {
+        soon("its turn", waiter).await.unwrap();
+    }
+    let story = story.lock().unwrap();
+    let before = story.iter().filter(|(_, token)| *token < other).count();
+    assert!(
+        (2..=9).contains(&before),
+        "{before} went before {other}: {story:?}"
+    );
+}
+
+/// Some are called along while others come, turns end in the middle of those who follow: each keeps its number.
+#[tokio::test]
+async fn those_of_one_process_have_their_turns_in_the_order_in_which_they_came() {
+    const WAITERS: usize = 30;
+    let site = Site::new();
+    let (blocker, many) = (fair(&site, "blocker"), Arc::new(fair(&site, "many")));
+    let mut held = soon("the blocker", blocker.lock("a")).await.unwrap();
+    let (gate, story) = (Arc::new(Semaphore::new(0)), Story::default());
+    let mut tasks = waiters(&many, 0..4, &gate, &story);
+    wait_until_queued(&site, "many").await;
+    held.release().await;
+    until_so_many_had_it(&story, 1).await;
+    for number in 4..WAITERS {
+        tasks.extend(waiters(&many, number..number + 1, &gate, &story));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The last of the first turn has it for long enough for the next turn to begin behind it, in the middle of what may be
+    // handed on in a row: not all who are called along then get it.
+    gate.add_permits(3);
+    until_so_many_had_it(&story, 4).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    gate.add_permits(WAITERS);
+    for task in tasks {
+        soon("its turn", task).await.unwrap();
+    }
+    let story = story.lock().unwrap();
+    let order: Vec<usize> = story.iter().map(|(number, _)| *number).collect();
+    assert_eq!(order, (0..WAITERS).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -4,13 +4,18 @@
 mod election;
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(all(feature = "metrics", feature = "etcd"))]
+mod etcd_full;
 mod guarantees;
 mod harness;
+mod housekeeping;
 mod lock_fairness;
 mod lock_handing_on;
 mod lock_owners;
+mod lock_patience;
 mod lock_priority;
 mod lock_processes;
+mod lock_tags;
 mod locks;
 #[cfg(feature = "etcd")]
 mod locks_etcd;

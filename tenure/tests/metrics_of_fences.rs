@@ -7,7 +7,7 @@ fn term(lease: &str, token: u64) -> Term {
     Term::new(LeaseName::new(lease).unwrap(), FencingToken::new(token).unwrap())
 }
 
-/// Has the fence refuse two stale claims and a foreign one.
+/// Has the fence refuse two stale claims and a foreign one, and a gate before it one more.
 async fn refuse_three(fence: &dyn Fence) {
     let ledger = ResourceName::new("ledger").unwrap();
     for (lease, token, is_admitted) in [
@@ -20,6 +20,10 @@ async fn refuse_three(fence: &dyn Fence) {
     ] {
         let claimed = fence.claim(&ledger, &term(lease, token)).await;
         assert_eq!(claimed.is_ok(), is_admitted, "{lease} {token}: {claimed:?}");
+        if let (5, Err(refusal)) = (token, claimed) {
+            // One more, which a gate before the fence has refused by what it knows.
+            fence.note_refused(&refusal);
+        }
     }
 }
 
@@ -56,7 +60,7 @@ fn refused_writes_are_counted_by_their_reason_by_every_kind_of_fence() {
         metrics::with_local_recorder(&recorder, || runtime.block_on(refuse_three(&*fence)));
         let counted = counted.render();
         for line in [
-            "lease_fence_refusals{reason=\"stale\"} 2",
+            "lease_fence_refusals{reason=\"stale\"} 3",
             "lease_fence_refusals{reason=\"foreign\"} 1",
         ] {
             assert!(counted.contains(line), "{what}: {counted}");

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::mysql::MysqlStore;
-use tenure::{Authority, Election, Event, SharedStore, Timing, Ttl};
-use tenure_testkit::{FaultProxy, Mariadb, RequestFault};
+use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
+use tenure_testkit::{Fault, FaultProxy, Mariadb, RequestFault};
 
 fn timing() -> Timing {
     Timing::of(Ttl::from_secs(10).unwrap())
@@ -23,10 +23,10 @@ async fn connect(uri: &str) -> SharedStore {
     Arc::new(soon("connecting", MysqlStore::connect(uri)).await.unwrap())
 }
 
-fn election(store: SharedStore, candidate: &str) -> Election {
+fn election(store: SharedStore, candidate: &str, timing: Timing) -> Election {
     Election::builder("job", store)
         .candidate(candidate)
-        .timing(timing())
+        .timing(timing)
         .build()
         .unwrap()
 }
@@ -40,8 +40,8 @@ async fn a_restarted_mysql_and_cut_connections_cost_no_leadership() {
     MysqlStore::init(&server.uri_of("jobs")).await.unwrap();
     let proxy = FaultProxy::mysql(server.address()).unwrap();
     let through = format!("mysql://root@{}/jobs", proxy.address());
-    let leader = election(connect(&through).await, "leader");
-    let standby = election(connect(&server.uri_of("jobs")).await, "standby");
+    let leader = election(connect(&through).await, "leader", timing());
+    let standby = election(connect(&server.uri_of("jobs")).await, "standby", timing());
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let mut events = leader.events();
     let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
@@ -97,4 +97,33 @@ async fn a_standby_on_mysql_is_woken_by_a_release() {
     leadership.step_down().await;
     let next = soon("the standby's turn", campaign).await.unwrap().unwrap();
     assert!(next > token);
+}
+
+/// Nothing says that the connection is gone: the holder counts from before it sent, and stops by itself before the standby has
+/// the lease.
+#[tokio::test]
+async fn a_silent_mysql_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
+    let server = Mariadb::shared().await;
+    let uri = server.uri_of("silenced");
+    server.execute("CREATE DATABASE silenced").await.unwrap();
+    MysqlStore::init(&uri).await.unwrap();
+    let proxy = FaultProxy::mysql(server.address()).unwrap();
+    let through = format!("mysql://root@{}/silenced", proxy.address());
+    let short = Timing::of(Ttl::from_secs(4).unwrap());
+    let leader = election(connect(&through).await, "leader", short);
+    let standby = election(connect(&uri).await, "standby", short);
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
+    proxy.set(Fault::BlackHole);
+    let swallowed = || proxy.counts().swallowed_requests + proxy.counts().swallowed_replies;
+    let before = swallowed();
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(
+        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        "{loss}"
+    );
+    // On a connection that is new the server speaks first.
+    assert!(swallowed() > before, "the renewals went into the hole");
+    let (won, _standby) = soon("the take-over", campaign).await.unwrap();
+    assert!(won.unwrap().token() > leadership.token());
 }

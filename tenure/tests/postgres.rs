@@ -2,8 +2,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::postgres::PostgresStore;
-use tenure::{Authority, Election, Event, SharedStore, Timing, Ttl};
-use tenure_testkit::{FaultProxy, Postgres, RequestFault};
+use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
+use tenure_testkit::{Fault, FaultProxy, Postgres, RequestFault};
 
 fn timing() -> Timing {
     Timing::of(Ttl::from_secs(10).unwrap())
@@ -21,10 +21,10 @@ async fn connect(uri: &str) -> SharedStore {
     Arc::new(soon("connecting", PostgresStore::connect(uri)).await.unwrap())
 }
 
-fn election(store: SharedStore, candidate: &str) -> Election {
+fn election(store: SharedStore, candidate: &str, timing: Timing) -> Election {
     Election::builder("job", store)
         .candidate(candidate)
-        .timing(timing())
+        .timing(timing)
         .build()
         .unwrap()
 }
@@ -35,8 +35,8 @@ async fn a_restarted_postgres_and_cut_connections_cost_no_leadership() {
     let mut server = Postgres::start().await.unwrap();
     let proxy = FaultProxy::postgres(server.address()).unwrap();
     let through = format!("postgres://postgres@{}/postgres?sslmode=disable", proxy.address());
-    let leader = election(connect(&through).await, "leader");
-    let standby = election(connect(&server.uri()).await, "standby");
+    let leader = election(connect(&through).await, "leader", timing());
+    let standby = election(connect(&server.uri()).await, "standby", timing());
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let mut events = leader.events();
     let campaign = tokio::spawn(async move { standby.campaign().await.map(|won| won.token()) });
@@ -96,4 +96,35 @@ async fn a_release_wakes_a_standby_through_postgres_also_after_a_cut() {
         .unwrap()
         .unwrap();
     assert!(next > token);
+}
+
+/// Nothing says that the connection is gone: the holder counts from before it sent, and stops by itself before the standby has
+/// the lease.
+#[tokio::test]
+async fn a_silent_postgres_ends_the_term_at_its_deadline_and_the_standby_takes_over() {
+    let server = Postgres::shared().await;
+    let uri = format!("{}?schema=silenced", server.uri());
+    let proxy = FaultProxy::postgres(server.address()).unwrap();
+    let through = format!(
+        "postgres://postgres@{}/postgres?sslmode=disable&schema=silenced",
+        proxy.address()
+    );
+    let short = Timing::of(Ttl::from_secs(4).unwrap());
+    let leader = election(connect(&through).await, "leader", short);
+    let standby = election(connect(&uri).await, "standby", short);
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
+    proxy.set(Fault::BlackHole);
+    let swallowed = proxy.counts().swallowed_requests;
+    let loss = soon("the loss", leadership.lost()).await;
+    assert!(
+        clock_now() >= leadership.until() && matches!(loss.cause, Cause::Deadline(_)),
+        "{loss}"
+    );
+    assert!(
+        proxy.counts().swallowed_requests > swallowed,
+        "the renewals went into the hole"
+    );
+    let (won, _standby) = soon("the take-over", campaign).await.unwrap();
+    assert!(won.unwrap().token() > leadership.token());
 }

@@ -18,56 +18,96 @@ const WRITE: &str = "TENURE_WRITE_DOCS";
 struct Row {
     set_up: &'static str,
     url: &'static str,
+    /// What its verdict assumes that no store can find out by itself.
+    as_long_as: &'static str,
     traits: StoreTraits,
 }
 
 impl Row {
-    async fn of(set_up: &'static str, shown: &'static str, url: &str) -> Self {
+    async fn of(set_up: &'static str, shown: &'static str, as_long_as: &'static str, url: &str) -> Self {
         let store: SharedStore = Registry::connect(url).await.unwrap();
         Self {
             set_up,
             url: shown,
+            as_long_as,
             traits: store.traits(),
         }
     }
 }
 
+/// What an entry of `FenceOnly` assumes wherever tokens stand on the server's clock.
+const TOKENS: &str = "for tokens: the server's clock is not behind the last one (G4)";
+
 async fn sqlite() -> Row {
     let folder = TempDir::new().unwrap();
     let url = format!("sqlite:{}", folder.path().join("leases.db").display());
-    Row::of("SQLite, a file on this machine", "sqlite:/PATH", &url).await
+    Row::of(
+        "SQLite, a file on this machine",
+        "sqlite:/PATH",
+        "the disk keeps what it has synced (S4); one path leads to the file (S8); for a file that was carried to another \
+         machine *Rate* (S2)",
+        &url,
+    )
+    .await
 }
 
 async fn mongodb() -> Vec<Row> {
     let (set, alone) = (ReplicaSet::shared().await, Mongod::start().await.unwrap());
     let database = "mongodb://HOST,…/DATABASE";
     vec![
-        Row::of("MongoDB, a replica set", database, &set.uri()).await,
-        Row::of("MongoDB, standalone", database, &alone.uri()).await,
+        Row::of(
+            "MongoDB, a replica set",
+            database,
+            "*Rate*; *Step*, also between its members: they need NTP (G2); the disks keep what they have synced (M1)",
+            &set.uri(),
+        )
+        .await,
+        Row::of(
+            "MongoDB, standalone",
+            database,
+            "*Rate*, *Step* (G2); its disk keeps what it has synced (M1), and its data are not put back",
+            &alone.uri(),
+        )
+        .await,
     ]
 }
 
 async fn postgres() -> Vec<Row> {
     let url = "postgres://HOST/DATABASE";
-    let set_ups: [(&str, &[&str]); 2] = [
-        ("PostgreSQL 12 or later", &["fsync=on", "full_page_writes=on"]),
-        ("PostgreSQL with fsync=off", &["fsync=off"]),
+    let set_ups: [(&str, &str, &[&str]); 2] = [
+        (
+            "PostgreSQL 12 or later",
+            "*Rate*, *Step* (G2, P8); the disk keeps what it has synced (P1); a standby that is promoted was synchronous, and \
+             its clock is as right (P9)",
+            &["fsync=on", "full_page_writes=on"],
+        ),
+        ("PostgreSQL with fsync=off", TOKENS, &["fsync=off"]),
     ];
     let mut rows = Vec::new();
-    for (set_up, settings) in set_ups {
+    for (set_up, as_long_as, settings) in set_ups {
         let server = Postgres::with_settings(settings).await.unwrap();
         PostgresStore::init(&server.uri()).await.unwrap();
-        rows.push(Row::of(set_up, url, &server.uri()).await);
+        rows.push(Row::of(set_up, url, as_long_as, &server.uri()).await);
     }
     rows
 }
+
+/// Of one server that keeps what it confirms.
+const DURABLE_REDIS: &str = "*Rate*, *Step* (G2, R8); the disk keeps what it has synced; no setting of persistence or \
+                             eviction changes, and no replica is attached, after connecting (R3)";
 
 async fn redis() -> Vec<Row> {
     let start = async |options| RedisServer::start(options).await.unwrap();
     let durable = start(RedisOptions::durable()).await;
     let valkey = start(RedisOptions::durable().of(RedisBuild::Valkey)).await;
     let usual = start(RedisOptions::default()).await;
-    let sentinels = RedisSentinels::start().await.unwrap();
+    let mut sentinels = RedisSentinels::start().await.unwrap();
+    for server in sentinels.servers() {
+        // As durable as the first: what is left is that replicas follow later.
+        for setting in ["appendonly yes", "appendfsync always"] {
+            assert_eq!(server.ask(&format!("CONFIG SET {setting}")).unwrap(), "+OK");
+        }
+    }
     let mut hosts = Vec::new();
     let mut members = Vec::new();
     for _ in 0..3 {
@@ -78,18 +118,21 @@ async fn redis() -> Vec<Row> {
     let quorum = format!("redis+quorum://{}", hosts.join(","));
     let url = "redis://HOST";
     vec![
-        Row::of("Redis, `appendfsync always`, no replica", url, &durable.url()).await,
-        Row::of("Valkey, `appendfsync always`, no replica", url, &valkey.url()).await,
-        Row::of("Redis as it comes", url, &usual.url()).await,
+        Row::of("Redis, `appendfsync always`, no replica", url, DURABLE_REDIS, &durable.url()).await,
+        Row::of("Valkey, `appendfsync always`, no replica", url, DURABLE_REDIS, &valkey.url()).await,
+        Row::of("Redis as it comes", url, TOKENS, &usual.url()).await,
         Row::of(
-            "Redis behind sentinels",
+            "Redis behind sentinels, `appendfsync always`",
             "redis+sentinel://HOST,…?primary=NAME",
+            TOKENS,
             &sentinels.url(),
         )
         .await,
         Row::of(
             "Redis, a quorum of durable servers",
             "redis+quorum://HOST,HOST,HOST",
+            "*Rate*; *Step* on each member (R7, R8); no member is put back or replaced by an empty one while leases are held; \
+             every member stays without replica and `appendfsync always` (R3)",
             &quorum,
         )
         .await,
@@ -104,6 +147,8 @@ async fn mysql() -> Row {
     Row::of(
         "MySQL 8.0.29, MariaDB 10.6, or later",
         "mysql://HOST/DATABASE",
+        "*Rate*, *Step* (G2, Y9); the disk keeps what it has synced; one server takes writes, and no replica is promoted (Y2, \
+         Y5)",
         &uri,
     )
     .await
@@ -111,8 +156,18 @@ async fn mysql() -> Row {
 
 async fn etcd() -> Row {
     let server = Etcd::start(EtcdOptions::default()).await.unwrap();
-    Row::of("etcd 3.4 or later", "etcd://HOST,…", &server.url()).await
+    // The version of the system's packages.
+    Row::of(
+        "etcd before 3.4.31 or 3.5.13, as Debian 12 has it",
+        "etcd://HOST,…",
+        "a snapshot is restored with `--bump-revision` (E1). From 3.4.31 and 3.5.13 on it says **Safe** (E10), as long as also: \
+         *Rate* (E9); the URL names every member; none runs with `--unsafe-no-fsync`",
+        &server.url(),
+    )
+    .await
 }
+
+const TOKENS_OF_NATS: &str = "for tokens: the clock of the stream's leader is not behind the last one (N6)";
 
 async fn nats() -> Vec<Row> {
     let url = "nats://HOST/BUCKET";
@@ -122,10 +177,12 @@ async fn nats() -> Vec<Row> {
         Row::of(
             "NATS with `sync_interval: always`",
             "nats://HOST/BUCKET?monitor=HOST:8222",
+            "*Rate* (N1); every server with a copy is named in `monitor=`, and keeps its settings (N6); the bucket is not put \
+             back (N7)",
             &format!("{}?monitor={}", durable.url(), durable.monitor_address()),
         )
         .await,
-        Row::of("NATS as it comes", url, &alone.url()).await,
+        Row::of("NATS as it comes", url, TOKENS_OF_NATS, &alone.url()).await,
     ]
 }
 
@@ -136,11 +193,19 @@ fn table(rows: &[Row]) -> String {
          of itself (`LeaseStore::traits`), connected to a real server that is set up so.\n\n\
          **Safe**: what a store has confirmed survives its crash and its fail-over, so leases exclude each other as far as\n\
          the assumptions of [GUARANTEES.md](GUARANTEES.md) hold, and tokens never repeat. **FenceOnly**: a confirmed write can\n\
-         be lost, so two holders are possible, and only a fence in the data path protects; the reason stands behind it.\n\n\
-         | store | URL | confirmed writes | who judges expiry | who waits is woken | tokens | leases a call | ttl |\n\
-         |---|---|---|---|---|---|---|---|\n",
+         be lost, so two holders are possible, and only a fence in the data path protects; the reason stands behind it.\n\
+         **As long as**: what the verdict assumes and no store can see by itself; *Rate* and *Step* are those of\n\
+         GUARANTEES.md, and the numbers its lines.\n\n\
+         | store | URL | confirmed writes | as long as | who judges expiry | who waits is woken | tokens | leases a call | ttl |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
     );
-    for Row { set_up, url, traits } in rows {
+    for row in rows {
+        let Row {
+            set_up,
+            url,
+            as_long_as,
+            traits,
+        } = row;
         let durability = match traits.durability {
             Durability::Safe => "**Safe**".to_owned(),
             Durability::FenceOnly(why) => format!("**FenceOnly**: {why}"),
@@ -161,12 +226,21 @@ fn table(rows: &[Row]) -> String {
         };
         writeln!(
             text,
-            "| {set_up} | `{url}` | {durability} | {timekeeper} | {watch} | {tokens} | {} | {} to {} |",
+            "| {set_up} | `{url}` | {durability} | {as_long_as} | {timekeeper} | {watch} | {tokens} | {} | {} to {} |",
             traits.batch_max, traits.ttl_min, traits.ttl_max
         )
         .unwrap();
     }
     text
+}
+
+/// The numbers of guarantees, as `G2`, that stand in parentheses.
+fn numbers_in(text: &str) -> Vec<&str> {
+    let inside = text
+        .split('(')
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once(')')?.0));
+    inside.flat_map(|list| list.split(", ")).collect()
 }
 
 #[tokio::test]
@@ -178,7 +252,17 @@ async fn the_table_of_stores_is_what_they_say_of_themselves() {
     rows.extend(redis().await);
     rows.push(etcd().await);
     rows.extend(nats().await);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../STORES.md");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let guarantees = std::fs::read_to_string(folder.join("GUARANTEES.md")).unwrap();
+    for row in &rows {
+        let numbers = numbers_in(row.as_long_as);
+        assert!(!numbers.is_empty(), "{}: which guarantees say so?", row.set_up);
+        for number in numbers {
+            let told = guarantees.contains(&format!("\n| {number} |"));
+            assert!(told, "{}: GUARANTEES.md has no {number}", row.set_up);
+        }
+    }
+    let path = folder.join("STORES.md");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(&path, table(&rows)).unwrap();
     }

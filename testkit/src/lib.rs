@@ -15,6 +15,7 @@
 //! | an etcd, alone or a cluster of three, whose members can be killed, frozen and restarted | [`Etcd`] |
 //! | a MariaDB server that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
+//! | a host that is gone | [`VanishedHost`] |
 //! | a disk that fails to sync | [`on_a_disk_that_fails_to_sync`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
@@ -44,6 +45,7 @@ mod proxy;
 mod runtime;
 mod scratch;
 mod servers;
+mod vanished;
 
 pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;
@@ -59,3 +61,4 @@ pub use servers::{
     RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size, User, etcd_program,
     mariadb_program, mongod_program, nats_program, pgbouncer_program, postgres_programs, redis_program,
 };
+pub use vanished::VanishedHost;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::error::Error;
 use crate::layout::servers_dir;
 
 /// An empty folder under `target/servers/scratch`, removed with its contents on drop, also when a test panics.
@@ -51,6 +52,21 @@ impl Drop for ScratchDir {
             eprintln!("testkit: could not remove {}: {error}", self.path.display());
         }
     }
+}
+
+/// Copies a folder with all that is in it to a path where nothing is.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), Error> {
+    let doing = || Error::system(format!("copying {}", from.display()));
+    fs::create_dir(to).map_err(doing())?;
+    for entry in fs::read_dir(from).map_err(doing())? {
+        let path = entry.map_err(doing())?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        match path.is_dir() {
+            true => copy_folder(&path, &target)?,
+            false => drop(fs::copy(&path, &target).map_err(doing())?),
+        }
+    }
+    Ok(())
 }
 
 fn of_this_process() -> &'static Path {

@@ -17,6 +17,14 @@ pub struct Merged {
     pub breach: Option<(usize, Breach)>,
     /// Which of the traces were cut off: what they would have told is not known.
     pub truncated: Vec<usize>,
+    /// Which of the traces are open at the end, as [`Checked::open`] has it: what their processes did after is not
+    /// known, and not held against the others.
+    pub open: Vec<usize>,
+    /// The terms of which it cannot be decided whether somebody else believed at the same time, each with its
+    /// trace: their end was not recorded, and another began between the last moment of their trace and their
+    /// deadline. No breach if the process had been killed and somebody gave its lease back, as the warden of
+    /// `tenure run` does; one if only its recording had ended.
+    pub undecided: Vec<(usize, TermSpan)>,
 }
 
 /// Traces that cannot be held against each other.
@@ -66,7 +74,8 @@ impl fmt::Display for MergeError {
 impl std::error::Error for MergeError {}
 
 /// Checks each trace, and then that at any moment at most one process believed in a term of each lease, with
-/// tokens that rise from term to term.
+/// tokens that rise from term to term. A term whose end was not recorded counts until the last moment of its trace:
+/// what begins after that, and before its deadline, is [`undecided`](Merged::undecided).
 ///
 /// The traces are of one machine, one boot and one store; that they are of one store is the caller's to know,
 /// since a trace does not tell which it was. Memory: one line, and a little for each term.
@@ -83,6 +92,8 @@ pub fn merge<R: Read>(readers: impl IntoIterator<Item = Reader<R>>) -> Result<Me
         passed_on: 0,
         breach: None,
         truncated: Vec::new(),
+        open: Vec::new(),
+        undecided: Vec::new(),
     };
     for (trace, mut reader) in readers.into_iter().enumerate() {
         let header = reader.header();
@@ -104,10 +115,12 @@ pub fn merge<R: Read>(readers: impl IntoIterator<Item = Reader<R>>) -> Result<Me
             terms: spans,
             breach,
             truncated,
+            open,
         } = checked;
         merged.steps += steps;
         merged.terms += spans.len() as u64;
         merged.truncated.extend(truncated.map(|_| trace));
+        merged.open.extend(open.then_some(trace));
         for span in spans {
             terms.entry(span.name.clone()).or_default().push((trace, span));
         }
@@ -116,26 +129,22 @@ pub fn merge<R: Read>(readers: impl IntoIterator<Item = Reader<R>>) -> Result<Me
         }
     }
     for spans in terms.into_values() {
-        let (passed_on, breach) = in_turn(spans, &candidates);
-        merged.passed_on += passed_on;
+        let breach = in_turn(spans, &candidates, &mut merged);
         merged.breach = merged.breach.or(breach);
     }
     Ok(merged)
 }
 
-/// How often one lease passed from process to process, and where two believed in it at once.
-fn in_turn(mut spans: Vec<(usize, TermSpan)>, candidates: &[Candidate]) -> (u64, Option<(usize, Breach)>) {
+/// Counts how often one lease passed from process to process, and finds where two believed in it at once.
+fn in_turn(
+    mut spans: Vec<(usize, TermSpan)>,
+    candidates: &[Candidate],
+    merged: &mut Merged,
+) -> Option<(usize, Breach)> {
     spans.sort_by_key(|(_, span)| (span.from, span.token));
-    let mut passed_on = 0;
     for pair in spans.windows(2) {
         let [(by, earlier), (to, later)] = pair else {
             continue;
-        };
-        let told = |trace: usize, span: &TermSpan| {
-            let TermSpan {
-                token, from, until, ..
-            } = span;
-            format!("{} in term {token} from {from:?} to {until:?}", candidates[trace])
         };
         let breach = |rule| Breach {
             line: later.line,
@@ -143,18 +152,33 @@ fn in_turn(mut spans: Vec<(usize, TermSpan)>, candidates: &[Candidate]) -> (u64,
             what: format!(
                 "lease \"{}\": {}, then {}",
                 later.name,
-                told(*by, earlier),
-                told(*to, later)
+                told(&candidates[*by], earlier),
+                told(&candidates[*to], later)
             ),
         };
-        // Of three that overlap, two neighbours do: the first breach is always seen.
-        if later.from < earlier.until {
-            return (passed_on, Some((*to, breach(Rule::OneBeliever))));
+        // Of three that overlap, two neighbours do: the first breach is always seen, and every undecided term.
+        if later.from < earlier.recorded_until {
+            return Some((*to, breach(Rule::OneBeliever)));
         }
         if later.token <= earlier.token {
-            return (passed_on, Some((*to, breach(Rule::TokensRise))));
+            return Some((*to, breach(Rule::TokensRise)));
         }
-        passed_on += u64::from(by != to);
+        if later.from < earlier.until {
+            merged.undecided.push((*by, earlier.clone()));
+        }
+        merged.passed_on += u64::from(by != to);
     }
-    (passed_on, None)
+    None
+}
+
+fn told(candidate: &Candidate, span: &TermSpan) -> String {
+    let TermSpan {
+        token,
+        from,
+        recorded_until,
+        ended,
+        ..
+    } = span;
+    let at_least = if *ended { "" } else { "at least " };
+    format!("{candidate} in term {token} from {from:?} to {at_least}{recorded_until:?}")
 }

@@ -6,7 +6,7 @@ use tenure_core::{
     Acquired, Cause, Command, Event, FencingToken, Input, Moment, Note, Operation, Release, Renewed, Reply,
     Request, RequestId, Ttl, Wish,
 };
-use tenure_trace::{Breach, MergeError, Rule, Step, Writer, check, merge};
+use tenure_trace::{Breach, Rule, Step, check};
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
@@ -284,84 +284,4 @@ fn work_that_ended_in_another_term_gives_nothing_back() {
     let token = FencingToken::new(77).unwrap();
     steps[index].input = Input::Command(Command::WorkEnded { name: name(), token });
     broken(&steps, Rule::ReleasesAfterWork, index);
-}
-
-/// The same trace by another candidate, so much earlier.
-fn moved(trace: &[u8], candidate: u8, earlier: Duration) -> Vec<u8> {
-    let mut read = reader(trace);
-    let mut header = read.header().clone();
-    header.candidate = crate::common::header(candidate).candidate;
-    let mut writer = Writer::new(Vec::new(), &header).unwrap();
-    for step in &mut read {
-        let mut step = step.unwrap();
-        step.at = step.at.before(earlier);
-        for request in &mut step.actions.requests {
-            request.give_up_at = request.give_up_at.before(earlier);
-        }
-        for event in &mut step.actions.events {
-            if let Event::Acquired { until, .. } | Event::Renewed { until, .. } = event {
-                *until = until.before(earlier);
-            }
-        }
-        if let Some(wake) = &mut step.actions.wake {
-            wake.at = wake.at.before(earlier);
-        }
-        writer.step(step.at, &step.input, &step.actions).unwrap();
-    }
-    writer.into_inner()
-}
-
-#[test]
-fn two_believers_are_found() {
-    let traces = take_over();
-    let merged = |earlier| {
-        let second = moved(&traces.second, 2, earlier);
-        merge([reader(&traces.first), reader(&second)]).unwrap()
-    };
-    assert_eq!(merged(Duration::ZERO).breach, None);
-    let last = check(&mut reader(&traces.first)).unwrap().terms[0].clone();
-    let next = check(&mut reader(&traces.second)).unwrap().terms[0].clone();
-    let gap = next.from.since(last.until);
-    assert_eq!(merged(gap).breach, None, "the end of a belief is not part of it");
-    let (trace, breach) = merged(gap + NANOSECOND)
-        .breach
-        .expect("both believe for a nanosecond");
-    assert_eq!((trace, breach.rule), (1, Rule::OneBeliever), "{breach}");
-    assert!(
-        breach.what.contains("candidate-1#") && breach.what.contains("candidate-2#"),
-        "{breach}"
-    );
-}
-
-#[test]
-fn a_token_that_does_not_rise_from_process_to_process_is_found() {
-    let trace = take_over().first;
-    let again = moved(&trace, 3, Duration::ZERO);
-    let earlier = moved(&trace, 4, Duration::from_secs(100));
-    let merged = merge([reader(&again), reader(&earlier)]).unwrap();
-    assert_eq!(merged.breach.unwrap().1.rule, Rule::TokensRise);
-}
-
-#[test]
-fn traces_that_cannot_be_compared_are_refused() {
-    let traces = take_over();
-    let twice = merge([reader(&traces.first), reader(&traces.first)]);
-    assert!(
-        matches!(twice, Err(MergeError::Twice { trace: 1, .. })),
-        "{twice:?}"
-    );
-    for (from, to) in [("\"a-boot\"", "\"another\""), ("\"a-boot\"", "null")] {
-        let elsewhere = String::from_utf8(traces.second.clone())
-            .unwrap()
-            .replacen(from, to, 1);
-        let outcome = merge([reader(&traces.first), reader(elsewhere.as_bytes())]);
-        assert_eq!(outcome, Err(MergeError::AnotherBoot { trace: 1 }));
-    }
-    let mut damaged = traces.second.clone();
-    damaged.extend(b"rubbish\n");
-    let outcome = merge([reader(&traces.first), reader(&damaged)]);
-    assert!(
-        matches!(outcome, Err(MergeError::Trace { trace: 1, .. })),
-        "{outcome:?}"
-    );
 }

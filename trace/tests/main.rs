@@ -3,5 +3,6 @@
 
 mod check;
 mod common;
+mod merge;
 mod replay;
 mod write;

@@ -6,10 +6,12 @@ mod frozen;
 mod memory;
 mod mongodb;
 mod register;
+mod remote;
 mod sqlite;
+mod writer;
 
-pub use frozen::write_until_refused;
 pub use register::Kind;
+pub use writer::write_until_refused;
 
 use self::mongodb::MongoRegister;
 use self::sqlite::SqliteRegister;
@@ -19,8 +21,20 @@ use register::{Register, judge_history};
 use std::sync::Arc;
 use tenure_testkit::{ReplicaSet, ScratchDir, Size};
 
+/// How much is measured.
+pub struct Extent {
+    /// Stale writes of tasks that contend, on each fence.
+    pub stale_writes: u64,
+    /// Stale writes of leaders that were frozen, on each fence.
+    pub frozen_writes: u64,
+    /// Those leaders.
+    pub pauses: u32,
+    /// Writes whose cost is measured.
+    pub rounds: u32,
+}
+
 /// Stale writes on every fence, by tasks that contend and by processes that were frozen, then what a fence costs.
-pub async fn measure(kinds: &[Kind], stale_writes: u64, pauses: u32, rounds: u32) {
+pub async fn measure(kinds: &[Kind], extent: Extent) {
     let folder = ScratchDir::new("bench-fences");
     let set = ReplicaSet::start(Size::Three)
         .await
@@ -38,15 +52,17 @@ pub async fn measure(kinds: &[Kind], stale_writes: u64, pauses: u32, rounds: u32
             Kind::MongoTransaction | Kind::MongoDocument => set.uri(),
         };
         let register = open(kind, &place).await;
-        contend(kind, &register, stale_writes).await;
-        if kind != Kind::Watermark {
-            // Of a watermark, the process is frozen with all its writers.
-            frozen::freeze_leaders(kind, &place, &register, pauses).await;
-        }
+        contend(kind, &register, extent.stale_writes).await;
+        let way = match kind {
+            // Its file is this process's: the leaders come over a socket.
+            Kind::Watermark => remote::serve(Arc::clone(&register)).await.to_string(),
+            _ => place,
+        };
+        frozen::freeze_leaders(kind, &way, &register, extent.pauses, extent.frozen_writes).await;
         judge_history(&*register).await;
     }
-    if rounds > 0 {
-        cost::measure(&set.uri(), rounds).await;
+    if extent.rounds > 0 {
+        cost::measure(&set.uri(), extent.rounds).await;
     }
 }
 

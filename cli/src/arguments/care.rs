@@ -1,6 +1,10 @@
 use super::durations::{duration, some_duration};
+use super::{Again, is_on_command_line, prevailing};
 use crate::supervise::{Health, Heartbeat, HookCommands, Page, Probe};
-use clap::{Args, ValueEnum};
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,8 +38,7 @@ pub(crate) struct CareArguments {
         env = "TENURE_HEALTH_HTTP",
         hide_env_values = true,
         value_name = "URL",
-        value_parser = Page::parse,
-        conflicts_with = "health_cmd"
+        value_parser = PageParser
     )]
     pub(crate) health_http: Option<Page>,
 
@@ -44,7 +47,7 @@ pub(crate) struct CareArguments {
     pub(crate) health_every: Duration,
 
     /// How long it may take; then it is killed, and has failed
-    #[arg(long, env = "TENURE_HEALTH_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    #[arg(long, env = "TENURE_HEALTH_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = some_duration, default_value = "5s")]
     pub(crate) health_timeout: Duration,
 
     /// How often in a row it must fail
@@ -82,7 +85,7 @@ pub(crate) struct CareArguments {
     pub(crate) on_lost: Option<String>,
 
     /// How long either may take; then it is killed. What fails is said, and changes nothing
-    #[arg(long, env = "TENURE_HOOK_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    #[arg(long, env = "TENURE_HOOK_TIMEOUT", hide_env_values = true, value_name = "DURATION", value_parser = some_duration, default_value = "10s")]
     pub(crate) hook_timeout: Duration,
 }
 
@@ -93,6 +96,63 @@ const HEARTBEAT_WITHIN: Duration = Duration::from_secs(30);
 const HOOK_TIME_MAX: Duration = Duration::from_secs(10);
 
 impl CareArguments {
+    /// Finds out what was meant. A variable may be set for all that run on a host, and says nothing where it is empty; what
+    /// the command line says must have an effect.
+    ///
+    /// # Errors
+    /// An option without effect, a shell command without words, or two probes in the same place.
+    pub(crate) fn settle(&mut self, again: Again, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for (option, command) in [
+            ("health_cmd", &mut self.health_cmd),
+            ("on_elected", &mut self.on_elected),
+            ("on_lost", &mut self.on_lost),
+        ] {
+            if command.as_ref().is_some_and(|words| words.trim().is_empty()) {
+                if is_on_command_line(option, matches) {
+                    let text = format!("--{} is empty; give it a command\n", option.replace('_', "-"));
+                    return Err(clap::Error::raw(ErrorKind::InvalidValue, text));
+                }
+                *command = None;
+            }
+        }
+        if self.health_cmd.is_some() && self.health_http.is_some() {
+            match prevailing(matches, "health_cmd", "health_http")? {
+                Some("health_http") => self.health_cmd = None,
+                Some(_) | None => self.health_http = None,
+            }
+        }
+        self.have_effect(again, matches)
+    }
+
+    fn have_effect(&self, again: Again, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let is_asked = self.health_cmd.is_some() || self.health_http.is_some();
+        let has_hook = self.on_elected.is_some() || self.on_lost.is_some();
+        let may_come_again = again == Again::Keep || is_on_command_line("restart", matches);
+        let probes = "--health-cmd or --health-http";
+        for (option, has_effect, needed) in [
+            ("health_every", is_asked, probes),
+            ("health_timeout", is_asked, probes),
+            ("health_retries", is_asked, probes),
+            (
+                "heartbeat_within",
+                self.heartbeat_file.is_some(),
+                "--heartbeat-file",
+            ),
+            ("hook_timeout", has_hook, "--on-elected or --on-lost"),
+            (
+                "cooldown",
+                may_come_again || self.restart != Restart::No,
+                "--restart or --keep",
+            ),
+        ] {
+            if !has_effect && is_on_command_line(option, matches) {
+                let text = format!("--{} needs {needed}\n", option.replace('_', "-"));
+                return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+            }
+        }
+        Ok(())
+    }
+
     /// How to find out whether the command is well, if anything is asked.
     pub(crate) fn health(&self) -> Option<Health> {
         let shell = self.health_cmd.clone().map(Probe::Shell);
@@ -121,6 +181,19 @@ impl CareArguments {
             on_lost: self.on_lost.clone(),
             time_max: self.hook_timeout,
         }
+    }
+}
+
+/// Reads the URL of a page. What is refused is not quoted: it may hold a password.
+#[derive(Clone)]
+struct PageParser;
+
+impl TypedValueParser for PageParser {
+    type Value = Page;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<Page, clap::Error> {
+        Page::parse(&value.to_string_lossy())
+            .map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, format!("--health-http: {why}\n")))
     }
 }
 

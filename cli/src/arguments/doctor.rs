@@ -28,8 +28,9 @@ fn watched(text: &str) -> Result<Duration, String> {
 }
 
 const HELP: &str = "\
-Ends with 0 if leases are safe in this store, warnings or not; with 1 if they are not; with another code if
-nothing could be examined.
+Ends with 0 if leases are safe in this store, warnings or not; with 1 if they are not, or cannot work; with 82 if the
+store can lose what it has confirmed, so that two may lead and only fences protect: where every write is fenced, let
+82 pass; with another code if nothing could be examined.
 
 Examples:
   tenure doctor

@@ -68,7 +68,7 @@ pub(crate) enum FenceDeed {
         /// What is protected
         #[arg(value_name = "RESOURCE")]
         resource: String,
-        /// A token that the mark must be above, beside its own, the lease's and the clock
+        /// A token that the mark must be above, beside its own, the lease's and, unless tokens are counted, the clock
         #[arg(long, env = "TENURE_BUMP_ABOVE", hide_env_values = true, value_name = "TOKEN")]
         above: Option<u64>,
         /// Bind the resource to this lease from now on

@@ -1,6 +1,8 @@
-use super::durations::duration;
-use super::{CareArguments, MetricsArguments, Patience, RunArguments, TimingArguments, excluded};
+use super::durations::seconds;
+use super::flock::{FlockArguments, REFUSED};
+use super::{CareArguments, MetricsArguments, Patience, RunArguments, TimingArguments, prevailing};
 use clap::builder::FalseyValueParser;
+use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
 use std::time::Duration;
@@ -31,14 +33,16 @@ pub(crate) struct LockArguments {
     )]
     note: String,
 
-    /// Give up when the lock was not free for this time [default: never]
+    /// Give up when the lock was not free for this time, such as 12s; a bare number is seconds, and 0 is --no-wait
+    /// [default: never]
     #[arg(
         short = 'w',
         long,
+        visible_alias = "timeout",
         env = "TENURE_WAIT",
         hide_env_values = true,
         value_name = "DURATION",
-        value_parser = duration
+        value_parser = seconds
     )]
     wait: Option<Duration>,
 
@@ -46,7 +50,7 @@ pub(crate) struct LockArguments {
     #[arg(
         short = 'n',
         long,
-        visible_alias = "nonblock",
+        visible_aliases = ["nonblock", "nb"],
         env = "TENURE_NO_WAIT",
         hide_env_values = true,
         action = ArgAction::SetTrue,
@@ -56,7 +60,8 @@ pub(crate) struct LockArguments {
 
     /// First come, first served, among all who wait with this option
     ///
-    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests.
+    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests. With --no-wait, one look: the
+    /// lock is taken if it is free and nobody waits for it in this order.
     #[arg(
         long,
         env = "TENURE_FAIR",
@@ -90,22 +95,62 @@ pub(crate) struct LockArguments {
     #[command(flatten)]
     metrics: MetricsArguments,
 
+    /// What flock(1) knows beside these.
+    #[command(flatten)]
+    flock: FlockArguments,
+
+    /// Run this by /bin/sh -c, instead of CMD
+    #[arg(
+        short = 'c',
+        long = "command",
+        env = "TENURE_COMMAND",
+        hide_env_values = true,
+        value_name = "SHELL"
+    )]
+    shell: Option<OsString>,
+
     /// The command and its arguments; no shell is involved
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(
+        last = true,
+        required_unless_present = "shell",
+        required_unless_present_any = REFUSED,
+        value_name = "CMD"
+    )]
     command: Vec<OsString>,
 }
 
 impl LockArguments {
-    /// How long to wait.
+    /// How long to wait. No time is one attempt, as for flock(1).
     ///
     /// # Errors
-    /// `--no-wait` with `--wait` or `--fair`.
+    /// `--no-wait` with `--wait`.
     pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
-        // Not clap's to find out: a variable that says no counts as given there.
-        if self.fair && self.no_wait {
-            return Err(excluded("fair", "no-wait"));
+        let patience = Patience::of(self.wait, self.no_wait, matches)?;
+        Ok(match patience {
+            Patience::Limited(Duration::ZERO) => Patience::OneAttempt,
+            some => some,
+        })
+    }
+
+    /// Finds out what to run: one command, however it was given.
+    ///
+    /// # Errors
+    /// Two were given, or an option of flock(1) that is of no use here.
+    pub(crate) fn settle(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.flock.check()?;
+        let Some(shell) = self.shell.take() else {
+            return Ok(());
+        };
+        let twice = |_| {
+            clap::Error::raw(
+                ErrorKind::ArgumentConflict,
+                "--command cannot be used with -- CMD\n",
+            )
+        };
+        if prevailing(matches, "shell", "command").map_err(twice)? == Some("shell") {
+            self.command = vec![SHELL.into(), "-c".into(), shell];
         }
-        Patience::of(self.wait, self.no_wait, matches)
+        Ok(())
     }
 
     /// Whether there is an order among those who wait.
@@ -138,9 +183,13 @@ impl LockArguments {
     }
 }
 
+/// Not what SHELL says: a line does the same for every user and on every host.
+const SHELL: &str = "/bin/sh";
+
 const HELP: &str = "\
 The habits of flock(1), for every host that shares the store: waits for ever unless told otherwise, ends with the
-command's exit code, and with 1 (see -E) if the lock was not to be had. Unlike flock, a lock has a ttl: it frees
+command's exit code, and with 1 (see -E) if the lock was not to be had. Its options mean the same here; only the
+command comes after --, or by -c. A lock is exclusive: -s is refused. Unlike flock, a lock has a ttl: it frees
 itself when its host dies, and the command never outlives it. When it can no longer be extended, the command gets
 SIGTERM, and SIGKILL before another may hold the lock; the exit code is 79 then.
 
@@ -150,8 +199,8 @@ greater each time the lock is taken: have the data path refuse a lower one than 
 Examples:
   tenure lock orders/7 -- ./pay 7
         Waits its turn, runs the command, releases the lock.
-  tenure lock --wait 12s -E 75 orders/7 -- ./pay 7
-        Gives up with code 75 after twelve seconds.
+  tenure lock -w 5 -E 75 orders/7 -c './check 7 && ./pay 7'
+        Gives up with code 75 after five seconds; /bin/sh runs the line.
   tenure lock --fair printer -- lp report.pdf
         In the order in which they came.
   tenure lock -n backup -- ./backup.sh || exit 0

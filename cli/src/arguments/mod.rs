@@ -5,6 +5,7 @@ mod doctor;
 mod durations;
 mod explain;
 mod fence;
+mod flock;
 mod gc;
 mod history;
 mod lock;
@@ -35,7 +36,9 @@ pub(crate) use top::TopArguments;
 
 use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::ffi::{OsStr, OsString};
+use std::sync::LazyLock;
 
 /// Runs a command while this process leads, and shows and tends leases.
 ///
@@ -172,6 +175,58 @@ pub(crate) enum Command {
     },
 }
 
+/// Variables of `run` and `lock` that a site sets for all of them: a command that is run inherits them.
+const INHERITED: [&str; 5] = [
+    "TENURE_TTL",
+    "TENURE_RENEW",
+    "TENURE_GRACE",
+    "TENURE_NO_HISTORY",
+    "TENURE_OTLP",
+];
+
+/// Variables that are about one call of `run` or `lock`: a `tenure` that its command runs must not take them for its own.
+pub(crate) fn own_variables() -> &'static [OsString] {
+    static OWN: LazyLock<Vec<OsString>> = LazyLock::new(|| {
+        let all = Cli::command();
+        let commands = ["run", "lock"].map(|name| all.find_subcommand(name));
+        let options = commands.into_iter().flatten().flat_map(clap::Command::get_opts);
+        let variables = options.filter_map(|option| option.get_env().map(OsStr::to_os_string));
+        variables
+            .filter(|variable| INHERITED.iter().all(|inherited| variable != inherited))
+            .collect()
+    });
+    &OWN
+}
+
+/// What the work of a term is told beside the name of the lease.
+pub(crate) const TOKEN: &str = "TENURE_TOKEN";
+
+/// The label that this candidate was given. In the work of a term a variable tells that term's: as a label of its own it would
+/// make one candidate of all that the work runs, with one place in a queue.
+fn own_label(given: Option<String>, matches: &ArgMatches) -> Option<String> {
+    let is_inherited = matches.value_source("candidate") == Some(ValueSource::EnvVariable)
+        && std::env::var_os(TOKEN).is_some();
+    given.filter(|_| !is_inherited)
+}
+
+/// Whether the output is to be JSON, as far as arguments say that cannot be understood.
+pub(crate) fn ask_for_json() -> bool {
+    let own = std::env::args_os().take_while(|word| word != "--");
+    let words: Vec<String> = own.map(|word| word.to_string_lossy().into_owned()).collect();
+    let pairs = words.windows(2).filter(|pair| pair[0] == "--output");
+    let apart = pairs.map(|pair| pair[1].as_str());
+    let joined = words.iter().filter_map(|word| word.strip_prefix("--output="));
+    match apart.chain(joined).last() {
+        Some(form) => form == "json",
+        None => std::env::var_os("TENURE_OUTPUT").is_some_and(|form| form == "json"),
+    }
+}
+
+/// Whether this option was given there, and not by a variable.
+fn is_on_command_line(id: &str, matches: &ArgMatches) -> bool {
+    matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
 /// Which of two options that exclude each other counts: one on the command line beats one in the environment.
 ///
 /// # Errors
@@ -181,7 +236,7 @@ pub(crate) fn prevailing<'a>(
     first: &'a str,
     second: &'a str,
 ) -> Result<Option<&'a str>, clap::Error> {
-    let given = |id| matches!(matches.value_source(id), Some(ValueSource::CommandLine));
+    let given = |id| is_on_command_line(id, matches);
     let present = |id| given(id) || matches!(matches.value_source(id), Some(ValueSource::EnvVariable));
     match (present(first), present(second)) {
         (false, false) => Ok(None),
@@ -226,6 +281,7 @@ Exit codes:
    79   leadership or the lock was lost while the command ran, and the command was ended
    80   `fence`: refused, a later term has claimed
    81   `fence`: refused, this term has not claimed
+   82   `doctor`: leases alone are not safe here, only fences protect
   126   the command cannot be executed
   127   the command was not found
   other the exit code of the command; 128 + n if signal n ended it
@@ -242,7 +298,6 @@ Examples:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definitions_agree_with_each_other() {

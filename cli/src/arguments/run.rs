@@ -1,8 +1,9 @@
 use super::durations::duration;
-use super::{CareArguments, MetricsArguments, TimingArguments, excluded, prevailing};
+use super::{CareArguments, MetricsArguments, TOKEN, TimingArguments, excluded, own_label, prevailing};
 use crate::exit::{Code, Failure};
 use clap::builder::FalseyValueParser;
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ pub(crate) struct RunArguments {
 
     /// Label of this candidate, for people [default: host name and process id]
     #[arg(long, env = "TENURE_CANDIDATE", hide_env_values = true, value_name = "ID")]
-    pub(crate) candidate: Option<String>,
+    pub(super) candidate: Option<String>,
 
     /// Note in the record for the people who look; no secrets, at most 1024 bytes
     #[arg(
@@ -189,7 +190,22 @@ impl RunArguments {
                 )
             })?;
         }
-        let by_option = matches.value_source("name") == Some(clap::parser::ValueSource::CommandLine);
+        // It would wait for what its own parent holds, for ever.
+        if let (None, Some(name), Some(ValueSource::EnvVariable), Some(_)) = (
+            &self.lease,
+            &self.name,
+            matches.value_source("name"),
+            std::env::var_os(TOKEN),
+        ) {
+            return Err(Failure::new(
+                Code::Usage,
+                format!(
+                    "lease \"{name}\": it is named by TENURE_NAME alone, which beside {TOKEN} is the lease that this runs under: \
+                     it would never be free; name another: tenure run NAME -- CMD"
+                ),
+            ));
+        }
+        let by_option = matches.value_source("name") == Some(ValueSource::CommandLine);
         let chosen = if by_option { &self.name } else { &self.lease };
         chosen.clone().or_else(|| self.name.clone()).ok_or_else(|| {
             Failure::new(
@@ -197,6 +213,11 @@ impl RunArguments {
                 "no lease is named; write: tenure run NAME -- CMD, or set TENURE_NAME",
             )
         })
+    }
+
+    /// The label of this candidate, if it was given one.
+    pub(crate) fn label(&self, matches: &ArgMatches) -> Option<String> {
+        own_label(self.candidate.clone(), matches)
     }
 
     /// What to do when leadership ends.
@@ -247,7 +268,8 @@ impl Patience {
 
 const HELP: &str = "\
 The command gets TENURE_NAME, TENURE_TOKEN, TENURE_CANDIDATE and TENURE_STORE (without a password). It should hand
-its token to the data path with every write, which refuses a lower one than it has seen.
+its token to the data path with every write, which refuses a lower one than it has seen. What variables say of the
+store, timing, telemetry and log holds for a tenure that it runs, too; what they say of this lease and command does not.
 
 It runs below a warden, a small process of its own. When leadership becomes doubtful, is lost or is asked back, the
 command and all that it started get SIGTERM, and SIGKILL before the lease can pass to another. The lease is given back

@@ -14,10 +14,7 @@ pub(crate) fn explain(
     form: Form,
     voice: Voice,
 ) -> Result<u8, Failure> {
-    match (
-        arguments.timing(matches).unwrap_or_else(|error| error.exit()),
-        form,
-    ) {
+    match (arguments.timing(matches)?, form) {
         (Ok(timing), Form::Text) => output::print(&format!("{}\n", timing.explain()))?,
         (Ok(timing), Form::Json) => output::print(&format!("{}\n", json_of(&timing)))?,
         (Err(error), Form::Json) => {

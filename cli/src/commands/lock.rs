@@ -2,28 +2,33 @@
 
 use super::run::{Queue, Wishes, undertake};
 use crate::arguments::{Again, LockArguments};
-use crate::exit::Failure;
+use crate::exit::{End, Failure};
 use crate::output::Voice;
 use clap::ArgMatches;
 use tenure::LeaseName;
 
-/// Runs the command while this process holds the lock; answers the exit code.
+/// Runs the command while this process holds the lock; answers how to end.
 pub(crate) async fn lock(
-    arguments: LockArguments,
+    mut arguments: LockArguments,
     matches: &ArgMatches,
     store: Option<&str>,
     voice: Voice,
-) -> Result<u8, Failure> {
-    let patience = arguments.patience(matches).unwrap_or_else(|error| error.exit());
+) -> Result<End, Failure> {
+    arguments.settle(matches)?;
+    let patience = arguments.patience(matches)?;
+    let name = LeaseName::new(&arguments.lock)?;
+    let queue = if arguments.is_fair() {
+        Queue::Fair
+    } else {
+        Queue::None
+    };
+    let arguments = arguments.into_run();
     let wishes = Wishes {
-        name: LeaseName::new(&arguments.lock)?,
+        name,
+        candidate: arguments.label(matches),
         again: Again::Once,
         patience,
-        queue: if arguments.is_fair() {
-            Queue::Fair
-        } else {
-            Queue::None
-        },
+        queue,
     };
-    undertake(arguments.into_run(), wishes, store, voice).await
+    undertake(arguments, wishes, store, voice).await
 }

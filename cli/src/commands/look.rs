@@ -6,7 +6,7 @@ use crate::output::{Row, Rows};
 use std::future::Future;
 use std::time::Duration;
 use tenure::core::{Fault, Listed, Page};
-use tenure::{History, LeaseName, LeaseStore, StoreError};
+use tenure::{LeaseName, LeaseStore, StoreError};
 
 /// Leases that are read at once.
 const PAGE: u16 = 1_000;
@@ -52,7 +52,7 @@ impl Chosen {
         match self {
             Self::Prefix { prefix, housekeeping } => {
                 let mut rows = all(store, prefix).await?;
-                rows.retain(|row| *housekeeping || !History::is_housekeeping(row.key()));
+                rows.retain(|row| *housekeeping || !row.is_kept_by_tenure());
                 Ok(rows)
             }
             Self::Names(names) => {

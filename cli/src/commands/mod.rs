@@ -16,20 +16,20 @@ mod top;
 mod watch;
 
 use crate::arguments::{Cli, Command};
-use crate::exit::Failure;
+use crate::exit::{End, Failure};
 use crate::output::{self, Voice};
 use crate::place::Place;
 use crate::warden;
 use clap::{ArgMatches, CommandFactory};
 use tenure::SharedStore;
 
-/// Does what `cli` says; answers the exit code. `matches` are those of the subcommand.
-pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<u8, Failure> {
+/// Does what `cli` says; answers how to end. `matches` are those of the subcommand.
+pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<End, Failure> {
     let form = cli.global.output;
     let store = cli.global.store.as_deref();
-    match cli.command {
-        Command::Run(arguments) => run::run(*arguments, matches, store, voice).await,
-        Command::Lock(arguments) => lock::lock(*arguments, matches, store, voice).await,
+    let code = match cli.command {
+        Command::Run(arguments) => return run::run(*arguments, matches, store, voice).await,
+        Command::Lock(arguments) => return lock::lock(*arguments, matches, store, voice).await,
         Command::Status(arguments) => status::status(&arguments, matches, store, form).await,
         Command::Watch(arguments) => watch::watch(&arguments, matches, store, form, voice).await,
         Command::Top(arguments) => top::top(&arguments, store).await,
@@ -47,7 +47,8 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
             output::print(&String::from_utf8_lossy(&script))?;
             Ok(0)
         }
-    }
+    };
+    code.map(End::Code)
 }
 
 async fn open(store: Option<&str>) -> Result<SharedStore, Failure> {

@@ -16,10 +16,7 @@ pub(crate) async fn status(
     store: Option<&str>,
     form: Form,
 ) -> Result<u8, Failure> {
-    let selection = arguments
-        .select
-        .selection(matches)
-        .unwrap_or_else(|error| error.exit());
+    let selection = arguments.select.selection(matches)?;
     let every = matches!(&selection, Selection::Prefix { prefix, .. } if prefix.is_empty());
     let chosen = Chosen::new(selection)?;
     let leases = async {

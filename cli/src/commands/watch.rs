@@ -42,7 +42,7 @@ pub(crate) async fn watch(
     form: Form,
     voice: Voice,
 ) -> Result<u8, Failure> {
-    let chosen = Chosen::new(arguments.selection(matches).unwrap_or_else(|error| error.exit()))?;
+    let chosen = Chosen::new(arguments.selection(matches)?)?;
     let store = super::open(store).await?;
     let traits = store.traits();
     let mut hints = follow(&store, &chosen);

@@ -7,8 +7,11 @@ use tenure::core::{Lease, Moment};
 use tenure::{Event, FencingToken, LeaseName, SharedStore, StoreError};
 use tokio::sync::watch;
 
-/// How old an answer of the store may be when it is shown: so often at most is the store asked for whoever looks.
-const FRESH: Duration = Duration::from_secs(1);
+/// How old an answer of the store may be when it is shown.
+pub(super) const FRESH: Duration = Duration::from_secs(1);
+
+/// How old it may be for the next who looks: so often at most is the store asked. What is left is for showing it.
+const SHARED: Duration = Duration::from_millis(800);
 
 /// How long the store may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
@@ -18,9 +21,38 @@ pub(crate) struct Board {
     pub(super) name: LeaseName,
     pub(super) candidate: String,
     store: SharedStore,
-    term: Mutex<Option<(FencingToken, Moment)>>,
+    terms: Mutex<Terms>,
     works: watch::Sender<bool>,
     looked: tokio::sync::Mutex<Option<Look>>,
+}
+
+/// What is known of this process's terms.
+#[derive(Default)]
+struct Terms {
+    current: Option<(FencingToken, Moment)>,
+    ended: Option<FencingToken>,
+}
+
+impl Terms {
+    /// Nothing older takes back what is known of a term, nor its end.
+    fn extend(&mut self, token: FencingToken, until: Moment) {
+        if Some(token) > self.ended {
+            self.current = self.current.max(Some((token, until)));
+        }
+    }
+
+    fn end(&mut self, token: FencingToken) {
+        self.ended = self.ended.max(Some(token));
+        self.current.take_if(|(of, _)| *of <= token);
+    }
+}
+
+/// What is left of the work when its term is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Left {
+    Nothing,
+    /// What cannot be killed.
+    Some,
 }
 
 /// What the store said of the lease, and when it was asked.
@@ -47,15 +79,24 @@ impl Board {
             name,
             candidate,
             store,
-            term: Mutex::new(None),
+            terms: Mutex::default(),
             works: watch::Sender::new(false),
             looked: tokio::sync::Mutex::new(None),
         }
     }
 
-    /// The command runs from now on, or is gone.
-    pub(crate) fn works(&self, works: bool) {
-        self.works.send_replace(works);
+    /// The work of this term begins. Its events may be taken in later, as by another thread.
+    pub(crate) fn begins(&self, token: FencingToken, until: Moment) {
+        let mut terms = self.terms();
+        terms.extend(token, until);
+        // Before anybody else may look: nothing works without its term.
+        self.works.send_replace(true);
+    }
+
+    /// The work of a term is over: it is gone, or goes on without one.
+    pub(crate) fn ends(&self, left: Left) {
+        let _terms = self.terms();
+        self.works.send_replace(left == Left::Some);
     }
 
     /// The lease that this is about.
@@ -71,34 +112,36 @@ impl Board {
 
     pub(super) fn take_in(&self, event: &Event) {
         match event {
-            Event::Acquired { grant, until, .. } => *self.term() = Some((grant.token, *until)),
-            Event::Renewed { token, until, .. } => *self.term() = Some((*token, *until)),
-            Event::Ended { .. } => *self.term() = None,
+            Event::Acquired { grant, until, .. } => self.terms().extend(grant.token, *until),
+            Event::Renewed { token, until, .. } => self.terms().extend(*token, *until),
+            Event::Ended { token, .. } => self.terms().end(*token),
             _ => {}
         }
     }
 
-    fn term(&self) -> MutexGuard<'_, Option<(FencingToken, Moment)>> {
-        self.term.lock().unwrap_or_else(PoisonError::into_inner)
+    fn terms(&self) -> MutexGuard<'_, Terms> {
+        self.terms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn health(&self) -> Health {
         let now = clock_now();
-        match *self.term() {
+        // Held while it is found out whether anything works: both change together.
+        let terms = self.terms();
+        match terms.current {
             Some((token, until)) if now < until => Health::Leads(token, until.since(now)),
             _ if *self.works.borrow() => Health::WorksWithoutTerm,
             _ => Health::Idle,
         }
     }
 
-    /// Who leads, as the store says: no older than a second.
+    /// Who leads, as the store says. It may take longer to say it than an answer is [`FRESH`].
     pub(super) async fn look(&self) -> Look {
         // One asks, and who comes meanwhile gets the same answer.
         let mut looked = self.looked.lock().await;
         let asked_at = clock_now();
         if let Some(look) = looked
             .as_ref()
-            .filter(|look| asked_at.since(look.asked_at) < FRESH)
+            .filter(|look| asked_at.since(look.asked_at) < SHARED)
         {
             return look.clone();
         }
@@ -113,5 +156,53 @@ impl Board {
         let look = Look { asked_at, found };
         *looked = Some(look.clone());
         look
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+    use tenure::{Election, Registry};
+    use tenure_testkit::ScratchDir;
+
+    #[tokio::test]
+    async fn work_that_begins_is_in_its_term_whatever_was_told_of_terms_by_then() {
+        let folder = ScratchDir::new("board");
+        let url = format!("sqlite:{}", folder.join("leases.db").display());
+        let store = Registry::connect(&url).await.unwrap();
+        let election = Election::builder("job", store.clone()).build().unwrap();
+        let board = Board::new(election.name().clone(), "one".to_owned(), store);
+        let mut events = election.events();
+        let leadership = election.campaign().await.unwrap();
+        let first = leadership.token();
+        board.begins(first, leadership.until());
+        assert!(matches!(board.health(), Health::Leads(token, _) if token == first));
+        board.ends(Left::Nothing);
+        leadership.step_down().await;
+        let leadership = election.campaign().await.unwrap();
+        let (second, until) = (leadership.token(), leadership.until());
+        board.begins(second, until);
+        // Late news of the first term, its end among them.
+        let mut ends = 0;
+        while let Ok(event) = events.try_recv() {
+            board.take_in(&event);
+            ends += u32::from(matches!(event, Event::Ended { .. }));
+            assert!(
+                matches!(board.health(), Health::Leads(token, _) if token == second),
+                "{event:?}"
+            );
+        }
+        assert_eq!(ends, 1);
+        // What cannot be killed works on.
+        board.ends(Left::Some);
+        leadership.step_down().await;
+        while let Ok(event) = events.try_recv() {
+            board.take_in(&event);
+        }
+        assert_eq!(board.health(), Health::WorksWithoutTerm);
+        board.begins(second, until);
+        assert_eq!(board.health(), Health::WorksWithoutTerm, "it has ended");
+        board.ends(Left::Nothing);
+        assert_eq!(board.health(), Health::Idle);
     }
 }

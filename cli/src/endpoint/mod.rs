@@ -4,7 +4,7 @@
 mod board;
 mod pages;
 
-pub(crate) use board::Board;
+pub(crate) use board::{Board, Left};
 
 use crate::exit::{Code, Failure};
 use crate::output::clean;

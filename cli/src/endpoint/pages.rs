@@ -1,6 +1,6 @@
 //! The pages: `/metrics`, `/livez`, `/readyz`, `/leader`.
 
-use super::board::{Board, Health};
+use super::board::{Board, FRESH, Health, Look};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -71,28 +71,44 @@ async fn ready(board: &Board) -> Page {
     }
 }
 
-/// Who leads, as the store says now: never somebody whose lease has ended meanwhile.
+/// Who leads, as the store says now.
 async fn leader(board: &Board) -> Page {
     let look = board.look().await;
     let age = clock_now().since(look.asked_at);
+    leader_of(board, look, age)
+}
+
+/// Who leads, as the store has said to whoever asked so long ago: never somebody whose lease has ended meanwhile, and nobody
+/// after an answer that came too late.
+fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
+    let mut page = json!({
+        "lease": board.name.as_str(),
+        "candidate": board.candidate,
+        // Not known, until the store has said it.
+        "leads": null,
+        "own_token": null,
+        "asked_ago_ms": milliseconds(age),
+    });
+    let fresh = match look.found {
+        Ok(_) if age > FRESH => Err(format!(
+            "lease \"{}\": the store answered late: what it said is older than {FRESH:?}",
+            board.name
+        )),
+        found => found.map_err(|error| error.to_string()),
+    };
+    let lease = match fresh {
+        Ok(lease) => lease,
+        Err(error) => {
+            page["error"] = json!(error);
+            return (StatusCode::SERVICE_UNAVAILABLE, JSON, format!("{page}\n"));
+        }
+    };
     let (leads, token) = match board.health() {
         Health::Leads(token, _) => (true, Some(token.number())),
         Health::Idle | Health::WorksWithoutTerm => (false, None),
     };
-    let mut page = json!({
-        "lease": board.name.as_str(),
-        "candidate": board.candidate,
-        "leads": leads,
-        "own_token": token,
-        "asked_ago_ms": milliseconds(age),
-    });
-    let lease = match look.found {
-        Ok(lease) => lease,
-        Err(error) => {
-            page["error"] = json!(error.to_string());
-            return (StatusCode::SERVICE_UNAVAILABLE, JSON, format!("{page}\n"));
-        }
-    };
+    page["leads"] = json!(leads);
+    page["own_token"] = json!(token);
     let holder = lease.and_then(|lease| {
         let remaining = lease.remaining.saturating_sub(age);
         let is_held = lease.occupancy() == Occupancy::Held && !remaining.is_zero();
@@ -111,4 +127,33 @@ async fn leader(board: &Board) -> Page {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+    use tenure::{Election, Registry};
+    use tenure_testkit::ScratchDir;
+
+    #[tokio::test]
+    async fn an_answer_that_came_late_shows_nobody() {
+        let folder = ScratchDir::new("late-answer");
+        let url = format!("sqlite:{}", folder.join("leases.db").display());
+        let store = Registry::connect(&url).await.unwrap();
+        let election = Election::builder("job", store.clone()).build().unwrap();
+        let mut events = election.events();
+        let _leadership = election.campaign().await.unwrap();
+        let board = Board::new(election.name().clone(), "one".to_owned(), store);
+        while matches!(board.health(), Health::Idle) {
+            board.take_in(&events.recv().await.unwrap());
+        }
+        let look = board.look().await;
+        for (age, status) in [(FRESH, 200), (FRESH + Duration::from_millis(1), 503)] {
+            let (told, _, body) = leader_of(&board, look.clone(), age);
+            let page: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(told.as_u16(), status, "{body}");
+            assert_eq!(page["leader"].is_object(), status == 200, "{body}");
+            assert_eq!(page["leads"] == true, status == 200, "{body}");
+        }
+    }
 }

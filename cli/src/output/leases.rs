@@ -4,7 +4,7 @@ use super::table::columns;
 use super::{clean, in_json, short};
 use serde_json::{Value, json};
 use tenure::core::{Lease, Occupancy};
-use tenure::{LeaseName, StoreError};
+use tenure::{History, LeaseName, StoreError};
 
 /// One lease that was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +33,11 @@ impl Row {
             Self::Never(name) => name.as_str(),
             Self::Unreadable { key, .. } => key,
         }
+    }
+
+    /// Whether Tenure keeps it by itself. Of a record that cannot be understood nobody knows: it is hidden from nobody.
+    pub(crate) fn is_kept_by_tenure(&self) -> bool {
+        matches!(self, Self::Lease(lease) if History::is_kept_by_tenure(lease))
     }
 
     /// How the lease stands, in a word.

@@ -1,4 +1,4 @@
-use super::clean;
+use super::{StandardError, clean, write_aside};
 use crate::arguments::Form;
 use crate::exit::Failure;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::io::Write;
 
 /// What this command says to people, on standard error: short lines, and few of them.
 ///
-/// Writing may block for as long as nobody reads: say something after what must be done in time, never before.
+/// Once something is held, nobody who says something waits for whoever reads it: [`aside`](Self::aside).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Voice {
     form: Form,
@@ -36,29 +36,44 @@ impl Voice {
         if self.loudness == Loudness::ErrorsOnly {
             return;
         }
-        self.write(text, || {
-            let mut object = json!({"event": event, "message": text});
-            if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
-                object.extend(fields);
-            }
-            object
-        });
+        write(&line_of(self.form, event, text, fields));
     }
 
     /// Says why this command ends.
     pub(crate) fn fail(self, failure: &Failure) {
-        self.write(
-            &failure.message,
-            || json!({"error": failure.message, "code": failure.code}),
-        );
+        let message = &failure.message;
+        write(&match self.form {
+            Form::Text => in_text(message),
+            Form::Json => format!("{}\n", json!({"error": message, "code": failure.code})),
+        });
     }
 
-    fn write(self, text: &str, object: impl FnOnce() -> Value) {
-        let line = match self.form {
-            Form::Text => format!("tenure: {}\n", clean(text)),
-            Form::Json => format!("{}\n", object()),
-        };
-        // Nobody to tell it to.
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    /// From here on nobody waits for whoever reads it.
+    ///
+    /// # Errors
+    /// As [`write_aside`].
+    pub(crate) fn aside(self) -> Result<(), Failure> {
+        write_aside(self.form)
     }
+}
+
+/// What happened, as a line.
+pub(super) fn line_of(form: Form, event: &str, text: &str, fields: Value) -> String {
+    if form == Form::Text {
+        return in_text(text);
+    }
+    let mut object = json!({"event": event, "message": text});
+    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+        object.extend(fields);
+    }
+    format!("{object}\n")
+}
+
+fn in_text(text: &str) -> String {
+    format!("tenure: {}\n", clean(text))
+}
+
+fn write(line: &str) {
+    // Nobody to tell it to.
+    let _ = StandardError.write_all(line.as_bytes());
 }

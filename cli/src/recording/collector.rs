@@ -32,8 +32,16 @@ impl Collector {
     /// Tells the collector at `url` from now on what the recorder takes in. It need not answer yet.
     ///
     /// # Errors
-    /// [`Code::Configuration`]: it is no URL of a collector. Nothing was started.
+    /// [`Code::Configuration`]: it is no URL of a collector, or has a password. Nothing was started.
     pub(crate) fn open(url: &str, candidate: &str) -> Result<(Self, OpenTelemetryRecorder), Failure> {
+        // Not quoted, and looked for everywhere: a password may have any sign in it.
+        if url.contains('@') {
+            return Err(Failure::new(
+                Code::Configuration,
+                "--otlp: a URL with a user or a password is refused, as it would be logged; give http://HOST:4317, and the \
+                 password in OTEL_EXPORTER_OTLP_HEADERS",
+            ));
+        }
         let refused = |why: String| {
             Failure::new(
                 Code::Configuration,

@@ -1,6 +1,6 @@
 //! Asking a command or a page of the user's whether the work is well.
 
-use super::shell::{Environment, run_in_shell};
+use super::shell::{Environment, Output, run_in_shell};
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::Request;
@@ -43,10 +43,19 @@ impl Page {
     /// Reads `http://HOST[:PORT]/PATH`.
     ///
     /// # Errors
-    /// In words: it is another URL. TLS is left to a shell command.
+    /// In words, and without it: it is another URL, or has a password, which would be sent and shown as it stands. TLS and
+    /// passwords are left to a shell command.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "write http://HOST:PORT/PATH; for https use --health-cmd 'curl -fs …'".to_owned();
         let uri: Uri = text.parse().map_err(|_| wrong())?;
+        if uri
+            .authority()
+            .is_some_and(|authority| authority.as_str().contains('@'))
+        {
+            return Err(
+                "a URL with a user or a password is not asked; use --health-cmd 'curl -fs …'".to_owned(),
+            );
+        }
         let host = uri
             .host()
             .filter(|_| uri.scheme_str() == Some("http"))
@@ -112,7 +121,7 @@ impl Health {
 
     async fn ask(&self, environment: &Environment) -> Result<(), String> {
         match &self.probe {
-            Probe::Shell(command) => run_in_shell(command, environment, self.time_max).await,
+            Probe::Shell(command) => run_in_shell(command, environment, Output::Nowhere, self.time_max).await,
             Probe::Page(page) => timeout(self.time_max, page.get())
                 .await
                 .unwrap_or_else(|_| Err(format!("no answer within {:?}", self.time_max))),

@@ -1,10 +1,12 @@
 //! Commands of the user's that hear of terms: beside the work, never before or instead of it.
 
-use super::shell::{Environment, run_in_shell};
+use super::shell::{Environment, Output, run_in_shell};
 use crate::output::{Voice, clean};
 use serde_json::json;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinHandle;
 
 /// What to run when, for `sh -c`.
 #[derive(Clone, Debug, Default)]
@@ -14,18 +16,41 @@ pub(crate) struct HookCommands {
     pub(crate) time_max: Duration,
 }
 
-/// Runs the hooks, and tells of those that fail. What fails or hangs changes nothing.
+/// How many hooks may wait for the one that runs; what comes then is not run, and that is said.
+const WAITING_MAX: usize = 16;
+
+/// Runs the hooks one after the other, in the order of what they hear of, and tells of those that fail. What fails or hangs
+/// changes nothing, and holds up nothing but the hooks after it.
 pub(crate) struct Hooks {
     commands: HookCommands,
-    running: JoinSet<()>,
+    queue: mpsc::Sender<Hook>,
+    running: JoinHandle<()>,
     voice: Voice,
+}
+
+/// A hook whose turn will come.
+struct Hook {
+    option: &'static str,
+    command: String,
+    environment: Environment,
 }
 
 impl Hooks {
     pub(crate) fn new(commands: HookCommands, voice: Voice) -> Self {
+        let time_max = commands.time_max;
+        let (queue, mut waiting) = mpsc::channel::<Hook>(WAITING_MAX);
+        let running = tokio::spawn(async move {
+            while let Some(hook) = waiting.recv().await {
+                let run = run_in_shell(&hook.command, &hook.environment, Output::StandardError, time_max);
+                if let Err(why) = run.await {
+                    hook.failed(&why, voice);
+                }
+            }
+        });
         Self {
             commands,
-            running: JoinSet::new(),
+            queue,
+            running,
             voice,
         }
     }
@@ -43,19 +68,26 @@ impl Hooks {
 
     fn start(&mut self, option: &'static str, command: Option<String>, environment: Environment) {
         let Some(command) = command else { return };
-        let (voice, time_max) = (self.voice, self.commands.time_max);
-        self.running.spawn(async move {
-            if let Err(why) = run_in_shell(&command, &environment, time_max).await {
-                let text = format!("{option} \"{}\" failed: {why}", clean(&command));
-                voice.say("hook_failed", &text, json!({"hook": option, "why": why}));
-            }
-        });
-        // What has ended makes room: at most two for each term of the last few seconds are left.
-        while self.running.try_join_next().is_some() {}
+        let hook = Hook {
+            option,
+            command,
+            environment,
+        };
+        if let Err(TrySendError::Full(hook) | TrySendError::Closed(hook)) = self.queue.try_send(hook) {
+            hook.failed(&format!("not run, as {WAITING_MAX} wait before it"), self.voice);
+        }
     }
 
-    /// Waits for those that still run, each for its time at most.
-    pub(crate) async fn ended(mut self) {
-        while self.running.join_next().await.is_some() {}
+    /// Waits for those that still run or wait, each for its time at most.
+    pub(crate) async fn ended(self) {
+        drop(self.queue);
+        let _ = self.running.await;
+    }
+}
+
+impl Hook {
+    fn failed(&self, why: &str, voice: Voice) {
+        let text = format!("{} \"{}\" failed: {why}", self.option, clean(&self.command));
+        voice.say("hook_failed", &text, json!({"hook": self.option, "why": why}));
     }
 }

@@ -2,8 +2,11 @@
 
 use super::health::Health;
 use super::heartbeat::Heartbeat;
-use super::shell::{Environment, reap_adopted};
+use super::shell::Environment;
+use super::spared::reap_adopted;
+use super::system::signals_as_at_start;
 use super::work::{NotStarted, Work, limit_of, no_warden};
+use crate::arguments::own_variables;
 use crate::exit::{Code, Failure};
 use crate::manager;
 use crate::recording::TermSpan;
@@ -149,17 +152,18 @@ impl Job {
             .args(["warden", "--socket", &theirs.as_raw_fd().to_string(), "--"])
             .arg(&self.program)
             .args(&self.arguments)
-            // A file of this process's own, which one that it starts could only be refused.
-            .env_remove("TENURE_TRACE")
-            // An address of this process's own, which is taken.
-            .env_remove("TENURE_METRICS")
-            .env_remove(manager::SOCKET)
+            .env_remove(manager::SOCKET);
+        for variable in own_variables() {
+            command.env_remove(variable);
+        }
+        command
             .envs(self.environment.iter().map(|(variable, value)| (variable, value)))
             .env("TENURE_NAME", &self.lease)
             .env("TENURE_TOKEN", leadership.token().to_string())
             .envs(span.into_iter().flat_map(TermSpan::environment))
             // What ends this process's group must not end the warden.
             .process_group(0);
+        signals_as_at_start(&mut command);
         let child = command.spawn().map_err(failed)?;
         drop(theirs);
         ours.set_nonblocking(true).map_err(failed)?;

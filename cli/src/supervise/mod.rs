@@ -6,38 +6,46 @@
 //! below a [warden](crate::warden), which does the same if all of this process is held up, or dead.
 
 mod deadline;
+mod ending;
 mod health;
 mod heartbeat;
 mod hooks;
 mod job;
+mod leftovers;
 mod renewals;
 mod shell;
 mod signals;
+mod spared;
 pub(crate) mod system;
 mod terminal;
 mod work;
 
 pub(crate) use deadline::kill_margin;
+pub(crate) use ending::{Ending, Why};
 pub(crate) use health::{Health, Page, Probe};
 pub(crate) use heartbeat::Heartbeat;
 pub(crate) use hooks::{HookCommands, Hooks};
 pub(crate) use job::Job;
-pub(crate) use signals::{Meaning, Notice, Signals};
+pub(crate) use leftovers::in_words as processes_in_words;
+pub(crate) use signals::Signals;
+pub(crate) use spared::spare_children;
 pub(crate) use work::{Work, adopt_orphans};
 
 use crate::exit::Failure;
 use crate::output::{Voice, in_json, short};
 use crate::recording::TermSpan;
 use deadline::Deadline;
+use leftovers::Leftovers;
 use renewals::Renewals;
 use rustix::process::Signal;
 use serde_json::json;
+use signals::{Meaning, Notice};
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::{Authority, Event, Leadership, Timing};
-use terminal::LentTerminal;
+use terminal::{Stopped, Terminal};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
@@ -56,30 +64,6 @@ pub(crate) const WHERE_IT_IS: &str =
 /// Pauses between looks at what a dead warden has left.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
 const LOOK_PAUSE_MAX: Duration = Duration::from_millis(20);
-
-/// How the command of a term ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Ending {
-    /// By itself.
-    ByItself(ExitStatus),
-    /// On a signal to this process that was passed on to it.
-    OnSignal(ExitStatus),
-    /// It was ended, because the term was: why.
-    Ended(Why),
-    /// A part of it cannot be killed: the lease must not be given back.
-    Unkillable,
-}
-
-/// Why a command was ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Why {
-    /// Somebody asked the holder to step down.
-    Asked,
-    /// The term was or became doubtful, or was over: in words.
-    Lost(String),
-    /// The work was not well: in words.
-    Unwell(String),
-}
 
 /// What supervision needs of its surroundings.
 pub(crate) struct Surroundings<'a> {
@@ -125,13 +109,14 @@ pub(crate) async fn supervise(
             return Err(failure);
         }
     };
-    let terminal = LentTerminal::lend(&work);
+    let terminal = Terminal::of(&work);
     let watch = Watch {
         leadership,
         work: &mut work,
         grace: surroundings.timing.grace(),
-        lent: terminal.is_some(),
+        terminal,
         ended: None,
+        leader_has_ended: false,
         kill_at: None,
         replace_at: None,
         give_up_at: None,
@@ -140,7 +125,6 @@ pub(crate) async fn supervise(
     };
     let ending = watch.until_gone(surroundings).await;
     drop(deadline);
-    drop(terminal);
     Ok((ending, Some(work)))
 }
 
@@ -152,9 +136,10 @@ struct Watch<'a> {
     leadership: &'a Leadership,
     work: &'a mut Work,
     grace: Duration,
-    lent: bool,
+    terminal: Terminal,
     /// Why the group was told to end, once it was; nothing takes that back.
     ended: Option<End>,
+    leader_has_ended: bool,
     kill_at: Option<Instant>,
     /// When the warden is taken for frozen.
     replace_at: Option<Instant>,
@@ -167,7 +152,7 @@ struct Watch<'a> {
 /// Why a group was told to end.
 enum End {
     /// The command has ended by itself; what it left behind goes, too.
-    Leftovers(ExitStatus),
+    Leftovers(ExitStatus, usize),
     /// A signal to this process that asks for the end.
     Signal,
     Because(Why),
@@ -191,17 +176,15 @@ impl Watch<'_> {
         let mut pause = LOOK_PAUSE_MIN;
         loop {
             let remains = self.work.remains();
-            if remains.stopped && self.lent {
-                // Suspended at the terminal, it would keep the lease and the terminal, and nobody could wake it.
-                self.work.signal(Signal::CONT);
-            }
+            self.wake_or_end(remains.stopped);
             if self.work.is_orphaned() {
                 self.because(Why::Lost(
                     "the warden of the command has died, or was frozen".to_owned(),
                 ));
             }
             if let Some(status) = remains.leader {
-                self.leader_ended(status, remains.empty);
+                let left = self.leader_ended(status, remains.empty, signals);
+                left.say(leadership, &job.shown(), status, voice);
             }
             if remains.empty {
                 return self.ending(remains.leader);
@@ -240,6 +223,7 @@ impl Watch<'_> {
                     self.outlive(&job.shown(), voice);
                 }
                 () = self.work.heard() => {}
+                () = self.terminal.wake_again() => {}
                 why = &mut unwell, if self.ended.is_none() => {
                     self.terminate();
                     self.because(Why::Unwell(why));
@@ -251,12 +235,7 @@ impl Watch<'_> {
                     self.notice(notice);
                 }
                 event = events.recv(), if has_events => match event {
-                    Ok(event) => {
-                        if let Some(span) = span {
-                            span.note(&event);
-                        }
-                        self.renewals.take_in(&event, voice);
-                    }
+                    Ok(event) => self.take_in(&event, span, voice),
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
                 },
@@ -267,13 +246,29 @@ impl Watch<'_> {
         }
     }
 
+    fn take_in(&mut self, event: &Event, span: Option<&TermSpan>, voice: Voice) {
+        if let Some(span) = span {
+            span.note(event);
+        }
+        self.renewals.take_in(event, voice);
+        if matches!(event, Event::Renewed { .. }) {
+            self.work.wake_warden();
+        }
+    }
+
     fn notice(&mut self, notice: Notice) {
         match notice {
             Notice::Child => self.work.reap_others(),
+            Notice::Stop(signal) => self.terminal.group_stopped(signal),
             Notice::Signal(signal, Meaning::End) => {
-                self.work.signal(signal);
-                // A stopped member could not take it in.
-                self.work.signal(Signal::CONT);
+                if signal == Signal::TERM {
+                    self.work.terminate();
+                } else {
+                    // As from a terminal: for the command's group. Who is beside it hears of the end when the command has ended.
+                    self.work.signal(signal);
+                    // A stopped member could not take it in.
+                    self.work.signal(Signal::CONT);
+                }
                 if self.ended.is_none() {
                     self.ended = Some(End::Signal);
                 }
@@ -283,25 +278,46 @@ impl Watch<'_> {
         }
     }
 
-    fn leader_ended(&mut self, status: ExitStatus, empty: bool) {
-        if matches!(self.ended, Some(End::Leftovers(_))) {
-            return;
+    /// Sees to a command that was stopped by this signal.
+    fn wake_or_end(&mut self, stopped_by: Option<Signal>) {
+        match stopped_by.map(|signal| self.terminal.command_stopped(signal)) {
+            Some(Stopped::GoesOn) => self.work.signal(Signal::CONT),
+            Some(Stopped::Refused(why)) if self.ended.is_none() => {
+                self.terminate();
+                self.because(Why::Unwell(why.to_owned()));
+            }
+            Some(Stopped::Refused(_) | Stopped::Stays) | None => {}
+        }
+    }
+
+    /// Takes in that the command has ended, and asks the rest to. Answers what it has left of its own accord.
+    fn leader_ended(&mut self, status: ExitStatus, empty: bool, signals: &mut Signals) -> Leftovers {
+        if let Some(signal) = self.terminal.interrupted(status) {
+            signals.interrupt(signal);
+        }
+        let mut left = Leftovers::default();
+        if std::mem::replace(&mut self.leader_has_ended, true) {
+            return left;
         }
         if self.ended.is_none() {
             // The last resort may have been quicker than this thread; and what ended after the term, while this
             // process was frozen for one, has not ended in it.
             let in_time = self.leadership.authority() != Authority::None && !self.work.was_killed();
             self.ended = Some(if in_time {
-                End::Leftovers(status)
+                left = self.work.left();
+                End::Leftovers(status, left.count())
             } else {
                 End::Because(Why::Lost(
                     self.renewals.explain("its deadline passed without a renewal"),
                 ))
             });
-            if !empty {
-                self.terminate();
-            }
+        } else if !matches!(self.ended, Some(End::Signal)) {
+            return left;
         }
+        if !empty {
+            self.terminate();
+        }
+        left
     }
 
     fn terminate(&mut self) {
@@ -370,9 +386,9 @@ impl Watch<'_> {
     fn ending(&self, leader: Option<ExitStatus>) -> Ending {
         match (&self.ended, leader) {
             (Some(End::Because(why)), _) => Ending::Ended(why.clone()),
-            (Some(End::Leftovers(status)), _) => Ending::ByItself(*status),
+            (Some(End::Leftovers(status, left)), _) => Ending::ByItself(*status, *left),
             (Some(End::Signal), Some(status)) => Ending::OnSignal(status),
-            (None, Some(status)) => Ending::ByItself(status),
+            (None, Some(status)) => Ending::ByItself(status, 0),
             (Some(End::Signal) | None, None) => Ending::Unkillable,
         }
     }

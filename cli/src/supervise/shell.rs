@@ -1,8 +1,10 @@
 //! A command of the user's for `sh -c`, killed with its group when it takes too long or is no longer wanted.
 
-use crate::warden::tree::{children_of, stat};
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, waitpid};
+use super::system::signals_as_at_start;
+use crate::arguments::own_variables;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
+use std::os::fd::AsFd as _;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +13,15 @@ use tokio::process::Command;
 /// What a shell command finds in its environment, beside this process's own.
 pub(crate) type Environment = Vec<(&'static str, String)>;
 
+/// Where it writes what it prints. This process's standard output is the command's, for data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Output {
+    /// Beside the messages.
+    StandardError,
+    /// What it says of itself is its exit code.
+    Nowhere,
+}
+
 /// Runs it to its end, for at most `time_max`.
 ///
 /// # Errors
@@ -18,15 +29,28 @@ pub(crate) type Environment = Vec<(&'static str, String)>;
 pub(super) async fn run_in_shell(
     command: &str,
     environment: &Environment,
+    output: Output,
     time_max: Duration,
 ) -> Result<(), String> {
+    let output = match output {
+        Output::StandardError => {
+            let duplicate = std::io::stderr().as_fd().try_clone_to_owned();
+            Stdio::from(duplicate.map_err(|error| format!("sh: {error}"))?)
+        }
+        Output::Nowhere => Stdio::null(),
+    };
     let mut shell = Command::new("sh");
+    for variable in own_variables() {
+        shell.env_remove(variable);
+    }
     shell
         .args(["-c", command])
         .envs(environment.iter().map(|(variable, value)| (variable, value)))
         .stdin(Stdio::null())
+        .stdout(output)
         .process_group(0)
         .kill_on_drop(true);
+    signals_as_at_start(shell.as_std_mut());
     let mut running = shell.spawn().map_err(|error| format!("sh: {error}"))?;
     // Dropped before `running`: while that has not been waited for, the number is still its group's.
     let mut group = Group::of(running.id());
@@ -84,21 +108,11 @@ impl Drop for Group {
     }
 }
 
-fn awaited() -> MutexGuard<'static, Option<HashSet<Pid>>> {
-    AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
+/// The shells that are waited for now.
+pub(super) fn awaited_shells() -> HashSet<Pid> {
+    awaited().clone().unwrap_or_default()
 }
 
-/// Reaps what has ended and was left to this process by a shell, which adopts orphans: all but the shells that are waited
-/// for, and `spared`. From the thread that starts them: there is none that is not known yet.
-pub(super) fn reap_adopted(spared: &[Pid]) {
-    let awaited = awaited();
-    let is_awaited = |child: &Pid| awaited.as_ref().is_some_and(|shells| shells.contains(child));
-    for child in children_of(getpid()) {
-        if !spared.contains(&child)
-            && !is_awaited(&child)
-            && stat(child).is_some_and(|stat| stat.state == 'Z')
-        {
-            let _ = waitpid(Some(child), WaitOptions::NOHANG);
-        }
-    }
+fn awaited() -> MutexGuard<'static, Option<HashSet<Pid>>> {
+    AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,15 @@
 //! Signals to this process.
 
-use crate::exit::{Code, Failure};
-use rustix::process::Signal;
+use super::spared::reap_adopted;
+use super::system::{hear_stops, next_stop, suspend};
+use super::terminal::is_in_foreground;
+use crate::exit::{Code, End, Failure, of_signal};
+use rustix::process::{Signal, kill_current_process_group};
 use std::fs;
 use std::future::poll_fn;
+use std::os::fd::OwnedFd;
 use std::task::{Context, Poll, Waker};
+use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{self, SignalKind};
 
 /// Signals that are passed on to the command, and what else they mean.
@@ -36,19 +41,25 @@ pub(crate) enum Notice {
     Child,
     /// A signal that is to be passed on.
     Signal(Signal, Meaning),
+    /// A signal that would have stopped this process, and has stopped the others of its group.
+    Stop(Signal),
 }
 
 /// The signals that this process takes in.
 pub(crate) struct Signals {
     child: unix::Signal,
+    stops: AsyncFd<OwnedFd>,
     forwarded: Vec<(Signal, Meaning, unix::Signal)>,
     /// The first that asked for the end: nothing takes that back, whoever has taken the signal in.
     end: Option<Signal>,
+    /// It came from a key of the terminal that has signalled the command alone: this process's group has not heard of it.
+    is_unheard: bool,
 }
 
 impl Signals {
     /// Takes in the signals, but for those that were ignored when this process was started, as by `nohup`:
-    /// they stay ignored, for the command, too.
+    /// they stay ignored, for the command, too. Those that were blocked are heard here, and stay blocked there. Those with which a terminal stops its groups stop this process no more. Before
+    /// there is any other thread.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -63,10 +74,15 @@ impl Signals {
                 forwarded.push((signal, meaning, unix::signal(kind).map_err(failed)?));
             }
         }
+        let child = unix::signal(SignalKind::child()).map_err(failed)?;
+        let mut heard: Vec<Signal> = forwarded.iter().map(|(signal, ..)| *signal).collect();
+        heard.push(Signal::CHILD);
         Ok(Self {
-            child: unix::signal(SignalKind::child()).map_err(failed)?,
+            child,
+            stops: hear_stops(&heard).map_err(failed)?,
             forwarded,
             end: None,
+            is_unheard: false,
         })
     }
 
@@ -81,9 +97,48 @@ impl Signals {
         self.end
     }
 
+    /// Takes in that a key of the terminal has ended the command by this signal: as it would have come here, too, if the command
+    /// were not in a group of its own.
+    pub(super) fn interrupt(&mut self, signal: Signal) {
+        let is_taken_in = self.forwarded.iter().any(|(forwarded, ..)| *forwarded == signal);
+        if is_taken_in && self.end().is_none() {
+            self.end = Some(signal);
+            self.is_unheard = true;
+        }
+    }
+
+    /// How to end with this code. Where a key of the terminal has ended the work or the waiting, by its signal: a shell or `make`
+    /// that waits for this process stops only if it has heard of the signal, and its child has died of it.
+    pub(crate) fn ending(&mut self, code: u8) -> End {
+        let end = self.end();
+        match end.filter(|signal| matches!(*signal, Signal::INT | Signal::QUIT)) {
+            Some(signal) if code == of_signal(signal.as_raw()) && (self.is_unheard || is_in_foreground()) => {
+                if self.is_unheard {
+                    let _ = kill_current_process_group(signal);
+                }
+                End::Signal(signal)
+            }
+            Some(_) | None => End::Code(code),
+        }
+    }
+
     /// The next one. May be dropped and called again without losing one.
     pub(crate) async fn next(&mut self) -> Notice {
         poll_fn(|context| self.poll(context)).await
+    }
+
+    /// The next one that asks for the end of waiting. While nothing is held, Ctrl-Z suspends this process. May be dropped and
+    /// called again without losing one.
+    pub(crate) async fn end_of_waiting(&mut self) -> Signal {
+        loop {
+            match self.next().await {
+                Notice::Signal(signal, Meaning::End | Meaning::HangUp) => return signal,
+                Notice::Stop(Signal::TSTP) => suspend(),
+                // As the first process of a container it may wait for months.
+                Notice::Child => reap_adopted(&[]),
+                Notice::Signal(_, Meaning::Nothing) | Notice::Stop(_) => {}
+            }
+        }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Notice> {
@@ -96,6 +151,14 @@ impl Signals {
                     self.end.get_or_insert(*signal);
                 }
                 return Poll::Ready(Notice::Signal(*signal, *meaning));
+            }
+        }
+        while let Poll::Ready(Ok(mut ready)) = self.stops.poll_read_ready(context) {
+            match ready.try_io(|stops| next_stop(stops.get_ref())) {
+                Ok(Ok(signal)) => return Poll::Ready(Notice::Stop(signal)),
+                // Nobody can mend it, and nothing worse comes of it than that the others stay stopped.
+                Ok(Err(_)) => break,
+                Err(_would_block) => {}
             }
         }
         Poll::Pending

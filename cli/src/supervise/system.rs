@@ -1,12 +1,25 @@
 //! The few steps of this crate that the compiler cannot check.
 
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit,
+};
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// The signals with which a terminal stops a group: Ctrl-Z, reading and writing in the background.
+const STOPS: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// The signals that were blocked when this process was started, once others are.
+static BLOCKED_AT_START: OnceLock<libc::sigset_t> = OnceLock::new();
 
 /// Has the kernel kill the child when the thread that spawns it ends: spawn it from the main thread only.
 ///
@@ -72,22 +85,148 @@ pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     Ok(UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
-/// Does `work` while SIGTTOU is ignored: a process in the background that sets its terminal's foreground
-/// group is stopped otherwise.
+/// Whether a broken pipe was ignored when this process was started, as below systemd: Rust's runtime ignores it before `main`,
+/// and has no child ignore it.
+static IS_PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before the runtime does.
+#[used]
+#[expect(unsafe_code, reason = "the loader calls what is named in this section")]
+// SAFETY: it is what the section is for, functions of this form; this one asks the kernel, and allocates nothing.
+#[unsafe(link_section = ".init_array")]
+static NOTE_PIPE: extern "C" fn() = note_pipe;
+
+#[expect(unsafe_code, reason = "a signal's action is filled in by the C library")]
+extern "C" fn note_pipe() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the null pointer changes nothing; all zero, or filled in, it is an action.
+    let action = unsafe {
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr());
+        action.assume_init()
+    };
+    IS_PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+}
+
+/// From here on this process hears `heard` though they were blocked when it was started, and a terminal stops it no more; the file that is answered tells by which signal it would
+/// have, to [`next_stop`]. From the main thread, before there is any other: threads inherit it.
+///
+/// # Errors
+/// The kernel refuses.
 #[expect(
     unsafe_code,
-    reason = "setting a signal's disposition is unsafe; it is set to SIG_IGN and back"
+    reason = "sets of signals are filled in by the C library, and a number becomes a file"
 )]
-pub(super) fn ignoring_terminal_output_stop<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: SIG_IGN installs no code, and what is put back is what was there. Only the main thread sets
-    // dispositions in this process, and it starts no child meanwhile, which would inherit this one.
-    let before = unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
-    let outcome = work();
-    if before != libc::SIG_ERR {
-        // SAFETY: as above.
-        unsafe {
-            libc::signal(libc::SIGTTOU, before);
-        }
+pub(super) fn hear_stops(heard: &[Signal]) -> io::Result<AsyncFd<OwnedFd>> {
+    let stops = set_of(&STOPS);
+    let mut before = set_of(&[]);
+    // SAFETY: both sets are initialised, and live as long as the call.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const stops, &raw mut before) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
     }
-    outcome
+    BLOCKED_AT_START.get_or_init(|| before);
+    let numbers: Vec<libc::c_int> = heard.iter().map(|signal| signal.as_raw()).collect();
+    let heard = set_of(&numbers);
+    // SAFETY: the set is initialised, and the null pointer asks for nothing.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const heard, std::ptr::null_mut()) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // SAFETY: −1 asks for a new file; the set is initialised.
+    let file = unsafe { libc::signalfd(-1, &raw const stops, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if file == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was just opened, for this owner.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    // SAFETY: an `OwnedFd` has one and the same open file for as long as it lives.
+    Ok(unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) }?)
+}
+
+/// The next signal that a file of [`hear_stops`] tells of.
+///
+/// # Errors
+/// There is none now, or the kernel refuses.
+pub(super) fn next_stop(file: &OwnedFd) -> io::Result<Signal> {
+    let mut told = [0; size_of::<libc::signalfd_siginfo>()];
+    rustix::io::read(file, &mut told)?;
+    // Its first field is the signal's number.
+    let number = i32::from_ne_bytes([told[0], told[1], told[2], told[3]]);
+    Signal::from_named_raw(number).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Stops this process as Ctrl-Z does where nobody hears it: not at all, where nobody could wake it. Returns when it was woken.
+#[expect(unsafe_code, reason = "sets of signals are filled in by the C library")]
+pub(super) fn suspend() {
+    let stop = set_of(&[libc::SIGTSTP]);
+    // SAFETY: the set is initialised; the null pointers ask for nothing. The signal is for this thread, which alone lets it in.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const stop, std::ptr::null_mut());
+        libc::raise(libc::SIGTSTP);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const stop, std::ptr::null_mut());
+    }
+}
+
+/// Ends this process by this signal, so that whoever waits for it sees that. Returns where the kernel does not do it.
+#[expect(
+    unsafe_code,
+    reason = "a signal's action is set, and a set of signals filled in"
+)]
+pub(crate) fn end_by(signal: Signal) {
+    let number = signal.as_raw();
+    let only = set_of(&[number]);
+    // It has not failed: nobody wants its memory, which may hold a password.
+    let no_core = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, no_core);
+    // SAFETY: the default action runs no code of this process; the set is initialised, and the null pointer asks for nothing.
+    unsafe {
+        libc::signal(number, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const only, std::ptr::null_mut());
+        libc::raise(number);
+    }
+}
+
+/// Starts the child with signals as this process was started: those blocked that were before [`hear_stops`], so that a
+/// terminal stops it, and a broken pipe ignored where it was.
+#[expect(
+    unsafe_code,
+    reason = "`pre_exec` is unsafe; the closure makes two system calls and allocates nothing"
+)]
+pub(crate) fn signals_as_at_start(command: &mut Command) {
+    let Some(before) = BLOCKED_AT_START.get().copied() else {
+        return;
+    };
+    let is_pipe_ignored = IS_PIPE_IGNORED.load(Ordering::Relaxed);
+    let in_child = move || {
+        if is_pipe_ignored {
+            // SAFETY: to ignore runs no code of this process.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+        }
+        // SAFETY: the set is initialised, and the null pointer asks for nothing.
+        match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) } {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    };
+    // SAFETY: between fork and exec only async-signal-safe functions may run: `signal` is one, and `pthread_sigmask` on Linux a
+    // bare system call.
+    unsafe {
+        command.pre_exec(in_child);
+    }
+}
+
+#[expect(unsafe_code, reason = "sets of signals are filled in by the C library")]
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the first call initialises it, and the others change what is initialised; neither keeps it.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        set.assume_init()
+    }
 }

@@ -1,11 +1,15 @@
 //! The work of a term, as its supervisor sees it: through a warden, or below this process if the warden is gone.
 
-use super::shell::reap_adopted;
+use super::leftovers::Leftovers;
+use super::spared::{reap_adopted, spared_children};
 use crate::exit::{Code, Failure};
-use crate::warden::tree::signal_below;
+use crate::warden::tree::{Meant, children_of, signal_below, stat};
 use crate::warden::{Begin, Limit, Order, Word};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, set_child_subreaper, waitid,
+    waitpid,
+};
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -19,6 +23,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 /// How long a warden may take to start the command.
 const START_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// How long one that was dismissed is waited for.
+const DISMISSED_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// How far the work has come to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Remains {
@@ -26,8 +33,8 @@ pub(crate) struct Remains {
     pub(crate) leader: Option<ExitStatus>,
     /// Whether nothing of the work is left.
     pub(crate) empty: bool,
-    /// Whether the command was stopped since the last look.
-    pub(crate) stopped: bool,
+    /// The signal that has stopped the command since the last look.
+    pub(crate) stopped: Option<Signal>,
 }
 
 /// Makes every orphan below this process a child of it: should a warden die, its work is found here.
@@ -56,7 +63,12 @@ impl Orders {
     /// Kills all of the work from here, past a warden that does not do it.
     pub(super) fn kill_past_warden(&self) {
         self.killed.store(true, Ordering::SeqCst);
-        signal_below(getpid(), Signal::KILL, |pid| pid == self.warden);
+        let spared = spared_children();
+        signal_below(getpid(), Signal::KILL, |pid| match pid {
+            pid if pid == self.warden => Meant::Below,
+            pid if spared.contains(&pid) => Meant::None,
+            _ => Meant::All,
+        });
     }
 
     fn was_killed(&self) -> bool {
@@ -71,7 +83,9 @@ pub(crate) struct Work {
     words: Lines<BufReader<OwnedReadHalf>>,
     leader_status: Option<ExitStatus>,
     empty: bool,
-    stopped: bool,
+    stopped: Option<Signal>,
+    /// The warden was stopped, and was told to go on.
+    woken: bool,
     /// The warden is dead, and everything is killed from here.
     orphaned: bool,
 }
@@ -101,7 +115,8 @@ impl Work {
             words: BufReader::new(reader).lines(),
             leader_status: None,
             empty: false,
-            stopped: false,
+            stopped: None,
+            woken: false,
             orphaned: false,
         };
         let started = tokio::time::timeout(START_TIME_MAX, work.start(begin)).await;
@@ -152,6 +167,11 @@ impl Work {
         reap_adopted(&[self.orders.warden, self.leader]);
     }
 
+    /// What the command has left that lives.
+    pub(super) fn left(&self) -> Leftovers {
+        Leftovers::below(self.orders.warden, self.leader)
+    }
+
     /// What gives orders from any thread.
     pub(super) fn orders(&self) -> Arc<Orders> {
         Arc::clone(&self.orders)
@@ -186,6 +206,22 @@ impl Work {
         }
     }
 
+    /// Has a stopped warden go on when the command has ended: it would never say so, and the lease would be kept for ever. One
+    /// that is stopped again is ended.
+    pub(super) fn wake_warden(&mut self) {
+        let state_of = |pid| stat(pid).map(|stat| stat.state);
+        let has_ended = matches!(state_of(self.leader), None | Some('Z' | 'X'));
+        if self.orphaned || self.empty || !has_ended || state_of(self.orders.warden) != Some('T') {
+            return;
+        }
+        if std::mem::replace(&mut self.woken, true) {
+            self.kill_warden();
+        } else {
+            // As it is stopped it has not ended, and the number is its own.
+            let _ = kill_process(self.orders.warden, Signal::CONT);
+        }
+    }
+
     /// Whether everything was killed.
     pub(super) fn was_killed(&self) -> bool {
         self.orders.was_killed()
@@ -204,7 +240,7 @@ impl Work {
         let line = self.words.next_line().await;
         match line.ok().flatten().as_deref().and_then(Word::from_line) {
             Some(Word::LimitPassed) => self.orders.killed.store(true, Ordering::SeqCst),
-            Some(Word::Stopped) => self.stopped = true,
+            Some(Word::Stopped(signal)) => self.stopped = Signal::from_named_raw(signal),
             Some(Word::Ended(status)) => self.leader_status = Some(ExitStatus::from_raw(status)),
             Some(Word::Empty) => {
                 self.empty = true;
@@ -222,33 +258,57 @@ impl Work {
         Remains {
             leader: self.leader_status,
             empty: self.empty,
-            stopped: std::mem::take(&mut self.stopped),
+            stopped: self.stopped.take(),
         }
     }
 
-    /// Kills and reaps what the dead warden has left.
+    /// Kills and reaps what the dead warden has left: all but the children that are none of the work.
     fn end_orphans(&mut self) {
-        signal_below(getpid(), Signal::KILL, |_| false);
+        let spared = spared_children();
+        signal_below(getpid(), Signal::KILL, |pid| match spared.contains(&pid) {
+            true => Meant::None,
+            false => Meant::All,
+        });
         self.orders.killed.store(true, Ordering::SeqCst);
         loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.leader && self.leader != self.orders.warden => {
-                    self.leader_status = Some(ExitStatus::from_raw(status.as_raw()));
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => return,
-                Err(error) => {
-                    // Exact: who is left would be a child, or below one.
-                    self.empty = error == Errno::CHILD;
-                    return;
+            let children = children_of(getpid());
+            let mut orphans = children.iter().filter(|child| !spared.contains(child)).peekable();
+            if orphans.peek().is_none() {
+                // Exact: who is left would be a child, or below one. A list that could not be read lacks the spared, too.
+                let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+                self.empty = match spared.is_empty() {
+                    true => waitid(WaitId::All, look).err() == Some(Errno::CHILD),
+                    false => spared.iter().all(|child| children.contains(child)),
+                };
+                return;
+            }
+            let mut is_any_alive = false;
+            for orphan in orphans {
+                match waitpid(Some(*orphan), WaitOptions::NOHANG) {
+                    Ok(Some((pid, status))) if pid == self.leader && self.leader != self.orders.warden => {
+                        self.leader_status = Some(ExitStatus::from_raw(status.as_raw()));
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => is_any_alive = true,
                 }
             }
+            if is_any_alive {
+                return;
+            }
+            // Whoever was left to this process meanwhile is its child now.
         }
     }
 
-    /// Lets the warden end: the lease is given back, or is seen to.
-    pub(crate) fn dismiss(self) {
+    /// Lets the warden end: the lease is given back, or is seen to. Waits for that a moment: whose work this process is shall
+    /// find nothing that it has left behind.
+    pub(crate) async fn dismiss(self) {
         self.orders.give(Order::Dismiss);
+        let ended = async {
+            while matches!(waitpid(Some(self.orders.warden), WaitOptions::NOHANG), Ok(None)) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let _ = tokio::time::timeout(DISMISSED_TIME_MAX, ended).await;
     }
 }
 

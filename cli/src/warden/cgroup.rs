@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// What the names of these groups begin with; the warden's number follows.
 const PREFIX: &str = "tenure-";
 
+/// How many groups are removed at once, of those that the work has made below its own; the next sweep goes on.
+const REMOVED_MAX: usize = 1000;
+
 /// A control group (version 2) for one command. Dropping it removes it, if it is empty.
 pub(super) struct Cgroup(PathBuf);
 
@@ -48,14 +51,40 @@ impl Cgroup {
 
     /// Whether it has a living member.
     pub(super) fn has_members(&self) -> bool {
-        fs::read_to_string(self.0.join("cgroup.events"))
-            .is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
+        has_members(&self.0)
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
+        remove(&self.0);
+    }
+}
+
+/// Whether a living process is in it, or in one below it.
+fn has_members(group: &Path) -> bool {
+    fs::read_to_string(group.join("cgroup.events"))
+        .is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
+}
+
+/// Removes a group with those below it, which a `tenure run` in the work has made for one: if all are empty. Whoever makes
+/// groups here is a member itself, so none is taken from under its hands.
+fn remove(group: &Path) {
+    if has_members(group) {
+        return;
+    }
+    let mut groups = vec![group.to_owned()];
+    let mut next = 0;
+    while let Some(parent) = groups.get(next).filter(|_| groups.len() < REMOVED_MAX) {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let below: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
+        groups.extend(below);
+        next += 1;
+    }
+    // Those below come after their parent. The kernel refuses to remove one that somebody is in, or below.
+    for group in groups.iter().rev() {
+        let _ = fs::remove_dir(group);
     }
 }
 
@@ -69,8 +98,7 @@ fn sweep(own: &Path) {
         if let Some(pid) = number.and_then(Pid::from_raw)
             && test_kill_process(pid).is_err()
         {
-            // Refused as long as somebody is in it.
-            let _ = fs::remove_dir(group.path());
+            remove(&group.path());
         }
     }
 }

@@ -55,8 +55,8 @@ pub(crate) enum Word {
     Refused(i32),
     /// The end that was told last has come: everything is killed.
     LimitPassed,
-    /// The command was stopped.
-    Stopped,
+    /// The command was stopped, by this signal.
+    Stopped(i32),
     /// The command ended, with this status of `wait`.
     Ended(i32),
     /// Nothing is left of it, nor of what it started.
@@ -130,7 +130,7 @@ impl Word {
             Self::Started(pid, ungrouped) => format!("started {pid} {ungrouped}\n"),
             Self::Refused(error) => format!("refused {error}\n"),
             Self::LimitPassed => "limit\n".to_owned(),
-            Self::Stopped => "stopped\n".to_owned(),
+            Self::Stopped(signal) => format!("stopped {signal}\n"),
             Self::Ended(status) => format!("ended {status}\n"),
             Self::Empty => "empty\n".to_owned(),
         }
@@ -142,7 +142,7 @@ impl Word {
             ["started", pid, ungrouped] => Some(Self::Started(pid.parse().ok()?, ungrouped.parse().ok()?)),
             ["refused", error] => Some(Self::Refused(error.parse().ok()?)),
             ["limit"] => Some(Self::LimitPassed),
-            ["stopped"] => Some(Self::Stopped),
+            ["stopped", signal] => Some(Self::Stopped(signal.parse().ok()?)),
             ["ended", status] => Some(Self::Ended(status.parse().ok()?)),
             ["empty"] => Some(Self::Empty),
             _ => None,

@@ -2,8 +2,8 @@
 //!
 //! It starts the command, adopts every orphan below it, and kills all of it when it is told to, at the deadline that it was
 //! told last, and when its supervisor dies; then it gives the lease back, and only then, when nothing of the work is left.
-//! It waits for nobody, writes nothing but short lines to its supervisor, and speaks to the store only after the
-//! supervisor's death.
+//! It waits for nobody, not for a reader of its log either, says nothing but short lines to its supervisor, and speaks to the
+//! store only after the supervisor's death.
 
 mod cgroup;
 mod message;
@@ -14,7 +14,9 @@ mod work;
 
 pub(crate) use message::{Begin, Limit, Order, Word};
 
+use crate::arguments::Form;
 use crate::exit::{Code, Failure};
+use crate::output;
 use crate::supervise::{Signals, adopt_orphans, system};
 use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
 use std::ffi::OsString;
@@ -50,6 +52,7 @@ pub(crate) async fn guard(socket: i32, words: &[OsString]) -> Result<u8, Failure
     let supervisor = getppid();
     // They are taken in so that none ends this process, and the command starts with them as they were.
     let signals = Signals::take_in()?;
+    output::write_aside(Form::Text)?;
     adopt_orphans();
     let mut lines = BufReader::new(reader).lines();
     let begin = match lines.next_line().await {
@@ -150,7 +153,7 @@ impl Warden {
         }
         for news in self.work.reap() {
             let word = match news {
-                News::Stopped => Word::Stopped,
+                News::Stopped(signal) => Word::Stopped(signal),
                 News::Ended(status) => Word::Ended(status),
                 News::Empty => {
                     self.empty = true;

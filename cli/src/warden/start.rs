@@ -22,6 +22,7 @@ pub(super) fn start(words: &[OsString], members: Option<File>) -> io::Result<Pid
     if let Some(members) = members {
         system::join(&mut command, members);
     }
+    system::signals_as_at_start(&mut command);
     system::die_with_parent(&mut command);
     let child = command.spawn()?;
     // It is reaped with all that is below it; the standard library would only get in the way.

@@ -6,16 +6,28 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use std::collections::HashSet;
 use std::fs;
 
-/// Sends `signal` to everything below `root`, but for what `spared` says. Who is born meanwhile may be missed: ask again
-/// until nobody is left.
-pub(crate) fn signal_below(root: Pid, signal: Signal, spared: impl Fn(Pid) -> bool) {
+/// Who of a process and those below it is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Meant {
+    /// All.
+    All,
+    /// All but the process itself.
+    Below,
+    /// Nobody.
+    None,
+}
+
+/// Sends `signal` to everything below `root` that is `meant`. Who is born meanwhile may be missed: ask again until nobody is
+/// left.
+pub(crate) fn signal_below(root: Pid, signal: Signal, meant: impl Fn(Pid) -> Meant) {
     let mut seen = HashSet::from([root]);
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         for child in children_of(parent) {
-            if seen.insert(child) {
+            let meant = meant(child);
+            if meant != Meant::None && seen.insert(child) {
                 parents.push(child);
-                if !spared(child) {
+                if meant == Meant::All {
                     signal_child(parent, child, signal);
                 }
             }
@@ -62,15 +74,49 @@ pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
 }
 
 fn children_by_search(parent: Pid) -> Vec<Pid> {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let numbers = processes
-        .flatten()
-        .filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?));
-    numbers
+    all()
         .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent.as_raw_pid()))
         .collect()
+}
+
+/// The members of a process group that have not ended.
+pub(crate) fn living_members_of(group: Pid) -> impl Iterator<Item = Pid> {
+    all().filter(move |pid| {
+        stat(*pid).is_some_and(|stat| stat.group == group.as_raw_pid() && !matches!(stat.state, 'Z' | 'X'))
+    })
+}
+
+/// The processes below `root` that have not ended, the first `max` of them.
+pub(crate) fn living_below(root: Pid, max: usize) -> Vec<Pid> {
+    let mut seen = HashSet::from([root]);
+    let (mut parents, mut living) = (vec![root], Vec::new());
+    while let Some(parent) = parents.pop() {
+        for child in children_of(parent) {
+            if !seen.insert(child) {
+                continue;
+            }
+            if living.len() == max {
+                return living;
+            }
+            parents.push(child);
+            if stat(child).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X')) {
+                living.push(child);
+            }
+        }
+    }
+    living
+}
+
+/// What a process calls itself, for people.
+pub(crate) fn name_of(pid: Pid) -> Option<String> {
+    let name = fs::read(format!("/proc/{}/comm", pid.as_raw_pid())).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// Every process that can be seen.
+fn all() -> impl Iterator<Item = Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?))
 }
 
 /// What the kernel tells of a process in one line.

@@ -1,7 +1,8 @@
 //! The work: a command and everything below it.
 
 use super::cgroup::Cgroup;
-use super::{start, tree};
+use super::start;
+use super::tree::{self, Meant};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group, wait, waitid, waitpid,
@@ -12,8 +13,8 @@ use std::io;
 /// What was found out about the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum News {
-    /// The command was stopped.
-    Stopped,
+    /// The command was stopped, by this signal.
+    Stopped(i32),
     /// The command ended, with this status of `wait`.
     Ended(i32),
     /// Nothing is left.
@@ -75,8 +76,12 @@ impl Work {
     pub(super) fn terminate(&self) {
         for signal in [Signal::TERM, Signal::CONT] {
             self.signal_group(signal);
-            let of_group = |pid| tree::stat(pid).is_some_and(|stat| stat.group == self.leader.as_raw_pid());
-            tree::signal_below(getpid(), signal, of_group);
+            // The group has it already.
+            let meant = |pid| match tree::stat(pid) {
+                Some(stat) if stat.group == self.leader.as_raw_pid() => Meant::Below,
+                Some(_) | None => Meant::All,
+            };
+            tree::signal_below(getpid(), signal, meant);
         }
     }
 
@@ -86,7 +91,7 @@ impl Work {
             cgroup.kill();
         }
         self.signal_group(Signal::KILL);
-        tree::signal_below(getpid(), Signal::KILL, |_| false);
+        tree::signal_below(getpid(), Signal::KILL, |_| Meant::All);
     }
 
     /// Reaps what has ended, and says what is new.
@@ -94,8 +99,8 @@ impl Work {
         let mut news = Vec::new();
         if !self.has_ended {
             let look = |options| waitid(WaitId::Pid(self.leader), options | WaitIdOptions::NOHANG);
-            if matches!(look(WaitIdOptions::STOPPED), Ok(Some(_))) {
-                news.push(News::Stopped);
+            if let Ok(Some(status)) = look(WaitIdOptions::STOPPED) {
+                news.extend(status.stopping_signal().map(News::Stopped));
             }
             // Seen, and not reaped.
             if let Ok(Some(status)) = look(WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {

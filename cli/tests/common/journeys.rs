@@ -56,6 +56,21 @@ pub fn gc_keeps_what_was_used_lately(sandbox: &Sandbox) {
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
+/// Marks of leases that are elsewhere, in a store that counts its terms: above the clock, every later one would be refused.
+pub fn a_counted_mark_is_bumped_by_counting(sandbox: &Sandbox) {
+    let at = |arguments: &[&str]| {
+        let fence = ["--fence", &sandbox.store];
+        ended(bare(&[&["fence"], arguments, &fence[..]].concat()))
+    };
+    let of = |deed: &str, token: &str| at(&[deed, "ledger", "--lease", "job", "--token", token]).code;
+    assert_eq!(of("claim", "7"), 0);
+    let bumped = at(&["bump", "ledger", "--above", "50", "--output", "json"]);
+    assert_eq!(bumped.code, 0, "{bumped:?}");
+    assert_eq!(json(&bumped.stdout)["mark"], 51, "{bumped:?}");
+    assert_eq!((of("claim", "50"), of("check", "51")), (80, 81));
+    assert_eq!((of("claim", "51"), of("check", "51")), (0, 0));
+}
+
 /// The store takes requests and never answers: a driver alone would wait for ever. `sandbox` is behind `proxy`, `direct`
 /// beside it, with the same leases.
 pub fn behind_a_silent_network_the_command_dies_before_the_deadline(

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "with fewer stores a part is not used")]
 
 pub mod journeys;
+pub mod shell;
 
 use serde_json::Value;
 use std::fs;
@@ -178,4 +179,28 @@ pub fn exit_code(process: &Process) -> i32 {
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// The number of a process's parent.
+pub fn parent_of(pid: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    parent.unwrap().trim().parse().unwrap()
+}
+
+/// How many children a process has, the dead ones too that it has not reaped.
+pub fn children_of(pid: u32) -> usize {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    children.split_whitespace().count()
+}
+
+/// Waits until the warden has told `tenure run` that the command runs: one that is killed before has not started it.
+pub fn until_watched(tenure: u32) {
+    let tasks = format!("/proc/{tenure}/task");
+    eventually(SOON, "its deadline is armed", || {
+        let mut tasks = fs::read_dir(&tasks).unwrap().flatten();
+        tasks.any(|task| {
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "tenure deadline\n")
+        })
+    });
 }

@@ -1,124 +1,77 @@
 //! Many leases in one call: one answer each, in order, and none disturbs another.
 
-use crate::{Client, Contender, Corruption, Fixture};
-use tenure_core::{Fault, FencingToken, Lease, LeaseName, Release, Released, Renew, Renewed, StoreError};
-use tokio::task::JoinSet;
+use crate::mixture::{Kind, Mixture, Verdict, take_all};
+use crate::{Client, Contender, Fixture};
+use tenure_core::{FencingToken, Occupancy, Release, Released, Renew, Renewed};
 
 /// Most leases of the large batches, where the store takes as many: enough to pass the limits of one
 /// statement in most stores.
 const LARGE: usize = 300;
 
-/// Leases that are taken at the same time while a large batch is prepared.
-const AT_ONCE: usize = 8;
+/// Requests of the small mixed batches: a little more than every kind three times.
+const SMALL: usize = 40;
 
 /// Takes `count` leases, and answers who took which, in the order of their numbers.
 async fn take_many(fixture: &Fixture, count: usize) -> Vec<(Contender, FencingToken)> {
-    let mut taking = JoinSet::new();
-    let mut taken = Vec::new();
-    for number in 0..count {
-        let contender = fixture.contender("ada", &fixture.name());
-        let client: Client = fixture.first().clone();
-        taking.spawn(async move {
-            let grant = client.take(&contender).await;
-            (number, contender, grant.token)
-        });
-        if taking.len() >= AT_ONCE {
-            taken.extend(taking.join_next().await.map(|one| one.expect("a lease is taken")));
-        }
-    }
-    taken.extend(taking.join_all().await);
-    taken.sort_by_key(|(number, ..)| *number);
-    taken
-        .into_iter()
-        .map(|(_, contender, token)| (contender, token))
-        .collect()
+    let contender = |_| fixture.contender("ada", &fixture.name());
+    take_all(fixture, (0..count).map(contender).collect()).await
 }
 
-/// What a mixed batch should answer, one by one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Expected {
-    Yes,
-    NotThisTerm,
-    NoRecord,
-    Unreadable,
+/// Renews through `asker` what was taken through the first client, and changed since through the other.
+async fn judge_renewals(fixture: &Fixture, asker: &Client, mixture: &Mixture) {
+    let answers = asker.store().renew(&mixture.renewals()).await;
+    let verdicts: Vec<Verdict<'_>> = answers
+        .iter()
+        .map(|answer| match answer {
+            Ok(Renewed::Extended { .. }) => Verdict::Done,
+            Ok(Renewed::Lost(shown)) => Verdict::Refused(shown.as_deref()),
+            Err(error) => Verdict::Failed(error),
+        })
+        .collect();
+    mixture
+        .check(fixture, &verdicts, &[Kind::Live], Occupancy::Held)
+        .await;
 }
 
-/// Terms that live, that are over, that have no record, and whose record is damaged, all mixed.
-async fn mixture(fixture: &Fixture) -> Vec<(Contender, FencingToken, Expected)> {
-    let mut mixed = Vec::new();
-    let mut taken = take_many(fixture, 9).await.into_iter();
-    let mut next = || taken.next().expect("nine were taken");
-    for _ in 0..3 {
-        let (live, token) = next();
-        mixed.push((live, token, Expected::Yes));
-        let (lost, token) = next();
-        fixture.first().take(&lost.at_attempt(2)).await;
-        mixed.push((lost, token, Expected::NotThisTerm));
-        let missing = fixture.contender("ada", &fixture.name());
-        mixed.push((missing, token, Expected::NoRecord));
-        let (damaged, token) = next();
-        let expected = if fixture.corrupt(&damaged.name, Corruption::NegativeToken).await {
-            Expected::Unreadable
-        } else {
-            Expected::Yes
-        };
-        mixed.push((damaged, token, expected));
-    }
-    let (live, token) = (mixed[0].0.clone(), mixed[0].1);
-    mixed.push((live, token, Expected::Yes));
-    mixed
+/// Releases through `asker` what was taken through the first client, and changed since through the other.
+async fn judge_releases(fixture: &Fixture, asker: &Client, mixture: &Mixture) {
+    let answers = asker.store().release(&mixture.releases()).await;
+    let verdicts: Vec<Verdict<'_>> = answers
+        .iter()
+        .map(|answer| match answer {
+            Ok(Released::Vacated) => Verdict::Done,
+            Ok(Released::NotYours(shown)) => Verdict::Refused(shown.as_deref()),
+            Err(error) => Verdict::Failed(error),
+        })
+        .collect();
+    let done = [Kind::Live, Kind::Expired, Kind::Released];
+    mixture.check(fixture, &verdicts, &done, Occupancy::Vacant).await;
 }
 
-fn assert_shown(shown: Option<&Lease>, name: &LeaseName, expected: Expected) {
-    match (shown, expected) {
-        (Some(lease), Expected::NotThisTerm) => assert_eq!(&lease.name, name),
-        (None, Expected::NoRecord) => {}
-        _ => panic!("\"{name}\": expected {expected:?}, but was shown {shown:?}"),
-    }
-}
-
-fn assert_unreadable(error: &StoreError, name: &LeaseName, expected: Expected) {
-    assert_eq!(expected, Expected::Unreadable, "\"{name}\": {error}");
-    assert_eq!(error.fault, Fault::Unreadable, "\"{name}\": {error}");
-    assert!(
-        error.message.contains(name.as_str()),
-        "the message names \"{name}\": {error}"
-    );
-}
-
-/// One verdict per renewal, in their order, whatever became of the others.
+/// One verdict per renewal, in their order, whatever became of the others: only the very term that lasts is
+/// extended, nothing is revived, and what is lost stays as it was.
 pub async fn renewals_are_judged_one_by_one(fixture: &Fixture) {
-    let mixed = mixture(fixture).await;
-    let requests: Vec<Renew> = mixed.iter().map(|(who, token, _)| who.renew(*token)).collect();
-    let answers = fixture.second().store().renew(&requests).await;
-    assert_eq!(answers.len(), requests.len(), "one answer per request");
-    for (answer, (who, _, expected)) in answers.iter().zip(&mixed) {
-        match answer {
-            Ok(Renewed::Extended { .. }) => {
-                assert_eq!(*expected, Expected::Yes, "\"{}\" was extended", who.name);
-            }
-            Ok(Renewed::Lost(shown)) => assert_shown(shown.as_deref(), &who.name, *expected),
-            Err(error) => assert_unreadable(error, &who.name, *expected),
-        }
-    }
+    let mixture = Mixture::prepare(fixture, fixture.first(), SMALL).await;
+    judge_renewals(fixture, fixture.second(), &mixture).await;
 }
 
-/// One verdict per release, in their order, whatever became of the others.
+/// One verdict per release, in their order, whatever became of the others: only the very term is vacated, also one
+/// that expired or was released before, and what is not the caller's stays as it was.
 pub async fn releases_are_judged_one_by_one(fixture: &Fixture) {
-    let mixed = mixture(fixture).await;
-    let requests: Vec<Release> = mixed.iter().map(|(who, token, _)| who.release(*token)).collect();
-    let answers = fixture.second().store().release(&requests).await;
-    assert_eq!(answers.len(), requests.len(), "one answer per request");
-    for (answer, (who, _, expected)) in answers.iter().zip(&mixed) {
-        match answer {
-            Ok(Released::Vacated) => {
-                assert_eq!(*expected, Expected::Yes, "\"{}\" was vacated", who.name);
-                assert!(fixture.first().lease(&who.name).await.released);
-            }
-            Ok(Released::NotYours(shown)) => assert_shown(shown.as_deref(), &who.name, *expected),
-            Err(error) => assert_unreadable(error, &who.name, *expected),
-        }
-    }
+    let mixture = Mixture::prepare(fixture, fixture.first(), SMALL).await;
+    judge_releases(fixture, fixture.second(), &mixture).await;
+}
+
+/// The same of a batch that stores divide, by the client that took the leases, while another changed some.
+pub async fn renewals_of_a_large_batch_are_judged_one_by_one(fixture: &Fixture) {
+    let mixture = Mixture::prepare(fixture, fixture.second(), LARGE).await;
+    judge_renewals(fixture, fixture.first(), &mixture).await;
+}
+
+/// The same of a batch that stores divide, by the client that took the leases, while another changed some.
+pub async fn releases_of_a_large_batch_are_judged_one_by_one(fixture: &Fixture) {
+    let mixture = Mixture::prepare(fixture, fixture.second(), LARGE).await;
+    judge_releases(fixture, fixture.first(), &mixture).await;
 }
 
 /// Every lease of a large batch is renewed, each with its own ttl.

@@ -121,6 +121,44 @@ defects! {
     BatchDropsUnreadable => renewals_are_judged_one_by_one,
     /// What is beyond the hundredth is answered, and not done.
     BatchCutAtHundred => large_batch_of_releases,
+    /// In a batch, a renewal revives an expired lease.
+    BatchRevivesExpired => renewals_are_judged_one_by_one,
+    /// In a batch, a renewal revives a released lease.
+    BatchRevivesReleased => renewals_are_judged_one_by_one,
+    /// In a batch, any process may renew.
+    BatchIgnoresIncarnation => renewals_are_judged_one_by_one,
+    /// In a batch, any token may renew.
+    BatchIgnoresToken => renewals_are_judged_one_by_one,
+    /// In a batch, any attempt may renew.
+    BatchIgnoresAttempt => renewals_are_judged_one_by_one,
+    /// In a batch, a renewal without a record makes one.
+    BatchMakesRecord => renewals_are_judged_one_by_one,
+    /// In a batch, a lost renewal is noted in the record.
+    BatchWritesLost => renewals_are_judged_one_by_one,
+    /// In a batch, any process may release.
+    BatchReleaseIgnoresIncarnation => releases_are_judged_one_by_one,
+    /// In a batch, any token may release.
+    BatchReleaseIgnoresToken => releases_are_judged_one_by_one,
+    /// In a batch, any attempt may release.
+    BatchReleaseIgnoresAttempt => releases_are_judged_one_by_one,
+    /// In a batch, a release forgets by which attempt the term was taken.
+    BatchReleaseForgetsAttempt => releases_are_judged_one_by_one,
+    /// In a batch, a release deletes the record.
+    BatchReleaseDeletesRecord => releases_are_judged_one_by_one,
+    /// In a batch, a second release is refused.
+    BatchReleaseOnlyOnce => releases_are_judged_one_by_one,
+    /// In a batch, a term that has expired cannot be released.
+    BatchReleaseRefusesExpired => releases_are_judged_one_by_one,
+    /// In a batch, whatever is vacant is called the caller's.
+    BatchReleaseTakesAnyVacancy => releases_are_judged_one_by_one,
+    /// From the hundredth on, any attempt may renew.
+    BatchTailIgnoresAttempt => renewals_of_a_large_batch_are_judged_one_by_one,
+    /// From the hundredth on, any attempt may release.
+    BatchTailReleaseIgnoresAttempt => releases_of_a_large_batch_are_judged_one_by_one,
+    /// A batch is done in parts, and the verdicts of the first come last.
+    BatchPartsChangePlaces => releases_of_a_large_batch_are_judged_one_by_one,
+    /// A batch is done in parts, and each gets the verdicts of the first.
+    BatchPartsShareVerdicts => renewals_of_a_large_batch_are_judged_one_by_one,
     /// Nothing asked is answered all the same.
     EmptyBatchIsAnswered => empty_batch_has_no_answers,
     /// All leases of a batch get the ttl of the first.

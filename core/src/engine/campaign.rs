@@ -42,19 +42,17 @@ impl Engine {
     ) {
         match self.seats.get_mut(name) {
             Some(Seat::Campaign(campaign)) => {
-                let unresolved = campaign.unresolved || campaign.request.is_some();
-                // A request that is under way will be looked up rather than waited for: its answer may never come.
-                let under_way = campaign.request.take();
+                // A request that is under way is waited for, as long as for any: what it takes after a look would be
+                // held by nobody who knows.
+                let (under_way, unresolved) = (campaign.request, campaign.unresolved);
                 let attempt = campaign.attempt;
                 let heir_of = campaign.heir_of.take();
-                if let Some(request) = under_way {
-                    self.in_flight.remove(request);
-                }
-                if unresolved {
+                if unresolved || under_way.is_some() {
                     let give_up_at = now.after(self.timing.surely_expired(self.timing.ttl));
                     let search = Search {
                         attempt,
-                        request: None,
+                        request: under_way,
+                        unresolved,
                         next_at: now,
                         give_up_at,
                         then: None,
@@ -85,12 +83,14 @@ impl Engine {
         actions: &mut Actions,
     ) {
         let Some(name) = sent.names.first() else { return };
-        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
-            return;
+        let campaign = match self.seats.get_mut(name) {
+            Some(Seat::Campaign(campaign)) if campaign.request == Some(request) => campaign,
+            Some(Seat::Search(search)) if search.request == Some(request) => {
+                self.answered_after_withdrawal(now, name, result, actions);
+                return;
+            }
+            Some(Seat::Campaign(_) | Seat::Search(_) | Seat::Term(_) | Seat::Departure(_)) | None => return,
         };
-        if campaign.request != Some(request) {
-            return;
-        }
         campaign.request = None;
         match result {
             Ok(Acquired::Granted(grant)) => {
@@ -130,7 +130,7 @@ impl Engine {
     ) {
         let trusted = sent_at.after(self.timing.trust(grant.ttl));
         let round_trip = now.since(sent_at);
-        let renewal = self.renewal_interval(grant.ttl);
+        let renewal = self.first_interval(grant.ttl);
         let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
             return;
         };

@@ -24,6 +24,11 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
+    /// A number of 256ths; nothing is drawn from the stream.
+    pub(super) fn part(mut self) -> u8 {
+        self.roll().to_be_bytes()[0]
+    }
+
     /// A duration between `low` and `high`, both possible.
     pub(super) fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let width = high.saturating_sub(low).as_nanos() + 1;

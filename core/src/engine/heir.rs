@@ -5,7 +5,7 @@
 
 use super::seat::{Left, Seat, Wanted};
 use super::{Actions, Cause, Departure, Engine, Event};
-use crate::{FencingToken, Lease, LeaseName, Moment, Occupancy, Released};
+use crate::{FencingToken, Lease, LeaseName, Moment, Occupancy};
 
 impl Engine {
     pub(super) fn hand_on(
@@ -58,14 +58,5 @@ impl Left {
             token: self.token,
             departure,
         }
-    }
-
-    /// What a look tells of the term: it went over to the attempt, or is another's.
-    pub(super) fn after_look(went_over: bool, lease: Option<Lease>) -> Departure {
-        Departure::Answered(if went_over {
-            Released::Vacated
-        } else {
-            Released::NotYours(lease.map(Box::new))
-        })
     }
 }

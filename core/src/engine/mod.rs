@@ -53,6 +53,8 @@ pub struct Engine {
     timing: Timing,
     batch_max: NonZeroUsize,
     dice: Dice,
+    /// By how much this process beats apart from others, in 256ths of a quarter of the renewal interval.
+    phase: u8,
     next_attempt: Attempt,
     next_request: u64,
     seats: Seats,
@@ -72,14 +74,16 @@ impl Engine {
     ///
     /// `batch_max` is how many leases one request may renew or release
     /// ([`StoreTraits::batch_max`](crate::StoreTraits::batch_max)). `seed` feeds the jitter; different
-    /// processes should have different ones.
+    /// processes should have different ones, so that those that begin together do not all renew at once.
     #[must_use]
     pub fn new(candidate: Candidate, timing: Timing, batch_max: NonZeroUsize, seed: u64) -> Self {
+        let dice = Dice::new(seed);
         Self {
             candidate,
             timing,
             batch_max,
-            dice: Dice::new(seed),
+            phase: dice.part(),
+            dice,
             next_attempt: Attempt::FIRST,
             next_request: 0,
             seats: Seats::new(timing.grace),

@@ -51,13 +51,14 @@ impl RequestId {
 impl Engine {
     /// Renames every number of the state: see [`Rename`]. For checkers; no driver needs it.
     ///
-    /// The candidate, the timing and the lease names stay.
+    /// The candidate, the timing, the phase of the beats and the lease names stay.
     pub fn rename(&mut self, names: &mut impl Rename) {
         // Taken apart in full, here and below, so that no new field is forgotten.
         let Self {
             candidate: _,
             timing: _,
             batch_max: _,
+            phase: _,
             dice,
             next_attempt,
             next_request,
@@ -190,6 +191,7 @@ fn rename_search(search: &mut Search, names: &mut impl Rename) {
     let Search {
         attempt,
         request,
+        unresolved: _,
         next_at,
         give_up_at,
         then: _,

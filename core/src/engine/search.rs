@@ -3,7 +3,7 @@
 use super::campaign::ended;
 use super::seat::{Left, Seat};
 use super::{Actions, Departure, Engine, InFlight, RequestId};
-use crate::{Lease, Moment, Occupancy, StoreError};
+use crate::{Acquired, Certainty, FencingToken, Lease, LeaseName, Moment, Occupancy, Released, StoreError};
 
 impl Engine {
     pub(super) fn looked(
@@ -24,15 +24,19 @@ impl Engine {
             return;
         }
         search.request = None;
-        let (mut seen, mut unseen) = (None, None);
-        let orphan = match result {
-            Ok(Some(lease)) => {
-                let ours = lease.holder.incarnation == incarnation && lease.attempt == search.attempt;
-                let orphan = (ours && lease.occupancy() == Occupancy::Held).then_some(lease.token);
-                seen = Some(lease);
-                orphan
+        let attempt = search.attempt;
+        let found = match result {
+            Ok(lease) => {
+                let ours =
+                    |lease: &&Lease| lease.holder.incarnation == incarnation && lease.attempt == attempt;
+                let held = lease
+                    .as_ref()
+                    .filter(|lease| lease.occupancy() == Occupancy::Held);
+                match held.filter(ours) {
+                    Some(lease) => Found::Taken(lease.token),
+                    None => Found::Another(lease),
+                }
             }
-            Ok(None) => None,
             Err(error)
                 if now.after(retry_every) < search.give_up_at && !error.fault.is_misconfiguration() =>
             {
@@ -40,28 +44,66 @@ impl Engine {
                 return;
             }
             // What was left has expired by itself, or nobody can ever find out.
-            Err(error) => {
-                unseen = Some(error);
-                None
+            Err(error) => Found::Unknown(error),
+        };
+        self.found(now, name, found, actions);
+    }
+
+    /// Takes in the answer to the try that was under way when its campaign ended.
+    pub(super) fn answered_after_withdrawal(
+        &mut self,
+        now: Moment,
+        name: &LeaseName,
+        result: Result<Acquired, StoreError>,
+        actions: &mut Actions,
+    ) {
+        let expired_at = now.after(self.timing.surely_expired(self.timing.ttl));
+        let Some(Seat::Search(search)) = self.seats.get_mut(name) else {
+            return;
+        };
+        search.request = None;
+        // It may have been applied just now.
+        search.give_up_at = expired_at;
+        let found = match result {
+            Ok(Acquired::Granted(grant)) => Found::Taken(grant.token),
+            Ok(Acquired::Held(lease)) => Found::Another(Some(lease)),
+            Ok(Acquired::Superseded) => Found::Another(None),
+            Err(error) if error.certainty == Certainty::NotApplied && !search.unresolved => Found::Untouched,
+            Err(_) => {
+                search.next_at = now;
+                return;
             }
         };
+        self.found(now, name, found, actions);
+    }
+
+    /// Ends the search.
+    fn found(&mut self, now: Moment, name: &LeaseName, found: Found, actions: &mut Actions) {
+        let Some(Seat::Search(search)) = self.seats.get_mut(name) else {
+            return;
+        };
         let (attempt, give_up_at) = (search.attempt, search.give_up_at);
-        let (error, then) = (search.error.take(), search.then.take());
-        let mut orphan = orphan.map(|token| Left {
-            token,
-            attempt,
-            give_up_at,
-        });
-        if let Some(left) = search.heir_of.take() {
-            if seen.as_ref().is_some_and(|lease| self.is_of(left, lease)) {
+        let (heir_of, error, then) = (search.heir_of.take(), search.error.take(), search.then.take());
+        let mut orphan = match found {
+            Found::Taken(token) => Some(Left {
+                token,
+                attempt,
+                give_up_at,
+            }),
+            Found::Another(_) | Found::Untouched | Found::Unknown(_) => None,
+        };
+        if let Some(left) = heir_of {
+            let departure = match found {
+                Found::Taken(_) => Some(Departure::Answered(Released::Vacated)),
                 // The attempt never took the lease from it: it is still to be released.
-                orphan = Some(left);
-            } else {
-                let departure = match unseen {
-                    Some(error) => Departure::Unconfirmed(Some(error)),
-                    None => Left::after_look(orphan.is_some(), seen),
-                };
-                actions.events.push(left.departed(name, departure));
+                Found::Untouched => None,
+                Found::Another(Some(lease)) if self.is_of(left, &lease) => None,
+                Found::Another(lease) => Some(Departure::Answered(Released::NotYours(lease.map(Box::new)))),
+                Found::Unknown(error) => Some(Departure::Unconfirmed(Some(error))),
+            };
+            match departure {
+                Some(departure) => actions.events.push(left.departed(name, departure)),
+                None => orphan = Some(left),
             }
         }
         self.seats.remove(name);
@@ -75,4 +117,16 @@ impl Engine {
             self.begin_campaign(now, name.clone(), wanted);
         }
     }
+}
+
+/// What became of the attempt of a campaign that has ended.
+enum Found {
+    /// It took the lease, with this token.
+    Taken(FencingToken),
+    /// It holds nothing: the lease is another's, or nobody's.
+    Another(Option<Lease>),
+    /// It changed nothing.
+    Untouched,
+    /// Nobody could tell, for as long as it matters.
+    Unknown(StoreError),
 }

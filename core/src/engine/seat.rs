@@ -8,7 +8,7 @@ pub(super) enum Seat {
     Campaign(Campaign),
     Term(Term),
     Departure(Leaving),
-    /// The campaign was ended while an attempt was unresolved: find what it left.
+    /// The campaign was ended while an attempt was unresolved: find what it has left.
     Search(Search),
 }
 
@@ -158,7 +158,10 @@ pub(super) struct Leaving {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Search {
     pub(super) attempt: Attempt,
+    /// A look, or the try that was under way when the campaign ended: before its answer a look may see too little.
     pub(super) request: Option<RequestId>,
+    /// An earlier try may have been applied without our learning of it.
+    pub(super) unresolved: bool,
     pub(super) next_at: Moment,
     pub(super) give_up_at: Moment,
     pub(super) then: Option<Wanted>,

@@ -148,11 +148,15 @@ impl Engine {
         actions: &mut Actions,
     ) {
         let trusted = sent_at.after(self.timing.trust(ttl));
-        let renewal = self.renewal_interval(ttl);
-        let grace = self.timing.grace;
+        let (regular, first) = (self.renewal_interval(ttl), self.first_interval(ttl));
+        let (grace, retry_every) = (self.timing.grace, self.timing.retry_every);
         let Some(Seat::Term(term)) = self.seats.get_mut(name) else {
             return;
         };
+        // After one that came late, as at first: whoever waited for the store to come back has renewed with all others.
+        let before = term.until.before(self.timing.trust(term.granted));
+        let is_late = sent_at.since(before) >= regular + retry_every;
+        let renewal = if is_late { first } else { regular };
         let slack = term.until.since(now);
         // Also if that is sooner than before: the store may have granted less this time.
         term.until = Hold::cap(term.hold, trusted);
@@ -195,6 +199,13 @@ impl Engine {
         } else {
             self.timing.renew_every.min(granted.duration() / 3)
         }
+    }
+
+    /// The interval before the first renewal, shorter by the phase of this process: processes that have begun together
+    /// beat apart from then on. Not each one, since standbys look on the grid of the others (G18).
+    pub(super) fn first_interval(&self, granted: Ttl) -> Duration {
+        let interval = self.renewal_interval(granted);
+        interval - interval / 4 / 256 * u32::from(self.phase)
     }
 
     pub(super) fn term_mut(&mut self, name: &LeaseName, token: FencingToken) -> Option<&mut Term> {

@@ -6,6 +6,9 @@ use crate::{FencingToken, LeaseName, ResourceName, Term};
 /// of its own, and two clocks that differ by more need a person anyway.
 const AHEAD_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 
+/// The clocks of the world passed this number of milliseconds in September 2001.
+const CLOCK_MIN_MS: u64 = 1_000_000_000_000;
+
 /// What a fence keeps of one resource.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Mark {
@@ -28,7 +31,9 @@ pub struct Mark {
 pub struct Bump {
     /// The resource. One that nobody has claimed yet may be bumped, too.
     pub resource: ResourceName,
-    /// A token that the mark must be above, beside the mark itself and the fence's clock.
+    /// A token that the mark must be above, beside the mark itself and the fence's clock. Where the leases' store counts
+    /// ([`is_counted`]), the clock says nothing, and a term that was granted and has not claimed is above the mark: then
+    /// this must be the highest token that may have been granted.
     pub above: Option<FencingToken>,
     /// Binds the resource to this lease; `None` leaves it where it is.
     pub lease: Option<LeaseName>,
@@ -106,7 +111,24 @@ pub fn decide_entry(
     }
 }
 
-/// Where a mark goes when it is bumped: above itself, above `above`, and above the clock.
+/// Whether a token is of a store that counts, as by its revision, and not by a clock: its number is no time in
+/// milliseconds that a clock of today shows. A store that counts takes centuries to get there.
+#[must_use]
+pub fn is_counted(token: FencingToken) -> bool {
+    token.number() < CLOCK_MIN_MS
+}
+
+/// The clock that a bump goes by ([`bumped`]), by the highest token that is known: none, where that one is counted. Above
+/// the clock, a mark would refuse every later term of its store for ever.
+#[must_use]
+pub fn bump_clock_ms(known: Option<FencingToken>, clock_ms: u64) -> u64 {
+    match known.is_some_and(is_counted) {
+        true => 0,
+        false => clock_ms,
+    }
+}
+
+/// Where a mark goes when it is bumped: above itself, above `above`, and above the clock ([`bump_clock_ms`]).
 ///
 /// `None` when the numbers are used up.
 #[must_use]
@@ -119,7 +141,18 @@ pub fn bumped(
     FencingToken::successor(mark.max(above), clock_ms.saturating_add(1))
 }
 
-fn check_owner(resource: &ResourceName, term: &Term, owner: Option<&LeaseName>) -> Result<(), FenceError> {
+/// Decides whether a term is of the lease that the resource belongs to.
+///
+/// A fence that has its marks raised by an operator asks this first, by the lease that the mark still belongs to, and
+/// then [`decide_claim`] or [`decide_entry`] without a lease: nobody has claimed such a mark, not even its own number.
+///
+/// # Errors
+/// [`FenceError::Foreign`].
+pub fn check_owner(
+    resource: &ResourceName,
+    term: &Term,
+    owner: Option<&LeaseName>,
+) -> Result<(), FenceError> {
     match owner {
         Some(owner) if *owner != term.lease => Err(FenceError::Foreign {
             resource: resource.clone(),

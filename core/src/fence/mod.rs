@@ -5,7 +5,9 @@ mod mark;
 mod refusals;
 
 pub use error::{FenceError, Horizon};
-pub use mark::{Bump, Mark, Ruling, bumped, decide_claim, decide_entry, horizon};
+pub use mark::{
+    Bump, Mark, Ruling, bump_clock_ms, bumped, check_owner, decide_claim, decide_entry, horizon, is_counted,
+};
 pub use refusals::{REFUSALS_METRIC, Refusals, Refused};
 
 use crate::store::Answer;
@@ -83,4 +85,16 @@ pub trait Fence: Send + Sync {
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed unless it says so.
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>>;
+
+    /// Counts a refusal that somebody in front of this fence has decided by what the fence had told it before: as if
+    /// the fence had refused itself, so beside the mark, in the metric and in the log. Not for what a method here has
+    /// refused: that is counted. An error that is no refusal is ignored.
+    ///
+    /// Only for a resource that has a mark. Returns at once, and what was counted is noted later, as for [`Refusals`].
+    ///
+    /// By default nothing is counted anywhere: a fence that counts its refusals must implement it, and a fence that
+    /// wraps another must pass it on.
+    fn note_refused(&self, refusal: &FenceError) {
+        let _uncounted = refusal;
+    }
 }

@@ -17,7 +17,7 @@ pin_project! {
     ///
     /// A client that is frozen while it sends would keep its handler waiting for the rest, and with it every
     /// later term: the very client that a fence is for. So once a later term has claimed, what has not been
-    /// read yet is an error ([`Superseded`]), and the handler ends.
+    /// read yet is an error ([`Superseded`]), once, and the handler ends.
     pub struct FencedBody<B> {
         #[pin]
         inner: B,
@@ -25,6 +25,8 @@ pin_project! {
         // Made only when there is something to wait for.
         news: Option<News>,
         cut: Cut,
+        // A handler that skips errors and reads on would spin for ever, and keep every later term out.
+        failed: bool,
     }
 }
 
@@ -37,8 +39,8 @@ impl Cut {
         self.0.get()
     }
 
-    fn by<T>(&self, superseded: Superseded) -> Poll<Option<Result<T, Box<dyn Error + Send + Sync>>>> {
-        Poll::Ready(Some(Err(self.0.get_or_init(|| superseded).clone().into())))
+    fn by(&self, superseded: Superseded) -> Box<dyn Error + Send + Sync> {
+        self.0.get_or_init(|| superseded).clone().into()
     }
 }
 
@@ -49,6 +51,7 @@ impl<B> FencedBody<B> {
             succession: None,
             news: None,
             cut: Cut::default(),
+            failed: false,
         }
     }
 
@@ -60,6 +63,7 @@ impl<B> FencedBody<B> {
             succession: Some(succession),
             news: None,
             cut: cut.clone(),
+            failed: false,
         };
         (body, cut)
     }
@@ -78,10 +82,16 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.project();
+        // What has come as a whole is left whole: there is nothing to wait for.
+        if *this.failed || this.inner.is_end_stream() {
+            return Poll::Ready(None);
+        }
         if let Some(superseded) = this.succession.as_ref().and_then(Succession::now) {
-            return this.cut.by(superseded);
+            *this.failed = true;
+            return Poll::Ready(Some(Err(this.cut.by(superseded))));
         }
         if let Poll::Ready(frame) = this.inner.poll_frame(context) {
+            *this.failed = matches!(frame, Some(Err(_)));
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let Some(succession) = this.succession else {
@@ -94,14 +104,18 @@ where
         });
         let superseded = ready!(news.as_mut().poll(context));
         *this.news = None;
-        this.cut.by(superseded)
+        *this.failed = true;
+        Poll::Ready(Some(Err(this.cut.by(superseded))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.failed || self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.failed {
+            return SizeHint::with_exact(0);
+        }
         self.inner.size_hint()
     }
 }

@@ -115,6 +115,7 @@ impl Rules {
     pub(crate) fn cut_short(&self, superseded: &Superseded) -> Refusal {
         let refusal = Refusal::Superseded(superseded.clone());
         self.counters.refused(&refusal);
+        self.gate.note_superseded(superseded);
         debug!("{refusal}");
         refusal
     }
@@ -127,12 +128,15 @@ impl Rules {
         let Protection { resource, lease } = (self.protects)(parts).map_err(Refusal::NoResource)?;
         match presented {
             None => Err(Refusal::Missing { resource, lease }),
-            Some(FencingHeader(term)) if term.lease != lease => Err(Refusal::Foreign {
-                resource,
-                token: term.token,
-                lease: term.lease,
-                owner: lease,
-            }),
+            Some(FencingHeader(term)) if term.lease != lease => {
+                self.gate.note_foreign(&resource, &term, &lease);
+                Err(Refusal::Foreign {
+                    resource,
+                    token: term.token,
+                    lease: term.lease,
+                    owner: lease,
+                })
+            }
             Some(FencingHeader(term)) => self.gate.admit(&resource, &term).await.map(Some),
         }
     }

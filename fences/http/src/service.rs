@@ -64,6 +64,8 @@ where
                 }
                 Ok(Some(admission)) => {
                     let (body, cut) = FencedBody::until(body, admission.succession());
+                    // An outer layer's would be lost to what goes on after the response.
+                    let admission = admission.within(parts.extensions.remove());
                     parts.extensions.insert(admission.clone());
                     let work = inner.call(Request::from_parts(parts, body));
                     let response = Completion::new(work, admission).await?;

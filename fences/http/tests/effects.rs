@@ -1,6 +1,6 @@
 //! Check and effect: what an admitted request does, it has done before a later term is let in, however the
 //! request ends. Over real sockets.
-use crate::common::{A_WHILE, LONG, Marks, presented, protection};
+use crate::common::{A_WHILE, LONG, Marks, ledger, presented, protection, term};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Extension;
@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure_http::{Admission, FenceLayer, Gate};
+use tenure_http::{Admission, FenceLayer, Gate, Refusal};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -331,4 +331,32 @@ async fn work_that_goes_on_after_the_response_holds_a_later_term_up_if_it_owns_i
     assert_eq!(site.put("/spawns", 1).await, StatusCode::OK);
     timeout(LONG, slow.inside.notified()).await.unwrap();
     slow.check_order(&site).await;
+}
+
+/// Each of two layers guards a resource of its own; what goes on after the response owns the inner one's admission.
+#[tokio::test]
+async fn work_that_goes_on_after_the_response_holds_up_later_terms_of_both_nested_layers() {
+    let (outer, inner) = (Marks::new(), Marks::new());
+    let (outer, inner) = (
+        Arc::new(outer.gate().wait_at_most(A_WHILE)),
+        Arc::new(inner.gate()),
+    );
+    let kept = Arc::new(Mutex::new(None));
+    let keeps = {
+        let kept = kept.clone();
+        move |Extension(admission): Extension<Admission>| async move {
+            *kept.lock().unwrap() = Some(admission);
+        }
+    };
+    let routes = Router::new()
+        .route("/", put(keeps))
+        .layer(FenceLayer::new(inner, protection()))
+        .layer(FenceLayer::new(outer.clone(), protection()));
+    let request = Request::put("/").header("fencing-token", presented(1));
+    let answer = routes.oneshot(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(answer.unwrap().status(), StatusCode::OK);
+    let early = outer.admit(&ledger(), &term(2)).await;
+    assert!(matches!(early, Err(Refusal::OlderInside { .. })), "{early:?}");
+    drop(kept.lock().unwrap().take());
+    outer.admit(&ledger(), &term(2)).await.unwrap();
 }

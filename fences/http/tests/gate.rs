@@ -1,11 +1,10 @@
 //! The gate: who is inside beside whom, for how long a later term waits, and what outlives the process.
-use crate::common::{A_WHILE, LONG, Marks, ledger, nightly, term, token};
+use crate::common::{A_WHILE, Counting, LONG, Marks, ledger, nightly, term, token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, LeaseName, Mark, ResourceName, Term};
+use tenure_core::{Bump, Fault, Fence, LeaseName, ResourceName, Term};
 use tenure_http::{Gate, Refusal};
-use tenure_sqlite::SqliteFence;
 use tokio::time::{sleep, timeout};
 
 fn stale(refused: u64, mark: u64) -> Refusal {
@@ -218,43 +217,11 @@ async fn line_at_the_gate_is_bounded_and_a_cancelled_wait_gives_its_place_back()
     }
 }
 
-/// A fence that counts its claims.
-struct Counting {
-    inner: SqliteFence,
-    claims: Arc<AtomicUsize>,
-}
-
-impl Fence for Counting {
-    fn claim<'a>(
-        &'a self,
-        resource: &'a ResourceName,
-        term: &'a Term,
-    ) -> Answer<'a, Result<Claimed, FenceError>> {
-        self.claims.fetch_add(1, Ordering::SeqCst);
-        self.inner.claim(resource, term)
-    }
-    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        self.inner.check(resource, term)
-    }
-    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        self.inner.mark(resource)
-    }
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
-        self.inner.marks(after)
-    }
-    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        self.inner.bump(bump)
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_requests_of_a_term_make_one_claim() {
     let marks = Marks::new();
-    let claims = Arc::new(AtomicUsize::new(0));
-    let gate = Arc::new(Gate::new(Arc::new(Counting {
-        inner: marks.fence(),
-        claims: claims.clone(),
-    })));
+    let fence = Arc::new(Counting::over(marks.fence()));
+    let gate = Arc::new(Gate::new(fence.clone()));
     let requests: Vec<_> = (0..500)
         .map(|_| {
             let gate = gate.clone();
@@ -264,7 +231,7 @@ async fn first_requests_of_a_term_make_one_claim() {
     for request in requests {
         request.await.unwrap().unwrap();
     }
-    assert_eq!(claims.load(Ordering::SeqCst), 1);
+    assert_eq!(fence.claims.load(Ordering::SeqCst), 1);
 }
 
 /// Whatever the order in which 64 tasks come, go, wait and give up: the terms inside are of one token, and

@@ -1,8 +1,10 @@
 //! The tests of this crate: one program, whose files wait side by side and are linked once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod body;
 mod common;
 mod effects;
 mod gate;
 mod header;
 mod layer;
+mod refusals;

@@ -12,7 +12,7 @@
 use crate::gate::Kept;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tenure_core::{Fault, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError};
@@ -51,13 +51,7 @@ impl Keeper {
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Kept>), FenceError> {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
-        if path.is_dir() {
-            return Err(told(
-                Fault::Invalid,
-                &path,
-                "is a directory; give the path of a file in it",
-            ));
-        }
+        no_directory(&path)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -78,13 +72,7 @@ impl Keeper {
         };
         let (written, kept) = match read(&path) {
             Ok(Some(bytes)) => {
-                let kept = parse(&bytes).map_err(|why| {
-                    let message = format!(
-                        "is no watermark, or is damaged ({why}); it was left as it is: restore it, then raise every \
-                         mark with tenure fence bump"
-                    );
-                    told(Fault::Unreadable, &path, &message)
-                })?;
+                let kept = understood(&path, &bytes)?;
                 (bytes, kept)
             }
             Ok(None) => (Vec::new(), Vec::new()),
@@ -112,6 +100,40 @@ impl Keeper {
         *written = bytes;
         Ok(())
     }
+}
+
+/// What the file holds now, without locking it; `None` if there is none. It is replaced as a whole, so what is
+/// read is whole. It may not be on disk yet, so nobody may be admitted by it.
+pub(crate) fn look(path: &Path) -> Result<Option<Vec<Kept>>, FenceError> {
+    no_directory(path)?;
+    let mut bytes = Vec::new();
+    let looked = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    match looked {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failure(path, &error)),
+        Ok(_) => understood(path, &bytes).map(Some),
+    }
+}
+
+fn no_directory(path: &Path) -> Result<(), FenceError> {
+    if path.is_dir() {
+        return Err(told(
+            Fault::Invalid,
+            path,
+            "is a directory; give the path of a file in it",
+        ));
+    }
+    Ok(())
+}
+
+fn understood(path: &Path, bytes: &[u8]) -> Result<Vec<Kept>, FenceError> {
+    parse(bytes).map_err(|why| {
+        let message = format!(
+            "is no watermark, or is damaged ({why}); it was left as it is: restore it, then raise every mark with \
+             tenure fence bump"
+        );
+        told(Fault::Unreadable, path, &message)
+    })
 }
 
 /// The file itself, found once: what is beside it must be beside it also after a change of directory, and for who

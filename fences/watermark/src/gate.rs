@@ -113,7 +113,13 @@ impl Gate {
         let ruling = decide_claim(&self.resource, term, state.lease.as_ref(), state.mark, limit);
         match ruling.map_err(|error| state.refuse(error))? {
             Ruling::Holds if state.open => return Ok(None),
-            Ruling::Holds => state.bumped = false,
+            Ruling::Holds if state.bumped => {
+                // The mark stood there before, and nobody had claimed it: it is raised from itself.
+                state.previous = state.mark;
+                state.bumped = false;
+            }
+            // The claim before was not finished.
+            Ruling::Holds => {}
             Ruling::Raise => {
                 state.raise_to(term.token);
                 state.lease = Some(term.lease.clone());
@@ -171,6 +177,11 @@ impl Gate {
         }
         state.entered += 1;
         Ok(())
+    }
+
+    /// Counts what somebody in front of this gate has refused.
+    pub(crate) fn count(&self, refusal: &FenceError) {
+        self.lock().count(refusal);
     }
 
     /// One write of the term with this token has ended.
@@ -241,8 +252,13 @@ impl State {
     }
 
     fn refuse(&mut self, error: FenceError) -> FenceError {
+        self.count(&error);
+        error
+    }
+
+    fn count(&mut self, error: &FenceError) {
         let Some((resource, token)) = error.refused() else {
-            return error;
+            return;
         };
         #[cfg(feature = "metrics")]
         metrics::counter!(tenure_core::REFUSALS_METRIC, "reason" => error.reason().unwrap_or_default())
@@ -259,6 +275,5 @@ impl State {
             tracing::warn!(%resource, %token, refusals = self.unwarned, "{error}");
             self.unwarned = 0;
         }
-        error
     }
 }

@@ -8,8 +8,11 @@
 mod admission;
 mod file;
 mod gate;
+mod saver;
+mod view;
 mod watermark;
 
 pub use admission::Admission;
 pub use gate::CLAIM_WAIT_MAX;
+pub use view::WatermarkView;
 pub use watermark::{RESOURCES_MAX, Watermark};

@@ -1,6 +1,8 @@
 use crate::admission::Admission;
-use crate::file::Keeper;
+use crate::file::{Keeper, look};
 use crate::gate::{Gate, Kept};
+use crate::saver::Saver;
+use crate::view::WatermarkView;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
@@ -56,11 +58,18 @@ pub const RESOURCES_MAX: usize = 65_536;
 ///   system's to fence.
 ///
 /// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), and
-/// claims at once share one write; `admit` only ever looks at memory. At most [`RESOURCES_MAX`] resources.
+/// claims at once share one write; `admit` only ever looks at memory. Refusals are counted in memory, and written
+/// about once a second while there are new ones, by a thread that lives only as long. At most [`RESOURCES_MAX`]
+/// resources.
 #[derive(Clone)]
 pub struct Watermark(Arc<Shared>);
 
 struct Shared {
+    marks: Arc<Marks>,
+    saver: Saver,
+}
+
+pub(crate) struct Marks {
     gates: RwLock<BTreeMap<ResourceName, Arc<Gate>>>,
     keeper: Option<Keeper>,
 }
@@ -69,9 +78,21 @@ impl Watermark {
     /// A watermark in memory.
     #[must_use]
     pub fn new() -> Self {
+        Self::with(Vec::new(), None)
+    }
+
+    fn with(kept: Vec<Kept>, keeper: Option<Keeper>) -> Self {
+        let gates = kept
+            .into_iter()
+            .map(|kept| (kept.mark.resource.clone(), Arc::new(Gate::restored(kept))))
+            .collect();
+        let marks = Marks {
+            gates: RwLock::new(gates),
+            keeper,
+        };
         Self(Arc::new(Shared {
-            gates: RwLock::default(),
-            keeper: None,
+            marks: Arc::new(marks),
+            saver: Saver::default(),
         }))
     }
 
@@ -85,14 +106,18 @@ impl Watermark {
     /// says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         let (keeper, kept) = Keeper::open(path.as_ref())?;
-        let gates = kept
-            .into_iter()
-            .map(|kept| (kept.mark.resource.clone(), Arc::new(Gate::restored(kept))))
-            .collect();
-        Ok(Self(Arc::new(Shared {
-            gates: RwLock::new(gates),
-            keeper: Some(keeper),
-        })))
+        Ok(Self::with(kept, Some(keeper)))
+    }
+
+    /// What the file at `path` holds now, for people; `None` if there is none. Also while somebody has it open:
+    /// it locks nothing, keeps nobody out, and changes nothing. Refusals may lag by a second, or by ten times as long
+    /// as it takes to write the file.
+    ///
+    /// # Errors
+    /// [`FenceError::Store`]: [`Fault::Unreadable`] if it is no watermark or is damaged. Else what the file system says.
+    pub fn look(path: impl AsRef<Path>) -> Result<Option<WatermarkView>, FenceError> {
+        let kept = look(path.as_ref())?;
+        Ok(kept.map(|kept| WatermarkView(Self::with(kept, None))))
     }
 
     /// Admits one write of `term`, and with the answer protects it until that is dropped. Never waits.
@@ -102,19 +127,26 @@ impl Watermark {
     /// - [`FenceError::Unclaimed`], [`FenceError::Foreign`];
     /// - [`FenceError::Store`] with [`Fault::Busy`]: this term's claim has not returned yet.
     pub fn admit(&self, resource: &ResourceName, term: &Term) -> Result<Admission, FenceError> {
-        let Some(gate) = self.0.gate(resource) else {
+        let Some(gate) = self.0.marks.gate(resource) else {
             return Err(FenceError::Unclaimed {
                 resource: resource.clone(),
                 token: term.token,
             });
         };
-        gate.enter(term)?;
+        gate.enter(term).map_err(|error| self.refused(error))?;
         Ok(Admission::new(gate, term.clone()))
+    }
+
+    fn refused(&self, error: FenceError) -> FenceError {
+        if error.refused().is_some() {
+            self.0.save_soon();
+        }
+        error
     }
 
     async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
         let limit = horizon(clock_ms(), None);
-        let gate = match self.0.gate(resource) {
+        let gate = match self.0.marks.gate(resource) {
             Some(gate) => gate,
             // Not even kept in memory: garbage must not use up the places.
             None if term.token > limit => {
@@ -124,24 +156,25 @@ impl Watermark {
                     horizon: Horizon::Clock(limit),
                 });
             }
-            None => self.0.gate_or_new(resource)?,
+            None => self.0.marks.gate_or_new(resource)?,
         };
-        if gate.raise(term, clock_ms())?.is_none() {
+        let raised = gate.raise(term, clock_ms());
+        if raised.map_err(|error| self.refused(error))?.is_none() {
             return Ok(Claimed::Already);
         }
         self.keep().await?;
-        gate.open(term).await
+        gate.open(term).await.map_err(|error| self.refused(error))
     }
 
     /// Writes the marks to the file, if there is one, on a thread that may block.
     ///
     /// It goes on when it is no longer waited for: the marks were raised in memory in any case.
     async fn keep(&self) -> Result<(), FenceError> {
-        if self.0.keeper.is_none() {
+        if self.0.marks.keeper.is_none() {
             return Ok(());
         }
         let shared = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || shared.save())
+        tokio::task::spawn_blocking(move || shared.marks.save())
             .await
             .map_err(|error| {
                 FenceError::Store(StoreError::unknown(
@@ -152,7 +185,7 @@ impl Watermark {
     }
 }
 
-impl Shared {
+impl Marks {
     fn gate(&self, resource: &ResourceName) -> Option<Arc<Gate>> {
         let gates = self.gates.read().unwrap_or_else(PoisonError::into_inner);
         gates.get(resource).cloned()
@@ -179,7 +212,7 @@ impl Shared {
         Ok(Arc::clone(gate))
     }
 
-    fn save(&self) -> Result<(), FenceError> {
+    pub(crate) fn save(&self) -> Result<(), FenceError> {
         match &self.keeper {
             Some(keeper) => keeper.save(|| self.kept()),
             None => Ok(()),
@@ -192,10 +225,20 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// What a gate has counted in memory is on its way into the file, if there is one.
+    fn save_soon(&self) {
+        if self.marks.keeper.is_some() {
+            self.saver.refused(&self.marks);
+        }
+    }
+}
+
 impl Drop for Shared {
-    /// The refusals since the last claim are counted in memory only.
+    /// The refusals of the last second may be counted in memory only.
     fn drop(&mut self) {
-        if let Err(error) = self.save() {
+        self.saver.end();
+        if let Err(error) = self.marks.save() {
             tracing::warn!(%error, "the last refusals are not in the file");
         }
     }
@@ -219,6 +262,7 @@ impl Fence for Watermark {
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
         let mark = self
             .0
+            .marks
             .gate(resource)
             .and_then(|gate| gate.kept())
             .map(|kept| kept.mark);
@@ -226,7 +270,7 @@ impl Fence for Watermark {
     }
 
     fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
-        let gates = self.0.gates.read().unwrap_or_else(PoisonError::into_inner);
+        let gates = self.0.marks.gates.read().unwrap_or_else(PoisonError::into_inner);
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let marks = gates
             .range::<ResourceName, _>((from, Bound::Unbounded))
@@ -239,12 +283,22 @@ impl Fence for Watermark {
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(async move {
-            let gate = self.0.gate_or_new(&bump.resource)?;
+            let gate = self.0.marks.gate_or_new(&bump.resource)?;
             gate.bump(bump, clock_ms())?;
             self.keep().await?;
             let kept = gate.kept().expect("a mark that was raised is there");
             Ok(kept.mark)
         })
+    }
+
+    fn note_refused(&self, refusal: &FenceError) {
+        let Some((resource, _)) = refusal.refused() else {
+            return;
+        };
+        if let Some(gate) = self.0.marks.gate(resource) {
+            gate.count(refusal);
+            self.0.save_soon();
+        }
     }
 }
 
@@ -257,7 +311,7 @@ impl Default for Watermark {
 impl fmt::Debug for Watermark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watermark")
-            .field("keeper", &self.0.keeper)
+            .field("keeper", &self.0.marks.keeper)
             .finish_non_exhaustive()
     }
 }

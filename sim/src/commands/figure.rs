@@ -7,11 +7,27 @@ use std::fmt;
 pub(crate) enum Verdict {
     Kept,
     Missed,
+    /// Below a target of speed. A busy machine alone does that, so it is shown, and fails nothing: no promise is broken.
+    Slow,
 }
 
 impl Verdict {
     pub(crate) fn of(kept: bool) -> Self {
         if kept { Self::Kept } else { Self::Missed }
+    }
+
+    /// Of a figure of speed: whether what ran kept every promise, and whether it was as fast as its target.
+    pub(crate) fn of_speed(sound: bool, fast: bool) -> Self {
+        if sound && !fast {
+            Self::Slow
+        } else {
+            Self::of(sound)
+        }
+    }
+
+    /// Whether a proof failed.
+    pub(crate) fn fails(self) -> bool {
+        self == Self::Missed
     }
 }
 
@@ -38,6 +54,7 @@ impl fmt::Display for Figure {
         let kept = match verdict {
             Verdict::Kept => "kept",
             Verdict::Missed => "**missed**",
+            Verdict::Slow => "**missed**, on this machine at this hour: speed alone fails no run",
         };
         write!(f, "| {what} | {target} | {measured} | {seconds:.0} s | {kept} |")
     }
@@ -58,7 +75,20 @@ pub(crate) fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use super::{Verdict, grouped};
+
+    #[test]
+    fn a_slow_machine_fails_no_run_and_a_broken_promise_does_at_any_speed() {
+        assert!(!Verdict::of_speed(true, true).fails());
+        assert!(!Verdict::of_speed(true, false).fails());
+        assert!(Verdict::of_speed(false, true).fails());
+        assert!(Verdict::of_speed(false, false).fails());
+        assert_ne!(
+            Verdict::of_speed(true, false),
+            Verdict::Kept,
+            "it is shown as missed"
+        );
+    }
 
     #[test]
     fn thousands_stand_apart() {

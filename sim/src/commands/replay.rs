@@ -6,7 +6,7 @@ use super::{CLEAN, FAILED, VIOLATION};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tenure_sim::{Edit, Narrator, Violation, determinism, replay};
-use tenure_trace::TraceError;
+use tenure_trace::{TermSpan, TraceError};
 
 #[derive(clap::Args)]
 #[group(id = "what", required = true, args = ["seed", "seeds", "trace"])]
@@ -27,7 +27,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     seeds: Option<u64>,
     /// Traces of real processes, as `tenure run --trace FILE` records them: each is replayed through the engine and
-    /// checked, several of one machine are held against each other
+    /// checked, several of one machine are held against each other. One that is open at the end tells only a part: its
+    /// process was killed, or its recording stopped. A term that it ends in is undecided if another's begins after that
+    /// part and before the term's deadline: no violation if the process had been killed by then, and not counted as one
     #[arg(long, value_name = "FILE", num_args = 1..)]
     trace: Vec<PathBuf>,
 }
@@ -121,11 +123,19 @@ fn run_traces(paths: &[PathBuf]) -> u8 {
     match tenure_trace::merge_files(paths) {
         Ok(merged) => {
             println!(
-                "together: {} terms, {} of them passed on, {} steps",
+                "together: {} terms, {} of them passed on, {} undecided, {} steps",
                 grouped(merged.terms),
                 grouped(merged.passed_on),
+                merged.undecided.len(),
                 grouped(merged.steps)
             );
+            for (trace, term) in &merged.undecided {
+                println!(
+                    "undecided: trace: {}: {}",
+                    paths[*trace].display(),
+                    undecided(term)
+                );
+            }
             let Some((trace, breach)) = merged.breach else {
                 return worst;
             };
@@ -137,6 +147,21 @@ fn run_traces(paths: &[PathBuf]) -> u8 {
             FAILED
         }
     }
+}
+
+fn undecided(term: &TermSpan) -> String {
+    let TermSpan {
+        name,
+        token,
+        line,
+        until,
+        recorded_until,
+        ..
+    } = term;
+    format!(
+        "line {line}: lease \"{name}\": term {token} is recorded until {recorded_until:?}, and another began before \
+         its deadline {until:?}; two believed at once if its process still lived then, and not if it had been killed"
+    )
 }
 
 fn run_trace(path: &Path) -> Result<u8, TraceError> {
@@ -158,6 +183,12 @@ fn run_trace(path: &Path) -> Result<u8, TraceError> {
     if let tenure_trace::Verdict::Different(difference) = &replayed.verdict {
         println!("violation: trace: {}: {difference}", path.display());
         code = VIOLATION;
+    }
+    if checked.open && checked.breach.is_none() {
+        println!(
+            "{}: open at the end: it was killed, or its recording stopped; what it did afterwards is not known",
+            path.display()
+        );
     }
     if let Some(breach) = &checked.breach {
         println!("violation: trace: {}: {breach}", path.display());

@@ -89,10 +89,10 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         eprintln!("VERIFICATION.md was left as it is: {why}");
         return FAILED;
     }
-    if figures.iter().all(|figure| figure.verdict == Verdict::Kept) {
-        CLEAN
-    } else {
+    if figures.iter().any(|figure| figure.verdict.fails()) {
         VIOLATION
+    } else {
+        CLEAN
     }
 }
 

@@ -44,7 +44,7 @@ pub use liveness::{leader_exists, leader_is_stable, outage_is_survived};
 pub use no_change_without_cause::no_change_without_cause;
 pub use no_lost_update::NoLostUpdate;
 pub use no_request_outlasts::no_request_outlasts;
-pub use nothing_is_left::nothing_is_left;
+pub use nothing_is_left::{nothing_is_left, nothing_is_under_way};
 pub use observers_never_go_back::ObserversNeverGoBack;
 pub use once_each::OnceEach;
 pub use one_attempt_per_token::OneAttemptPerToken;

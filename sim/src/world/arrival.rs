@@ -187,10 +187,11 @@ impl World<'_> {
         lost
     }
 
-    /// Whether an answer is the first one, and comes before its request is given up.
+    /// Whether an answer is the first one, and its request was not given up: what only is overdue, as after a pause, is
+    /// given up by the next step, which takes in the answer before.
     fn is_taken_in(&self, slot: u8, asked: &Asked) -> bool {
         let process = &self.processes[usize::from(slot)];
-        process.clock.shown(self.now) < asked.give_up_at && !process.was_answered(asked.request)
+        process.stepped_local < asked.give_up_at && !process.was_answered(asked.request)
     }
 
     /// What the answer to a request for the lease means to those who watch over campaigns.
@@ -205,6 +206,7 @@ impl World<'_> {
         let process = &mut self.processes[usize::from(slot)];
         let (local, spread) = (process.clock.shown(self.now), process.timing.explain().hand_over);
         let seat = &mut process.seats[index];
+        seat.asking_until = 0;
         let request = asked.request.number();
         match result {
             Ok(Acquired::Held(lease)) => {

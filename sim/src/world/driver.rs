@@ -6,8 +6,8 @@ use super::process::{Ending, NEVER};
 use crate::faults::FaultKind;
 use crate::invariants::{
     Believed, Extension, Verdict, belief_never_extends_late, campaign_end_is_a_misconfiguration,
-    end_has_a_reason, engine_sleeps, late_grant_begins_no_term, nothing_is_left, release_is_prompt,
-    stuck_work_ends, twin_is_told,
+    end_has_a_reason, engine_sleeps, late_grant_begins_no_term, nothing_is_left, nothing_is_under_way,
+    release_is_prompt, stuck_work_ends, twin_is_told,
 };
 use crate::plan::{NAMES_MAX, StoreKind, nanoseconds};
 use crate::sometimes::Sometimes;
@@ -42,6 +42,7 @@ impl World<'_> {
             return;
         };
         let local = process.clock.shown(now);
+        process.stepped_local = local;
         let hands_on = matches!(input, Input::Command(Command::HandOn { .. }));
         let actions = engine.step(Moment::from_nanos(local), input);
         let (told, asked) = (actions.events.len() as u64, actions.requests.len() as u64);
@@ -64,11 +65,13 @@ impl World<'_> {
                 Event::Withdrawn { name } | Event::CampaignEnded { name, .. } => {
                     let index = self.name_index(name);
                     let seat = &mut self.processes[usize::from(slot)].seats[index];
+                    let settled = nothing_is_under_way(seat.asking_until, local);
                     ended[index] = match std::mem::take(&mut seat.heir_of) {
                         0 if matches!(event, Event::Withdrawn { .. }) => Leaves::Campaign,
                         0 => Leaves::Nothing,
                         token => Leaves::Heir(token),
                     };
+                    self.judge(settled);
                 }
                 Event::Departed { name, departure, .. } => self.heir_is_told(slot, name, departure),
                 _ => {}

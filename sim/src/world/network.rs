@@ -171,6 +171,7 @@ impl World<'_> {
                 let seat = &mut process.seats[index];
                 seat.hints
                     .asks(request.id.number(), request.give_up_at.as_nanos());
+                seat.asking_until = request.give_up_at.as_nanos();
                 let verdict = seat.rotates.asks(acquire.attempt.number());
                 self.judge(verdict);
                 self.withdraw_soon(slot, index);

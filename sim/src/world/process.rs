@@ -31,6 +31,8 @@ pub(crate) struct Process {
     pub(crate) clock_frozen_at: Option<u64>,
     /// What happened to it while it stood still.
     pub(crate) deferred: Vec<Happening>,
+    /// When its engine was stepped last, by its own clock.
+    pub(crate) stepped_local: u64,
     /// When the engine wants to be woken, by its own clock.
     pub(crate) wake_local: u64,
     /// The soonest wake-up that is planned, in real time.
@@ -102,6 +104,8 @@ pub(crate) struct SeatView {
     pub(crate) hints: HintIsFollowed,
     /// When its campaign was first told to withdraw, in real time; 0 if it was not.
     pub(crate) withdrew_at: u64,
+    /// When it gives up the request that it asked for the lease by, by the process's clock; 0 if that was answered.
+    pub(crate) asking_until: u64,
     /// Which of the applications of its requests it has heard of last.
     pub(crate) heard: u64,
     /// The progress gate, in nanoseconds; 0 for none.
@@ -166,6 +170,7 @@ impl Process {
             frozen_until: 0,
             clock_frozen_at: None,
             deferred: Vec::new(),
+            stepped_local: 0,
             wake_local: NEVER,
             wake_planned: NEVER,
             late: 0,
@@ -217,6 +222,7 @@ impl Process {
         self.deferred.clear();
         self.frozen_until = 0;
         self.clock_frozen_at = None;
+        self.stepped_local = 0;
         (self.wake_local, self.wake_planned) = (NEVER, NEVER);
         self.watch = WatchState::Off;
         self.answered = [None; ANSWERED];

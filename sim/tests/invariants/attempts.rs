@@ -85,6 +85,13 @@ fn a_lease_left_by_a_withdrawn_campaign_is_a_breach() {
 }
 
 #[test]
+fn a_campaign_that_ends_while_its_request_is_awaited_is_a_breach() {
+    broken(nothing_is_under_way(1_000, 999), "withdrawal-leaves-nothing");
+    sound(nothing_is_under_way(1_000, 1_000));
+    sound(nothing_is_under_way(0, 999));
+}
+
+#[test]
 fn a_term_given_back_without_a_release_is_a_breach() {
     sound(release_is_prompt(10, true));
     broken(release_is_prompt(10, false), "release-follows-at-once");

@@ -2,7 +2,7 @@
 
 use crate::attached::{Put, Sitting};
 use crate::clock;
-use crate::extend::Kept;
+use crate::extend::{Kept, Witness};
 use crate::fault::Failure;
 use crate::found::{Decision, Found, Holder, Written, holder_value};
 use crate::keys::Part;
@@ -28,7 +28,7 @@ enum Round {
 impl Site {
     /// Decides an acquisition: one transaction, which compares what was known of the lease and otherwise says what it is.
     /// Beside it the session is extended, where that was too long ago for the lease to last its whole ttl.
-    pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+    pub(crate) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let name = &request.name;
         let seconds = self.seconds(name, request.ttl)?;
         let sent = clock::now();
@@ -60,7 +60,7 @@ impl Site {
 
     /// Takes the lease if it is as it was found.
     async fn take(
-        &self,
+        self: &Arc<Self>,
         request: &Acquire,
         found: &Found,
         decision: &Decision,
@@ -84,6 +84,7 @@ impl Site {
         };
         session.admit(&sitting, holder.clone());
         let transacting = transact(&self.requests, &transaction);
+        let transacted_from = clock::now();
         let (answer, kept) = match session.is_fresh(sent) {
             true => (transacting.await, None),
             false => {
@@ -106,17 +107,18 @@ impl Site {
             session.dismiss(name, &holder);
             return self.changed(name, answer);
         }
-        let (revision, term) = (
-            answer.header.map_or(0, |header| header.revision),
-            raft_term(answer.header),
-        );
+        let revision = answer.header.map_or(0, |header| header.revision);
         if let Some(kept) = kept {
             let lost = |failure: Failure| {
                 self.known.forget(name);
                 after_a_step(self.failed(&failure, Deed::Write, name))
             };
             let kept = kept.map_err(lost)?;
-            let proven = self.prove(&self.requests, session, kept, term).await;
+            let witness = Witness {
+                sent: transacted_from,
+                raft_term: raft_term(answer.header),
+            };
+            let proven = self.prove(&self.requests, session, kept, witness).await;
             if proven.map_err(lost)? == Kept::Gone {
                 self.known.forget(name);
                 return Err(after_a_step(self.session_over(name)));

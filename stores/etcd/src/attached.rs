@@ -23,8 +23,16 @@ pub(crate) struct Member {
     pub(crate) holder: Vec<u8>,
     /// `None` as long as the answer is not there.
     put: Option<Put>,
+    state: State,
+}
+
+/// Whether a member's holder may still trust in it.
+#[derive(Clone, Copy)]
+enum State {
     /// When its holder asked for it last. Its trust is over a ttl after that.
-    asked: Instant,
+    Asked(Instant),
+    /// Its holder did not ask for so long: its key is being removed, or will be.
+    Ending,
 }
 
 /// That the holder's key was written.
@@ -37,8 +45,18 @@ pub(crate) struct Put {
 }
 
 impl Member {
+    /// Whether this term holds the lease by it.
     fn is_term(&self, sitting: &Sitting, token: FencingToken) -> bool {
-        self.put.is_some_and(|put| put.token == token) && self.sitting == *sitting
+        matches!(self.state, State::Asked(_))
+            && self.put.is_some_and(|put| put.token == token)
+            && self.sitting == *sitting
+    }
+
+    fn is_abandoned(&self, after: Duration) -> bool {
+        match self.state {
+            State::Asked(at) => at.elapsed() >= after,
+            State::Ending => true,
+        }
     }
 
     /// Whether an answer said that the key was written, and before this revision.
@@ -65,7 +83,7 @@ impl Attached {
             sitting: sitting.clone(),
             holder,
             put: None,
-            asked: Instant::now(),
+            state: State::Asked(Instant::now()),
         };
         self.0.entry(sitting.name.clone()).or_default().push(member);
     }
@@ -90,7 +108,7 @@ impl Attached {
         let mut holds = false;
         for member in self.0.get_mut(&sitting.name).into_iter().flatten() {
             if member.is_term(sitting, token) {
-                member.asked = Instant::now();
+                member.state = State::Asked(Instant::now());
                 holds = true;
             }
         }
@@ -113,18 +131,64 @@ impl Attached {
         }
     }
 
-    /// Takes out those whose holders have not asked for so long.
-    pub(crate) fn take_abandoned(&mut self, after: Duration) -> Vec<Member> {
-        let mut abandoned = Vec::new();
-        self.0.retain(|_, members| {
-            abandoned.extend(members.extract_if(.., |member| member.asked.elapsed() >= after));
-            !members.is_empty()
-        });
-        abandoned
+    /// Whether there are any whose holders have not asked for so long.
+    pub(crate) fn has_abandoned(&self, after: Duration) -> bool {
+        self.0.values().flatten().any(|member| member.is_abandoned(after))
     }
 
-    pub(crate) fn put_back(&mut self, member: Member) {
-        let members = self.0.entry(member.sitting.name.clone()).or_default();
-        members.push(member);
+    /// Those whose holders have not asked for so long. Whatever comes of it, none of them counts as held from now on: a
+    /// request to end it may arrive late. They stay members until it is known that their keys are gone.
+    pub(crate) fn begin_ending(&mut self, after: Duration) -> Vec<Member> {
+        let mut ending = Vec::new();
+        for member in self.0.values_mut().flatten() {
+            if member.is_abandoned(after) {
+                member.state = State::Ending;
+                ending.push(member.clone());
+            }
+        }
+        ending
+    }
+}
+
+// No server can be made to answer the ending of a lease late, and its holder's request before that.
+#[cfg(test)]
+mod tests {
+    use super::{Attached, Put, Sitting};
+    use std::time::Duration;
+    use tenure_core::{Attempt, FencingToken, Incarnation, LeaseName};
+
+    fn sitting() -> Sitting {
+        Sitting {
+            name: LeaseName::new("job").expect("a name"),
+            incarnation: "00000000000000000000000000000001"
+                .parse::<Incarnation>()
+                .expect("32 digits"),
+            attempt: Attempt::FIRST,
+        }
+    }
+
+    #[test]
+    fn lease_that_is_being_ended_counts_as_held_by_nobody_and_stays_a_member_until_it_is_gone() {
+        let (sitting, token) = (sitting(), FencingToken::new(7).expect("a token"));
+        let (holder, put) = (b"first".to_vec(), Put { token, revision: 7 });
+        let mut attached = Attached::default();
+        attached.admit(&sitting, holder.clone());
+        attached.confirm(&sitting.name, &holder, put);
+        let ttl = Duration::from_secs(60);
+        assert!(attached.begin_ending(ttl).is_empty() && attached.holds(&sitting, token));
+
+        let ending = attached.begin_ending(Duration::ZERO);
+        assert_eq!(ending.len(), 1);
+        assert!(!attached.holds(&sitting, token) && !attached.holds_alone(&sitting, token));
+        // Asking for it did not help, and what could not be ended is ended the next time.
+        assert!(attached.has_abandoned(ttl));
+        assert_eq!(attached.begin_ending(ttl).len(), 1);
+
+        // Its holder comes back: his key is put anew, beside the one that is being ended.
+        attached.admit(&sitting, b"second".to_vec());
+        attached.confirm(&sitting.name, b"second", Put { token, revision: 8 });
+        assert!(attached.holds(&sitting, token) && !attached.holds_alone(&sitting, token));
+        attached.keep(&sitting.name, |member| member.holder != holder);
+        assert!(attached.holds_alone(&sitting, token) && !attached.has_abandoned(ttl));
     }
 }

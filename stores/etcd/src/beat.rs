@@ -1,12 +1,12 @@
 //! A verdict for each of many leases, at the cost of one.
 
-use crate::extend::Kept;
+use crate::clock;
+use crate::extend::{Kept, Witness};
 use crate::fault::Failure;
 use crate::keys::Part;
-use crate::renew::{Asked, Verdict, wish};
+use crate::renew::{Asked, Verdict, note_extended, wish};
 use crate::session::Session;
-use crate::site::{Site, raft_term};
-use crate::wire::kv::{RangeRequest, RangeResponse};
+use crate::site::Site;
 use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use crate::wire::path;
 use std::collections::{BTreeMap, HashSet};
@@ -21,23 +21,18 @@ impl Site {
     /// Which keys are on a session its leader knows. The member that answered the extension, and was proven to know the
     /// true leader or a later one, is asked for them after that, and no other: it can only know a later one still.
     pub(crate) async fn renew_attached<'a>(
-        &self,
-        asked: Vec<Asked<'a>>,
+        self: &Arc<Self>,
+        mut asked: Vec<Asked<'a>>,
         verdicts: &mut [Option<Verdict>],
     ) -> Vec<Asked<'a>> {
         let Some(any) = asked.first() else {
             return asked;
         };
-        let probe = RangeRequest {
-            key: self.keys.part(any.name(), Part::Record),
-            count_only: true,
-            ..RangeRequest::default()
-        };
-        let (mut extended, probed) = tokio::join!(
-            self.extend_all(&asked),
-            self.renewals.unary::<_, RangeResponse>(path::RANGE, &probe)
-        );
-        let probed = probed.map(|answer| raft_term(answer.header));
+        let probe = self.probe(&self.renewals, any.name());
+        let sent = clock::now();
+        let (mut extended, probed) = tokio::join!(self.extend_all(&asked), probe);
+        note_extended(&mut asked, &extended);
+        let probed = probed.map(|raft_term| Witness { sent, raft_term });
         let mut attached: BTreeMap<i64, HashSet<Vec<u8>>> = BTreeMap::new();
         let sessions: BTreeMap<i64, Arc<Session>> = asked
             .iter()
@@ -62,7 +57,7 @@ impl Site {
                 continue;
             };
             if let Some(Err(error)) = extended.get(&session.id) {
-                verdicts[one.place] = Some(Err(error.clone()));
+                verdicts[one.place] = Some(Err(one.failed(error.clone())));
                 continue;
             }
             let keys = attached.get(&session.id);
@@ -83,15 +78,15 @@ impl Site {
 
     /// Proves that a session was extended, and reads which keys are on it; none where it is over.
     async fn prove_and_list(
-        &self,
-        session: &Session,
+        self: &Arc<Self>,
+        session: &Arc<Session>,
         kept: Option<Result<Kept, StoreError>>,
-        probed: &Result<u64, Failure>,
+        probed: &Result<Witness, Failure>,
     ) -> Result<HashSet<Vec<u8>>, StoreError> {
         let failed = |failure: &Failure| failure.error(Deed::Write, "the session of leases", &self.place);
         let kept = kept.unwrap_or_else(|| Err(self.misunderstood()))?;
-        let term = probed.as_ref().map_err(failed)?;
-        let proven = self.prove(&self.renewals, session, kept, *term).await;
+        let witness = probed.as_ref().map_err(failed)?;
+        let proven = self.prove(&self.renewals, session, kept, *witness).await;
         let Kept::Until { member, .. } = proven.map_err(|failure| failed(&failure))? else {
             return Ok(HashSet::new());
         };

@@ -6,10 +6,12 @@ use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse, StatusRequ
 use crate::wire::path;
 use http::uri::PathAndQuery;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
 use tenure_remote::line;
+use tokio::task::JoinSet;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -19,6 +21,10 @@ use tonic_prost::ProstCodec;
 /// How long connecting to one member may take. A dial takes as long for each: a shorter bound would leave those behind many
 /// that have vanished unasked.
 const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How long a login may take beside that: the server compares the password with a hash that is slow on purpose, and one
+/// after another.
+const LOGIN_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// How often a connection with a call under way is asked whether it lives. Servers end a connection that asks more often
 /// than every 5 s, which is their default.
@@ -86,9 +92,9 @@ impl Members {
     ///
     /// # Errors
     /// Nothing was applied.
-    pub(crate) async fn dial(&self) -> Result<Connection, Failure> {
+    pub(crate) async fn connect_to_any(&self) -> Result<Connection, Failure> {
         let first = self.first.load(Ordering::Relaxed);
-        let mut failure = Failure::Undialled("no member is named".to_owned());
+        let mut failure = Failure::undialled("no member is named".to_owned());
         for offset in 0..self.endpoints.len() {
             let place = (first + offset) % self.endpoints.len();
             let (host, endpoint) = &self.endpoints[place];
@@ -97,32 +103,30 @@ impl Members {
                 host,
                 answered: false,
             };
-            match tokio::time::timeout(MEMBER_TIME_MAX, self.connect(host, endpoint)).await {
-                Ok(Ok(connection)) => {
+            match self.connect(host, endpoint).await {
+                Ok(connection) => {
                     trying.answered = true;
                     self.first.store(place, Ordering::Relaxed);
                     return Ok(connection);
                 }
                 // What one member says of the credentials the others say, too.
-                Ok(Err(failure @ Failure::Status(_))) if !failure.ends_connection() => {
+                Err(failure @ Failure::Status(_)) if !failure.ends_connection() => {
                     trying.answered = true;
                     return Err(failure);
                 }
-                Ok(Err(other)) => failure = other,
-                Err(_late) => {
-                    failure = Failure::Undialled(format!(
-                        "{host} did not answer within {MEMBER_TIME_MAX:?}; check the network"
-                    ));
-                }
+                Err(other) => failure = other,
             }
         }
         Err(failure)
     }
 
+    /// Connects to one, and authenticates, each in bounded time.
     async fn connect(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
-        let channel = endpoint.connect().await.map_err(|error| {
+        let connecting = tokio::time::timeout(MEMBER_TIME_MAX, endpoint.connect()).await;
+        let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))?;
+        let channel = channel.map_err(|error| {
             let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), root);
-            Failure::Undialled(format!("{host} cannot be reached: {}", line(cause)))
+            Failure::undialled(format!("{host} cannot be reached: {}", line(cause)))
         })?;
         let mut connection = Connection {
             channel,
@@ -136,42 +140,59 @@ impl Members {
             name: credentials.user.clone(),
             password: credentials.password.clone(),
         };
-        let answer: AuthenticateResponse = connection
-            .unary(path::AUTHENTICATE, request)
-            .await
-            .map_err(Failure::Status)?;
+        let asking = connection.unary(path::AUTHENTICATE, request);
+        let answer = tokio::time::timeout(LOGIN_TIME_MAX, asking).await;
+        let answer = answer.map_err(|_late| silent(host, LOGIN_TIME_MAX))?;
+        let answer: AuthenticateResponse = answer.map_err(Failure::Status)?;
         let token = MetadataValue::try_from(answer.token)
-            .map_err(|_| Failure::Undialled(format!("{host} gave a token that cannot be sent back")))?;
+            .map_err(|_| Failure::undialled(format!("{host} gave a token that cannot be sent back")))?;
         connection.token = Some(token);
         Ok(connection)
     }
 
-    /// How many members the URL names.
-    pub(crate) fn count(&self) -> usize {
-        self.endpoints.len()
+    /// Asks each member how it stands, all at a time; why not, where there is no answer.
+    pub(crate) async fn ask_each(self: &Arc<Self>) -> Vec<(String, Result<StatusResponse, String>)> {
+        let mut asking = JoinSet::new();
+        for place in 0..self.endpoints.len() {
+            let members = Arc::clone(self);
+            asking.spawn(async move {
+                let allowed = MEMBER_TIME_MAX + members.login_time_max();
+                let late = |_| Err(format!("no answer within {allowed:?}"));
+                let answer = tokio::time::timeout(allowed, members.ask_one(place)).await;
+                (
+                    place,
+                    members.endpoints[place].0.clone(),
+                    answer.unwrap_or_else(late),
+                )
+            });
+        }
+        let mut answers = asking.join_all().await;
+        answers.sort_by_key(|(place, _, _)| *place);
+        answers
+            .into_iter()
+            .map(|(_, host, answer)| (host, answer))
+            .collect()
     }
 
-    /// Asks each member for a sign of life; why not, where there is none.
-    pub(crate) async fn ask_each(&self) -> Vec<(&str, Result<(), String>)> {
-        let mut answers = Vec::new();
-        for (host, endpoint) in &self.endpoints {
-            let asking = async {
-                let connection = self
-                    .connect(host, endpoint)
-                    .await
-                    .map_err(|failure| match failure {
-                        Failure::Status(status) => line(status.message()),
-                        Failure::Undialled(why) => why,
-                        Failure::Late => "no answer in time".to_owned(),
-                    })?;
-                let asked = connection.unary::<_, StatusResponse>(path::STATUS, StatusRequest {});
-                asked.await.map_err(|status| line(status.message())).map(|_| ())
-            };
-            let late = |_| Err(format!("no answer within {MEMBER_TIME_MAX:?}"));
-            let answer = tokio::time::timeout(MEMBER_TIME_MAX, asking).await;
-            answers.push((host.as_str(), answer.unwrap_or_else(late)));
+    fn login_time_max(&self) -> Duration {
+        match self.url.credentials {
+            Some(_) => LOGIN_TIME_MAX,
+            None => Duration::ZERO,
         }
-        answers
+    }
+
+    async fn ask_one(&self, place: usize) -> Result<StatusResponse, String> {
+        let (host, endpoint) = &self.endpoints[place];
+        let connection = self
+            .connect(host, endpoint)
+            .await
+            .map_err(|failure| match failure {
+                Failure::Status(status) | Failure::Denied(status) => line(status.message()),
+                Failure::Undialled(error) => error.message,
+                Failure::Late => "no answer in time".to_owned(),
+            })?;
+        let asked = connection.unary(path::STATUS, StatusRequest {});
+        asked.await.map_err(|status| line(status.message()))
     }
 
     /// The next dial begins with another member.
@@ -198,6 +219,12 @@ impl Drop for Trying<'_> {
             self.members.pass_over(self.host);
         }
     }
+}
+
+fn silent(host: &str, allowed: Duration) -> Failure {
+    Failure::undialled(format!(
+        "{host} did not answer within {allowed:?}; check the network"
+    ))
 }
 
 /// The last cause of an error: it says most.
@@ -246,6 +273,11 @@ impl Connection {
             .streaming(request, PathAndQuery::from_static(path), codec)
             .await?;
         Ok(answer.into_inner())
+    }
+
+    /// Whether it shows credentials.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     async fn ready(&self) -> Result<Grpc<Channel>, Status> {

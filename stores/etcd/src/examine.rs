@@ -1,31 +1,28 @@
 //! Examining a cluster for an operator.
 
 use crate::site::{Site, transact};
+use crate::version::{self, Version, Worth};
 use crate::wire::cluster::{AlarmRequest, AlarmResponse, CORRUPT, NOSPACE, StatusRequest, StatusResponse};
 use crate::wire::kv::{RequestOp, TxnRequest};
 use crate::wire::path;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use tenure_core::{Fault, Finding, StoreError, Verdict};
+use tenure_core::{Durability, Fault, Finding, StoreError, Verdict};
 use tenure_remote::{Deed, line};
 
-/// Before these, a leader that stalls ends leases that its successor extends (etcd-io/etcd#15247).
-const MENDED: [(u64, u64, u64); 2] = [(3, 4, 31), (3, 5, 13)];
+/// A member of the URL, and how it stands or why it did not say.
+type Answer = (String, Result<StatusResponse, String>);
 
 /// All findings. One that could not be made is a finding, too.
 pub(crate) async fn findings(site: &Site) -> Result<Vec<Finding>, StoreError> {
     let status: Result<StatusResponse, _> = site.requests.unary(path::STATUS, &StatusRequest {}).await;
     let status = status.map_err(|failure| failure.error(Deed::Read, "the examination", &site.place))?;
-    let mut findings = vec![version(&status), leader(&status)];
-    findings.extend(members(site).await);
+    let answers = site.members.ask_each().await;
+    let mut findings = vec![leader(&status), members(&answers)];
+    findings.extend(version(&answers));
     findings.push(privileges(site).await);
     findings.push(space(site, &status).await);
-    findings.push(finding(
-        "durability",
-        Verdict::Good,
-        "a write is on the disks of a majority before it is confirmed (unless members run with --unsafe-no-fsync, which they \
-         do not tell)",
-    ));
+    findings.push(durability(version::durability(&versions(&answers))));
     findings.push(finding(
         "clock",
         Verdict::Good,
@@ -53,32 +50,60 @@ fn repaired_by(finding: Finding, repair: &str) -> Finding {
     Finding { repair, ..finding }
 }
 
-fn version(status: &StatusResponse) -> Finding {
-    let told = line(&status.version);
-    let mut parts = told
-        .split(['.', '-', '+'])
-        .map(|part| part.parse::<u64>().unwrap_or(0));
-    let mut next = || parts.next().unwrap_or(0);
-    let version = (next(), next(), next());
-    if version < (3, 4, 0) {
-        let bad = finding("version", Verdict::Bad, &format!("etcd {told} is older than 3.4"));
-        return repaired_by(bad, "upgrade the cluster");
-    }
-    let mended = |(major, minor, patch): &(u64, u64, u64)| {
-        (version.0, version.1) != (*major, *minor) || version.2 >= *patch
-    };
-    if MENDED.iter().all(mended) {
-        return finding("version", Verdict::Good, &format!("etcd {told}"));
-    }
-    let weak = finding(
-        "version",
-        Verdict::Warning,
-        &format!(
-            "etcd {told}: a leader that stalls may end leases early that its successor has extended (etcd-io/etcd#15247); the \
-             fence protects"
+fn versions(answers: &[Answer]) -> Vec<Option<Version>> {
+    let told = |(_, answer): &Answer| Some(Version::read(&answer.as_ref().ok()?.version));
+    answers.iter().map(told).collect()
+}
+
+fn durability(durability: Durability) -> Finding {
+    match durability {
+        Durability::Safe => finding(
+            "durability",
+            Verdict::Good,
+            "a write is on the disks of a majority before it is confirmed (unless members run with --unsafe-no-fsync, which \
+             they do not tell)",
         ),
-    );
-    repaired_by(weak, "upgrade to 3.4.31, 3.5.13 or later")
+        Durability::FenceOnly(why) => finding(
+            "durability",
+            Verdict::Warning,
+            &format!("{why}; only the fence protects"),
+        ),
+    }
+}
+
+/// The least sound of the members that answer: each may come to lead.
+fn version(answers: &[Answer]) -> Option<Finding> {
+    let versions = answers.iter().filter_map(|(host, answer)| {
+        let told = line(&answer.as_ref().ok()?.version);
+        Some((Version::read(&told), told, host))
+    });
+    let (version, told, host) =
+        versions.max_by_key(|(version, _, _)| (version.worth(), !version.removes_when_full()))?;
+    let when_full = match version.removes_when_full() {
+        true => "",
+        false => "; while it is out of space no lease can be given back",
+    };
+    Some(match version.worth() {
+        Worth::Sound => finding("version", Verdict::Good, &format!("etcd {told}")),
+        Worth::EndsEarly => repaired_by(
+            finding(
+                "version",
+                Verdict::Warning,
+                &format!(
+                    "etcd {told} ({host}): a stalled leader may end leases early (etcd-io/etcd#15247){when_full}"
+                ),
+            ),
+            "upgrade every member to 3.4.31, 3.5.13 or later",
+        ),
+        Worth::TooOld => repaired_by(
+            finding(
+                "version",
+                Verdict::Bad,
+                &format!("etcd {told} ({host}) is older than 3.4"),
+            ),
+            "upgrade the cluster",
+        ),
+    })
 }
 
 fn leader(status: &StatusResponse) -> Finding {
@@ -100,30 +125,27 @@ fn leader(status: &StatusResponse) -> Finding {
     }
 }
 
-async fn members(site: &Site) -> Vec<Finding> {
+fn members(answers: &[Answer]) -> Finding {
     let mut silent = Vec::new();
-    let count = site.members.count();
-    for (host, answer) in site.members.ask_each().await {
+    for (host, answer) in answers {
         if let Err(why) = answer {
             silent.push(format!("{host}: {why}"));
         }
     }
-    let detail = match silent.as_slice() {
-        [] if count == 1 => {
-            let one = finding(
+    if !silent.is_empty() {
+        return finding("members", Verdict::Warning, &silent.join("; "));
+    }
+    match answers.len() {
+        1 => repaired_by(
+            finding(
                 "members",
                 Verdict::Warning,
                 "the URL names one member: while it is down nobody is elected, even if the others live",
-            );
-            return vec![repaired_by(
-                one,
-                "name every member of the cluster, and run three",
-            )];
-        }
-        [] => return vec![finding("members", Verdict::Good, &format!("all {count} answer"))],
-        silent => silent.join("; "),
-    };
-    vec![finding("members", Verdict::Warning, &detail)]
+            ),
+            "name every member of the cluster, and run three",
+        ),
+        count => finding("members", Verdict::Good, &format!("all {count} answer")),
+    }
 }
 
 /// Writes a scratch key, and removes it.

@@ -7,8 +7,10 @@ use crate::keys::Part;
 use crate::lane::Lane;
 use crate::session::Session;
 use crate::site::{PARTS_MAX, Site, raft_term, transact_each};
-use crate::wire::kv::{Compare, RequestOp, TxnRequest};
-use tenure_core::Moment;
+use crate::wire::kv::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use crate::wire::path;
+use std::sync::Arc;
+use tenure_core::{LeaseName, Moment};
 
 /// How often a session is extended because the answer came from a member that may have been deposed.
 const KEEPS_MAX: u32 = 3;
@@ -18,7 +20,6 @@ const KEEPS_MAX: u32 = 3;
 pub(crate) enum Kept {
     /// It was extended, by the leader of this term of the consensus or of a later one.
     Until {
-        sent: Moment,
         raft_term: u64,
         /// Who said so.
         member: u64,
@@ -27,42 +28,81 @@ pub(crate) enum Kept {
     Gone,
 }
 
+/// What the consensus answered to something that was asked of it beside an extension.
+#[derive(Clone, Copy)]
+pub(crate) struct Witness {
+    /// Before it was asked, and before the extension was.
+    pub(crate) sent: Moment,
+    /// The term in which it was answered.
+    pub(crate) raft_term: u64,
+}
+
 impl Site {
-    /// Extends a session, and ends what its holders have abandoned on it first.
-    pub(crate) async fn extend(&self, lane: &Lane, session: &Session) -> Result<Kept, Failure> {
-        self.end_abandoned(lane, session).await;
-        let sent = clock::now();
+    /// Extends a session. What its holders have abandoned on it is ended beside that.
+    pub(crate) async fn extend(
+        self: &Arc<Self>,
+        lane: &Lane,
+        session: &Arc<Session>,
+    ) -> Result<Kept, Failure> {
+        if session.has_abandoned() {
+            // Of its own: neither may the extension wait for it, nor may it end with who asked for the extension.
+            tokio::spawn(Arc::clone(self).end_abandoned(Arc::clone(session)));
+        }
         let kept = lane.keep_alive(session.id).await?;
         if kept.ttl <= 0 {
             session.end();
             return Ok(Kept::Gone);
         }
         Ok(Kept::Until {
-            sent,
             raft_term: raft_term(kept.header),
             member: kept.header.map_or(0, |header| header.member_id),
         })
     }
 
-    /// Whether the extension counts, given the term of the consensus in which something was read or written that was asked
-    /// for at the same time or later.
+    /// Extends a session, and knows that it counts: what is asked of the consensus for that is the record of a lease.
+    pub(crate) async fn extend_proven(
+        self: &Arc<Self>,
+        lane: &Lane,
+        session: &Arc<Session>,
+        name: &LeaseName,
+    ) -> Result<Kept, Failure> {
+        let sent = clock::now();
+        let (kept, probed) = tokio::join!(self.extend(lane, session), self.probe(lane, name));
+        let raft_term = probed?;
+        self.prove(lane, session, kept?, Witness { sent, raft_term })
+            .await
+    }
+
+    /// The consensus's term, by asking something of it.
+    pub(crate) async fn probe(&self, lane: &Lane, name: &LeaseName) -> Result<u64, Failure> {
+        let probe = RangeRequest {
+            key: self.keys.part(name, Part::Record),
+            count_only: true,
+            ..RangeRequest::default()
+        };
+        let answer: RangeResponse = lane.unary(path::RANGE, &probe).await?;
+        Ok(raft_term(answer.header))
+    }
+
+    /// Whether the extension counts, given what was asked of the consensus at the same time or later.
     ///
     /// A deposed leader that does not know it goes on extending sessions that the new one lets expire (etcd-io/etcd#15247).
     /// What is read or written through the consensus is answered in the term of the true leader, or of a later one. So an
-    /// extension in an earlier term than that is asked for again. Should a leader be elected after it was asked for, it
-    /// gives every session its whole ttl anew, from then on.
+    /// extension in an earlier term than that is asked for again. Should a leader be elected after the witness was asked, it
+    /// gives every session its whole ttl anew, from then on: so the session lives from when the witness was asked, and not
+    /// from when a later extension was.
     pub(crate) async fn prove(
-        &self,
+        self: &Arc<Self>,
         lane: &Lane,
-        session: &Session,
+        session: &Arc<Session>,
         mut kept: Kept,
-        term: u64,
+        witness: Witness,
     ) -> Result<Kept, Failure> {
         for _keep in 0..KEEPS_MAX {
             match kept {
                 Kept::Gone => return Ok(Kept::Gone),
-                Kept::Until { sent, raft_term, .. } if raft_term >= term => {
-                    session.extended(sent);
+                Kept::Until { raft_term, .. } if raft_term >= witness.raft_term => {
+                    session.extended(witness.sent);
                     return Ok(kept);
                 }
                 Kept::Until { .. } => kept = self.extend(lane, session).await?,
@@ -74,19 +114,22 @@ impl Site {
     }
 
     /// Ends the leases that share the session and whose holders did not ask for a whole ttl, so that their trust is over:
-    /// a neighbour's renewals must not hold them for ever. What cannot be ended now, the next extension ends.
-    async fn end_abandoned(&self, lane: &Lane, session: &Session) {
-        let abandoned = session.take_abandoned();
-        for part in abandoned.chunks(PARTS_MAX) {
-            let endings = part.iter().map(|member| self.ending(session, member)).collect();
-            match transact_each(lane, endings).await {
-                Ok(_) => part
-                    .iter()
-                    .for_each(|member| self.known.forget(&member.sitting.name)),
-                Err(failure) => {
-                    tracing::debug!(place = %self.place, leases = part.len(), ?failure, "abandoned leases could not be ended yet");
-                    session.put_back(part);
-                }
+    /// a neighbour's renewals must not hold them for ever. What cannot be ended now is ended beside the next extension.
+    async fn end_abandoned(self: Arc<Self>, session: Arc<Session>) {
+        let Ok(_turn) = session.endings.try_lock() else {
+            return;
+        };
+        let ending = session.begin_ending();
+        for part in ending.chunks(PARTS_MAX) {
+            let endings = part.iter().map(|member| self.ending(&session, member)).collect();
+            // Not where renewals are: a member that does not write may still extend.
+            if let Err(failure) = transact_each(&self.requests, endings).await {
+                tracing::debug!(place = %self.place, leases = part.len(), ?failure, "abandoned leases could not be ended yet");
+                return;
+            }
+            for member in part {
+                session.dismiss(&member.sitting.name, &member.holder);
+                self.known.forget(&member.sitting.name);
             }
         }
     }

@@ -9,13 +9,27 @@ use tonic::{Code, Status};
 pub(crate) enum Failure {
     /// A member, or the way to it.
     Status(Status),
-    /// Nobody could be reached, so nothing was sent.
-    Undialled(String),
+    /// A watch was denied to a user with a token: it may have run out, which servers before 3.5.6 do not tell from a lack of
+    /// rights.
+    Denied(Status),
+    /// Nobody could be connected to, so nothing was sent. What it says names no lease.
+    Undialled(StoreError),
     /// No answer in time.
     Late,
 }
 
 impl Failure {
+    /// That a member could not be connected to.
+    pub(crate) fn undialled(why: String) -> Self {
+        Self::Undialled(StoreError::not_applied(Fault::Unreachable, why))
+    }
+
+    /// The same as the error of connecting: of no request was anything sent.
+    pub(crate) fn of_dial(self) -> StoreError {
+        let (fault, _certainty, why) = self.judge();
+        StoreError::not_applied(fault, why)
+    }
+
     /// Whether the connection is of no use any more, or its member of none: the next call goes to another.
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
@@ -23,9 +37,9 @@ impl Failure {
                 matches!(
                     status.code(),
                     Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded
-                ) || self.is_token()
+                )
             }
-            Self::Undialled(_) => false,
+            Self::Denied(_) | Self::Undialled(_) => false,
             Self::Late => true,
         }
     }
@@ -36,27 +50,45 @@ impl Failure {
             if status.code() == Code::NotFound && status.message().contains("requested lease not found"))
     }
 
-    /// Whether the token of the credentials is of no use any more, by its age or a change of rights: nothing was applied.
+    /// Whether the server has no space.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Status(status) if has_no_space(status))
+    }
+
+    /// Whether the token of the credentials is, or may be, of no use any more, by its age or a change of rights: nothing was
+    /// applied.
     pub(crate) fn is_token(&self) -> bool {
         let stale = |text: &str| {
             text.contains("invalid auth token") || text.contains("revision of auth store is old")
         };
-        matches!(self, Self::Status(status) if stale(status.message()))
+        match self {
+            Self::Status(status) => stale(status.message()),
+            Self::Denied(_) => true,
+            Self::Undialled(_) | Self::Late => false,
+        }
     }
 
     /// Translates. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
     pub(crate) fn error(&self, deed: Deed, subject: &str, place: &str) -> StoreError {
-        let (fault, certainty, why) = match self {
-            Self::Status(status) => judge(status),
-            Self::Undialled(why) => (Fault::Unreachable, Certainty::NotApplied, why.clone()),
+        let (fault, certainty, why) = self.judge();
+        deed.error(fault, certainty, subject, place, why)
+    }
+
+    fn judge(&self) -> (Fault, Certainty, String) {
+        match self {
+            Self::Status(status) | Self::Denied(status) => judge(status),
+            Self::Undialled(error) => (error.fault, Certainty::NotApplied, error.message.clone()),
             Self::Late => (
                 Fault::TimedOut,
                 Certainty::Unknown,
                 "no answer in time; check the network, and whether the member is frozen".to_owned(),
             ),
-        };
-        deed.error(fault, certainty, subject, place, why)
+        }
     }
+}
+
+fn has_no_space(status: &Status) -> bool {
+    status.code() == Code::ResourceExhausted && status.message().contains("database space exceeded")
 }
 
 fn judge(status: &Status) -> (Fault, Certainty, String) {
@@ -64,14 +96,19 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
     let told = line(status.message());
     let says = |text: &str| status.message().contains(text);
     match status.code() {
-        Code::ResourceExhausted if says("database space exceeded") => (
+        // It is said, too, of what was applied: from the crossing of the quota until the alarm rings.
+        Code::ResourceExhausted if has_no_space(status) => (
             Fault::Full,
-            NotApplied,
+            Unknown,
             "the server is out of space (NOSPACE): whoever holds a lease keeps it, but nobody can take one; compact, \
              defragment, then run etcdctl alarm disarm"
                 .to_owned(),
         ),
-        Code::ResourceExhausted => (Fault::Busy, NotApplied, format!("{told}; ask again")),
+        Code::ResourceExhausted if status.message() == "etcdserver: too many requests" => {
+            (Fault::Busy, NotApplied, format!("{told}; ask again"))
+        }
+        // The transport says so, too, of a request that it breaks off.
+        Code::ResourceExhausted => (Fault::Busy, Unknown, format!("{told}; ask again")),
         Code::PermissionDenied => (
             Fault::Forbidden,
             NotApplied,
@@ -148,9 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn server_of_etcd_that_is_busy_has_done_nothing_and_a_transport_that_says_so_proves_nothing() {
+        for (told, certainty) in [
+            ("etcdserver: too many requests", NotApplied),
+            ("h2 protocol error: ENHANCE_YOUR_CALM, too many requests", Unknown),
+            ("etcdserver: mvcc: database space exceeded", Unknown),
+        ] {
+            let error = failed(&Failure::Status(Status::resource_exhausted(told)));
+            assert_eq!(error.certainty, certainty, "{error}");
+        }
+    }
+
+    #[test]
     fn failure_after_an_applied_transaction_is_unknown_whatever_it_says() {
         for failure in [
-            Failure::Undialled("nobody can be reached".to_owned()),
+            Failure::undialled("nobody can be reached".to_owned()),
             Failure::Status(Status::unavailable("etcdserver: no leader")),
             Failure::Status(Status::resource_exhausted("etcdserver: too many requests")),
             Failure::Status(Status::unauthenticated("etcdserver: invalid auth token")),

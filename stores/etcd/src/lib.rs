@@ -27,6 +27,7 @@ mod session;
 mod site;
 mod store;
 mod url;
+mod version;
 mod watch;
 mod wire;
 

@@ -1,22 +1,28 @@
 //! Reading leases.
 
+use crate::fault::Failure;
 use crate::found::{Found, Remains};
 use crate::keys::shown;
 use crate::lane::Lane;
 use crate::site::{PARTS_MAX, Site, raft_term, transact};
-use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, TxnRequest};
 use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use crate::wire::path;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
+use tokio::task::JoinSet;
 
 /// Most keys of a lease.
 const KEYS_OF_LEASE_MAX: i64 = 4;
 
 /// What was read of several leases at once: each, and the consensus's term in which it was read.
 pub(crate) type Reading = (Vec<Result<Found, StoreError>>, u64);
+
+/// The keys of one lease.
+type Rows = Vec<KeyValue>;
 
 impl Site {
     /// Reads one lease, from the latest state.
@@ -27,17 +33,20 @@ impl Site {
 
     /// The keys of a lease, from the latest state.
     pub(crate) async fn read(&self, name: &LeaseName) -> Result<Found, StoreError> {
-        let (key, range_end) = self.keys.of_lease(name);
-        let request = RangeRequest {
-            key,
-            range_end,
-            ..RangeRequest::default()
-        };
-        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &request).await;
+        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &self.range(name)).await;
         let rows = answer
             .map_err(|failure| self.failed(&failure, Deed::Read, name))?
             .kvs;
         self.understand(name, &rows)
+    }
+
+    fn range(&self, name: &LeaseName) -> RangeRequest {
+        let (key, range_end) = self.keys.of_lease(name);
+        RangeRequest {
+            key,
+            range_end,
+            ..RangeRequest::default()
+        }
     }
 
     /// What the keys of a lease say; it is remembered.
@@ -50,30 +59,61 @@ impl Site {
         found
     }
 
-    /// The keys of up to [`PARTS_MAX`] leases, all from one state, the latest.
-    pub(crate) async fn read_many(&self, lane: &Lane, names: &[&LeaseName]) -> Result<Reading, StoreError> {
+    /// The keys of up to [`PARTS_MAX`] leases, each from a state that was the latest when this was asked, or a later one.
+    pub(crate) async fn read_many(
+        &self,
+        lane: &Arc<Lane>,
+        names: &[&LeaseName],
+    ) -> Result<Reading, StoreError> {
         debug_assert!(names.len() <= PARTS_MAX);
-        let range = |name: &&LeaseName| {
-            let (from, end) = self.keys.of_lease(name);
-            RequestOp::range(from, end)
+        let read = match names {
+            [_one] => self.read_each(lane, names).await,
+            several => match self.read_together(lane, several).await {
+                // Before 3.4.20 and 3.5.7 a server that is full refuses every transaction, also one that only reads.
+                Err(failure) if failure.is_full() => self.read_each(lane, several).await,
+                read => read,
+            },
         };
-        let request = TxnRequest {
-            success: names.iter().map(range).collect(),
-            ..TxnRequest::default()
-        };
-        let answer = transact(lane, &request).await;
-        let answer = answer
+        let (rows, term) = read
             .map_err(|failure| failure.error(Deed::Read, &format!("{} leases", names.len()), &self.place))?;
-        if answer.responses.len() != names.len() {
+        if rows.len() != names.len() {
             return Err(self.misunderstood());
         }
-        let term = raft_term(answer.header);
-        let rows = answer.responses.into_iter().map(|response| response.keys());
         let found = names
             .iter()
             .zip(rows)
             .map(|(name, rows)| self.understand(name, &rows));
         Ok((found.collect(), term))
+    }
+
+    /// In one transaction, and the consensus's term in which it was made.
+    async fn read_together(&self, lane: &Lane, names: &[&LeaseName]) -> Result<(Vec<Rows>, u64), Failure> {
+        let request = TxnRequest {
+            success: names.iter().map(|name| self.reading(name)).collect(),
+            ..TxnRequest::default()
+        };
+        let answer = transact(lane, &request).await?;
+        let term = raft_term(answer.header);
+        let rows = answer.responses.into_iter().map(|response| response.keys());
+        Ok((rows.collect(), term))
+    }
+
+    /// Side by side, and the first of the consensus's terms in which they were answered.
+    async fn read_each(&self, lane: &Arc<Lane>, names: &[&LeaseName]) -> Result<(Vec<Rows>, u64), Failure> {
+        let mut reading = JoinSet::new();
+        for (place, name) in names.iter().enumerate() {
+            let (lane, request) = (Arc::clone(lane), self.range(name));
+            reading.spawn(async move {
+                let answer: Result<RangeResponse, _> = lane.unary(path::RANGE, &request).await;
+                answer.map(|answer| (place, answer))
+            });
+        }
+        let answers = reading.join_all().await.into_iter();
+        let mut answers = answers.collect::<Result<Vec<_>, _>>()?;
+        answers.sort_by_key(|(place, _)| *place);
+        let terms = answers.iter().map(|(_, answer)| raft_term(answer.header));
+        let term = terms.min().unwrap_or(0);
+        Ok((answers.into_iter().map(|(_, answer)| answer.kvs).collect(), term))
     }
 
     /// A lease for its readers: what remains of it is asked of its session.
@@ -94,7 +134,7 @@ impl Site {
 
     /// What remains of a session. The server tells whole seconds that have not begun; the one that has is added, so that
     /// who waits for it does not come too early.
-    async fn remains(&self, session: i64) -> Result<Remains, crate::fault::Failure> {
+    async fn remains(&self, session: i64) -> Result<Remains, Failure> {
         let request = LeaseTimeToLiveRequest {
             id: session,
             keys: false,
@@ -123,8 +163,7 @@ impl Site {
             limit: (i64::from(page.limit) + 1) * KEYS_OF_LEASE_MAX,
             count_only: false,
         };
-        let failed =
-            |failure: crate::fault::Failure| failure.error(Deed::Read, "the list of leases", &self.place);
+        let failed = |failure: Failure| failure.error(Deed::Read, "the list of leases", &self.place);
         let answer: RangeResponse = self.requests.unary(path::RANGE, &request).await.map_err(failed)?;
         let mut by_name: BTreeMap<&str, Vec<KeyValue>> = BTreeMap::new();
         let mut odd = Vec::new();

@@ -2,47 +2,55 @@
 
 use crate::acquire::wish as wish_value;
 use crate::attached::Put;
+use crate::clock;
 use crate::extend::Kept;
-use crate::fault::Failure;
 use crate::found::{Found, holder_value};
 use crate::keys::Part;
 use crate::renew::{Asked, Verdict, wish};
-use crate::site::{Site, raft_term, transact};
+use crate::site::{Site, transact};
 use crate::wire::kv::{Compare, RequestOp, ResponseOp, TxnRequest};
+use std::sync::Arc;
 use tenure_core::{Fault, FencingToken, LeaseName, Renewed, StoreError};
-use tenure_remote::{Deed, after_a_step, lease_subject};
+use tenure_remote::{Deed, lease_subject};
 
 impl Site {
     /// Puts a lease that is held on a session of this store with the ttl that is asked for: of another process by the
     /// same name, or from another ttl.
-    pub(crate) async fn renew_by_moving(&self, one: &Asked<'_>, found: &Found) -> Verdict {
+    pub(crate) async fn renew_by_moving(self: &Arc<Self>, one: &Asked<'_>, found: &Found) -> Verdict {
         let name = one.name();
-        let failed = |failure: Failure| self.failed(&failure, Deed::Write, name);
         let session = self
             .sessions
             .of(&self.renewals, one.seconds)
             .await
-            .map_err(failed)?;
+            .map_err(|failure| self.failed(&failure, Deed::Read, name))?;
+        // Before, and not beside: were the extension lost, the lease would end with a session that is almost over, although
+        // its holder was told more.
+        if !session.is_fresh(clock::now()) {
+            let kept = self.extend_proven(&self.renewals, &session, name).await;
+            // Nothing was done to the lease yet.
+            match kept.map_err(|failure| self.failed(&failure, Deed::Read, name))? {
+                Kept::Gone => return Err(self.session_over(name)),
+                Kept::Until { .. } => {}
+            }
+        }
         let holder = holder_value(&session, &one.sitting, Some(one.request.token));
         let moving = self.moving(name, found, one.request.token, &holder, session.id);
         session.admit(&one.sitting, holder.clone());
-        let (answer, kept) = tokio::join!(
-            transact(&self.renewals, &moving),
-            self.extend(&self.renewals, &session)
-        );
-        let answer = match answer {
+        let answer = match transact(&self.renewals, &moving).await {
             Err(failure) if failure.is_session_gone() => {
                 session.end();
                 return Err(self.session_over(name));
             }
-            answer => answer.map_err(failed)?,
+            answer => answer.map_err(|failure| self.failed(&failure, Deed::Write, name))?,
         };
         self.known.forget(name);
-        let (revision, term) = (
-            answer.header.map_or(0, |header| header.revision),
-            raft_term(answer.header),
-        );
-        if !answer.succeeded {
+        if answer.succeeded {
+            let put = Put {
+                token: one.request.token,
+                revision: answer.header.map_or(0, |header| header.revision),
+            };
+            self.sessions.confirm(&session, name, &holder, put);
+        } else {
             session.dismiss(name, &holder);
             let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
             let now = self.understand(name, &rows.ok_or_else(|| self.misunderstood())?)?;
@@ -58,24 +66,10 @@ impl Site {
                 return Err(self.restless(name));
             }
         }
-        // It was moved: whatever fails from here on.
-        let unproven = |failure: Failure| after_a_step(failed(failure));
-        let kept = kept.map_err(unproven)?;
-        let proven = self.prove(&self.renewals, &session, kept, term).await;
-        match proven.map_err(unproven)? {
-            Kept::Gone => Err(after_a_step(self.session_over(name))),
-            Kept::Until { .. } => {
-                if answer.succeeded {
-                    let token = one.request.token;
-                    self.sessions
-                        .confirm(&session, name, &holder, Put { token, revision });
-                }
-                Ok(Renewed::Extended {
-                    ttl: session.ttl,
-                    wish: wish(found.asked),
-                })
-            }
-        }
+        Ok(Renewed::Extended {
+            ttl: session.ttl,
+            wish: wish(found.asked),
+        })
     }
 
     /// The session that a lease was to be put on is over.

@@ -1,15 +1,16 @@
 //! Extending leases: one request for each session, whatever number of leases is on it, and a verdict for each lease.
 
 use crate::attached::Sitting;
-use crate::extend::Kept;
+use crate::clock;
+use crate::extend::{Kept, Witness};
 use crate::fault::Failure;
 use crate::found::Found;
 use crate::session::Session;
 use crate::site::{PARTS_MAX, Site};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tenure_core::{LeaseName, Renew, Renewed, StoreError, Wish};
-use tenure_remote::Deed;
+use tenure_core::{Certainty, LeaseName, Renew, Renewed, StoreError, Wish};
+use tenure_remote::{Deed, after_a_step};
 
 pub(crate) type Verdict = Result<Renewed, StoreError>;
 
@@ -22,21 +23,43 @@ pub(crate) struct Asked<'a> {
     pub(crate) sitting: Sitting,
     /// The session that the lease is on, as far as is known here.
     pub(crate) session: Option<Arc<Session>>,
+    /// Whether that may have been extended already, and the lease with it.
+    may_be_extended: bool,
 }
 
 impl Asked<'_> {
     pub(crate) fn name(&self) -> &LeaseName {
         &self.request.name
     }
+
+    /// Its failure: whatever that says of itself, it is uncertain once the session may have been extended.
+    pub(crate) fn failed(&self, error: StoreError) -> StoreError {
+        match self.may_be_extended {
+            true => after_a_step(error),
+            false => error,
+        }
+    }
 }
 
 /// What became of the sessions of a batch.
 type Extended = BTreeMap<i64, Result<Kept, StoreError>>;
 
+/// Notes whose sessions may have been extended.
+pub(crate) fn note_extended(asked: &mut [Asked<'_>], extended: &Extended) {
+    for one in asked {
+        let kept = one.session.as_ref().and_then(|session| extended.get(&session.id));
+        one.may_be_extended |= match kept {
+            Some(Ok(Kept::Until { .. })) => true,
+            Some(Err(error)) => error.certainty == Certainty::Unknown,
+            Some(Ok(Kept::Gone)) | None => false,
+        };
+    }
+}
+
 impl Site {
     /// Extends leases. Those that are known to be on a session of this store cost one request together; others are moved
     /// to such a session first.
-    pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Verdict> {
+    pub(crate) async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Verdict> {
         let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
         let mut asked = Vec::new();
         for (place, request) in requests.iter().enumerate() {
@@ -74,11 +97,12 @@ impl Site {
             request,
             seconds,
             sitting,
+            may_be_extended: false,
         })
     }
 
     /// Extends the sessions that any of these leases is on.
-    pub(crate) async fn extend_all(&self, asked: &[Asked<'_>]) -> Extended {
+    pub(crate) async fn extend_all(self: &Arc<Self>, asked: &[Asked<'_>]) -> Extended {
         let sessions: BTreeMap<i64, &Arc<Session>> = asked
             .iter()
             .filter_map(|one| one.session.as_ref())
@@ -94,31 +118,44 @@ impl Site {
     }
 
     /// A verdict for each of a few leases, from their own keys.
-    async fn renew_directly(&self, asked: Vec<Asked<'_>>, verdicts: &mut [Option<Verdict>]) {
-        let names: Vec<&LeaseName> = asked.iter().map(Asked::name).collect();
+    async fn renew_directly(self: &Arc<Self>, mut asked: Vec<Asked<'_>>, verdicts: &mut [Option<Verdict>]) {
+        let names: Vec<&LeaseName> = asked.iter().map(|one| &one.request.name).collect();
+        let sent = clock::now();
         let (extended, reading) =
             tokio::join!(self.extend_all(&asked), self.read_many(&self.renewals, &names));
-        let (all_found, term) = match reading {
+        note_extended(&mut asked, &extended);
+        let (all_found, raft_term) = match reading {
             Ok(reading) => reading,
             Err(error) => {
                 for one in &asked {
-                    verdicts[one.place] = Some(Err(error.clone()));
+                    verdicts[one.place] = Some(Err(one.failed(error.clone())));
                 }
                 return;
             }
         };
-        let extended = self.prove_all(&asked, extended, term).await;
+        let extended = self
+            .prove_all(&asked, extended, Witness { sent, raft_term })
+            .await;
         for (one, found) in asked.into_iter().zip(all_found) {
             let verdict = match found {
-                Ok(found) => self.verdict(&one, &found, &extended).await,
-                Err(error) => Err(error),
+                Ok(found) => {
+                    let verdict = self.verdict(&one, &found, &extended).await;
+                    verdict.map_err(|error| one.failed(error))
+                }
+                // What stands there is no lease that could have been extended.
+                Err(unreadable) => Err(unreadable),
             };
             verdicts[one.place] = Some(verdict);
         }
     }
 
-    /// Proves what was extended, by the term of the consensus in which something was read at the same time.
-    async fn prove_all(&self, asked: &[Asked<'_>], mut extended: Extended, term: u64) -> Extended {
+    /// Proves what was extended, by what was read at the same time.
+    async fn prove_all(
+        self: &Arc<Self>,
+        asked: &[Asked<'_>],
+        mut extended: Extended,
+        witness: Witness,
+    ) -> Extended {
         let mut proven = Extended::new();
         for session in asked.iter().filter_map(|one| one.session.as_ref()) {
             // Each once: it is taken out.
@@ -126,7 +163,7 @@ impl Site {
                 continue;
             };
             let kept = match kept {
-                Ok(kept) => self.prove(&self.renewals, session, kept, term).await,
+                Ok(kept) => self.prove(&self.renewals, session, kept, witness).await,
                 Err(error) => {
                     proven.insert(session.id, Err(error));
                     continue;
@@ -139,7 +176,7 @@ impl Site {
     }
 
     /// The verdict by what was found.
-    async fn verdict(&self, one: &Asked<'_>, found: &Found, extended: &Extended) -> Verdict {
+    async fn verdict(self: &Arc<Self>, one: &Asked<'_>, found: &Found, extended: &Extended) -> Verdict {
         let Some(holder) = found.holder.as_ref().filter(|_| self.is_held_by(one, found)) else {
             return self.lost(one.name(), found).await;
         };

@@ -34,10 +34,12 @@ pub(crate) struct Session {
     state: Mutex<State>,
     /// How many values of holders were made for it.
     serial: AtomicU64,
+    /// Held while what was abandoned on it is ended: once at a time.
+    pub(crate) endings: tokio::sync::Mutex<()>,
 }
 
 struct State {
-    /// When the last request was sent by which it lives.
+    /// From when on it lives its whole ttl at least.
     alive_from: Moment,
     /// There is no such session any more.
     gone: bool,
@@ -57,6 +59,7 @@ impl Session {
             spare,
             state: Mutex::new(state),
             serial: AtomicU64::new(0),
+            endings: tokio::sync::Mutex::default(),
         }
     }
 
@@ -74,7 +77,7 @@ impl Session {
         self.state().alive_from.after(self.spare) >= sent
     }
 
-    /// It was extended by a request that was sent at `sent`.
+    /// It was extended, and lives its whole ttl from `sent` on at least.
     pub(crate) fn extended(&self, sent: Moment) {
         let mut state = self.state();
         state.alive_from = state.alive_from.max(sent);
@@ -96,7 +99,7 @@ impl Session {
         self.state().attached.admit(sitting, holder);
     }
 
-    /// It was not put on it.
+    /// It was not put on it, or is on it no more.
     pub(crate) fn dismiss(&self, name: &LeaseName, holder: &[u8]) {
         self.keep(name, |member| member.holder != holder);
     }
@@ -115,17 +118,14 @@ impl Session {
         self.state().attached.holds_alone(sitting, token)
     }
 
-    /// Takes out those whose holders have not asked for a whole ttl: whoever extends the session must not extend them.
-    pub(crate) fn take_abandoned(&self) -> Vec<Member> {
-        self.state().attached.take_abandoned(self.ttl.duration())
+    /// Whether there are any whose holders have not asked for a whole ttl: whoever extends the session must not extend them.
+    pub(crate) fn has_abandoned(&self) -> bool {
+        self.state().attached.has_abandoned(self.ttl.duration())
     }
 
-    /// Puts back what could not be ended.
-    pub(crate) fn put_back(&self, abandoned: &[Member]) {
-        let mut state = self.state();
-        for member in abandoned {
-            state.attached.put_back(member.clone());
-        }
+    /// Those; from now on they count as held by nobody. Each is to be dismissed once its key is gone.
+    pub(crate) fn begin_ending(&self) -> Vec<Member> {
+        self.state().attached.begin_ending(self.ttl.duration())
     }
 }
 

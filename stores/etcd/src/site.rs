@@ -7,10 +7,11 @@ use crate::known::Known;
 use crate::lane::Lane;
 use crate::session::Sessions;
 use crate::url::StoreUrl;
+use crate::version;
 use crate::wire::kv::{RequestOp, ResponseOp, TxnRequest, TxnResponse};
 use crate::wire::{ResponseHeader, path};
 use std::sync::Arc;
-use tenure_core::{Fault, LeaseName, StoreError, Ttl};
+use tenure_core::{Durability, Fault, LeaseName, StoreError, Ttl};
 use tenure_remote::{Deed, WatchPlaces, lease_subject};
 
 /// Most transactions within one: servers take 128 operations side by side, as their default.
@@ -32,9 +33,9 @@ pub(crate) struct Site {
     /// Members and prefix, for people.
     pub(crate) place: String,
     /// Everything but renewals and watches.
-    pub(crate) requests: Lane,
+    pub(crate) requests: Arc<Lane>,
     /// Renewals alone: nothing that takes long stands before them.
-    pub(crate) renewals: Lane,
+    pub(crate) renewals: Arc<Lane>,
     /// What watches listen on.
     pub(crate) watching: Lane,
     pub(crate) sessions: Sessions,
@@ -43,6 +44,8 @@ pub(crate) struct Site {
     pub(crate) watches: WatchPlaces,
     /// The shortest ttl that the server grants.
     pub(crate) ttl_min: Ttl,
+    /// What the members' versions say of the sessions that they keep.
+    pub(crate) durability: Durability,
 }
 
 impl Site {
@@ -56,14 +59,15 @@ impl Site {
         Ok(Self {
             keys,
             place,
-            requests: Lane::new(Arc::clone(&members)),
-            renewals: Lane::new(Arc::clone(&members)),
+            requests: Arc::new(Lane::new(Arc::clone(&members))),
+            renewals: Arc::new(Lane::new(Arc::clone(&members))),
             watching: Lane::new(Arc::clone(&members)),
             members,
             sessions: Sessions::default(),
             known: Known::default(),
             watches: WatchPlaces::new(WATCHES_MAX),
             ttl_min: Ttl::MIN,
+            durability: version::durability(&[None]),
         })
     }
 

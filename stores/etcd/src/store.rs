@@ -2,6 +2,7 @@ use crate::examine;
 use crate::session::grant;
 use crate::site::{Site, TTL_MAX};
 use crate::url::StoreUrl;
+use crate::version::{self, Version};
 use crate::watch;
 use crate::wire::lease::{LeaseRevokeRequest, LeaseRevokeResponse};
 use crate::wire::path;
@@ -9,9 +10,8 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage, Page, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch,
-    WatchSource,
+    Acquire, Acquired, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
+    Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource,
 };
 use tenure_remote::{Deed, OwnThread, Remote, Requests, System};
 
@@ -48,10 +48,12 @@ impl EtcdStore {
     /// | `ca=` | Mozilla's roots | a PEM file of the roots that are trusted |
     /// | `cert=`, `key=` | none | PEM files of a client's certificate and its key |
     ///
-    /// Asks the server once for a session of a second, to know which is the shortest ttl that it grants.
+    /// Asks the server once for a session of a second, to know which is the shortest ttl that it grants, and each member for
+    /// its version: see [`StoreTraits::durability`].
     ///
     /// # Errors
-    /// [`StoreError`], after 7 s at most; no lease was touched. The message never holds a password.
+    /// [`StoreError`], after 7 s at most, and where members are silent 1 s more for each, or 4 s with a user; no lease was
+    /// touched. The message never holds a password.
     /// [`Fault::Invalid`] for a URL that cannot be read, or a file that it names,
     /// [`Fault::Unreachable`], [`Fault::Unauthenticated`].
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
@@ -70,7 +72,7 @@ impl fmt::Debug for EtcdStore {
 }
 
 impl Site {
-    /// Finds out what the shortest ttl is.
+    /// Finds out what the shortest ttl is, and what the members are.
     async fn opened(mut self) -> Result<Self, StoreError> {
         self.ttl_min = match grant(&self.requests, 1).await {
             Ok(session) => {
@@ -89,6 +91,11 @@ impl Site {
                 Ttl::from_secs(TTL_MIN_ASSUMED_SECS).map_err(|_| self.misunderstood())?
             }
         };
+        let answers = self.members.ask_each().await.into_iter();
+        let versions: Vec<Option<Version>> = answers
+            .map(|(_, status)| status.ok().map(|status| Version::read(&status.version)))
+            .collect();
+        self.durability = version::durability(&versions);
         Ok(self)
     }
 }
@@ -99,7 +106,7 @@ impl Requests for Site {
             kind: "etcd",
             location: self.place.clone(),
             timekeeper: Timekeeper::Session,
-            durability: Durability::Safe,
+            durability: self.durability,
             watch: WatchSource::Push,
             token_source: TokenSource::Revision,
             batch_max: BATCH_MAX,

@@ -1,5 +1,6 @@
 //! Watching the keys of leases.
 
+use crate::dial::Connection;
 use crate::fault::Failure;
 use crate::found::token_of_holder;
 use crate::keys::Part;
@@ -17,7 +18,7 @@ use tenure_remote::{Deed, OwnThread, ReadWatch, Told};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 /// How often a silent stream is asked whether it lives.
 const ASK_EVERY: Duration = Duration::from_secs(2);
@@ -81,18 +82,24 @@ impl Listening {
                 prev_kv: true,
             })),
         };
-        let opening = |open: Arc<crate::lane::Open>| async move {
+        let begin = |connection: Connection, create: WatchRequest| async move {
             let (requests, waiting) = mpsc::channel(1);
             requests
                 .try_send(create)
                 .map_err(|_| Failure::Status(Status::internal("no room for the first request")))?;
-            let stream = open.connection.stream(path::WATCH, ReceiverStream::new(waiting));
+            let stream = connection.stream(path::WATCH, ReceiverStream::new(waiting));
             let mut answers: Streaming<WatchResponse> = stream.await.map_err(Failure::Status)?;
             let first = answers.message().await.map_err(Failure::Status)?;
             let first =
                 first.ok_or_else(|| Failure::Status(Status::unavailable("the watch ended at once")))?;
             if !first.created || first.canceled {
-                return Err(Failure::Status(refusal(&first)));
+                let status = refusal(&first);
+                return Err(
+                    match status.code() == Code::PermissionDenied && connection.has_token() {
+                        true => Failure::Denied(status),
+                        false => Failure::Status(status),
+                    },
+                );
             }
             let now = first.header.map_or(0, |header| header.revision);
             Ok(Self {
@@ -104,6 +111,7 @@ impl Listening {
                 },
             })
         };
+        let opening = |connection| begin(connection, create.clone());
         site.watching.call(opening).await
     }
 

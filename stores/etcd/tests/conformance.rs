@@ -15,10 +15,15 @@ struct EtcdSubject {
 }
 
 async fn fixture() -> Fixture {
-    let scratch = Scratch::new().await;
+    on(shared().await).await
+}
+
+/// Two stores in a place of their own.
+pub async fn on(etcd: &'static Etcd) -> Fixture {
+    let scratch = Scratch::on(&etcd.url());
     Fixture::new(EtcdSubject {
         stores: [Arc::new(scratch.store().await), Arc::new(scratch.store().await)],
-        etcd: shared().await,
+        etcd,
         scratch,
     })
 }
@@ -63,6 +68,11 @@ impl Subject for EtcdSubject {
 
     fn clock_ms(&self) -> Answer<'_, Hooked<u64>> {
         Box::pin(async { Hooked::Unsupported("tokens are revisions: etcd tells no time") })
+    }
+
+    /// The holder's key does, which is on the session.
+    fn renews_unread(&self) -> bool {
+        true
     }
 
     fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {

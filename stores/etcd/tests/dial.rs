@@ -1,43 +1,15 @@
 //! Members whose hosts have vanished: nobody refuses a connection to them, and nobody takes it.
 use crate::common::{Scratch, renewal, request, seconds, shared, take};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tenure_core::{LeaseStore, Renewed};
-use tenure_testkit::FaultProxy;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-
-/// An address at which connecting takes for ever, as at a host that is gone: whoever listens has no room for one more.
-struct Vanished {
-    address: SocketAddr,
-    _listener: TcpListener,
-    _waiting: Vec<TcpStream>,
-}
-
-impl Vanished {
-    async fn new() -> Self {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let listener = socket.listen(1).unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut waiting = Vec::new();
-        let patience = Duration::from_millis(300);
-        while let Ok(taken) = tokio::time::timeout(patience, TcpStream::connect(address)).await {
-            waiting.push(taken.unwrap());
-        }
-        Self {
-            address,
-            _listener: listener,
-            _waiting: waiting,
-        }
-    }
-}
+use tenure_testkit::{FaultProxy, VanishedHost};
 
 /// As an engine's renewals, each of which has a tenth of the ttl.
 #[tokio::test]
 async fn vanished_member_is_passed_over_although_every_caller_gives_up_before_the_dial_does() {
     let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
-    let vanished = Vanished::new().await;
-    let url = format!("etcd://{},{}", vanished.address, proxy.address());
+    let vanished = VanishedHost::new().await.unwrap();
+    let url = format!("etcd://{},{}", vanished.address(), proxy.address());
     let store = Scratch::on(&url).store().await;
     let asked = request("job", "holder", seconds(60));
     let beat = [renewal(&asked, take(&store, &asked).await.token)];
@@ -57,9 +29,15 @@ async fn vanished_member_is_passed_over_although_every_caller_gives_up_before_th
 
 #[tokio::test]
 async fn member_behind_three_that_have_vanished_is_connected_to() {
-    let (one, two, three) = tokio::join!(Vanished::new(), Vanished::new(), Vanished::new());
+    let (one, two, three) =
+        tokio::try_join!(VanishedHost::new(), VanishedHost::new(), VanishedHost::new()).unwrap();
     let live = shared().await.address(0);
-    let url = format!("etcd://{},{},{},{live}", one.address, two.address, three.address);
+    let url = format!(
+        "etcd://{},{},{},{live}",
+        one.address(),
+        two.address(),
+        three.address()
+    );
     let store = Scratch::on(&url).store().await;
     take(&store, &request("job", "holder", seconds(60))).await;
 }

@@ -6,17 +6,17 @@ use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault};
 
 /// The store's own bound on a request is 6 s, connecting included; the rest is for a loaded machine.
-const BOUND: Duration = Duration::from_secs(20);
+pub const BOUND: Duration = Duration::from_secs(20);
 
 /// A proxy in front of the shared server.
-async fn proxied() -> (FaultProxy, EtcdStore) {
+pub async fn proxied() -> (FaultProxy, EtcdStore) {
     let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
     let scratch = Scratch::on(&format!("etcd://{}", proxy.address()));
     let store = scratch.store().await;
     (proxy, store)
 }
 
-async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
+pub async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
     let began = Instant::now();
     let answer = work.await;
     assert!(began.elapsed() < BOUND, "{what} took {:?}", began.elapsed());
@@ -24,7 +24,7 @@ async fn bounded<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 /// Asks until the store answers again.
-async fn read_again(store: &EtcdStore, lease: &str) -> Option<tenure_core::Lease> {
+pub async fn read_again(store: &EtcdStore, lease: &str) -> Option<tenure_core::Lease> {
     let name = crate::common::name(lease);
     tenure_testkit::eventually_async(BOUND, "an answer", || store.get(&name)).await
 }

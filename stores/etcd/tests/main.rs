@@ -1,11 +1,20 @@
 //! The tests of this crate: one program, whose files wait side by side and are linked once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod abandoned;
+mod certainty;
 mod common;
 mod conformance;
+mod conformance_of_three;
 mod connect;
 mod dial;
 mod faults;
 mod fence;
+mod fence_bumps;
+mod full;
+mod late_requests;
+mod login;
+mod moved;
+mod put_back;
 mod sessions;
 mod succession;

@@ -1,4 +1,4 @@
-use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key, store_error};
+use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key};
 use crate::pipeline::{
     attempt_number, expired, expiry, extension, held, literal, purge_at, ttl_ms, unreleased,
 };
@@ -65,7 +65,9 @@ impl Site {
                 ),
             )),
             Err(error) if is_duplicate_key(&error) => Ok(None),
-            Err(error) => Err(store_error(&error, Deed::Write, &subject, &self.place)),
+            Err(error) => Err(self
+                .repeats
+                .store_error(&error, Deed::Write, &subject, &self.place)),
         }
     }
 }

@@ -1,5 +1,5 @@
 use crate::SYSTEM;
-use crate::fault::{Deed, store_error};
+use crate::fault::{Deed, Repeats, store_error};
 use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
@@ -125,7 +125,12 @@ impl MongoStoreBuilder {
                     Client::with_options(options).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
                 let database = client.database(&database);
                 let place = settings.place(&hosts, &database);
-                let opened = settings.open(client, database, hosts, selection + REQUEST_TIME_MAX);
+                let opened = settings.open(
+                    (client, Repeats::Nothing),
+                    database,
+                    hosts,
+                    selection + REQUEST_TIME_MAX,
+                );
                 bounded(time_max, Some(&place), opened).await
             })
             .await
@@ -148,7 +153,12 @@ impl MongoStoreBuilder {
             bounded(
                 time_max,
                 Some(&place),
-                settings.open(client, database, hosts, SELECTION_TIME_MAX + REQUEST_TIME_MAX),
+                settings.open(
+                    (client, Repeats::Writes),
+                    database,
+                    hosts,
+                    SELECTION_TIME_MAX + REQUEST_TIME_MAX,
+                ),
             )
             .await
         };
@@ -178,7 +188,7 @@ impl Settings {
 
     async fn open(
         self,
-        client: Client,
+        (client, repeats): (Client, Repeats),
         database: Database,
         hosts: String,
         time_max: Duration,
@@ -189,6 +199,7 @@ impl Settings {
             namespace: format!("{}.{}", database.name(), self.collection),
             topology: topology(&client, &place).await?,
             client,
+            repeats,
             database,
             place,
             purge_after: self.purge_after,

@@ -30,6 +30,29 @@ pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str)
     deed.error(fault, certainty, subject, place, why)
 }
 
+/// What a client does by itself when the answer to a write is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repeats {
+    /// It tells: a client that the store has made.
+    Nothing,
+    /// It may send the write once more (`retryWrites`): a client of the user's, whose settings the driver does not
+    /// show.
+    Writes,
+}
+
+impl Repeats {
+    /// As [`store_error`], of this client. Where a write was repeated, the server's refusal is that of the
+    /// repetition: the write whose answer was lost may have been applied all the same.
+    pub(crate) fn store_error(self, error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
+        let told = store_error(error, deed, subject, place);
+        let of_a_repetition = self == Self::Writes && deed == Deed::Write && server_code(error).is_some();
+        match of_a_repetition {
+            true => after_a_step(told),
+            false => told,
+        }
+    }
+}
+
 /// Nobody answered within the time allowed.
 pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration) -> StoreError {
     let check = "the network and whether the primary is frozen";

@@ -1,5 +1,6 @@
 use crate::fault::Deed;
 use crate::pipeline::{change_if, is_term, purge_at_by_record, unreleased};
+use crate::record::Record;
 use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
 use std::sync::Arc;
@@ -64,18 +65,23 @@ impl Site {
         };
         let condition = bson!({ "$and": [term, unreleased()] });
         let pipeline = change_if(condition, changes);
-        let record = match self.change(&request.name, pipeline, self.time_max).await? {
-            Some(record) => record,
-            None => match self.read(&request.name).await? {
-                Some(record) => record,
-                None => return Ok(Released::NotYours(None)),
-            },
-        };
-        let vacated =
-            record.lease.released && record.is_term(request.incarnation, request.token, request.attempt);
-        Ok(match vacated {
-            true => Released::Vacated,
-            false => Released::NotYours(Some(Box::new(record.lease))),
-        })
+        let is_mine = |record: &Record| record.is_term(request.incarnation, request.token, request.attempt);
+        let changed = self.change(&request.name, pipeline, self.time_max).await?;
+        if changed.is_some_and(|record| is_mine(&record) && record.lease.released) {
+            return Ok(Released::Vacated);
+        }
+        // A primary that was deposed does not know whose it is, and may not say that it is another's.
+        match self.read(&request.name).await? {
+            Some(record) if is_mine(&record) && record.lease.released => Ok(Released::Vacated),
+            Some(record) if is_mine(&record) => Err(StoreError::unknown(
+                Fault::Busy,
+                format!(
+                    "{} at {}: it was not given back by a server that was behind; ask again",
+                    subject(&request.name),
+                    self.place
+                ),
+            )),
+            found => Ok(Released::NotYours(found.map(|record| Box::new(record.lease)))),
+        }
     }
 }

@@ -1,4 +1,4 @@
-use crate::fault::{Deed, after_a_step, reported};
+use crate::fault::{Deed, after_a_step, reported, timed_out};
 use crate::pipeline::{attempt_number, change_if, extension, held, is_term, ttl_ms};
 use crate::record::{Record, decode, projection, readable};
 use crate::site::{Site, subject, write_concern};
@@ -7,13 +7,20 @@ use mongodb::action::Find;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError, Ttl, Wish};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Most leases that one statement extends. The server reads a statement's text for a tenth of a millisecond and more,
 /// whatever it does then, so a statement for each lease kept it busy; but each record is looked for among all of its
 /// statement's terms.
 const STATEMENT_LEASES_MAX: usize = 64;
+
+/// How many leases of a batch are looked at once more at the same time. Most batches lose none.
+const READS_AT_ONCE: usize = 8;
 
 /// A renewal may take a third of its ttl. It is judged by the clock at which it arrived, so where somebody keeps
 /// the record locked, this is how long after its end a lease may be revived.
@@ -23,8 +30,8 @@ const PARTS_OF_TTL: u32 = 3;
 const RENEWAL_TIME_LEAST: Duration = Duration::from_secs(1);
 
 impl Site {
-    /// Extends leases: one alone in one round trip, several in two, and in three where some were not extended.
-    pub(crate) async fn renew(&self, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
+    /// Extends leases: one alone in one round trip, several in two; more where some were not extended.
+    pub(crate) async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
         match requests {
             [] => Vec::new(),
             [only] => {
@@ -34,8 +41,11 @@ impl Site {
             several => {
                 let what = format!("renewal of {} leases", several.len());
                 let renewed = self.renew_several(several, &what);
+                let end = Instant::now() + self.time_max;
                 let verdicts = self.in_time(Deed::Write, &what, renewed).await;
-                verdicts.unwrap_or_else(|error| vec![Err(error); several.len()])
+                let mut verdicts = verdicts.unwrap_or_else(|error| vec![Err(error); several.len()]);
+                self.confirm_lost(several, &mut verdicts, end).await;
+                verdicts
             }
         }
     }
@@ -47,8 +57,8 @@ impl Site {
         match self.change(&request.name, pipeline, time_max).await? {
             // Of the same command, so by the same clock: held and ours means that it was extended.
             Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
-            Some(record) => Ok(Renewed::Lost(Some(Box::new(record.lease)))),
-            None => self.read_lost(request).await,
+            // Or no record that can be understood was found: the read says which it is.
+            Some(_) | None => self.read_lost(request).await,
         }
     }
 
@@ -57,13 +67,56 @@ impl Site {
         self.time_max.min(part.max(RENEWAL_TIME_LEAST))
     }
 
-    /// No record that can be understood was found: say which it is, gone or not to be understood.
+    /// Looks once more at a lease that was not extended, so that nothing newer can exist: a primary that was deposed
+    /// does not know, and a term that is told as lost ends.
     async fn read_lost(&self, request: &Renew) -> Result<Renewed, StoreError> {
-        Ok(Renewed::Lost(
-            self.read(&request.name)
-                .await?
-                .map(|record| Box::new(record.lease)),
-        ))
+        match self.read(&request.name).await? {
+            Some(record) if is_mine(request, &record) && record.is_held() => Err(StoreError::unknown(
+                Fault::Busy,
+                format!(
+                    "{} at {}: it was not extended by a server that was behind; ask again",
+                    subject(&request.name),
+                    self.place
+                ),
+            )),
+            found => Ok(Renewed::Lost(found.map(|record| Box::new(record.lease)))),
+        }
+    }
+
+    /// The same for those of a batch that seem to be lost, some at a time. What is not answered by then stays unknown.
+    async fn confirm_lost(
+        self: &Arc<Self>,
+        requests: &[Renew],
+        verdicts: &mut [Result<Renewed, StoreError>],
+        end: Instant,
+    ) {
+        let permits = Arc::new(Semaphore::new(READS_AT_ONCE));
+        let mut running = JoinSet::new();
+        for (place, verdict) in verdicts.iter_mut().enumerate() {
+            if !matches!(verdict, Ok(Renewed::Lost(_))) {
+                continue;
+            }
+            let request = requests[place].clone();
+            *verdict = Err(timed_out(
+                Deed::Write,
+                &subject(&request.name),
+                &self.place,
+                self.time_max,
+            ));
+            let (site, permits) = (Arc::clone(self), Arc::clone(&permits));
+            running.spawn(async move {
+                let _permit = permits.acquire().await;
+                (place, site.read_lost(&request).await)
+            });
+        }
+        let collecting = async {
+            while let Some(finished) = running.join_next().await {
+                if let Ok((place, verdict)) = finished {
+                    verdicts[place] = verdict.map_err(after_a_step);
+                }
+            }
+        };
+        let _late = tokio::time::timeout_at(end, collecting).await;
     }
 
     /// One `update` with a statement for some dozens of leases each, then one read of the same names, and of the whole records

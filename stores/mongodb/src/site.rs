@@ -1,6 +1,6 @@
 //! Where a store's records live, and the bounds of every request to it.
 
-use crate::fault::{Deed, store_error, timed_out};
+use crate::fault::{Deed, Repeats, timed_out};
 use crate::record::{Record, decode, projection, readable};
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error;
@@ -33,6 +33,7 @@ pub(crate) enum Topology {
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) client: Client,
+    pub(crate) repeats: Repeats,
     pub(crate) database: Database,
     pub(crate) leases: Collection<Document>,
     /// Host, database and collection, for people.
@@ -87,7 +88,9 @@ impl Site {
         request: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, StoreError> {
         match tokio::time::timeout(time_max, request).await {
-            Ok(answer) => answer.map_err(|error| store_error(&error, deed, subject, &self.place)),
+            Ok(answer) => {
+                answer.map_err(|error| self.repeats.store_error(&error, deed, subject, &self.place))
+            }
             Err(_late) => Err(timed_out(deed, subject, &self.place, time_max)),
         }
     }
@@ -106,8 +109,9 @@ impl Site {
     }
 
     /// Changes one record by `pipeline`, atomically, and answers with the record as it is then; `None` if
-    /// there is none that can be understood. A record that the pipeline leaves as it is costs no write, but
-    /// is confirmed by the majority all the same.
+    /// there is none that can be understood. A record that the pipeline leaves as it is costs no write,
+    /// and the majority has confirmed the server's latest write, not that it still leads: such an answer may be as old
+    /// as its last contact with the majority. What it would end is looked at by [`Self::read`] first.
     pub(crate) async fn change(
         &self,
         name: &LeaseName,

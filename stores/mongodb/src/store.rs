@@ -59,7 +59,8 @@ impl MongoStore {
     /// connections busy (`maxPoolSize`, 10 by default): leave some for renewals. The concerns of every request are still
     /// majority and journal, but its own retries remain: a write that the driver repeats is answered without
     /// the server's clock, which this store reports as an unknown outcome; the engine's next request with the
-    /// same attempt resolves it.
+    /// same attempt resolves it. Where the server refuses a write, the outcome is told as unknown, too: the refusal may
+    /// be that of a repetition, and the write whose answer was lost may stand.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).

@@ -3,12 +3,13 @@
 use crate::common::{Scratch, renewal, request, seconds, take};
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
+use std::time::Duration;
 use tenure_core::{
     Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, ResourceName, StoreError,
     Term,
 };
-use tenure_mongodb::MongoFence;
-use tenure_testkit::{ReplicaSet, Size};
+use tenure_mongodb::{MongoFence, MongoStore};
+use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, Size};
 
 /// A set of one that refuses commands when it is told to, which the shared one does not.
 struct Refusing {
@@ -33,6 +34,32 @@ impl Refusing {
         let refusal = doc! { "failCommands": [command], "errorCode": 13 };
         let point = doc! { "configureFailPoint": "failCommand", "mode": { "skip": after }, "data": refusal };
         self.tell(point).await;
+    }
+
+    /// Takes the first such command, and from the second on answers that this is no primary.
+    async fn depose_after_one(&self, command: &str) {
+        let refusal = doc! { "failCommands": [command], "errorCode": 10107 };
+        let point = doc! { "configureFailPoint": "failCommand", "mode": { "skip": 1 }, "data": refusal };
+        self.tell(point).await;
+    }
+
+    /// Has the next such command of the client of this name wait for so long.
+    async fn delay(&self, command: &str, of_client: &str, time: Duration) {
+        let time_ms = i64::try_from(time.as_millis()).expect("seconds");
+        let delay = doc! {
+            "failCommands": [command],
+            "appName": of_client,
+            "blockConnection": true,
+            "blockTimeMS": time_ms,
+        };
+        self.tell(doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": delay })
+            .await;
+    }
+
+    /// Waits until somebody has met the delay.
+    async fn met(&self) {
+        let wait = doc! { "waitForFailPoint": "failCommand", "timesEntered": 1_i64, "maxTimeMS": 4_000_i64 };
+        self.tell(wait).await;
     }
 
     async fn relent(&self) {
@@ -131,4 +158,86 @@ async fn a_claim_or_bump_that_fails_after_the_mark_may_have_raised_it() {
         server.relent().await;
         unknown_to_fence(bumped);
     }
+}
+
+/// The driver tells the refusal of the repetition, and the first write stands.
+#[tokio::test]
+async fn a_refusal_of_a_repeated_write_does_not_deny_the_first() {
+    let server = Refusing::start().await;
+    let proxy = FaultProxy::mongodb(server.set.address(0)).expect("a proxy");
+    let scratch = Scratch::new(server.set.uri());
+    let uri = format!("{}&retryWrites=true", proxy.mongodb_uri());
+    let client = Client::with_uri_str(uri).await.expect("a client");
+    let fence = MongoFence::new(&client.database(&scratch.database));
+    let store = MongoStore::with_client(client, &scratch.database, "job_leases")
+        .await
+        .expect("attaches");
+    let asked = request("job", "holder", seconds(60));
+
+    server.depose_after_one("findAndModify").await;
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let acquired = store.acquire(&asked).await;
+    server.relent().await;
+    assert_eq!(proxy.counts().cut_after, 1, "the fault happened");
+    let error = acquired.expect_err("the repetition was refused");
+    assert!(error.message.contains("10107"), "{error}");
+    assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+    let lease = store.get(&asked.name).await.expect("a read").expect("a lease");
+    assert_eq!(lease.holder.incarnation, asked.candidate.incarnation);
+
+    let resource = ResourceName::new("ledger").expect("a name");
+    let term = Term::new(asked.name.clone(), lease.token);
+    server.depose_after_one("findAndModify").await;
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let claimed = fence.claim(&resource, &term).await;
+    server.relent().await;
+    assert_eq!(proxy.counts().cut_after, 2, "the fault happened again");
+    match claimed {
+        Err(FenceError::Store(error)) => {
+            assert!(error.message.contains("10107"), "{error}");
+            assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let mark = fence.mark(&resource).await.expect("a look").expect("a mark");
+    assert_eq!(mark.token, lease.token);
+}
+
+/// Stripes above the mark would refuse terms that the mark admits.
+#[tokio::test]
+async fn a_bump_that_another_has_overtaken_leaves_the_stripes_at_the_mark() {
+    let server = Refusing::start().await;
+    let scratch = Scratch::new(server.set.uri());
+    let uri = format!("{}&appName=slow", server.set.uri());
+    let slow = Client::with_uri_str(uri).await.expect("a client");
+    let slow = MongoFence::new(&slow.database(&scratch.database));
+    let fence = MongoFence::new(&scratch.client().await.database(&scratch.database));
+    let resource = ResourceName::new("ledger").expect("a name");
+    let lease = |name| LeaseName::new(name).expect("a name");
+    let token = |number| FencingToken::new(number).expect("a token");
+    let first = Term::new(lease("nightly"), token(1));
+    fence.claim(&resource, &first).await.expect("a claim");
+    let rebinding = Bump {
+        resource: resource.clone(),
+        above: None,
+        lease: Some(lease("hourly")),
+    };
+    let higher = Bump {
+        above: Some(token(1_000_000)),
+        lease: None,
+        ..rebinding.clone()
+    };
+    server
+        .delay("findAndModify", "slow", Duration::from_secs(3))
+        .await;
+    let (overtaken, rebound) = tokio::join!(slow.bump(&higher), async {
+        server.met().await;
+        fence.bump(&rebinding).await.expect("the other bump")
+    });
+    assert!(
+        matches!(&overtaken, Err(FenceError::Store(error)) if error.fault == Fault::Busy),
+        "{overtaken:?}"
+    );
+    let next = Term::new(lease("hourly"), token(rebound.token.number() + 1));
+    fence.claim(&resource, &next).await.expect("the mark admits it");
 }

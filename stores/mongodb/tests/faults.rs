@@ -3,7 +3,9 @@
 use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, with_database};
 use std::time::Duration;
 use tenure_conformance::wire::{Wire, bounded};
-use tenure_core::{Acquire, Acquired, Certainty, Fault as StoreFault, Grant, LeaseStore, Released, Renewed};
+use tenure_core::{
+    Acquire, Acquired, Certainty, Fault as StoreFault, Grant, LeaseStore, Released, Renew, Renewed,
+};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
 
@@ -178,6 +180,43 @@ async fn set_without_a_majority_confirms_nothing_and_says_so_in_time() {
         ),
         "{error}"
     );
+}
+
+/// Sets a primary alone that has not noticed it, with a lease that is held; answers with the renewal by another.
+async fn lonely_primary() -> (ReplicaSet, Scratch, MongoStore, Renew) {
+    let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
+    let scratch = Scratch::new(set.uri());
+    let store = scratch.store().await;
+    let grant = take(&store, &request("job", "holder", seconds(300))).await;
+    let primary = set.primary().await.expect("a primary");
+    for node in (0..set.size()).filter(|node| *node != primary) {
+        set.freeze(node);
+    }
+    let wrong = renewal(&request("job", "other", seconds(300)), grant.token);
+    (set, scratch, store, wrong)
+}
+
+/// A refusal writes nothing, so the majority does not confirm it: such a primary does not know whether it is so.
+#[tokio::test]
+async fn primary_without_a_majority_ends_no_term() {
+    let (_set, _scratch, store, wrong) = lonely_primary().await;
+    let wrong_one = giving_back(&request("job", "other", seconds(300)), wrong.token);
+    let (renewed, released) = tokio::join!(
+        store.renew(std::slice::from_ref(&wrong)),
+        store.release(std::slice::from_ref(&wrong_one)),
+    );
+    assert!(renewed[0].is_err(), "nobody could confirm it: {renewed:?}");
+    assert!(released[0].is_err(), "nobody could confirm it: {released:?}");
+}
+
+#[tokio::test]
+async fn primary_without_a_majority_ends_no_term_of_a_batch() {
+    let (_set, _scratch, store, wrong) = lonely_primary().await;
+    let gone = renewal(&request("none", "other", seconds(300)), wrong.token);
+    let verdicts = store.renew(&[wrong, gone]).await;
+    for verdict in verdicts {
+        assert!(verdict.is_err(), "nobody could confirm it: {verdict:?}");
+    }
 }
 
 /// Between a batch's update and its read, somebody else extends the same term: whether this batch did is not

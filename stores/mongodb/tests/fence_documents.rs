@@ -11,7 +11,7 @@ use tenure_testkit::ReplicaSet;
 struct Bank {
     fence: MongoFence,
     accounts: Collection<Document>,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 /// Account 1 carries no token yet, account 2 that of term 5.
@@ -27,7 +27,7 @@ async fn bank() -> Bank {
     Bank {
         fence: MongoFence::new(&database),
         accounts,
-        _scratch: scratch,
+        scratch,
     }
 }
 
@@ -307,4 +307,55 @@ async fn a_field_that_is_no_number_is_matched_by_nothing() {
         .expect("told");
     assert_eq!(updated.matched_count, 0);
     assert_eq!(bank.account(1).await.0, 100);
+}
+
+/// The server compares an array by any of its elements.
+#[tokio::test]
+async fn a_document_whose_field_is_neither_a_number_nor_null_is_matched_by_nothing() {
+    let bank = bank().await;
+    let six = bank.term(6).await;
+    let odd: [Bson; 8] = [
+        Bson::Array(vec![Bson::Int64(5), Bson::Int64(99)]),
+        Bson::Array(vec![Bson::Int64(5), Bson::Null]),
+        Bson::Array(vec![Bson::Null]),
+        Bson::Array(vec![Bson::Array(vec![Bson::Int64(5)])]),
+        Bson::Array(vec![]),
+        Bson::String("5".to_owned()),
+        Bson::Document(doc! { "0": 5_i64 }),
+        Bson::Boolean(false),
+    ];
+    for (id, field) in (10..).zip(odd) {
+        let document = doc! { "_id": id, "cents": 100, "fence": field };
+        bank.accounts.insert_one(&document).await.expect("inserted");
+        let this = || doc! { "_id": id };
+        let updated = six.update_one(this(), set(0)).await.expect("answered");
+        assert_eq!(updated.matched_count, 0, "{document}");
+        let deleted = six.delete_one(this()).await.expect("answered");
+        assert_eq!(deleted.deleted_count, 0, "{document}");
+        assert_eq!(six.newer(this()).await.expect("answered"), None, "{document}");
+        let kept = bank.accounts.find_one(this()).await.expect("a read");
+        assert_eq!(kept, Some(document));
+    }
+    let untouched = six.update_many(doc! {}, set(0)).await.expect("answered");
+    assert_eq!(untouched.matched_count, 2);
+}
+
+#[tokio::test]
+async fn what_narrows_a_write_leaves_it_the_index_of_its_filter() {
+    let bank = bank().await;
+    let command =
+        doc! { "createIndexes": "accounts", "indexes": [{ "key": { "owner": 1 }, "name": "owner" }] };
+    let database = bank.scratch.client().await.database(&bank.scratch.database);
+    database.run_command(command).await.expect("an index");
+    let fenced = bank.term(6).await;
+    for filter in [doc! { "_id": 1 }, doc! { "owner": "a" }] {
+        let find = doc! { "find": "accounts", "filter": fenced.filter(filter.clone()) };
+        let command = doc! { "explain": find, "verbosity": "executionStats" };
+        let plan = database.run_command(command).await.expect("a plan").to_string();
+        assert!(!plan.contains("COLLSCAN"), "{filter}: {plan}");
+        assert!(
+            plan.contains("IXSCAN") || plan.contains("EXPRESS"),
+            "{filter}: {plan}"
+        );
+    }
 }

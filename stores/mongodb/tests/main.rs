@@ -9,6 +9,7 @@ mod decisions;
 mod fail_points;
 mod faults;
 mod fence;
+mod fence_bumps;
 mod fence_documents;
 mod fence_refusals;
 mod purging;

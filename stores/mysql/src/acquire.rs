@@ -3,7 +3,7 @@ use crate::row::text;
 use crate::schema::{call, literal};
 use crate::site::{Site, subject};
 use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
 impl Site {
     /// Decides an acquisition, in one atomic step of the server.
@@ -32,7 +32,11 @@ impl Site {
             );
             return Err(StoreError::not_applied(Fault::Busy, message));
         }
-        let record = read(row, 1, &self.table())?;
+        let record = match read(row, 1, &self.table()) {
+            // The server has committed it.
+            Err(error) if matches!(verdict, "granted" | "again") => return Err(after_a_step(error)),
+            record => record?,
+        };
         let grant = |again| {
             Acquired::Granted(Grant {
                 token: record.lease.token,

@@ -3,32 +3,36 @@
 use crate::SYSTEM;
 use crate::connect::{CONNECT_TIME_MAX, bounded, site};
 use crate::fault::{store_error, timed_out};
+use crate::procedures::Likeness;
 use crate::schema::{script, statements};
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
+use mysql_async::Error;
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
-use tenure_core::StoreError;
+use tenure_core::{Fault, StoreError};
 use tenure_remote::{Deed, OwnThread};
 
 /// How long a set-up may take: it may wait for who uses the tables.
 const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
 
 impl MysqlStore {
-    /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing. Repeatable;
-    /// what is there stays. For the database's owner: who runs candidates needs less.
+    /// Makes the tables and procedures of leases and fences in the database of `url`, where they are missing, and replaces
+    /// procedures that an earlier Tenure has made and that were mended since. Repeatable; tables stay, and get the column
+    /// that came later. For the owner of database and procedures: who runs candidates needs less.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not create them.
-    /// What was made before it failed stays, is used by nothing, and is found by the next set-up.
+    /// As [`connect`](Self::connect), and [`Fault::Forbidden`](tenure_core::Fault::Forbidden) for who may not create them;
+    /// [`Fault::Unsupported`](tenure_core::Fault::Unsupported), with the way out, where there is a procedure to replace in
+    /// MySQL, which cannot. What was made before it failed stays, and is found by the next set-up.
     pub async fn init(url: &str) -> Result<(), StoreError> {
         let url = StoreUrl::parse(url)?;
         let thread = OwnThread::start(SYSTEM)?;
         thread.run(set_up(url)).await?
     }
 
-    /// The statements that [`init`](Self::init) runs, for who wants to read them, or to have them run by somebody else with
-    /// the command-line client.
+    /// The statements that [`init`](Self::init) runs in an empty database, for who wants to read them, or to have them run by
+    /// somebody else with the command-line client. They make what is missing and replace nothing.
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read.
@@ -42,10 +46,16 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
     let place = url.place();
     let mut site = site(url);
     bounded(place.clone(), site.recognise()).await?;
+    let there = site.compared().await?;
     let mut conn = site.dial.open("the set-up").await?;
     let running = async {
         for statement in statements() {
-            conn.query_drop(statement).await?;
+            match there.iter().find(|(procedure, _)| procedure.create == statement) {
+                // Also to find out that it is there, the server waits for whoever uses it.
+                Some((_, Likeness::Same | Likeness::Hidden)) => {}
+                Some((procedure, Likeness::Other)) => conn.query_drop(procedure.replace()).await?,
+                Some((_, Likeness::Unseen)) | None => conn.query_drop(statement).await?,
+            }
         }
         conn.disconnect().await
     };
@@ -56,5 +66,28 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
     tokio::time::timeout(SETUP_TIME_MAX, running)
         .await
         .map_err(late)?
-        .map_err(|error| store_error(&error, Deed::Write, "the set-up", &place))
+        .map_err(|error| {
+            let other = there.iter().filter(|(_, likeness)| *likeness == Likeness::Other);
+            let other: Vec<&str> = other.map(|(procedure, _)| procedure.name.as_str()).collect();
+            match error {
+                Error::Server(answer) if answer.code == SYNTAX && !other.is_empty() => {
+                    cannot_replace(&other, &place)
+                }
+                error => store_error(&error, Deed::Write, "the set-up", &place),
+            }
+        })
 }
+
+/// To drop a procedure and make it anew would end every campaign that calls it between: a missing one is a set-up that only
+/// a person can mend.
+fn cannot_replace(procedures: &[&str], place: &str) -> StoreError {
+    let message = format!(
+        "the set-up at {place}: an earlier Tenure has made {}, which MySQL cannot replace while they are used: stop the \
+         candidates, DROP PROCEDURE each, run `tenure store init` again, and grant them again where they were granted by name",
+        procedures.join(", ")
+    );
+    StoreError::not_applied(Fault::Unsupported, message)
+}
+
+/// What MySQL answers to `CREATE OR REPLACE PROCEDURE`.
+const SYNTAX: u16 = 1064;

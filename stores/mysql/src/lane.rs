@@ -5,11 +5,12 @@ use crate::url::{Encryption, StoreUrl};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts};
 use rustls::crypto::{CryptoProvider, ring};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::StoreError;
+use tenure_core::{Fault, StoreError};
 use tenure_remote::Deed;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinHandle;
 
 /// How long a connection that has just answered is believed to be there. After that it is asked before it is used: a write
 /// on one that the server has closed would be uncertain for nothing.
@@ -110,7 +111,13 @@ impl Dial {
 pub(crate) struct Lanes {
     places: Semaphore,
     idle: Mutex<Vec<Idle>>,
+    /// A dial whose caller gave up. The engine's patience may be shorter than a login takes: a dial that ended with it would
+    /// be begun anew by each caller, and none would ever have a connection.
+    left: Mutex<Option<Dialling>>,
 }
+
+/// A dial under way, or one that ended when nobody waited for it.
+type Dialling = JoinHandle<Result<Conn, StoreError>>;
 
 struct Idle {
     conn: Conn,
@@ -123,6 +130,7 @@ impl Lanes {
         Self {
             places: Semaphore::new(width),
             idle: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
@@ -130,7 +138,11 @@ impl Lanes {
     ///
     /// # Errors
     /// As [`Dial::open`].
-    pub(crate) async fn enter<'a>(&'a self, dial: &Dial, what: &str) -> Result<UnderWay<'a>, StoreError> {
+    pub(crate) async fn enter<'a>(
+        &'a self,
+        dial: &Arc<Dial>,
+        what: &str,
+    ) -> Result<UnderWay<'a>, StoreError> {
         let place = self
             .places
             .acquire()
@@ -141,7 +153,7 @@ impl Lanes {
             conn: None,
             _place: place,
         };
-        let latest = self.lock().pop();
+        let latest = lock(&self.idle).pop();
         if let Some(Idle { conn, answered_at }) = latest {
             under_way.conn = Some(conn);
             if answered_at.is_some_and(|at| at.elapsed() < TRUSTED_FOR) || under_way.answers().await {
@@ -150,26 +162,107 @@ impl Lanes {
             under_way.let_go();
             self.distrust();
         }
-        under_way.conn = Some(dial.open(what).await?);
+        under_way.conn = self.left_behind().await;
+        if under_way.conn.is_some() && under_way.answers().await {
+            return Ok(under_way);
+        }
+        under_way.let_go();
+        under_way.conn = Some(self.dialled(dial, what).await?);
         Ok(under_way)
+    }
+
+    /// The connection that a dial came to when nobody waited for it any more.
+    async fn left_behind(&self) -> Option<Conn> {
+        let left = lock(&self.left).take_if(|left| left.is_finished())?;
+        left.await.ok()?.ok()
+    }
+
+    /// A new connection: what a dial that another caller has left comes to, or one of the caller's own, whichever is there
+    /// first. The earlier may wait for an answer that was lost; and for the later there may not be the time.
+    async fn dialled(&self, dial: &Arc<Dial>, what: &str) -> Result<Conn, StoreError> {
+        let left = lock(&self.left).take();
+        let (dial, what) = (Arc::clone(dial), what.to_owned());
+        let mut dials = Dials {
+            lanes: self,
+            left,
+            own: Some(tokio::spawn(async move { dial.open(&what).await })),
+        };
+        let (left, own) = (&mut dials.left, &mut dials.own);
+        if left.is_none() {
+            return ended(own).await;
+        }
+        let conn = tokio::select! {
+            biased;
+            earlier = ended(left) => match earlier {
+                Ok(conn) => conn,
+                Err(_) => ended(own).await?,
+            },
+            // Where both fail, this error is of this caller's subject.
+            later = ended(own) => match later {
+                Ok(conn) => conn,
+                Err(error) => ended(left).await.map_err(|_| error)?,
+            },
+        };
+        // The other one is needed no more.
+        dials.abort();
+        Ok(conn)
     }
 
     /// Has every connection be asked before it is used: one has broken, and the others may have as well.
     pub(crate) fn distrust(&self) {
-        for idle in self.lock().iter_mut() {
+        for idle in lock(&self.idle).iter_mut() {
             idle.answered_at = None;
         }
     }
 
     /// Lets go of the connections that nobody uses.
     pub(crate) fn close(&self) {
-        let idle = std::mem::take(&mut *self.lock());
+        let idle = std::mem::take(&mut *lock(&self.idle));
         idle.into_iter().for_each(|idle| farewell(idle.conn));
+        if let Some(left) = lock(&self.left).take() {
+            left.abort();
+        }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+/// The dials that one caller waits for. Who gives up leaves the earlier one to the next.
+struct Dials<'a> {
+    lanes: &'a Lanes,
+    left: Option<Dialling>,
+    own: Option<Dialling>,
+}
+
+impl Dials<'_> {
+    fn abort(&mut self) {
+        for dialling in [self.left.take(), self.own.take()].into_iter().flatten() {
+            dialling.abort();
+        }
     }
+}
+
+impl Drop for Dials<'_> {
+    fn drop(&mut self) {
+        for dialling in [self.left.take(), self.own.take()].into_iter().flatten() {
+            let mut place = lock(&self.lanes.left);
+            if place.is_none() {
+                *place = Some(dialling);
+            } else {
+                dialling.abort();
+            }
+        }
+    }
+}
+
+/// Waits for a dial, and forgets it when it has ended and not before.
+async fn ended(dialling: &mut Option<Dialling>) -> Result<Conn, StoreError> {
+    let ended = dialling.as_mut().expect("a dial is under way").await;
+    *dialling = None;
+    let broken = |_| StoreError::not_applied(Fault::Internal, "connecting to MySQL broke off; ask again");
+    ended.map_err(broken)?
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request under way. Dropped without an answer, it closes its connection: the other side may be gone without a word, or
@@ -189,7 +282,7 @@ impl UnderWay<'_> {
     pub(crate) fn answered(mut self) {
         if let Some(conn) = self.conn.take() {
             let answered_at = Some(Instant::now());
-            self.lanes.lock().push(Idle { conn, answered_at });
+            lock(&self.lanes.idle).push(Idle { conn, answered_at });
         }
     }
 

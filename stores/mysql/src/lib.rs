@@ -12,6 +12,7 @@ mod fence;
 mod init;
 mod lane;
 mod look;
+mod procedures;
 mod purge;
 mod record;
 mod row;

@@ -1,7 +1,9 @@
 //! What the store needs in the database: tables and procedures, as text.
 
+use crate::procedures::Procedure;
+
 /// The set-up that this store needs; another is refused. It is part of the procedures' names, so that a set-up never
-/// replaces what others are using: MySQL could do that only by dropping it first.
+/// replaces what others need as it is: within a version a procedure is only mended.
 pub(crate) const VERSION: i32 = 1;
 
 /// The states of SQL by which the procedures refuse.
@@ -15,6 +17,10 @@ pub(crate) const READ_ONLY: &str = "TN010";
 
 /// How long one request waits for a row, in seconds.
 const LOCK_WAIT_S: u32 = 2;
+
+/// Whoever has written to a guarded table uses it and the procedure of its triggers until the transaction ends, and while a
+/// change of either waits for that, nobody else can begin to use it: the server would go on waiting for a day.
+pub(crate) const WAIT_SHORTLY: &str = "SET SESSION lock_wait_timeout = 2";
 
 /// How long a claim waits for the transactions that have entered, in seconds.
 const CLAIM_WAIT_S: u32 = 4;
@@ -51,6 +57,9 @@ const PARTS: [&str; 12] = [
     include_str!("sql/admit.sql"),
 ];
 
+/// What an earlier set-up lacks: several statements that are sent as one, as the servers have no one that both know.
+const LATER: &str = include_str!("sql/later.sql");
+
 const SETUP: &str = include_str!("sql/setup.sql");
 
 /// The server's clock in microseconds since 1970. Of UTC and not of `NOW`, which a session's time zone changes. As a
@@ -61,18 +70,20 @@ pub(crate) const NOW_US: &str =
 /// Whether the server is set to take no writes. By its name, as newer ones know several words for it.
 pub(crate) const TAKES_NO_WRITES: &str = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')";
 
-/// What a statement shows of a record `lease` at the moment `moment`.
-pub(crate) const RECORD: &str = "lease.name, lease.owner, lease.incarnation, lease.token, lease.attempt, lease.terms, lease.ttl_ms, \
+/// What a statement shows of a record `lease` at the moment `moment`. Texts as their bytes: others would be translated into
+/// the character set that the session wants answers in, which may lack their letters.
+pub(crate) const RECORD: &str = "CAST(lease.name AS BINARY), CAST(lease.owner AS BINARY), CAST(lease.incarnation AS BINARY), lease.token, lease.attempt, lease.terms, lease.ttl_ms, \
      lease.released_us IS NOT NULL, lease.step_down_us IS NOT NULL, lease.expires_us - moment, moment - lease.acquired_us, \
-     moment - COALESCE(lease.renewed_us, lease.acquired_us), lease.note, lease.previous_owner, lease.previous_token, \
-     lease.previous_end, lease.acquired_us - lease.previous_us";
+     moment - COALESCE(lease.renewed_us, lease.acquired_us), CAST(lease.note AS BINARY), CAST(lease.previous_owner AS BINARY), \
+     lease.previous_token, CAST(lease.previous_end AS BINARY), lease.acquired_us - lease.previous_us";
 
 /// The terms of a batch, row by row.
 const TERMS: &str = "JSON_TABLE(asked, '$[*]' COLUMNS (place FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', \
      incarnation VARCHAR(32) PATH '$[1]', token BIGINT PATH '$[2]', attempt BIGINT PATH '$[3]', ttl_ms BIGINT PATH '$[4]'))";
 
 /// Lets a procedure that reads and writes see what is committed now, and lock nothing beside the rows that it names,
-/// whatever the session's isolation is.
+/// whatever the session's isolation is. Each end is spelt out (`AND NO CHAIN NO RELEASE`), as a session's `completion_type` may
+/// begin the next transaction by itself, or close the connection.
 const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;";
 
 /// A server that has become a replica decides nothing, whatever the role may do.
@@ -87,7 +98,7 @@ pub(crate) fn statements() -> Vec<String> {
     let modes = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'".to_owned();
     // A table of the same name that is another program's ends the set-up here, and nothing is made.
     let ours = |columns: &str, from: &str| format!("SELECT {columns} FROM {from} LIMIT 0");
-    let mut made = vec![modes];
+    let mut made = vec![WAIT_SHORTLY.to_owned(), modes];
     for part in PARTS {
         made.push(filled(part));
         if part.contains("EXISTS tenure_leases") {
@@ -97,6 +108,7 @@ pub(crate) fn statements() -> Vec<String> {
                 "resource, lease, token, claimed_us, previous_token",
                 "tenure_fences",
             ));
+            made.push(filled(LATER));
         } else if part.contains("EXISTS tenure_refusals") {
             made.push(ours("resource, refused, last_token, last_us", "tenure_refusals"));
         }
@@ -108,11 +120,21 @@ pub(crate) fn statements() -> Vec<String> {
     made
 }
 
-/// The same as one text for the command-line client.
+/// The procedures among them.
+pub(crate) fn procedures() -> impl Iterator<Item = Procedure> {
+    PARTS.iter().filter_map(|part| {
+        let create = filled(part);
+        let (_, named) = create.split_once("PROCEDURE IF NOT EXISTS ")?;
+        let name = named.split('(').next()?.to_owned();
+        Some(Procedure { name, create })
+    })
+}
+
+/// The statements as one text for the command-line client.
 pub(crate) fn script() -> String {
     let mut text = format!(
         "-- Tenure's leases and fences, set-up {VERSION}. To be run in the database of the leases by its owner, as often as \
-         one likes.\nDELIMITER $$\n"
+         one likes: what is there stays.\nDELIMITER $$\n"
     );
     for statement in statements() {
         text.push_str(&statement);

@@ -5,6 +5,7 @@ use crate::lane::{Dial, Lanes};
 use crate::watch::WATCHES_MAX;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Row};
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
@@ -19,7 +20,7 @@ const RENEWAL_LANES: usize = 2;
 
 /// The connections of one store, and what is known of its server.
 pub(crate) struct Site {
-    pub(crate) dial: Dial,
+    pub(crate) dial: Arc<Dial>,
     pub(crate) renewals: Lanes,
     pub(crate) requests: Lanes,
     /// Places for watches.
@@ -34,7 +35,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) fn new(dial: Dial, time_max: Duration) -> Self {
         Self {
-            dial,
+            dial: Arc::new(dial),
             renewals: Lanes::new(RENEWAL_LANES),
             requests: Lanes::new(REQUEST_LANES),
             watches: WatchPlaces::new(WATCHES_MAX),

@@ -10,7 +10,7 @@ use tenure_core::{
     Attempt, Fault, FencingToken, Incarnation, LeaseName, Release, Released, Renew, Renewed, StoreError, Ttl,
     Wish,
 };
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
 /// The terms of a batch, as the text of a JSON array; of letters and digits that no literal needs to escape.
 struct Terms(String);
@@ -142,7 +142,8 @@ impl Site {
     fn verdict(&self, name: &LeaseName, row: &Row) -> Result<(Verdict, Option<Record>), StoreError> {
         let record = || read(row, 2, &self.table()).map(Some);
         match text(row, 1) {
-            Some("extended" | "vacated") => Ok((Verdict::Done, record()?)),
+            // The server has done it.
+            Some("extended" | "vacated") => Ok((Verdict::Done, record().map_err(after_a_step)?)),
             Some("lost") => Ok((Verdict::Not, record()?)),
             Some("gone") => Ok((Verdict::Not, None)),
             Some("busy") => Err(StoreError::not_applied(

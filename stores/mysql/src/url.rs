@@ -122,6 +122,8 @@ fn options(query: &str) -> Result<(Encryption, Option<PathBuf>), StoreError> {
     let (mut mode, mut roots) = (None, None);
     for option in query.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
+            Some(("ssl-mode", _)) if mode.is_some() => return Err(twice("ssl-mode")),
+            Some(("ssl-ca", _)) if roots.is_some() => return Err(twice("ssl-ca")),
             Some(("ssl-mode", text)) => {
                 mode = Some(match text {
                     "disabled" => Encryption::Disabled,
@@ -155,8 +157,20 @@ fn options(query: &str) -> Result<(Encryption, Option<PathBuf>), StoreError> {
     Ok(match (mode, &roots) {
         // Whoever names roots wants them used.
         (Encryption::Preferred | Encryption::Required, Some(_)) => (Encryption::VerifyIdentity, roots),
+        (Encryption::Disabled, Some(_)) => {
+            return Err(invalid(
+                "the MySQL URL names roots by ssl-ca, and says ssl-mode=disabled: leave one of them out",
+            ));
+        }
         _ => (mode, roots),
     })
+}
+
+/// Nobody could say which of the two counts.
+fn twice(option: &str) -> StoreError {
+    invalid(&format!(
+        "the MySQL URL has {option} twice; leave one of them out"
+    ))
 }
 
 /// Options of other programs, which a message may name.

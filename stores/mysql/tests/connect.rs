@@ -64,6 +64,7 @@ async fn url_of_mysql_that_cannot_be_read_is_refused_without_showing_it() {
         format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-mode=often"),
         format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-ca=/no/such/file"),
         format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-cert=/mine.pem"),
+        format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-mode=verify-identity&ssl-mode=disabled"),
         format!("postgres://me:{SECRET}@127.0.0.1/db"),
         String::new(),
     ];
@@ -324,6 +325,11 @@ async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
             matches!(error.fault, Fault::Unreachable | Fault::Unauthenticated),
             "{options}: {error}"
         );
+    }
+    for contradiction in [format!("{chain}&ssl-mode=disabled"), format!("{chain}&{chain}")] {
+        let error = refused(&at("localhost", &contradiction)).await;
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains("ssl-ca"), "{error}");
     }
     let plain = Mariadb::shared().await;
     let error = refused(&format!(

@@ -1,12 +1,11 @@
-//! Real faults: lost replies, silent, frozen and killed servers, locked rows. Errors come back bounded, tokens rise.
-use crate::common::{Scratch, proxied, renewal, request, row_locked, seconds, take};
-use mysql_async::TxOpts;
+//! Real faults: lost replies, silent, frozen and killed servers. Errors come back bounded, tokens rise.
+use crate::common::{Scratch, proxied, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
-use tenure_conformance::wire::{BOUND, Wire, bounded};
-use tenure_core::{Acquire, Acquired, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed, Ttl};
+use tenure_conformance::wire::{self, BOUND, Wire, bounded};
+use tenure_core::{Acquire, Acquired, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed};
 use tenure_mysql::MysqlStore;
-use tenure_testkit::{Fault, Mariadb};
+use tenure_testkit::{Fault, Mariadb, eventually_async};
 
 async fn wire() -> Wire {
     let (proxy, scratch, store) = proxied().await;
@@ -89,6 +88,37 @@ async fn connection_to_mysql_whose_request_was_given_up_is_replaced() {
     assert!(began.elapsed() < BOUND);
 }
 
+/// A dial that ended with its caller would be begun anew by each, and no caller would ever have a connection.
+#[tokio::test]
+async fn who_has_less_time_than_a_login_to_mysql_takes_is_served_all_the_same() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    // A login waits for three answers, which is longer than the callers have; their own request waits for one.
+    let (pause, patience) = (Duration::from_millis(500), Duration::from_millis(1_200));
+    proxy.set(Fault::Delay {
+        to_server: Duration::ZERO,
+        to_client: pause,
+    });
+    proxy.cut_connections();
+    let token = eventually_async(BOUND, "a term", || async {
+        let answer = tokio::time::timeout(patience, store.acquire(&asked)).await;
+        match answer {
+            Ok(Ok(Acquired::Granted(grant))) => Some(grant.token),
+            _ => None,
+        }
+    })
+    .await;
+    proxy.heal();
+    assert_eq!(take(&store, &asked).await.token, token);
+}
+
+/// What is slow is no more than slow; what comes after the bound of a request is unknown, and found by asking again.
+#[tokio::test]
+async fn delayed_answers_of_mysql_count_for_what_they_are() {
+    let (proxy, scratch, store) = proxied().await;
+    wire::delayed_answers_count_for_what_they_are(&store, &proxy, &scratch.store().await).await;
+}
+
 /// One that the server closed while nobody used it costs no request: an uncertain one would cost a look.
 #[tokio::test]
 async fn connections_that_were_closed_while_idle_cost_no_request() {
@@ -107,87 +137,6 @@ async fn connections_that_were_closed_while_idle_cost_no_request() {
     assert!(take(&store, &asked).await.again);
 }
 
-/// What a row that somebody keeps locked holds up is its own lease alone, wherever it stands in a batch.
-#[tokio::test]
-async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
-    let scratch = Scratch::new().await;
-    let store = scratch.store().await;
-    let mut batch = Vec::new();
-    for label in ["one", "two", "three"] {
-        let asked = request(label, "holder", seconds(60));
-        let grant = take(&store, &asked).await;
-        batch.push((renewal(&asked, grant.token), asked));
-    }
-    let renewals: Vec<_> = batch.iter().map(|(renewal, _)| renewal.clone()).collect();
-    let mut client = scratch.client().await;
-    let transaction = row_locked(&mut client, "two").await;
-    let renewed = bounded("a batch", store.renew(&renewals)).await;
-    let error = renewed[1].as_ref().unwrap_err();
-    assert_eq!(
-        (error.fault, error.certainty),
-        (StoreFault::Busy, Certainty::NotApplied),
-        "{error}"
-    );
-    for place in [0, 2] {
-        assert!(
-            matches!(renewed[place], Ok(Renewed::Extended { .. })),
-            "{renewed:?}"
-        );
-    }
-    let error = bounded("an acquisition", store.acquire(&batch[1].1))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.fault, error.certainty),
-        (StoreFault::Busy, Certainty::NotApplied),
-        "{error}"
-    );
-    // Whoever only finds that it is held needs no lock.
-    let rival = store
-        .acquire(&request("two", "rival", seconds(60)))
-        .await
-        .unwrap();
-    assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
-    // Nor does whoever wants another lease wait for it, in a table as small as this.
-    let began = Instant::now();
-    assert!(take(&store, &batch[0].1).await.again);
-    take(&store, &request("four", "holder", seconds(60))).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    transaction.rollback().await.unwrap();
-    for renewed in store.renew(&renewals).await {
-        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    }
-}
-
-/// The decision is of the moment after the wait for the row: what has expired meanwhile is taken, and not extended.
-#[tokio::test]
-async fn decision_is_of_the_moment_after_the_wait_for_the_row() {
-    let scratch = Scratch::new().await;
-    let store = scratch.store().await;
-    let short = |label| request(label, "holder", Ttl::from_millis(700).unwrap());
-    let (again, renewed) = (short("again"), short("renewed"));
-    let mut client = scratch.client().await;
-    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
-    let (first, second) = (take(&store, &again).await, take(&store, &renewed).await);
-    transaction
-        .query_drop("SELECT 1 FROM tenure_leases FOR UPDATE")
-        .await
-        .unwrap();
-    let renewals = [renewal(&renewed, second.token)];
-    let (taken, extended, ()) = tokio::join!(store.acquire(&again), store.renew(&renewals), async {
-        tokio::time::sleep(Duration::from_millis(900)).await;
-        transaction.rollback().await.unwrap();
-    });
-    let Ok(Acquired::Granted(grant)) = taken else {
-        panic!("{taken:?}")
-    };
-    assert!(!grant.again && grant.token > first.token, "{grant:?}");
-    assert!(
-        matches!(&extended[0], Ok(Renewed::Lost(Some(lease))) if lease.remaining.is_zero()),
-        "{extended:?}"
-    );
-}
-
 /// A request leaves its session as it was: whoever gets the connection next, from a pooler, finds nothing of it.
 #[tokio::test]
 async fn no_request_leaves_anything_in_its_session() {
@@ -196,7 +145,7 @@ async fn no_request_leaves_anything_in_its_session() {
     client
         .query_drop(
             "SET SESSION innodb_lock_wait_timeout = 33, SESSION group_concat_max_len = 4444, SESSION sql_mode = 'ANSI', \
-             SESSION time_zone = '+11:00'; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+             SESSION time_zone = '+11:00', SESSION completion_type = 'CHAIN'; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
         )
         .await
         .unwrap();
@@ -226,6 +175,8 @@ async fn no_request_leaves_anything_in_its_session() {
         ("CALL tenure_claim_1('ledger', 'nightly', 5)".to_owned(), false),
         ("CALL tenure_claim_1('..', 'nightly', 5)".to_owned(), true),
         ("CALL tenure_bump_1('ledger', NULL, NULL)".to_owned(), false),
+        ("CALL tenure_bump_1('..', NULL, NULL)".to_owned(), true),
+        ("CALL tenure_wait_1('%', '', 0)".to_owned(), false),
     ] {
         let answer = client.query_drop(&statement).await;
         assert_eq!(answer.is_err(), fails, "{statement}: {answer:?}");

@@ -8,7 +8,7 @@ use tenure_core::{
 };
 use tenure_mysql::MysqlFence;
 
-fn ledger() -> ResourceName {
+pub(super) fn ledger() -> ResourceName {
     ResourceName::new("it's a \"ledger\"").unwrap()
 }
 
@@ -16,11 +16,11 @@ fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
-fn term(lease: &str, number: u64) -> Term {
+pub(super) fn term(lease: &str, number: u64) -> Term {
     Term::new(name(lease), token(number))
 }
 
-async fn fenced() -> (Scratch, MysqlFence) {
+pub(super) async fn fenced() -> (Scratch, MysqlFence) {
     let scratch = Scratch::new().await;
     let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
     scratch
@@ -38,7 +38,7 @@ async fn cents(scratch: &Scratch) -> i64 {
 const ADD: &str = "UPDATE account SET cents = cents + 1";
 
 /// Enters, writes, commits.
-async fn write(client: &mut Conn, fence: &MysqlFence, term: &Term) -> Result<(), FenceError> {
+pub(super) async fn write(client: &mut Conn, fence: &MysqlFence, term: &Term) -> Result<(), FenceError> {
     let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
     fence.enter(&mut transaction, &ledger(), term).await?;
     transaction.query_drop(ADD).await.unwrap();

@@ -1,19 +1,26 @@
 //! The bucket: made where there is none, and refused where it would lose records.
 
 use crate::connect::refused;
-use crate::fault::{Refusal, STREAM_EXISTS, STREAM_NOT_FOUND};
+use crate::fault::{STREAM_EXISTS, STREAM_NOT_FOUND};
 use crate::keys::Keys;
 use crate::link::Link;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::Deed;
 
 /// What a largest value must allow, in bytes: a record with the longest texts.
 const VALUE_BYTES_MIN: i64 = 8 * 1024;
 
-/// How long making a bucket may take: its copies elect a leader first, which may take them two tries.
-const MAKE_TIME_MAX: Duration = Duration::from_secs(20);
+/// For how long the bucket is looked for and asked for again: a cluster that has just started elects leaders first, and the
+/// copies of a new bucket theirs, which may take them two tries. With the last try it stays below what connecting may take.
+const MAKE_TIME_MAX: Duration = Duration::from_secs(18);
+
+/// After what time without an answer the bucket is asked for again.
+const MAKE_ASKED_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a cluster is left alone that has refused because it is not ready.
+const MAKE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Copies of a bucket that is made in a cluster, unless the URL has `replicas=`.
 const REPLICAS_IN_A_CLUSTER: u8 = 3;
@@ -27,14 +34,15 @@ impl Link {
     /// # Errors
     /// [`Fault::Unsupported`] and [`Fault::ReadOnly`] with the way out, where the bucket cannot hold leases.
     pub(crate) async fn bucket(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
-        let told = match self.info(&keys.stream(), None, SUBJECT).await {
-            Ok(told) => told,
-            Err(error) => return Err(self.without_jetstream(error).await),
-        };
-        let info = match told {
-            Ok(info) => info,
-            Err(refusal) if refusal.number == STREAM_NOT_FOUND => self.make(keys, replicas).await?,
-            Err(refusal) => return Err(refused(Deed::Read, SUBJECT, self.place(), &refusal)),
+        let until = Instant::now() + MAKE_TIME_MAX;
+        let info = loop {
+            match self.look_or_make(keys, replicas).await {
+                Ok(info) => break info,
+                Err(error) if Instant::now() < until && self.may_pass(&error).await => {
+                    tokio::time::sleep(MAKE_PAUSE).await;
+                }
+                Err(error) => return Err(self.without_jetstream(error).await),
+            }
         };
         judge(keys, &info["config"]).map_err(|(fault, why)| {
             Deed::Read.error(fault, Certainty::NotApplied, SUBJECT, self.place(), why)
@@ -42,10 +50,26 @@ impl Link {
         Ok(info)
     }
 
+    /// Whether the same, asked again, may be answered. A cluster does not answer, or refuses, while leaders are being elected,
+    /// as they are when it has just started or somebody has just made the bucket; and of several who ask at once it may answer
+    /// some alone. One server has no such times: it is asked again only if it may have made the bucket.
+    async fn may_pass(&self, error: &StoreError) -> bool {
+        if !matches!(error.fault, Fault::TimedOut | Fault::Unreachable | Fault::Busy) {
+            return false;
+        }
+        // A server that cannot be reached has been looked for already.
+        let Ok(open) = self.open().await else {
+            return false;
+        };
+        let server = open.connection.client.server_info();
+        let is_electing = server.cluster.is_some() && server.jetstream;
+        is_electing || error.certainty == Certainty::Unknown
+    }
+
     /// A server without JetStream passes requests on to one that has it. Where nobody took one, there is none.
     async fn without_jetstream(&self, error: StoreError) -> StoreError {
         let is_on = match self.open().await {
-            Ok(open) => open.dialled.client.server_info().jetstream,
+            Ok(open) => open.connection.client.server_info().jetstream,
             Err(_) => true,
         };
         match error.fault {
@@ -63,24 +87,30 @@ impl Link {
         }
     }
 
-    async fn make(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
-        let is_clustered = self.open().await?.dialled.client.server_info().cluster.is_some();
-        let default = if is_clustered { REPLICAS_IN_A_CLUSTER } else { 1 };
-        let config = config(keys, replicas.unwrap_or(default));
-        let create = format!("STREAM.CREATE.{}", keys.stream());
-        match self
-            .call_within(MAKE_TIME_MAX, &create, &config, Deed::Write, SUBJECT)
-            .await?
-        {
-            // Looked at once more: the answer does not say who keeps it. Or another was quicker.
-            Ok(_made) => self.found(keys).await,
-            Err(refusal) if refusal.number == STREAM_EXISTS => self.found(keys).await,
-            Err(refusal) => Err(refused(Deed::Write, SUBJECT, self.place(), &refusal)),
+    async fn look_or_make(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
+        match self.info(&keys.stream(), None, SUBJECT).await? {
+            Ok(info) => Ok(info),
+            Err(refusal) if refusal.number == STREAM_NOT_FOUND => self.make(keys, replicas).await,
+            Err(refusal) => Err(refused(Deed::Read, SUBJECT, self.place(), &refusal)),
         }
     }
 
-    async fn found(&self, keys: &Keys) -> Result<Value, StoreError> {
-        let info: Result<Value, Refusal> = self.info(&keys.stream(), None, SUBJECT).await?;
+    async fn make(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
+        let is_clustered = self.open().await?.connection.client.server_info().cluster.is_some();
+        let default = if is_clustered { REPLICAS_IN_A_CLUSTER } else { 1 };
+        let config = config(keys, replicas.unwrap_or(default));
+        let create = format!("STREAM.CREATE.{}", keys.stream());
+        let made = self
+            .call_within(MAKE_ASKED_EVERY, &create, &config, Deed::Write, SUBJECT)
+            .await?;
+        match made {
+            Ok(_made) => {}
+            // Another was quicker.
+            Err(refusal) if refusal.number == STREAM_EXISTS => {}
+            Err(refusal) => return Err(refused(Deed::Write, SUBJECT, self.place(), &refusal)),
+        }
+        // Looked at once more: the answer does not say who keeps it. Whoever leads now may not have heard of it.
+        let info = self.info(&keys.stream(), None, SUBJECT).await?;
         info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.place(), &refusal))
     }
 }

@@ -21,8 +21,8 @@ const SERVER_TIME_MAX: Duration = Duration::from_millis(700);
 /// Refusals that may wait to be looked at by the requests under way.
 const DENIALS_WAITING_MAX: usize = 64;
 
-/// How connections are made.
-pub(crate) struct Dial {
+/// The servers, and how connections to them are made.
+pub(crate) struct Servers {
     url: StoreUrl,
     /// For messages; it holds no secret.
     pub(crate) place: String,
@@ -42,7 +42,7 @@ pub(crate) struct Dialled {
     pub(crate) server: usize,
 }
 
-impl Dial {
+impl Servers {
     pub(crate) fn new(url: StoreUrl, place: String) -> Self {
         Self {
             url,
@@ -55,12 +55,12 @@ impl Dial {
     ///
     /// # Errors
     /// Not applied: nothing of a request was sent.
-    pub(crate) async fn open(&self) -> Result<Dialled, StoreError> {
+    pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
         let mut last = None;
         for server in (0..count).map(|step| (first + step) % count) {
-            match self.open_one(server).await {
+            match self.connect_to(server).await {
                 Ok(dialled) => {
                     self.first.store(server, Ordering::Relaxed);
                     return Ok(dialled);
@@ -74,7 +74,7 @@ impl Dial {
     }
 
     /// Has the next connection be tried at the server after this one first.
-    pub(crate) fn leave(&self, server: usize) {
+    pub(crate) fn pass_over(&self, server: usize) {
         let next = (server + 1) % self.url.hosts.len();
         // Once, although both connections of a store leave it: of two servers, two steps on is the same one again.
         let _left_before = self
@@ -82,7 +82,7 @@ impl Dial {
             .compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    async fn open_one(&self, server: usize) -> Result<Dialled, StoreError> {
+    async fn connect_to(&self, server: usize) -> Result<Dialled, StoreError> {
         let host = &self.url.hosts[server];
         let allowed = if self.url.hosts.len() > 1 {
             SERVER_TIME_MAX
@@ -207,20 +207,20 @@ pub(crate) fn refused(deed: Deed, subject: &str, place: &str, refusal: &fault::R
 
 #[cfg(test)]
 mod tests {
-    use super::{Dial, Ordering};
+    use super::{Ordering, Servers};
     use crate::url::StoreUrl;
 
     #[test]
     fn server_that_both_connections_leave_is_left_once() {
         let url = StoreUrl::parse("nats://a,b").expect("a URL");
-        let dial = Dial::new(url, "a and b".to_owned());
+        let servers = Servers::new(url, "a and b".to_owned());
         for _connection in 0..2 {
-            dial.leave(0);
-            assert_eq!(dial.first.load(Ordering::Relaxed), 1);
+            servers.pass_over(0);
+            assert_eq!(servers.first.load(Ordering::Relaxed), 1);
         }
-        dial.leave(1);
+        servers.pass_over(1);
         assert_eq!(
-            dial.first.load(Ordering::Relaxed),
+            servers.first.load(Ordering::Relaxed),
             0,
             "after the last comes the first"
         );

@@ -80,6 +80,16 @@ impl Refusal {
                 NotApplied,
                 format!("{told}; the bucket is gone, or its cluster is starting"),
             ),
+            NO_PEERS if self.description.contains("offline") => (
+                Fault::Unreachable,
+                NotApplied,
+                format!("{told}; servers of the cluster are starting, or gone"),
+            ),
+            NO_PEERS => (
+                Fault::Unsupported,
+                NotApplied,
+                format!("{told}; the cluster has no room for so many copies: choose fewer with replicas="),
+            ),
             _ if self.class == TOO_MANY => (Fault::Busy, NotApplied, told),
             _ if self.class == UNAVAILABLE => (
                 Fault::Unreachable,
@@ -109,5 +119,6 @@ const TOO_LARGE: u64 = 10_054;
 const NOT_ENABLED_FOR_ACCOUNT: u64 = 10_039;
 const SEALED: u64 = 10_109;
 const WRONG_STREAM: u64 = 10_060;
+const NO_PEERS: u64 = 10_005;
 const TOO_MANY: u64 = 429;
 const UNAVAILABLE: u64 = 503;

@@ -1,42 +1,37 @@
 //! One connection to the servers, made when it is needed and replaced when it is of no use any more.
 
-use crate::connect::{Dial, Dialled, denied, denies, nobody_there};
+use crate::connect::{Dialled, Servers, denied, denies, nobody_there};
 use async_nats::{HeaderMap, Message, Request, RequestErrorKind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::{Deed, line, timed_out};
+use tenure_remote::{Deed, Dial, line, timed_out};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::task::JoinHandle;
 
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// How long a request must have waited in vain, with no other answer on its connection, for the connection to
-/// count as silent when the request is given up.
-const SILENCE: Duration = Duration::from_millis(100);
+/// The connection in use.
+pub(crate) type Open = tenure_remote::Open<Dialled>;
 
 /// A connection that heals: the driver's own keeps a silent one for minutes, and holds requests back for a later one.
-pub(crate) struct Link {
-    dial: Arc<Dial>,
-    open: Mutex<Option<Open>>,
-    /// One dial for all requests; it goes on when they give up. The engine's patience may be shorter than what one dead
-    /// server is given: a dial that ended with it would never come to the next server.
-    dialling: tokio::sync::Mutex<Option<Dialling>>,
-    dials: AtomicU64,
-}
+pub(crate) struct Link(tenure_remote::Link<Servers>);
 
-/// A dial under way, or one that ended when nobody waited for it.
-type Dialling = JoinHandle<Result<Dialled, StoreError>>;
+impl Dial for Servers {
+    type Connection = Dialled;
 
-/// The connection in use.
-#[derive(Clone)]
-pub(crate) struct Open {
-    pub(crate) dialled: Dialled,
-    number: u64,
-    /// When the last answer came, of any request.
-    answered: Arc<Mutex<Instant>>,
+    async fn dial(&self) -> Result<Dialled, StoreError> {
+        self.connect().await
+    }
+
+    fn is_over(dialled: &Dialled) -> bool {
+        *dialled.ended.borrow()
+    }
+
+    /// A server that is cut off from the others greets, and answers nothing.
+    fn leave(&self, dialled: &Dialled) {
+        self.pass_over(dialled.server);
+    }
 }
 
 /// What is sent, and where.
@@ -47,23 +42,18 @@ pub(crate) struct Sent {
 }
 
 impl Link {
-    pub(crate) fn new(dial: Arc<Dial>) -> Self {
-        Self {
-            dial,
-            open: Mutex::default(),
-            dialling: tokio::sync::Mutex::default(),
-            dials: AtomicU64::new(0),
-        }
+    pub(crate) fn new(servers: Arc<Servers>) -> Self {
+        Self(tenure_remote::Link::new(servers))
     }
 
     /// How it is made.
-    pub(crate) fn dial(&self) -> &Arc<Dial> {
-        &self.dial
+    pub(crate) fn servers(&self) -> &Arc<Servers> {
+        self.0.dial()
     }
 
     /// For messages; it holds no secret.
     pub(crate) fn place(&self) -> &str {
-        &self.dial.place
+        &self.servers().place
     }
 
     /// The connection, made if there is none.
@@ -71,52 +61,7 @@ impl Link {
     /// # Errors
     /// Not applied.
     pub(crate) async fn open(&self) -> Result<Open, StoreError> {
-        if let Some(open) = self.usable() {
-            return Ok(open);
-        }
-        let mut dialling = self.dialling.lock().await;
-        if let Some(open) = self.usable() {
-            return Ok(open);
-        }
-        let open = Open {
-            dialled: self.dialled(&mut dialling).await?,
-            number: self.dials.fetch_add(1, Ordering::Relaxed),
-            answered: Arc::new(Mutex::new(Instant::now())),
-        };
-        *lock(&self.open) = Some(open.clone());
-        Ok(open)
-    }
-
-    /// What the dial under way comes to, or else a new one.
-    async fn dialled(&self, dialling: &mut Option<Dialling>) -> Result<Dialled, StoreError> {
-        if dialling.as_ref().is_some_and(JoinHandle::is_finished)
-            // What it failed of may be long past.
-            && let Ok(dialled) = heard(dialling).await
-            && !*dialled.ended.borrow()
-        {
-            return Ok(dialled);
-        }
-        if dialling.is_none() {
-            let dial = Arc::clone(&self.dial);
-            *dialling = Some(tokio::spawn(async move { dial.open().await }));
-        }
-        heard(dialling).await
-    }
-
-    fn usable(&self) -> Option<Open> {
-        lock(&self.open)
-            .clone()
-            .filter(|open| !*open.dialled.ended.borrow())
-    }
-
-    /// Lets go of this connection, if it is still the one in use. Whether it was.
-    fn discard(&self, number: u64) -> bool {
-        let mut open = lock(&self.open);
-        let is_in_use = open.as_ref().is_some_and(|open| open.number == number);
-        if is_in_use {
-            *open = None;
-        }
-        is_in_use
+        self.0.open().await
     }
 
     /// Sends one request and waits for its answer, in bounded time.
@@ -154,15 +99,10 @@ impl Link {
             ended,
             denials,
             ..
-        } = &open.dialled;
+        } = &open.connection;
         // Before the request is sent: its denial would be missed.
         let mut denials = denials.subscribe();
-        let mut waiting = Waiting {
-            link: self,
-            open,
-            sent: Instant::now(),
-            answered: false,
-        };
+        let mut waiting = self.0.wait_on(open);
         let request = Request {
             payload: Some(sent.payload.clone().into()),
             headers: sent.headers.clone(),
@@ -188,7 +128,7 @@ impl Link {
                 return Err(denied(deed, subject, self.place(), &complaint));
             }
             () = broken => {
-                self.discard(open.number);
+                self.0.discard(open);
                 let why = "the connection ended before the answer came";
                 return Err(deed.error(Fault::Unreachable, Certainty::Unknown, subject, self.place(), why));
             }
@@ -208,7 +148,7 @@ impl Link {
                         (Fault::Unsupported, Certainty::NotApplied)
                     }
                     _ => {
-                        self.discard(open.number);
+                        self.0.discard(open);
                         (Fault::Unreachable, Certainty::Unknown)
                     }
                 };
@@ -216,42 +156,4 @@ impl Link {
             }
         }
     }
-}
-
-/// A request under way. Given up, it may take the connection with it: who gives up first is mostly the engine,
-/// whose patience is shorter than any time-out here, and a silent connection would be used for ever.
-struct Waiting<'a> {
-    link: &'a Link,
-    open: &'a Open,
-    sent: Instant,
-    answered: bool,
-}
-
-impl Waiting<'_> {
-    fn answered(&mut self) {
-        self.answered = true;
-        *lock(&self.open.answered) = Instant::now();
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let silent = *lock(&self.open.answered) <= self.sent && self.sent.elapsed() >= SILENCE;
-        if !self.answered && silent && self.link.discard(self.open.number) {
-            // A server that is cut off from the others greets, and answers nothing.
-            self.link.dial.leave(self.open.dialled.server);
-        }
-    }
-}
-
-/// Waits for the dial to end, and forgets it then and not before: who waits may give up.
-async fn heard(dialling: &mut Option<Dialling>) -> Result<Dialled, StoreError> {
-    let ended = dialling.as_mut().expect("a dial is under way").await;
-    *dialling = None;
-    let broken = |_| StoreError::not_applied(Fault::Internal, "connecting to NATS broke off; ask again");
-    ended.map_err(broken)?
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! The store at the other end of two connections.
 
 use crate::clock::{BootClock, LeaderClock};
-use crate::connect::Dial;
+use crate::connect::Servers;
 use crate::durability::{Syncs, judge};
 use crate::keys::Keys;
 use crate::link::Link;
@@ -37,15 +37,15 @@ impl Site {
         let keys = Keys::new(&url.bucket);
         let place = url.shown();
         let (rate_error_ppm, replicas, monitors) = (url.rate_error_ppm, url.replicas, url.monitors.clone());
-        let dial = Arc::new(Dial::new(url, place));
-        let link = Arc::new(Link::new(Arc::clone(&dial)));
+        let servers = Arc::new(Servers::new(url, place));
+        let link = Arc::new(Link::new(Arc::clone(&servers)));
         let info = link.bucket(&keys, replicas).await?;
         let durability = judge(&info, &Syncs::ask(&monitors).await);
         let clock = LeaderClock::new(rate_error_ppm);
         let kv = Kv::new(link, keys, durability, monitors, clock);
         let requests = ObservedStore::new(kv.clone(), BootClock, rate_error_ppm);
         let beside = Kv {
-            link: Arc::new(Link::new(dial)),
+            link: Arc::new(Link::new(servers)),
             ..kv.clone()
         };
         Ok(Self {

@@ -64,7 +64,7 @@ impl Kv {
 
     async fn listen(&self, scope: &Scope) -> Result<Reader, StoreError> {
         let open = self.link.open().await?;
-        let client = &open.dialled.client;
+        let client = &open.connection.client;
         let inbox = client.new_inbox();
         let messages = client.subscribe(inbox.clone()).await.map_err(|_| {
             let why = "the connection ended";
@@ -98,7 +98,7 @@ impl Kv {
                 kv: self.clone(),
                 scope: scope.clone(),
                 messages,
-                ended: open.dialled.ended.clone(),
+                ended: open.connection.ended.clone(),
                 last: 0,
             }),
             Err(refusal) => Err(refused(Deed::Read, SUBJECT, self.link.place(), &refusal)),

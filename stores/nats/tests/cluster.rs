@@ -44,6 +44,24 @@ async fn term_outlives_the_death_of_the_buckets_leader() {
     assert!(next.token > term.token);
 }
 
+/// As the copies of a service do that are started for the first time.
+#[tokio::test]
+async fn all_who_make_the_same_bucket_at_once_have_it() {
+    let cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    for _bucket in 0..4 {
+        let scratch = Scratch::on(&cluster.url());
+        let stores = (0..12).map(|_| {
+            let url = scratch.store_url();
+            tokio::spawn(async move { NatsStore::connect(&url).await.map(drop) })
+        });
+        for store in stores.collect::<Vec<_>>() {
+            store.await.expect("no panic").expect("it has the bucket");
+        }
+    }
+}
+
 /// A bucket as other programs make them lets every copy answer reads. The store asks its leader all the same.
 #[tokio::test]
 async fn follower_that_is_behind_is_never_read() {

@@ -7,5 +7,7 @@ mod conformance;
 mod connect;
 mod faults;
 mod fence;
+mod fence_bumps;
+mod full_disk;
 mod next_server;
 mod old_server;

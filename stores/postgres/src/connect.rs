@@ -1,8 +1,8 @@
 //! Connecting: what server this is, and whether it can keep the promises.
 
 use crate::SYSTEM;
+use crate::dial::Dial;
 use crate::fault::Deed;
-use crate::lane::Dial;
 use crate::schema::VERSION;
 use crate::site::Site;
 use crate::store::PostgresStore;
@@ -64,12 +64,8 @@ pub(crate) async fn bounded<T>(
 
 /// A site that nothing is known of yet.
 pub(crate) fn site(url: StoreUrl) -> Result<Site, StoreError> {
-    let dial = Dial {
-        connector: connector(&url.trust)?,
-        place: url.place(),
-        url,
-        time_max: CONNECT_TIME_MAX,
-    };
+    let connector = connector(&url.trust)?;
+    let dial = Dial::new(url, connector, CONNECT_TIME_MAX);
     Ok(Site::new(dial, REQUEST_TIME_MAX))
 }
 

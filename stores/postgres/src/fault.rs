@@ -1,5 +1,6 @@
 //! What the driver's errors mean to the contract: fault, certainty, one line for a person.
 
+use crate::schema::LATER;
 use std::error::Error as _;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
@@ -56,7 +57,7 @@ fn without_answer(error: &Error) -> String {
 /// A statement that the server refused changed nothing, as each is a transaction of its own. What
 /// [broke off](breaks_off) was perhaps not refused.
 fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
-    let certainty = if breaks_off(answer) {
+    let certainty = if breaks_off(answer) || *answer.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN {
         Certainty::Unknown
     } else {
         Certainty::NotApplied
@@ -85,6 +86,10 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
         ),
         (&SqlState::TOO_MANY_CONNECTIONS, _) | (_, "40" | "53") => (Fault::Busy, told),
         (_, "28") => (Fault::Unauthenticated, format!("{told}; check user and password")),
+        (state, _) if state.code() == LATER => (
+            Fault::Unsupported,
+            format!("{told}; run `tenure store init` of the latest Tenure that uses the schema"),
+        ),
         // Functions, tables or columns are missing or of other types.
         (_, "42" | "3F") => (
             Fault::Unsupported,

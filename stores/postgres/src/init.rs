@@ -2,6 +2,7 @@
 
 use crate::SYSTEM;
 use crate::connect::{CONNECT_TIME_MAX, bounded, site};
+use crate::dial::about;
 use crate::fault::{Deed, store_error, timed_out};
 use crate::schema::statements;
 use crate::store::PostgresStore;
@@ -40,7 +41,7 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
     let place = url.place();
     let mut site = site(url)?;
     bounded(place.clone(), site.recognise()).await?;
-    let live = site.dial.open("the set-up").await?;
+    let live = site.dial.open().await.map_err(about("the set-up"))?;
     let late = |_| {
         timed_out(
             Deed::Write,

@@ -6,6 +6,7 @@
 
 mod acquire;
 mod connect;
+mod dial;
 mod examine;
 mod fault;
 mod fence;
@@ -15,6 +16,7 @@ mod look;
 mod purge;
 mod record;
 mod schema;
+mod shared;
 mod site;
 mod store;
 mod terms;

@@ -28,7 +28,7 @@ impl Site {
         let found = self
             .look(
                 &subject(name),
-                "lease.name = $1",
+                "lease.name OPERATOR(pg_catalog.=) $1",
                 "LIMIT 1",
                 &[(&name.as_str(), Type::TEXT)],
             )
@@ -67,7 +67,8 @@ impl Site {
         let mut found = self
             .look(
                 subject,
-                "starts_with(lease.name, $1) AND lease.name >= $1 AND lease.name > $2",
+                "pg_catalog.starts_with(lease.name, $1) AND lease.name OPERATOR(pg_catalog.>=) $1 AND lease.name \
+                 OPERATOR(pg_catalog.>) $2",
                 &format!("ORDER BY lease.name LIMIT {}", limit + 1),
                 &[(&prefix, Type::TEXT), (&after, Type::TEXT)],
             )
@@ -114,7 +115,7 @@ impl Site {
         let mut rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
         if rows.iter().any(|row| row.try_get(0).unwrap_or(true)) {
             for lane in &self.requests {
-                lane.close().await;
+                lane.close();
             }
             let message = format!(
                 "{subject} at {}: a replica answered, which may lag; name the primary in the URL, or all hosts",

@@ -33,8 +33,8 @@ impl Site {
                 let leases = format!("{}.leases", self.schema());
                 let statement = format!(
                     "DELETE FROM {leases} gone USING (SELECT lease.name FROM {leases} lease, (SELECT clock_timestamp() AS \
-                     moment OFFSET 0) clock WHERE {condition} FOR UPDATE OF lease SKIP LOCKED) idle WHERE gone.name = \
-                     idle.name RETURNING gone.name"
+                     moment OFFSET 0) clock WHERE {condition} FOR UPDATE OF lease SKIP LOCKED) idle WHERE gone.name \
+                     OPERATOR(pg_catalog.=) idle.name RETURNING gone.name"
                 );
                 self.ask(Deed::Write, SUBJECT, &statement, &parameters)
                     .await?
@@ -53,10 +53,12 @@ impl Site {
 }
 
 /// Of the names `$1`, the records that nobody has used for `$2` milliseconds. A released record's `expires_at` is when it
-/// ended, so that one comparison serves both; and the next token of the name starts from the clock.
+/// ended, so that one comparison serves both; and the next token of the name starts from the clock. By the server's own operators, as all of a record.
 fn condition() -> String {
     format!(
-        "lease.name = ANY ($1) AND lease.expires_at <= moment - greatest($2, lease.ttl_ms * {PURGE_TTLS_MIN}) * interval '1 \
-         millisecond' AND lease.token < floor(extract(epoch FROM moment) * 1000)::bigint"
+        "lease.name OPERATOR(pg_catalog.=) ANY ($1) AND lease.expires_at OPERATOR(pg_catalog.<=) (moment \
+         OPERATOR(pg_catalog.-) (greatest($2, lease.ttl_ms OPERATOR(pg_catalog.*) {PURGE_TTLS_MIN}) OPERATOR(pg_catalog.*) \
+         interval '1 millisecond')) AND lease.token OPERATOR(pg_catalog.<) floor(extract(epoch FROM moment) \
+         OPERATOR(pg_catalog.*) 1000)::bigint"
     )
 }

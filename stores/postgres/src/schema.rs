@@ -9,14 +9,23 @@ pub(crate) const SCHEMA: &str = "tenure";
 /// Longest name of a schema, in bytes: with the ending of the channel's name it stays within the server's 63.
 pub(crate) const SCHEMA_BYTES_MAX: usize = 48;
 
+/// The state of SQL by which a set-up leaves a later one as it is.
+pub(crate) const LATER: &str = "TN004";
+
 /// Serialises set-ups: two at once would both find a table missing.
 const SETUP_LOCK: i64 = 0x7465_6e75_7265;
 
 /// Tells the turnstiles of fences from what else locks by a number in the database.
 const TURNSTILES: i64 = 0x7475_726e;
 
+/// Where the functions and the set-up look for what they name without a schema. Whoever may create in a schema of the
+/// caller's search path could otherwise put an operator there that fits better than the server's own (`bigint * interval` is
+/// none of them), and so decide who holds a lease.
+pub(crate) const SEARCH_PATH: &str = "pg_catalog, pg_temp";
+
 /// Makes and replaces everything, in the order in which it depends on each other.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
+    include_str!("sql/later.sql"),
     include_str!("sql/rules.sql"),
     include_str!("sql/leases.sql"),
     include_str!("sql/lock.sql"),
@@ -35,19 +44,22 @@ const RECORD_COLUMNS: &str = "name text, owner text, incarnation text, token big
      released boolean, wish boolean, extended boolean, remaining_us bigint, held_us bigint, renewed_us bigint, note text, \
      previous_owner text, previous_token bigint, previous_end text, vacant_us bigint";
 
-/// The same, of a record `lease` at the moment `moment`: plain types, whatever rules their columns have.
+/// The same, of a record `lease` at the moment `moment`: plain types, whatever rules their columns have. Also read outside the
+/// functions, by whatever search path the session has: so the operators say whose they are.
 pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.incarnation::text, lease.token::bigint, \
      lease.attempt::bigint, lease.terms::bigint, lease.ttl_ms::bigint, \
      lease.released_at IS NOT NULL, lease.step_down_asked_at IS NOT NULL, lease.renewed_at IS NOT NULL, \
-     (extract(epoch FROM lease.expires_at - moment) * 1000000)::bigint, \
-     (extract(epoch FROM moment - lease.acquired_at) * 1000000)::bigint, \
-     (extract(epoch FROM moment - coalesce(lease.renewed_at, lease.acquired_at)) * 1000000)::bigint, lease.note, \
+     (extract(epoch FROM lease.expires_at OPERATOR(pg_catalog.-) moment) OPERATOR(pg_catalog.*) 1000000)::bigint, \
+     (extract(epoch FROM moment OPERATOR(pg_catalog.-) lease.acquired_at) OPERATOR(pg_catalog.*) 1000000)::bigint, \
+     (extract(epoch FROM moment OPERATOR(pg_catalog.-) coalesce(lease.renewed_at, lease.acquired_at)) \
+     OPERATOR(pg_catalog.*) 1000000)::bigint, lease.note, \
      lease.previous_owner::text, lease.previous_token::bigint, lease.previous_end::text, \
-     (extract(epoch FROM lease.acquired_at - lease.previous_at) * 1000000)::bigint";
+     (extract(epoch FROM lease.acquired_at OPERATOR(pg_catalog.-) lease.previous_at) OPERATOR(pg_catalog.*) 1000000)::bigint";
 
 /// What every write of a term begins with: it is on disk when it is confirmed (and with the synchronous standbys, where
-/// there are any), whatever the server's default is; and it waits for no row without end.
-const DURABLY: &str = "PERFORM set_config('lock_timeout', '2500', true), set_config('synchronous_commit', \
+/// there are any), whatever the server's default is; and it waits for no row without end. A wait for a row is two, each with a
+/// bound of its own: first for whoever waits for it already, then for whoever has it.
+const DURABLY: &str = "PERFORM set_config('lock_timeout', '1250', true), set_config('synchronous_commit', \
      CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);";
 
 /// The statements that make the schema, or bring an older one up to date; the same for a person and for the store.
@@ -56,7 +68,9 @@ const DURABLY: &str = "PERFORM set_config('lock_timeout', '2500', true), set_con
 pub(crate) fn statements(schema: &str) -> String {
     let mut text = format!(
         "-- Tenure's leases and fences, set-up {VERSION}. To be run by the owner of the schema, as often as one likes.\n\
-         BEGIN;\nSELECT pg_advisory_xact_lock({SETUP_LOCK});\nSET LOCAL client_min_messages = warning;\n\
+         BEGIN;\nSET LOCAL lock_timeout = '25s'; -- for another set-up\nSELECT pg_advisory_xact_lock({SETUP_LOCK});\n\
+         SET LOCAL lock_timeout = '2s'; -- for who uses the tables: every request waits behind this\nSET LOCAL client_min_messages = warning;\n\
+         SET LOCAL search_path = {SEARCH_PATH};\n\
          CREATE SCHEMA IF NOT EXISTS {};\n",
         quoted(schema)
     );
@@ -68,10 +82,28 @@ pub(crate) fn statements(schema: &str) -> String {
     text
 }
 
+/// The functions of the schema by name, each with its body as the server keeps it. Not the one that tells the version: that
+/// is asked by every store that connects.
+pub(crate) fn functions(schema: &str) -> impl Iterator<Item = (&'static str, String)> {
+    let made = PARTS.iter().flat_map(|part| part.split(FUNCTION).skip(1));
+    made.filter_map(move |text| {
+        let (name, rest) = text.split_once('(')?;
+        let body = rest.split("$function$").nth(1)?;
+        Some((name, filled(body, schema)))
+    })
+}
+
+/// What each function begins with.
+const FUNCTION: &str = "CREATE OR REPLACE FUNCTION {schema}.";
+
 fn filled(part: &str, schema: &str) -> String {
     let version = VERSION.to_string();
     let optional = |column: &str, bytes_max| format!("{column} IS NULL OR {}", fits(column, bytes_max));
     [
+        (
+            "{version_function}",
+            literal(&format!("{}.version()", quoted(schema))),
+        ),
         ("{schema}", quoted(schema)),
         ("{channel}", literal(&channel(schema))),
         ("{lease_name_fits}", fits("VALUE", 255)),
@@ -87,6 +119,7 @@ fn filled(part: &str, schema: &str) -> String {
             "floor(extract(epoch FROM moment) * 1000)::bigint".to_owned(),
         ),
         ("{version}", version),
+        ("{later}", LATER.to_owned()),
     ]
     .iter()
     .fold(part.to_owned(), |text, (hole, filling)| {
@@ -101,7 +134,7 @@ fn filled(part: &str, schema: &str) -> String {
 /// Whoever enters, claims or bumps locks this first and the row after it, until the transaction ends.
 pub(crate) fn turnstile(schema: &str, resource: &str) -> String {
     let prefix = literal(&format!("{schema}/"));
-    format!("hashtextextended({prefix} || {resource}, {TURNSTILES})")
+    format!("pg_catalog.hashtextextended({prefix} OPERATOR(pg_catalog.||) {resource}, {TURNSTILES}::bigint)")
 }
 
 /// The channel on which changes are told.
@@ -127,4 +160,31 @@ pub(crate) fn quoted(name: &str) -> String {
 /// A text of PostgreSQL's, whatever it holds.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FUNCTION, PARTS, SEARCH_PATH, functions};
+
+    #[test]
+    fn every_function_but_the_version_is_compared() {
+        let made = PARTS.iter().map(|part| part.matches(FUNCTION).count());
+        assert_eq!(functions("tenure").count() + 1, made.sum());
+        assert!(functions("tenure").all(|(_, body)| body.contains("BEGIN") && body.ends_with("END\n")));
+    }
+
+    #[test]
+    fn every_function_but_the_version_has_its_own_search_path() {
+        let kept = format!("SET search_path = {SEARCH_PATH} AS ");
+        for part in PARTS {
+            let functions = part
+                .split(FUNCTION)
+                .skip(1)
+                .filter(|text| text.contains("$function$"));
+            for function in functions {
+                let head = function.split("$function$").next();
+                assert!(head.is_some_and(|head| head.ends_with(&kept)), "{head:?}");
+            }
+        }
+    }
 }

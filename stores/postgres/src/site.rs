@@ -1,15 +1,16 @@
 //! Where a store's records live, and the bounds of every request to it.
 
 use crate::acquire::Unannounced;
+use crate::dial::Dial;
 use crate::fault::{Deed, ends_connection, store_error, timed_out};
-use crate::lane::{Dial, Lane, UnderWay};
+use crate::lane::{Lane, UnderWay};
 use crate::schema::quoted;
+use crate::shared::Shared;
 use crate::watch::Listener;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
-use tokio::sync::Mutex;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -19,11 +20,11 @@ const LANES: usize = 4;
 
 /// The lanes of one store, and what is known of its server.
 pub(crate) struct Site {
-    pub(crate) dial: Dial,
+    pub(crate) dial: Arc<Dial>,
     /// Its own, so that nothing else can make a renewal wait.
     pub(crate) renewals: Lane,
     pub(crate) requests: [Lane; LANES],
-    pub(crate) listener: Mutex<Option<Arc<Listener>>>,
+    pub(crate) listener: Shared<Arc<Listener>>,
     pub(crate) unannounced: Unannounced,
     pub(crate) watch: WatchSource,
     pub(crate) durability: Durability,
@@ -43,10 +44,10 @@ impl Site {
     pub(crate) fn new(dial: Dial, time_max: Duration) -> Self {
         Self {
             place: dial.place.clone(),
-            dial,
+            dial: Arc::new(dial),
             renewals: Lane::default(),
             requests: Default::default(),
-            listener: Mutex::new(None),
+            listener: Shared::default(),
             unannounced: Unannounced::default(),
             watch: WatchSource::Absent,
             durability: Durability::Safe,
@@ -102,7 +103,9 @@ impl Site {
         let asking = async {
             let live = under_way.insert(lane.enter(&self.dial, subject).await?);
             let answer = live.client().query_typed(statement, parameters).await;
-            if !answer.as_ref().is_err_and(ends_connection) {
+            if answer.as_ref().is_err_and(ends_connection) {
+                live.ended();
+            } else {
                 live.answered();
             }
             answer.map_err(|error| self.refused(&error, deed, subject))
@@ -126,6 +129,8 @@ impl Site {
             // A refused one may leave its transaction open: then the connection is of no use.
             if answer.is_ok() {
                 live.answered();
+            } else {
+                live.ended();
             }
             answer.map_err(|error| self.refused(&error, Deed::Write, subject))
         };

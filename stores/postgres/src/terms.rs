@@ -6,6 +6,7 @@ use crate::site::{Site, Typed, subject};
 use tenure_core::{
     Attempt, Fault, FencingToken, Incarnation, LeaseName, Release, Released, Renew, Renewed, StoreError, Wish,
 };
+use tenure_remote::after_a_step;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -132,7 +133,7 @@ impl Site {
     fn verdict(&self, name: &LeaseName, row: &Row) -> Result<(Verdict, Option<Record>), StoreError> {
         let record = || read(row, 2, &self.table()).map(Some);
         match row.try_get::<_, &str>(1) {
-            Ok("extended" | "vacated") => Ok((Verdict::Done, record()?)),
+            Ok("extended" | "vacated") => Ok((Verdict::Done, record().map_err(after_a_step)?)),
             Ok("lost") => Ok((Verdict::Not, record()?)),
             Ok("gone") => Ok((Verdict::Not, None)),
             Ok("busy") => Err(StoreError::not_applied(

@@ -30,8 +30,10 @@ pub(crate) enum Listening {
 /// A URL taken apart. Holds the password, so it is never shown: no `Debug`.
 #[derive(Clone)]
 pub(crate) struct StoreUrl {
-    /// What the driver gets.
+    /// What the driver reads in it.
     pub(crate) config: Config,
+    /// The same for each host alone: they are dialled one by one.
+    pub(crate) hosts: Vec<Config>,
     /// `sslmode=` and `sslrootcert=`.
     pub(crate) trust: Trust,
     /// `schema=`.
@@ -53,6 +55,12 @@ impl StoreUrl {
             ));
         }
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        if has_twins(query) {
+            // Not by its name: it may be a part of a password.
+            return Err(invalid(
+                "the PostgreSQL URL has an option twice; leave one of them out",
+            ));
+        }
         let (mut schema, mut listening) = (SCHEMA.to_owned(), Listening::WhereItWorks);
         let (mut mode, mut roots, mut foreign) = (None, None, String::new());
         for option in query.split('&').filter(|option| !option.is_empty()) {
@@ -82,6 +90,7 @@ impl StoreUrl {
         config.ssl_mode(mode);
         settle(&mut config);
         let parsed = Self {
+            hosts: hosts(&config)?,
             config,
             trust,
             schema,
@@ -99,17 +108,7 @@ impl StoreUrl {
 
     /// Hosts, database and schema, for people.
     pub(crate) fn place(&self) -> String {
-        let ports = self.config.get_ports();
-        let hosts = self.config.get_hosts().iter().enumerate().map(|(index, host)| {
-            let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
-            match host {
-                Host::Tcp(name) => format!("{name}:{port}"),
-                Host::Unix(path) => format!("{}:{port}", path.display()),
-            }
-        });
-        let hosts: Vec<String> = hosts.collect();
-        let database = self.config.get_dbname().or(self.config.get_user()).unwrap_or("?");
-        format!("{}/{database}.{}", hosts.join(","), self.schema)
+        place(&self.config, &self.schema)
     }
 
     /// What to say when the driver cannot read the URL. Not in its own words: they quote what they stumbled over, and
@@ -120,6 +119,81 @@ impl StoreUrl {
              options, and percent-encode special characters (such as @ : / ? %) in user and password",
         )
     }
+}
+
+/// Hosts, database and schema, for people.
+pub(crate) fn place(config: &Config, schema: &str) -> String {
+    let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {
+        let port = port(config, index);
+        match host {
+            Host::Tcp(name) => format!("{name}:{port}"),
+            Host::Unix(path) => format!("{}:{port}", path.display()),
+        }
+    });
+    let hosts: Vec<String> = hosts.collect();
+    let database = config.get_dbname().or(config.get_user()).unwrap_or("?");
+    format!("{}/{database}.{schema}", hosts.join(","))
+}
+
+fn port(config: &Config, host: usize) -> u16 {
+    let ports = config.get_ports();
+    ports.get(host).or(ports.first()).copied().unwrap_or(5432)
+}
+
+/// The options once for each host.
+///
+/// # Errors
+/// [`Fault::Invalid`]: nobody could say which port or address is whose.
+fn hosts(config: &Config) -> Result<Vec<Config>, StoreError> {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    let is_paired = |count| count == 0 || count == hosts.len();
+    if !is_paired(addresses.len()) || !(is_paired(config.get_ports().len()) || config.get_ports().len() == 1)
+    {
+        return Err(invalid(
+            "the PostgreSQL URL has another number of ports or of hostaddr than of hosts; give each host its own",
+        ));
+    }
+    let alone = hosts.iter().enumerate().map(|(index, host)| {
+        let mut one = without_hosts(config);
+        match host {
+            Host::Tcp(name) => one.host(name),
+            Host::Unix(path) => one.host_path(path),
+        };
+        one.port(port(config, index));
+        if let Some(address) = addresses.get(index) {
+            one.hostaddr(*address);
+        }
+        one
+    });
+    Ok(alone.collect())
+}
+
+/// All options but the hosts, one by one: the driver's type takes hosts, and gives none back.
+fn without_hosts(from: &Config) -> Config {
+    let mut config = Config::new();
+    config
+        .ssl_mode(from.get_ssl_mode())
+        .ssl_negotiation(from.get_ssl_negotiation())
+        .keepalives(from.get_keepalives())
+        .keepalives_idle(from.get_keepalives_idle())
+        .target_session_attrs(from.get_target_session_attrs())
+        .channel_binding(from.get_channel_binding())
+        .load_balance_hosts(from.get_load_balance_hosts());
+    from.get_user().map(|user| config.user(user));
+    from.get_password().map(|password| config.password(password));
+    from.get_dbname().map(|name| config.dbname(name));
+    from.get_options().map(|options| config.options(options));
+    from.get_application_name()
+        .map(|name| config.application_name(name));
+    from.get_connect_timeout()
+        .map(|allowed| config.connect_timeout(*allowed));
+    from.get_tcp_user_timeout()
+        .map(|allowed| config.tcp_user_timeout(*allowed));
+    from.get_keepalives_interval()
+        .map(|interval| config.keepalives_interval(interval));
+    from.get_keepalives_retries()
+        .map(|retries| config.keepalives_retries(retries));
+    config
 }
 
 /// Sets what the store needs of the driver, where the URL does not say otherwise.
@@ -147,23 +221,40 @@ fn encryption(
     roots: Option<String>,
 ) -> Result<(tokio_postgres::config::SslMode, Trust), StoreError> {
     use tokio_postgres::config::SslMode;
-    let verified = |roots: Option<String>| match roots {
-        Some(path) => Trust::RootsIn(PathBuf::from(path)),
-        None => Trust::PublicRoots,
-    };
-    Ok(match mode.unwrap_or("prefer") {
-        "disable" => (SslMode::Disable, Trust::Anybody),
-        "allow" | "prefer" => (SslMode::Prefer, Trust::Anybody),
-        // As libpq: whoever names roots wants them used.
-        "require" if roots.is_none() => (SslMode::Require, Trust::Anybody),
-        // The name is checked, too, where libpq would check the chain alone.
-        "require" | "verify-ca" | "verify-full" => (SslMode::Require, verified(roots)),
+    // Whoever names roots wants them used: no mode goes on without them, as libpq's `prefer` does. The name is checked,
+    // too, where libpq would check the chain alone.
+    Ok(match (mode.unwrap_or("prefer"), roots) {
+        ("disable", None) => (SslMode::Disable, Trust::Anybody),
+        ("disable", Some(_)) => {
+            return Err(invalid(
+                "the PostgreSQL URL names roots by sslrootcert, and says sslmode=disable: leave one of them out",
+            ));
+        }
+        ("allow" | "prefer", None) => (SslMode::Prefer, Trust::Anybody),
+        ("require", None) => (SslMode::Require, Trust::Anybody),
+        ("verify-ca" | "verify-full", None) => (SslMode::Require, Trust::PublicRoots),
+        ("allow" | "prefer" | "require" | "verify-ca" | "verify-full", Some(path)) => {
+            (SslMode::Require, Trust::RootsIn(PathBuf::from(path)))
+        }
         _ => {
             return Err(invalid(
                 "sslmode in the PostgreSQL URL is disable, prefer, require or verify-full",
             ));
         }
     })
+}
+
+/// Whether an option stands there twice, so that nobody could say which of them counts.
+fn has_twins(query: &str) -> bool {
+    let names: Vec<&str> = query
+        .split('&')
+        .filter(|option| !option.is_empty())
+        .map(|option| option.split('=').next().unwrap_or_default())
+        .collect();
+    names
+        .iter()
+        .enumerate()
+        .any(|(place, name)| names[..place].contains(name))
 }
 
 fn schema_name(name: &str) -> Result<String, StoreError> {
@@ -198,4 +289,43 @@ fn decoded(text: &str) -> Result<String, StoreError> {
 
 pub(crate) fn invalid(message: &str) -> StoreError {
     StoreError::not_applied(Fault::Invalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StoreUrl;
+
+    #[test]
+    fn host_alone_has_every_option_of_the_url() {
+        let url = StoreUrl::parse(
+            "postgres://me:secret@db:5433/bank?hostaddr=127.0.0.1&options=-c%20a%3Db&application_name=mine&connect_timeout=7\
+             &tcp_user_timeout=8&keepalives=0&keepalives_idle=6&keepalives_interval=5&keepalives_retries=4\
+             &target_session_attrs=read-only&channel_binding=require&load_balance_hosts=random&sslnegotiation=direct\
+             &sslmode=require",
+        );
+        let url = url.expect("a URL");
+        assert!(url.hosts == [url.config]);
+    }
+
+    #[test]
+    fn host_has_its_own_port_and_address() {
+        let url = StoreUrl::parse("postgres://a:1,b:2/bank?hostaddr=10.0.0.1,10.0.0.2").expect("a URL");
+        let shown: Vec<_> = url
+            .hosts
+            .iter()
+            .map(|host| {
+                format!(
+                    "{:?} {:?} {:?}",
+                    host.get_hosts(),
+                    host.get_hostaddrs(),
+                    host.get_ports()
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            ["[Tcp(\"a\")] [10.0.0.1] [1]", "[Tcp(\"b\")] [10.0.0.2] [2]"]
+        );
+        assert!(StoreUrl::parse("postgres://a,b/bank?hostaddr=10.0.0.1").is_err());
+    }
 }

@@ -1,7 +1,8 @@
 //! Watching by `LISTEN`: one connection of the store's, shared by all its watches.
 
+use crate::dial::{Dial, Dialled, about};
 use crate::fault::{Deed, store_error, timed_out};
-use crate::lane::{Dial, Live};
+use crate::lane::{Live, UnderWay};
 use crate::schema::{channel, quoted};
 use crate::site::{Site, Typed};
 use std::collections::hash_map::RandomState;
@@ -27,6 +28,9 @@ const WATCHES_MAX: usize = 1_024;
 /// How often the silent connection is asked whether it is still there, and how long it may take to say so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
+/// How long it may take to say so to a watch that is about to begin: there must be time left for another connection.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// How long connecting waits for its own notification. Behind a transaction-mode pooler it never comes.
 const PROOF_TIME_MAX: Duration = Duration::from_millis(1_500);
 
@@ -44,39 +48,53 @@ impl Listener {
     ///
     /// # Errors
     /// Not applied.
-    pub(crate) async fn open(dial: &Dial) -> Result<Arc<Self>, StoreError> {
-        let opening = async {
-            let connecting = dial.url.config.connect(dial.connector.clone()).await;
-            let (client, mut connection) =
-                connecting.map_err(|error| store_error(&error, Deed::Read, "the watch", &dial.place))?;
-            let audience = Arc::new(Audience::new(&dial.place));
-            let told = Arc::clone(&audience);
-            let driver = tokio::spawn(async move {
-                while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                    if let AsyncMessage::Notification(notification) = message {
-                        told.tell(notification.payload());
-                    }
+    async fn open(dial: &Arc<Dial>) -> Result<Arc<Self>, StoreError> {
+        let Dialled {
+            client,
+            mut connection,
+            host,
+        } = dial.connect().await?;
+        let audience = Arc::new(Audience::new(&dial.place));
+        let told = Arc::clone(&audience);
+        let driver = tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(notification) = message {
+                    told.tell(notification.payload());
                 }
-                told.close();
-            });
-            let live = Arc::new(Live::new(client, driver.abort_handle()));
-            let listen = format!("LISTEN {}", quoted(&channel(&dial.url.schema)));
-            let listening = live.client.batch_execute(&listen).await;
-            listening.map_err(|error| store_error(&error, Deed::Read, "the watch", &dial.place))?;
-            let heartbeat = tokio::spawn(beat(Arc::clone(&live), Arc::clone(&audience))).abort_handle();
-            Ok(Arc::new(Self {
-                live,
-                audience,
-                heartbeat,
-            }))
-        };
-        let late = |_| timed_out(Deed::Read, "the watch", &dial.place, dial.time_max);
-        tokio::time::timeout(dial.time_max, opening).await.map_err(late)?
+            }
+            told.close();
+        });
+        let live = Arc::new(Live::new(client, driver.abort_handle(), dial, host));
+        let mut asking = UnderWay::begin(Arc::clone(&live));
+        let listen = format!("LISTEN {}", quoted(&channel(&dial.url.schema)));
+        let listening = tokio::time::timeout(dial.time_max, asking.client().batch_execute(&listen)).await;
+        let late = |_| timed_out(Deed::Read, "", &dial.place, dial.time_max);
+        let listening = listening.map_err(late)?;
+        asking.answered();
+        listening.map_err(|error| store_error(&error, Deed::Read, "", &dial.place))?;
+        let heartbeat = tokio::spawn(beat(Arc::clone(&live), Arc::clone(&audience))).abort_handle();
+        Ok(Arc::new(Self {
+            live,
+            audience,
+            heartbeat,
+        }))
     }
 
-    /// Whether it still answers.
+    /// Whether a further watch may begin on it.
+    fn is_usable(&self) -> bool {
+        self.audience.is_open() && self.live.is_usable()
+    }
+
+    /// Whether it still answers. If not, or if nobody waits for the answer, the next watch has another; those on this one
+    /// are told by the heartbeat.
     async fn answers(&self) -> bool {
-        self.audience.is_open() && answers(&self.live).await
+        let mut asking = UnderWay::begin(Arc::clone(&self.live));
+        let asked = tokio::time::timeout(ANSWER_TIME_MAX, asking.client().batch_execute(""));
+        let answers = matches!(asked.await, Ok(Ok(())));
+        if answers {
+            asking.answered();
+        }
+        answers
     }
 }
 
@@ -106,7 +124,7 @@ impl Site {
     /// # Errors
     /// If the server cannot be asked. That nothing arrives is no error: then watching is absent.
     pub(crate) async fn prove_watch(&mut self) -> Result<(), StoreError> {
-        let listener = Listener::open(&self.dial).await?;
+        let listener = self.listen().await?;
         let proof = format!("proof {:016x}", RandomState::new().build_hasher().finish());
         let arrived = listener.audience.expect_proof(&proof);
         let channel = channel(&self.dial.url.schema);
@@ -118,8 +136,8 @@ impl Site {
             .is_ok()
         {
             self.watch = WatchSource::Push;
-            *self.listener.lock().await = Some(listener);
         } else {
+            self.listener.forget();
             tracing::info!(
                 place = %self.place,
                 "notifications do not arrive, as behind a transaction-mode pooler: candidates wait for the remaining time; \
@@ -139,20 +157,32 @@ impl Site {
             );
             return Err(StoreError::not_applied(Fault::Unsupported, message));
         }
-        let mut slot = self.listener.lock().await;
-        let standing = match slot.take() {
-            Some(listener) if listener.answers().await => Some(listener),
-            Some(_) | None => None,
+        let opening = async {
+            let mut listener = self.listen().await?;
+            if !listener.answers().await {
+                listener = self.listen().await?;
+            }
+            self.admit(scope, listener)
         };
-        let listener = match standing {
-            Some(listener) => listener,
-            None => Listener::open(&self.dial).await?,
+        let late = |_| Err(timed_out(Deed::Read, "the watch", &self.place, self.time_max));
+        tokio::time::timeout(self.time_max, opening)
+            .await
+            .unwrap_or_else(late)
+    }
+
+    /// The connection that listens, or a new one where there is none that works.
+    async fn listen(&self) -> Result<Arc<Listener>, StoreError> {
+        let open = || {
+            let dial = Arc::clone(&self.dial);
+            async move { Listener::open(&dial).await }
         };
-        *slot = Some(Arc::clone(&listener));
-        drop(slot);
+        let listener = self.listener.get(|listener| listener.is_usable(), open);
+        listener.await.map_err(about("the watch"))
+    }
+
+    fn admit(&self, scope: Scope, listener: Arc<Listener>) -> Result<ListenWatch, StoreError> {
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-        let missed = Arc::new(AtomicBool::new(false));
-        let place = self.place.clone();
+        let missed = Arc::new(Missed::default());
         listener.audience.admit(Listening {
             scope,
             sender,
@@ -161,7 +191,7 @@ impl Site {
         Ok(ListenWatch {
             events,
             missed,
-            place,
+            place: self.place.clone(),
             _listener: listener,
         })
     }
@@ -184,7 +214,22 @@ struct State {
 struct Listening {
     scope: Scope,
     sender: mpsc::Sender<WatchEvent>,
-    missed: Arc<AtomicBool>,
+    missed: Arc<Missed>,
+}
+
+/// Whether an event found the queue of a watch full.
+#[derive(Default)]
+struct Missed {
+    is_so: AtomicBool,
+    /// The reader may have emptied the queue before it was noted, and wait for the next event by then.
+    noted: Notify,
+}
+
+impl Missed {
+    fn note(&self) {
+        self.is_so.store(true, Ordering::SeqCst);
+        self.noted.notify_one();
+    }
 }
 
 impl Audience {
@@ -253,7 +298,7 @@ impl Audience {
             match (&event, concerned) {
                 (Some(event), true) => match watch.sender.try_send(event.clone()) {
                     Err(mpsc::error::TrySendError::Full(_)) => {
-                        watch.missed.store(true, Ordering::SeqCst);
+                        watch.missed.note();
                         true
                     }
                     Err(mpsc::error::TrySendError::Closed(_)) => false,
@@ -288,7 +333,7 @@ pub(crate) fn event(payload: &str) -> Option<WatchEvent> {
 /// One watch.
 pub(crate) struct ListenWatch {
     events: mpsc::Receiver<WatchEvent>,
-    missed: Arc<AtomicBool>,
+    missed: Arc<Missed>,
     place: String,
     _listener: Arc<Listener>,
 }
@@ -296,10 +341,7 @@ pub(crate) struct ListenWatch {
 impl Watch for ListenWatch {
     fn next(&mut self) -> Answer<'_, Event> {
         Box::pin(async move {
-            if self.events.is_empty() && self.missed.swap(false, Ordering::SeqCst) {
-                return Ok(WatchEvent::Gap);
-            }
-            self.events.recv().await.ok_or_else(|| {
+            next(&mut self.events, &self.missed).await.ok_or_else(|| {
                 let message = format!(
                     "the watch at {} is over; start a new one, then look again",
                     self.place
@@ -307,5 +349,41 @@ impl Watch for ListenWatch {
                 StoreError::not_applied(Fault::Unreachable, message)
             })
         })
+    }
+}
+
+/// The next event, or the gap where one found the queue full; `None` when there will be no other.
+async fn next(events: &mut mpsc::Receiver<WatchEvent>, missed: &Missed) -> Option<WatchEvent> {
+    loop {
+        if events.is_empty() && missed.is_so.swap(false, Ordering::SeqCst) {
+            return Some(WatchEvent::Gap);
+        }
+        tokio::select! {
+            biased;
+            event = events.recv() => return event,
+            () = missed.noted.notified() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Missed, next};
+    use std::time::Duration;
+    use tenure_core::WatchEvent;
+    use tokio::sync::mpsc;
+
+    #[tokio::test]
+    async fn gap_that_is_noted_when_the_reader_waits_already_wakes_it() {
+        let (_sender, mut events) = mpsc::channel(1);
+        let missed = Missed::default();
+        let noting = async {
+            // The reader found nothing, and waits.
+            tokio::task::yield_now().await;
+            missed.note();
+        };
+        let read = tokio::time::timeout(Duration::from_secs(30), next(&mut events, &missed));
+        let (read, ()) = tokio::join!(read, noting);
+        assert_eq!(read.expect("it is woken"), Some(WatchEvent::Gap));
     }
 }

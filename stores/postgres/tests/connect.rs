@@ -61,7 +61,14 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@127.0.0.1/db?listen=perhaps"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=often"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=verify-full&sslrootcert=/no/such/file"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?sslrootcert=/no/such/file"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=prefer&sslrootcert=/no/such/file"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslcert=/mine.pem"),
+        // Of two, nobody could say which counts: of ours, of the driver's, and of what may be a password's end.
+        format!("postgres://me:{SECRET}@127.0.0.1/db?schema=a&schema=b"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=verify-full&listen=off&sslmode=disable"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?connect_timeout=1&connect_timeout=2"),
+        format!("postgres://me:x?{SECRET}&{SECRET}"),
         format!("mongodb://me:{SECRET}@127.0.0.1/db"),
         String::new(),
     ];
@@ -144,6 +151,42 @@ async fn schema_that_is_not_ours_is_refused_and_left_as_it_is() {
         .await;
     let error = refused(&version.url("")).await;
     assert!(error.message.contains("99"), "{error}");
+}
+
+/// One that is not there, and one whose encoding could change a name on the way.
+#[tokio::test]
+async fn database_that_will_not_do_is_told_of_in_postgres() {
+    let server = Postgres::shared().await;
+    let latin = Scratch::bare(&server.uri()).schema;
+    server
+        .execute(&format!(
+            "CREATE DATABASE {latin} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+        ))
+        .await
+        .unwrap();
+    for (database, fault, way_out) in [
+        ("no_such_database", Fault::Invalid, "name a database in the URL"),
+        (
+            latin.as_str(),
+            Fault::Unsupported,
+            "not encoded in UTF8, so names could be changed on the way; create one that is",
+        ),
+    ] {
+        let url = server.uri_of(database);
+        let set_up = PostgresStore::init(&url).await.unwrap_err();
+        for error in [refused(&url).await, set_up] {
+            assert_eq!(
+                (error.fault, error.certainty),
+                (fault, Certainty::NotApplied),
+                "{error}"
+            );
+            assert!(
+                error.message.contains(database) && error.message.contains(way_out),
+                "{error}"
+            );
+            assert!(!error.message.contains('\n'), "{error}");
+        }
+    }
 }
 
 /// Ten at once, and again over leases that are held: nothing is lost.
@@ -262,4 +305,49 @@ async fn encryption_is_used_and_verified_where_that_is_asked_for() {
             "{options}: {error}"
         );
     }
+}
+
+/// Whoever names roots wants them used, whatever else the URL says: nobody else is talked to, and nobody without encryption.
+#[tokio::test]
+async fn roots_that_are_named_are_used_also_without_a_mode_in_postgres() {
+    let server = Postgres::with_encryption().await.unwrap();
+    let stranger = Postgres::with_encryption().await.unwrap();
+    let plain = Postgres::shared().await;
+    let root = server.root_certificate();
+    let at = |host: &str, port: u16, options: &str| {
+        format!("postgres://postgres@{host}:{port}/postgres?{options}")
+    };
+    let port = server.port();
+    PostgresStore::init(&at("127.0.0.1", port, "sslmode=require"))
+        .await
+        .unwrap();
+    for mode in [
+        "",
+        "&sslmode=allow",
+        "&sslmode=prefer",
+        "&sslmode=require",
+        "&sslmode=verify-ca",
+    ] {
+        let options = format!("sslrootcert={}{mode}", root.display());
+        let store = PostgresStore::connect(&at("localhost", port, &options))
+            .await
+            .unwrap();
+        drop(store);
+        // Another name, other roots, no encryption.
+        let others = format!("sslrootcert={}{mode}", stranger.root_certificate().display());
+        for url in [
+            at("127.0.0.1", port, &options),
+            at("localhost", port, &others),
+            at("localhost", plain.port(), &options),
+        ] {
+            assert_eq!(refused(&url).await.fault, Fault::Unreachable, "{url}");
+        }
+    }
+    let options = format!("sslrootcert={}&sslmode=disable", root.display());
+    let error = refused(&at("localhost", port, &options)).await;
+    assert_eq!(error.fault, Fault::Invalid);
+    assert!(
+        error.message.contains("sslrootcert") && error.message.contains("sslmode"),
+        "{error}"
+    );
 }

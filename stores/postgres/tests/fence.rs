@@ -44,7 +44,7 @@ fn add(scratch: &Scratch) -> String {
 }
 
 /// Enters, writes, commits.
-async fn write(
+pub(super) async fn write(
     client: &mut Client,
     fence: &PostgresFence,
     scratch: &Scratch,

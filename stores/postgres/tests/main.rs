@@ -4,9 +4,16 @@
 mod common;
 mod conformance;
 mod connect;
+mod dial;
 mod faults;
 mod fence;
+mod fence_bumps;
+mod locked_rows;
 mod machine;
 mod partition;
 mod pooler;
+mod search_path;
+mod setup;
+mod setup_beside;
+mod standbys;
 mod turnstile;

@@ -2,7 +2,7 @@
 
 use crate::fault::{Deed, repeats, store_error};
 use crate::keys::Keys;
-use crate::url::{Credentials, Host, Security, Set, StoreUrl};
+use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::io::tcp::TcpSettings;
 use redis::{
@@ -10,7 +10,7 @@ use redis::{
     RedisConnectionInfo, RedisError, Value,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 
@@ -23,6 +23,12 @@ const SENTINEL_TIME_MAX: Duration = Duration::from_millis(700);
 /// How often a member of a cluster may send us on.
 const REDIRECTIONS_MAX: usize = 3;
 
+/// What a server answers that has fewer databases than the URL's, and a cluster that has one.
+const NO_DATABASE: [&str; 2] = [
+    "DB index is out of range",
+    "SELECT is not allowed in cluster mode",
+];
+
 /// Oldest server with what the scripts and the connection use: Redis 6.2. Every Valkey has it.
 const VERSION_MIN: (u32, u32) = (6, 2);
 
@@ -31,6 +37,8 @@ const VERSION_MIN: (u32, u32) = (6, 2);
 pub(crate) struct Target {
     url: StoreUrl,
     keys: Keys,
+    /// The sentinel to ask first: a place in the URL's list. All connections of a store share it.
+    first_sentinel: Arc<AtomicUsize>,
 }
 
 /// A connection to the server that rules the records.
@@ -53,7 +61,11 @@ pub(crate) struct Hello {
 
 impl Target {
     pub(crate) fn new(url: StoreUrl, keys: Keys) -> Self {
-        Self { url, keys }
+        Self {
+            url,
+            keys,
+            first_sentinel: Arc::default(),
+        }
     }
 
     pub(crate) fn set(&self) -> &Set {
@@ -64,11 +76,21 @@ impl Target {
     ///
     /// # Errors
     /// Not applied: nothing of a request was sent.
-    pub(crate) async fn dial(&self) -> Result<Dialled, StoreError> {
-        let host = match &self.url.set {
-            Set::Sentinels { primary } => self.ask_sentinels(primary).await?,
-            Set::Server | Set::Independent => self.url.hosts[0].clone(),
+    pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
+        let Set::Sentinels { primary } = &self.url.set else {
+            return self.dial_ruler(self.url.hosts[0].clone()).await;
         };
+        let (sentinel, host) = self.ask_sentinels(primary).await?;
+        let dialled = self.dial_ruler(host).await;
+        // One that is cut off from the others goes on naming the server that ruled before: another one is asked next.
+        let first = if dialled.is_ok() { sentinel } else { sentinel + 1 };
+        self.first_sentinel
+            .store(first % self.url.hosts.len(), Ordering::Relaxed);
+        dialled
+    }
+
+    /// Connects to this server, or to where it sends us.
+    async fn dial_ruler(&self, host: Host) -> Result<Dialled, StoreError> {
         let mut dialled = self.dial_one(host).await?;
         if dialled.hello.replica {
             return Err(self.is_replica(&mut dialled).await);
@@ -174,6 +196,13 @@ impl Target {
     /// Nothing of a request was sent, so nothing was applied.
     fn failed(&self, error: &RedisError, host: &Host) -> StoreError {
         let failed = store_error(error, Deed::Read, "connecting", &host.to_string());
+        if NO_DATABASE.iter().any(|words| failed.message.contains(words)) {
+            return invalid(&format!(
+                "connecting at {host}: the server has no database {}; name one below its setting `databases` (mostly 16, in \
+                 a cluster 1), or leave it out",
+                self.url.database
+            ));
+        }
         match repeats(error, self.url.passwords()) {
             // What connects sends the password, and a server or a proxy may quote what it could not read.
             true => StoreError {
@@ -187,13 +216,17 @@ impl Target {
         }
     }
 
-    /// Asks one sentinel after the other where the primary is.
-    async fn ask_sentinels(&self, primary: &str) -> Result<Host, StoreError> {
+    /// Asks one sentinel after the other where the primary is, and says which one knew. Begins with the one that led to the
+    /// primary last: the first of the list may be gone for good, and who waits may have less time than it is given.
+    async fn ask_sentinels(&self, primary: &str) -> Result<(usize, Host), StoreError> {
+        let count = self.url.hosts.len();
+        let first = self.first_sentinel.load(Ordering::Relaxed);
         let mut last = None;
-        for sentinel in &self.url.hosts {
+        for place in (0..count).map(|step| (first + step) % count) {
+            let sentinel = &self.url.hosts[place];
             let asking = self.ask_sentinel(sentinel, primary);
             match tokio::time::timeout(SENTINEL_TIME_MAX, asking).await {
-                Ok(Ok(Some(host))) => return Ok(host),
+                Ok(Ok(Some(host))) => return Ok((place, host)),
                 Ok(Ok(None)) => {
                     last = Some(format!(
                         "the sentinel at {sentinel} watches no primary \"{}\"",

@@ -30,8 +30,8 @@ impl Site {
         let mut findings = vec![self.round_trip().await?];
         let asking = Settings::ask(&self.requests, &self.place);
         let settings = self.in_time(Deed::Read, "the examination", asking).await?;
-        findings.push(version(&settings, &open.dialled.hello.version));
-        findings.push(self.topology(&settings, open.dialled.hello.clustered));
+        findings.push(version(&settings, &open.connection.hello.version));
+        findings.push(self.topology(&settings, open.connection.hello.clustered));
         findings.push(persistence(&settings));
         findings.push(eviction(&settings));
         findings.push(self.clock().await);

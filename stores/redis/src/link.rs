@@ -1,67 +1,36 @@
-//! One connection to the server, made when it is needed and replaced when it is of no use any more.
+//! Commands and scripts on one connection to the server.
 
 use crate::connect::{Dialled, Target};
 use crate::fault::{Deed, code, ends_connection, store_error};
 use crate::reply::Reply;
 use crate::script::{Arguments, Script};
 use redis::{Cmd, RedisError, Value};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tenure_core::{Fault, StoreError};
-
-/// How long requests must have waited in vain, with no answer on their connection meanwhile, for the connection to count
-/// as silent when one of them is given up.
-const SILENCE: Duration = Duration::from_millis(100);
-
-/// A connection that heals: the driver's own never does, and does not notice that nobody answers.
-pub(crate) struct Link {
-    target: Target,
-    open: Mutex<Option<Open>>,
-    /// Only one request dials; the others wait for its connection.
-    dialling: tokio::sync::Mutex<()>,
-    dials: AtomicU64,
-}
+use tenure_remote::Dial;
 
 /// The connection in use.
-#[derive(Clone)]
-pub(crate) struct Open {
-    pub(crate) dialled: Dialled,
-    number: u64,
-    patience: Arc<Mutex<Patience>>,
-}
+pub(crate) type Open = tenure_remote::Open<Dialled>;
 
-/// How long a connection has been waited for in vain. It counts what all have waited, as each may have less time than
-/// would prove the connection silent.
-struct Patience {
-    /// When an answer came last, or a request was given up: what was before is counted, or counts no more.
-    since: Instant,
-    waited: Duration,
-}
+/// A connection that heals: the driver's own never does, and does not notice that nobody answers.
+pub(crate) struct Link(tenure_remote::Link<Target>);
 
-impl Patience {
-    fn new() -> Self {
-        Self {
-            since: Instant::now(),
-            waited: Duration::ZERO,
-        }
+impl Dial for Target {
+    type Connection = Dialled;
+
+    async fn dial(&self) -> Result<Dialled, StoreError> {
+        self.connect().await
     }
 
-    /// A request was given up that was sent then. Time that several have waited counts once.
-    fn wait_in_vain(&mut self, sent: Instant) {
-        self.waited += self.since.max(sent).elapsed();
-        self.since = Instant::now();
+    fn is_over(dialled: &Dialled) -> bool {
+        dialled.ended.load(Ordering::Relaxed)
     }
 }
 
 impl Link {
     pub(crate) fn new(target: Target) -> Self {
-        Self {
-            target,
-            open: Mutex::default(),
-            dialling: tokio::sync::Mutex::default(),
-            dials: AtomicU64::new(0),
-        }
+        Self(tenure_remote::Link::new(Arc::new(target)))
     }
 
     /// The connection, made if there is none.
@@ -69,43 +38,15 @@ impl Link {
     /// # Errors
     /// Not applied.
     pub(crate) async fn open(&self) -> Result<Open, StoreError> {
-        if let Some(open) = self.usable() {
-            return Ok(open);
-        }
-        let _turn = self.dialling.lock().await;
-        if let Some(open) = self.usable() {
-            return Ok(open);
-        }
-        let dialled = self.target.dial().await.map_err(|error| self.passing(error))?;
-        let open = Open {
-            dialled,
-            number: self.dials.fetch_add(1, Ordering::Relaxed),
-            patience: Arc::new(Mutex::new(Patience::new())),
-        };
-        *lock(&self.open) = Some(open.clone());
-        Ok(open)
+        self.0.open().await.map_err(|error| self.passing(error))
     }
 
     /// A replica where a primary was is a fail-over under way, and nothing that only a person can mend.
     fn passing(&self, mut error: StoreError) -> StoreError {
-        if error.fault == Fault::ReadOnly && self.dials.load(Ordering::Relaxed) > 0 {
+        if error.fault == Fault::ReadOnly && self.0.was_open() {
             error.fault = Fault::Unreachable;
         }
         error
-    }
-
-    fn usable(&self) -> Option<Open> {
-        lock(&self.open)
-            .clone()
-            .filter(|open| !open.dialled.ended.load(Ordering::Relaxed))
-    }
-
-    /// Lets go of this connection, if it is still the one in use.
-    fn discard(&self, number: u64) {
-        let mut open = lock(&self.open);
-        if open.as_ref().is_some_and(|open| open.number == number) {
-            *open = None;
-        }
     }
 
     /// Runs a script. The server has it, but for the first time: then the text is sent, too.
@@ -141,45 +82,13 @@ impl Link {
     }
 
     async fn ask(&self, open: &Open, command: Cmd) -> Result<Value, RedisError> {
-        let mut connection = open.dialled.connection.clone();
-        let mut waiting = Waiting {
-            link: self,
-            open,
-            sent: Instant::now(),
-            answered: false,
-        };
+        let mut connection = open.connection.connection.clone();
+        let mut waiting = self.0.wait_on(open);
         let answer = command.query_async::<Value>(&mut connection).await;
-        waiting.answered = true;
-        *lock(&open.patience) = Patience::new();
+        waiting.answered();
         if answer.as_ref().is_err_and(ends_connection) {
-            self.discard(open.number);
+            self.0.discard(open);
         }
         answer
     }
-}
-
-/// A request under way. Given up, it may take the connection with it: who gives up first is mostly the engine,
-/// whose patience is shorter than any time-out here, and a silent connection would be used for ever.
-struct Waiting<'a> {
-    link: &'a Link,
-    open: &'a Open,
-    sent: Instant,
-    answered: bool,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        if self.answered {
-            return;
-        }
-        let mut patience = lock(&self.open.patience);
-        patience.wait_in_vain(self.sent);
-        if patience.waited >= SILENCE {
-            self.link.discard(self.open.number);
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

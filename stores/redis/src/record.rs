@@ -99,6 +99,17 @@ pub(crate) fn is_confirmed(fields: Option<&Fields>) -> bool {
     fields.is_some_and(|fields| fields.get(place).is_some_and(Option::is_none))
 }
 
+/// Reads a record; nothing where it is no term.
+pub(crate) fn decode_term(
+    key: &str,
+    name: &str,
+    fields: Option<&Fields>,
+    now_ms: u64,
+) -> Result<Option<Box<Lease>>, StoreError> {
+    let lease = decode(key, name, fields, now_ms)?;
+    Ok(is_confirmed(fields).then(|| Box::new(lease)))
+}
+
 /// Text that a message shows.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);

@@ -1,5 +1,5 @@
 use crate::fault::Deed;
-use crate::record::decode;
+use crate::record::decode_term;
 use crate::reply::{Reply, misunderstood};
 use crate::script::{Arguments, RELEASE};
 use crate::site::{Site, subject};
@@ -35,12 +35,12 @@ impl Site {
         let (key, name) = (self.keys.record(&request.name), request.name.as_str());
         match verdict.as_str() {
             "vacated" => Ok(Released::Vacated),
-            "lost" => Ok(Released::NotYours(Some(Box::new(decode(
+            "lost" => Ok(Released::NotYours(decode_term(
                 &key,
                 name,
                 reply.fields()?.as_ref(),
                 now_ms,
-            )?)))),
+            )?)),
             "none" => Ok(Released::NotYours(None)),
             "unreadable" => Err(self.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),
             _ => Err(misunderstood()),

@@ -1,5 +1,5 @@
 use crate::fault::Deed;
-use crate::record::decode;
+use crate::record::decode_term;
 use crate::reply::{Reply, misunderstood};
 use crate::script::{Arguments, RENEW};
 use crate::site::{Site, subject};
@@ -44,12 +44,12 @@ impl Site {
                     _ => Wish::StepDown,
                 },
             }),
-            "lost" => Ok(Renewed::Lost(Some(Box::new(decode(
+            "lost" => Ok(Renewed::Lost(decode_term(
                 &key,
                 name,
                 reply.fields()?.as_ref(),
                 now_ms,
-            )?)))),
+            )?)),
             "none" => Ok(Renewed::Lost(None)),
             "unreadable" => Err(self.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),
             _ => Err(misunderstood()),

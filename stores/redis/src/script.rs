@@ -13,10 +13,10 @@ pub(crate) static RELEASE: LazyLock<Script> = LazyLock::new(|| on_records(includ
 /// Leaves a wish.
 pub(crate) static ASK: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/ask.lua")));
 /// Reads a record.
-pub(crate) static GET: LazyLock<Script> =
-    LazyLock::new(|| on_records(&format!("{STILL_RULES}\n{}", include_str!("lua/get.lua"))));
+pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| only_reading_records(include_str!("lua/get.lua")));
 /// Reads a page of records.
-pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
+pub(crate) static LIST: LazyLock<Script> =
+    LazyLock::new(|| only_reading_records(include_str!("lua/list.lua")));
 /// Removes what nobody uses.
 pub(crate) static PURGE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/purge.lua")));
 
@@ -52,6 +52,11 @@ fn on_records(body: &str) -> Script {
     let fields = FIELDS.join("', '");
     let reading = include_str!("lua/record.lua");
     Script::new(format!("local FIELDS = {{ '{fields}' }}\n{reading}\n{body}"))
+}
+
+/// One that changes none, and asks first whether the server still may.
+fn only_reading_records(body: &str) -> Script {
+    on_records(&format!("{STILL_RULES}\n{body}"))
 }
 
 /// What a script is run with.

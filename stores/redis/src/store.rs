@@ -68,7 +68,7 @@ impl Site {
     pub(crate) async fn assess(&self) -> Result<Durability, StoreError> {
         let open = self.requests.open().await?;
         let settings = Settings::ask(&self.requests, &self.place).await?;
-        Ok(settings.durability(self.target.set(), open.dialled.hello.clustered))
+        Ok(settings.durability(self.target.set(), open.connection.hello.clustered))
     }
 }
 

@@ -83,7 +83,15 @@ impl StoreUrl {
         };
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         let options = Options::parse(query)?;
+        let for_sentinels = options.primary.is_some() || options.sentinel_credentials.is_some();
         let (set, port) = match kind {
+            // A sentinel taken for a server would keep leases that nobody else finds.
+            "" | "quorum" if for_sentinels => {
+                return Err(invalid(
+                    "primary, sentinelUser and sentinelPassword are for sentinels, which the Redis URL does not name; write \
+                     redis+sentinel:// or leave them out",
+                ));
+            }
             "" => (Set::Server, PORT),
             "quorum" => (Set::Independent, PORT),
             "sentinel" => {
@@ -184,8 +192,16 @@ struct Options {
 impl Options {
     fn parse(query: &str) -> Result<Self, StoreError> {
         let mut options = Self::default();
+        let mut seen = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            // Nobody could say which of the two counts. Not by its name: it may be a part of a password.
+            if seen.contains(&key) {
+                return Err(invalid(
+                    "the Redis URL has an option twice; leave one of them out",
+                ));
+            }
+            seen.push(key);
             match key {
                 "primary" => options.primary = Some(plain("primary", decoded(value)?)?),
                 "prefix" => options.prefix = Some(prefix(decoded(value)?)?),

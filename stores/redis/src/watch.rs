@@ -1,7 +1,6 @@
 //! Watching by messages: the scripts publish every change that somebody may wait for, in its very step.
 
 use crate::fault::{Deed, store_error, timed_out};
-use crate::link::Open;
 use crate::script::{Arguments, GET};
 use crate::site::Site;
 use futures_util::StreamExt;
@@ -48,8 +47,8 @@ struct Listener {
 impl Listener {
     async fn open(site: &Site, scope: &Scope) -> Result<Self, StoreError> {
         // The requests' own connection knows where the primary is, and has proven it.
-        let Open { dialled, .. } = site.requests.open().await?;
-        let (mut sink, messages) = site.target.listen(&dialled.host).await?.split();
+        let open = site.requests.open().await?;
+        let (mut sink, messages) = site.target.listen(&open.connection.host).await?.split();
         let subscribed = match scope {
             Scope::Name(name) => sink.subscribe(site.keys.channel(name)).await,
             // Of all leases: who may subscribe to a pattern needs the right to that very pattern, and the scope is looked

@@ -100,6 +100,27 @@ async fn replaced_after_callers_gave_up(callers: u32, patience: Duration) {
     );
 }
 
+/// A dial that ended with its caller would be begun anew by each, and no caller would ever have a connection.
+#[tokio::test]
+async fn who_has_less_time_than_connecting_takes_is_served_all_the_same() {
+    let (proxy, _scratch, store) = proxied().await;
+    let asked = request("job", "holder", seconds(60));
+    // To connect takes two questions at least, which is longer than the callers wait; their own request is one.
+    let (pause, patience) = (Duration::from_millis(400), Duration::from_millis(700));
+    proxy.set(Fault::Delay {
+        to_server: pause,
+        to_client: Duration::ZERO,
+    });
+    proxy.cut_connections();
+    let granted = eventually_async(BOUND, "a term", || async {
+        let answer = tokio::time::timeout(patience, store.acquire(&asked)).await;
+        answer.ok().and_then(Result::ok).map(granted)
+    })
+    .await;
+    proxy.heal();
+    assert_eq!(take(&store, &asked).await.token, granted.token);
+}
+
 #[tokio::test]
 async fn closed_connection_is_replaced_before_the_next_request() {
     let (proxy, _scratch, store) = proxied().await;

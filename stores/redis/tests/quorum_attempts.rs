@@ -1,6 +1,6 @@
 //! Attempts whose members have confirmed different tokens for them, as links broke and healed meanwhile.
 
-use crate::common::{connection, granted, renewal, request, seconds, take};
+use crate::common::{connection, granted, in_every_member, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseStore, Renewed};
 use tenure_redis::QuorumStore;
@@ -32,6 +32,7 @@ async fn members(has: [Has; 3]) -> (Vec<RedisServer>, QuorumStore, Acquire, Gran
     let store = QuorumStore::connect(&url).await.expect("the quorum connects");
     let asked = request("job", "a", seconds(300));
     let before = take(&store, &asked).await;
+    in_every_member(&servers, before.token).await;
     for (server, has) in servers.iter_mut().zip(has) {
         let token = |more: i64| above(before.token, more).to_string();
         let fields = match has {

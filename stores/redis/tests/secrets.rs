@@ -23,6 +23,14 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
         "redis://host?prefix={a}",
         "redis://host?purgeAfter=1h",
         "redis://host?purgeAfter=soon",
+        // What has no effect is not taken, as for sentinels that are none; of two, nobody could say which counts.
+        "redis://:hunter2@host?primary=q",
+        "redis://:hunter2@host?sentinelUser=me",
+        "redis://:hunter2@host?sentinelPassword=hunter2",
+        "redis+quorum://:hunter2@a,b,c?primary=q&sentinelPassword=hunter2",
+        "redis://:hunter2@host?prefix=a&prefix=b",
+        "redis+sentinel://:hunter2@host?primary=p&sentinelPassword=hunter2&sentinelPassword=hunter2",
+        "redis://:x?hunter2&hunter2",
         "redis+sentinel://:hunter2@host",
         "redis+quorum://:hunter2@a,b,c",
         "redis+magic://:hunter2@a",
@@ -31,6 +39,8 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
         let error = refused(url).await;
         assert_eq!(error.fault, Fault::Invalid, "{url}: {error}");
     }
+    let error = refused("redis://:hunter2@host?primary=q").await;
+    assert!(error.message.contains("redis+sentinel://"), "{error}");
 }
 
 #[tokio::test]

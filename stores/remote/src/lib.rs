@@ -6,12 +6,14 @@
 //! - [`Noter`]: refusals of a fence on their way into the database.
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
+//! - [`Link`]: one connection that heals, dialled once for all who need it.
 //! - [`Deed`], [`timed_out`], [`line()`]: errors as the contract wants them.
 //!
 //! No store's user needs this crate; it promises nothing to others.
 
 mod errors;
 pub mod findings;
+mod link;
 mod purge;
 mod refusals;
 mod store;
@@ -19,6 +21,7 @@ mod thread;
 mod watch;
 
 pub use errors::{Deed, after_a_step, lease_subject, line, timed_out};
+pub use link::{Dial, Link, Open, Waiting};
 pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};

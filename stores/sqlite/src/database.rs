@@ -2,6 +2,7 @@
 
 use crate::clock::BootClock;
 use crate::filesystem::FileSystem;
+use crate::only_path;
 use crate::options::{FileSystemTrust, SqliteOptions};
 use crate::patience::{Jitter, patiently_blocking};
 use crate::place;
@@ -89,10 +90,11 @@ impl Database {
     /// The connections, to the file that is at the path *now*.
     ///
     /// Somebody who deletes or replaces the file leaves every open connection with the old one, where it
-    /// would go on renewing while others elect in the new one. Hence the look before each use.
+    /// would go on renewing while others elect in the new one. Hence the look before each use. While
+    /// the file has a second name, every call is refused: see [`only_path`].
     pub(crate) fn connections(&self) -> Result<MutexGuard<'_, Connections>, Trouble> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if FileIdentity::of(&self.path).ok() != Some(connections.file) {
+        if FileIdentity::of(&self.path) != Some(connections.file) {
             let options = SqliteOptions::new(&self.path).trust(self.trust);
             place::find(&options).map_err(Trouble::Told)?;
             *connections = connect_both_once(&self.path, &self.shown)?;
@@ -142,10 +144,10 @@ fn connect_both(path: &Path, shown: &str, jitter: &Jitter) -> Result<Connections
 
 fn connect_both_once(path: &Path, shown: &str) -> Result<Connections, Trouble> {
     for _ in 0..OPENINGS_MAX {
-        let before = FileIdentity::of(path).ok();
+        let before = FileIdentity::of(path);
         let durable = connect(path, Durable::OnDisk)?;
         let relaxed = connect(path, Durable::InKernel)?;
-        let after = FileIdentity::of(path).ok();
+        let after = FileIdentity::of(path);
         // Only what stood there before and still does is known to be what was opened.
         let Some(file) = after.filter(|_| before == after) else {
             continue;
@@ -167,6 +169,8 @@ fn connect_both_once(path: &Path, shown: &str) -> Result<Connections, Trouble> {
 }
 
 fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
+    // Here and not only where the place is found: a mount may have come since, and would not show in the identity.
+    only_path::check(path).map_err(Trouble::Told)?;
     // No URI: a file called "file:x?mode=memory" is a file.
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -192,8 +196,9 @@ fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
 struct FileIdentity(u64, u64);
 
 impl FileIdentity {
-    fn of(path: &Path) -> Result<Self, rustix::io::Errno> {
-        let stat = rustix::fs::stat(path)?;
-        Ok(Self(stat.st_dev, stat.st_ino))
+    /// `None` where there is none, and for a file with several names: no connection to it is ever the right one.
+    fn of(path: &Path) -> Option<Self> {
+        let stat = rustix::fs::stat(path).ok()?;
+        (stat.st_nlink <= 1).then_some(Self(stat.st_dev, stat.st_ino))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::database::{Connections, Database};
 use crate::filesystem::FileSystem;
+use crate::only_path;
 use crate::patience::patiently;
 use crate::schema::{self, Identity, SCHEMA_VERSION};
 use crate::transaction;
@@ -102,6 +103,9 @@ pub(crate) fn finding(
 fn file_system(database: &Database) -> Finding {
     let shown = &database.shown;
     let kind = database.file_system;
+    if let Err(error) = only_path::check(&database.path) {
+        return failed("file system", &error);
+    }
     let (verdict, detail, repair) = match kind {
         FileSystem::Local(_) => (Verdict::Good, format!("{shown} is on {kind}, a local one"), None),
         FileSystem::Memory(_) => (

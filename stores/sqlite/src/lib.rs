@@ -14,6 +14,7 @@ mod filesystem;
 mod glances;
 mod listing;
 mod look;
+mod only_path;
 mod options;
 mod patience;
 mod place;

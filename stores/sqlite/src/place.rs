@@ -1,6 +1,7 @@
 //! Where the file is, and whether leases may live there: all that can be said before SQLite is asked.
 
 use crate::filesystem::FileSystem;
+use crate::only_path;
 use crate::options::{MissingDirectory, SqliteOptions};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -9,6 +10,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
+
+/// Symbolic links that are followed from the path to the file; the kernel's own bound.
+const LINKS_MAX: usize = 40;
 
 /// A place that may hold the file.
 pub(crate) struct Place {
@@ -23,39 +27,19 @@ pub(crate) struct Place {
 /// One line with the path and the way out; the faults say what kind.
 pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
     let given = &options.path;
-    let Some(file_name) = given.file_name() else {
-        return Err(StoreError::not_applied(
-            Fault::Invalid,
-            format!(
-                "{:?} names no file; give a path such as /var/lib/app/leases.db",
-                given.display()
-            ),
-        ));
-    };
     if given.as_os_str() == ":memory:" {
         return Err(StoreError::not_applied(
             Fault::Invalid,
             "a database in memory cannot be shared by processes; give a path".to_owned(),
         ));
     }
-    let directory = match given.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
-    if options.missing_directory == MissingDirectory::CreatePrivate {
-        create(directory)?;
+    if options.missing_directory == MissingDirectory::CreatePrivate && given.file_name().is_some() {
+        create(directory_of(given))?;
     }
-    let real_directory = directory
-        .canonicalize()
-        .map_err(|error| unusable(directory, &error))?;
-    let path = match real_directory.join(file_name).canonicalize() {
-        Ok(path) => path,
-        Err(error) if error.kind() == ErrorKind::NotFound => real_directory.join(file_name),
-        Err(error) => return Err(unusable(given, &error)),
-    };
-    let real_directory = path.parent().unwrap_or(&real_directory);
+    let path = resolved(given)?;
+    let directory = directory_of(&path);
     let exists = path.exists();
-    let file_system = FileSystem::of(if exists { &path } else { real_directory })?;
+    let file_system = FileSystem::of(if exists { &path } else { directory })?;
     file_system.check(&path, options.trust)?;
     if path.is_dir() {
         return Err(StoreError::not_applied(
@@ -63,11 +47,57 @@ pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
             format!("{} is a directory; give the path of a file in it", path.display()),
         ));
     }
+    // Before the permissions: the directory of a mounted file is often not writable, and is not what is to be mended.
+    only_path::check(&path)?;
     if exists {
         permitted(&path)?;
     }
-    permitted(real_directory)?;
+    permitted(directory)?;
     Ok(Place { path, file_system })
+}
+
+/// The path without symbolic links, of a file that need not exist yet: a link to it leads to where it will be made, which
+/// is where others look for what lies beside it.
+fn resolved(given: &Path) -> Result<PathBuf, StoreError> {
+    let mut path = given.to_owned();
+    for _ in 0..=LINKS_MAX {
+        let Some(file_name) = path.file_name() else {
+            return Err(StoreError::not_applied(
+                Fault::Invalid,
+                format!(
+                    "{:?} names no file; give a path such as /var/lib/app/leases.db",
+                    path.display()
+                ),
+            ));
+        };
+        let directory = directory_of(&path);
+        let real_directory = directory
+            .canonicalize()
+            .map_err(|error| unusable(directory, &error))?;
+        let real = real_directory.join(file_name);
+        match real.read_link() {
+            Ok(target) => path = real_directory.join(target),
+            // Not there, or no link.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => {
+                return Ok(real);
+            }
+            Err(error) => return Err(unusable(given, &error)),
+        }
+    }
+    Err(StoreError::not_applied(
+        Fault::Invalid,
+        format!(
+            "{} leads through more than {LINKS_MAX} symbolic links; give the path of the file itself",
+            given.display()
+        ),
+    ))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    }
 }
 
 /// The answer for a file or directory that takes no writes.

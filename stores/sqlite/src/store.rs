@@ -44,7 +44,8 @@ impl SqliteStore {
     /// - [`ReadOnly`](tenure_core::Fault::ReadOnly): file, directory or file system take no writes;
     /// - [`Forbidden`](tenure_core::Fault::Forbidden): no permission to read;
     /// - [`Unreadable`](tenure_core::Fault::Unreadable): no database, or another program's;
-    /// - [`Unsupported`](tenure_core::Fault::Unsupported): a network file system, or a file of a newer version;
+    /// - [`Unsupported`](tenure_core::Fault::Unsupported): a network file system, a file that other paths
+    ///   lead to (hard links, a mount of the file itself), or one of a newer version;
     /// - [`Invalid`](tenure_core::Fault::Invalid): no file name;
     /// - [`Full`](tenure_core::Fault::Full), [`Busy`](tenure_core::Fault::Busy),
     ///   [`Internal`](tenure_core::Fault::Internal): as they say; trying again may help.

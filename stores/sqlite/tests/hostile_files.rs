@@ -145,18 +145,26 @@ async fn a_file_that_was_replaced_is_followed() {
     );
 }
 
+/// Removals with a pause of up to a tenth of a second, and with one of up to a second where no opening is that fast.
+const ROUNDS: u64 = 60;
+const ROUNDS_MAX: u64 = 200;
+
 /// However often: what is elected in afterwards is the file that everybody else finds.
 #[tokio::test]
 async fn a_file_that_is_removed_while_it_is_opened_is_not_elected_in() {
     let mut elections = 0;
-    for round in 0..60 {
+    for round in 0..ROUNDS_MAX {
+        if round >= ROUNDS && elections > 0 {
+            return;
+        }
         let scratch = Scratch::new();
         let opened = AtomicBool::new(false);
         let store = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !opened.load(Ordering::SeqCst) {
                     fs::remove_file(scratch.file()).unwrap_or_default();
-                    std::thread::sleep(Duration::from_micros(100 * round));
+                    // Longer and longer: how long an opening takes is the disk's affair.
+                    std::thread::sleep(Duration::from_micros(30 * round * round));
                 }
             });
             let store = SqliteStore::open(scratch.file());

@@ -3,7 +3,7 @@
 use crate::common::child::{NAMESPACES_NEEDED, in_role, in_role_after, role};
 use crate::common::{Asker, Scratch, grant};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -179,9 +179,40 @@ async fn a_symbolic_link_leads_to_the_same_store() {
     let scratch = Scratch::new();
     let store = scratch.open();
     let link = scratch.directory().join("link.db");
-    std::os::unix::fs::symlink(scratch.file(), &link).unwrap();
+    symlink(scratch.file(), &link).unwrap();
     let linked = SqliteStore::open(&link).unwrap();
     assert_eq!(linked.path(), store.path());
     let _granted = grant(&store, &Asker::new("first"), "job").await;
     let _held = crate::common::held(&linked, &Asker::new("second"), "job").await;
+}
+
+/// Else the link's own file system would be judged, and what lies beside the file would lie beside the link, where nobody
+/// looks who comes by the file's own path.
+#[test]
+fn a_symbolic_link_to_a_file_that_is_not_made_yet_leads_to_its_place() {
+    let scratch = Scratch::new();
+    let inner = scratch.directory().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let [first, second] = ["first.db", "inner/second.db"].map(|part| scratch.directory().join(part));
+    symlink("inner/second.db", &first).unwrap();
+    symlink("../leases.db", &second).unwrap();
+    let linked = SqliteStore::open(&first).unwrap();
+    let store = scratch.open();
+    assert_eq!(linked.path(), store.path());
+    assert_eq!(store.path(), scratch.file().canonicalize().unwrap());
+}
+
+#[test]
+fn symbolic_links_that_lead_nowhere_are_told() {
+    let scratch = Scratch::new();
+    let [circle, astray] = ["circle.db", "astray.db"].map(|part| scratch.directory().join(part));
+    symlink("circle.db", &circle).unwrap();
+    let error = refused(&circle);
+    assert_eq!(error.fault, Fault::Invalid);
+    assert!(error.message.contains("symbolic links"), "{error}");
+    symlink("none/leases.db", &astray).unwrap();
+    let error = refused(&astray);
+    assert_eq!(error.fault, Fault::Unreachable);
+    assert!(error.message.contains("/none"), "{error}");
+    assert!(error.message.contains("mkdir -p"), "{error}");
 }

@@ -4,9 +4,7 @@ use super::place::Seen;
 use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER};
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
-use tenure_core::{
-    Cause, Command, Departure, Event, Grant, Lease, LeaseName, Moment, Predecessor, StoreError,
-};
+use tenure_core::{Cause, Command, Departure, Event, Grant, Lease, LeaseName, Moment, StoreError};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
@@ -133,16 +131,5 @@ impl Driver {
             self.tidy(name);
             self.next.push_back(Command::Withdraw { name: name.clone() });
         }
-    }
-
-    fn is_foreign(&self, id: &tenure_core::CandidateId) -> bool {
-        self.plan.tag.as_ref().is_some_and(|tag| !tag.owns(id))
-    }
-
-    fn foreign_before<'a>(&self, grant: &'a Grant) -> Option<&'a Predecessor> {
-        grant
-            .predecessor
-            .as_ref()
-            .filter(|before| self.is_foreign(&before.candidate))
     }
 }

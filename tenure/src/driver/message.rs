@@ -58,6 +58,13 @@ impl Waiting {
     pub(crate) fn refuse(self) {
         let _ = self.won.send(Err(NotWon::Busy(self.permit)));
     }
+
+    /// Tells it why it does not get the lease, when its permit is free already: it may try again at once.
+    pub(crate) fn disappoint(self, why: NotWon) {
+        let Self { won, permit, .. } = self;
+        drop(permit);
+        let _ = won.send(Err(why));
+    }
 }
 
 /// Whether the work of a term has ended, whatever its handle says.

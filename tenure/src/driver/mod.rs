@@ -8,6 +8,7 @@ mod events;
 mod first_attempts;
 mod message;
 mod messages;
+mod ownership;
 mod permit;
 mod place;
 mod plan;
@@ -34,13 +35,14 @@ use crate::sync::{JoinSet, blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm};
 use first_attempts::FirstAttempts;
 use place::Place;
-use requests::Sent;
-use std::collections::{BTreeMap, VecDeque};
+use requests::{Asker, Sent};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Actions, Authority, Cause, Command, Engine, Event, FencingToken, Input, LeaseName, Moment, WatchEvent,
+    Actions, Authority, Cause, Command, Engine, Event, FencingToken, Input, LeaseName, Moment, Reply,
+    WatchEvent,
 };
 use watches::Watches;
 
@@ -73,6 +75,8 @@ struct Driver {
     watches: Watches,
     places: BTreeMap<LeaseName, Place>,
     first_attempts: FirstAttempts,
+    /// Leases that are looked at before a campaign begins: each by one look at a time.
+    looking: BTreeSet<LeaseName>,
     /// Terms whose work reports progress.
     progressing: BTreeMap<LeaseName, Progressing>,
     /// Terms that end with something that does not say so.
@@ -103,6 +107,7 @@ struct Bound {
 enum Happening {
     Message(Option<Message>),
     Reply(Input),
+    Looked(LeaseName, Option<Reply>),
     Watch(WatchEvent),
     Tick,
 }
@@ -127,6 +132,7 @@ impl Driver {
             watches,
             places: BTreeMap::new(),
             first_attempts: FirstAttempts::default(),
+            looking: BTreeSet::new(),
             progressing: BTreeMap::new(),
             bound: Vec::new(),
             beat_at: None,
@@ -148,6 +154,7 @@ impl Driver {
                     self.leave();
                 }
                 Happening::Reply(input) => self.step(input),
+                Happening::Looked(name, reply) => self.looked(name, reply),
                 Happening::Watch(event) => self.step(Input::Watch(event)),
                 Happening::Tick => {
                     self.beat();
@@ -172,12 +179,13 @@ impl Driver {
             biased;
             Some(reply) = self.requests.join_next(), if !self.requests.is_empty() => match reply {
                 Ok(sent) => {
-                    let reply = sent.answer.as_ref().map(|(_, reply)| reply);
-                    self.plan.meter.answered(&sent.about, reply, sent.took);
-                    // Given up: the engine knows by its own clock that no answer came.
-                    sent.answer.map_or(Happening::Tick, |(request, reply)| {
-                        Happening::Reply(Input::Answer { request, reply })
-                    })
+                    self.plan.meter.answered(&sent.about, sent.reply.as_ref(), sent.took);
+                    match (sent.asker, sent.reply) {
+                        (Asker::Engine(request), Some(reply)) => Happening::Reply(Input::Answer { request, reply }),
+                        // Given up: the engine knows by its own clock that no answer came.
+                        (Asker::Engine(_), None) => Happening::Tick,
+                        (Asker::Look(name), reply) => Happening::Looked(name, reply),
+                    }
                 }
                 // It panicked, which is no answer, either.
                 Err(_) => Happening::Tick,
@@ -204,13 +212,19 @@ impl Driver {
     }
 
     fn next_command(&mut self) -> Option<Command> {
-        self.next.pop_front().or_else(|| {
+        if let Some(command) = self.next.pop_front() {
+            return Some(command);
+        }
+        loop {
             // Whoever was held back may have left.
             let places = &self.places;
             let is_wanted = |name: &LeaseName| places.get(name).is_some_and(Place::is_waited_for);
             let name = self.first_attempts.next(is_wanted)?;
-            Some(self.campaign_for(name))
-        })
+            if self.plan.tag.is_none() {
+                return Some(self.campaign_for(name));
+            }
+            self.look_first(name, Duration::ZERO);
+        }
     }
 
     fn take_in_progress(&mut self) {
@@ -245,16 +259,20 @@ impl Driver {
         }
         self.wake = actions.wake.map(|wake| wake.at);
         for event in actions.events {
-            (self.plan.announce)(&self.candidate, &event);
-            self.plan.meter.event(&event);
-            self.take_in(&event);
-            // Nobody needs to listen.
-            let _ = self.events.send(event);
+            self.tell(event);
         }
         for request in actions.requests {
             self.plan.meter.sent(&request.operation);
             requests::send(&mut self.requests, &self.plan.store, request);
         }
+    }
+
+    fn tell(&mut self, event: Event) {
+        (self.plan.announce)(&self.candidate, &event);
+        self.plan.meter.event(&event);
+        self.take_in(&event);
+        // Nobody needs to listen.
+        let _ = self.events.send(event);
     }
 
     /// Lets every thread see what the engine believes of a term from now on.

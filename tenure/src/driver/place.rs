@@ -152,7 +152,7 @@ impl Place {
         if first.is_some_and(came_to_look)
             && let Some(waiting) = self.next_waiting()
         {
-            let _ = waiting.won.send(Err(why()));
+            waiting.disappoint(why());
         }
         self.thin_out();
     }
@@ -160,7 +160,7 @@ impl Place {
     /// Ends the waiting of all.
     pub(super) fn refuse_all(&mut self, why: impl Fn() -> NotWon) {
         while let Some(waiting) = self.next_waiting() {
-            let _ = waiting.won.send(Err(why()));
+            waiting.disappoint(why());
         }
         self.thin_out();
     }

@@ -3,39 +3,70 @@
 use super::About;
 use crate::clock;
 use crate::registry::SharedStore;
-use crate::sync::{JoinSet, timeout};
+use crate::sync::{JoinSet, sleep, timeout};
 use std::time::Duration;
-use tenure_core::{Operation, Reply, Request, RequestId};
+use tenure_core::{LeaseName, Moment, Operation, Reply, Request, RequestId};
 
 /// What became of a request.
 pub(super) struct Sent {
     pub(super) about: About,
     pub(super) took: Duration,
+    pub(super) asker: Asker,
     /// `None` if it was given up.
-    pub(super) answer: Option<(RequestId, Reply)>,
+    pub(super) reply: Option<Reply>,
+}
+
+/// Who waits for an answer.
+pub(super) enum Asker {
+    Engine(RequestId),
+    /// The driver, before a campaign for this lease.
+    Look(LeaseName),
 }
 
 /// Sends one request. The task yields the answer, or nothing when the engine has given the request up.
 pub(super) fn send(requests: &mut JoinSet<Sent>, store: &SharedStore, request: Request) {
     let store = store.clone();
     requests.spawn(async move {
-        let about = About::of(&request.operation);
-        let sent_at = clock::now();
         let Request {
             id,
             give_up_at,
             operation,
         } = request;
-        // The driver's own deadline goes round every call: drivers of stores wait far too long by themselves.
-        let left = give_up_at.since(clock::now());
-        let reply = timeout(left, ask(&store, &operation)).await.ok();
-        let took = clock::now().since(sent_at);
-        Sent {
-            about,
-            took,
-            answer: reply.map(|reply| (id, reply)),
-        }
+        send_now(&store, Asker::Engine(id), give_up_at, &operation).await
     });
+}
+
+/// Looks at a lease after a pause, for `time_max` at most.
+pub(super) fn look(
+    requests: &mut JoinSet<Sent>,
+    store: &SharedStore,
+    name: LeaseName,
+    pause: Duration,
+    time_max: Duration,
+) {
+    let store = store.clone();
+    requests.spawn(async move {
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+        let give_up_at = clock::now().after(time_max);
+        let operation = Operation::Look(name.clone());
+        send_now(&store, Asker::Look(name), give_up_at, &operation).await
+    });
+}
+
+async fn send_now(store: &SharedStore, asker: Asker, give_up_at: Moment, operation: &Operation) -> Sent {
+    let about = About::of(operation);
+    let sent_at = clock::now();
+    // The driver's own deadline goes round every call: drivers of stores wait far too long by themselves.
+    let left = give_up_at.since(sent_at);
+    let reply = timeout(left, ask(store, operation)).await.ok();
+    Sent {
+        about,
+        took: clock::now().since(sent_at),
+        asker,
+        reply,
+    }
 }
 
 async fn ask(store: &SharedStore, operation: &Operation) -> Reply {

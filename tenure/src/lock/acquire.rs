@@ -1,14 +1,15 @@
 //! Taking one lock.
 
-use super::fair::{Lines, Move};
+use super::line::{Call, Lines};
 use super::{Fairness, LockError, LockTiming, Reentrancy};
+use crate::clock;
 use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
 use crate::sync::{broadcast, mpsc, oneshot, timeout, watch};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Candidate, Event, LeaseName, Priority};
+use tenure_core::{Candidate, Event, Fault, LeaseName, Priority};
 
 /// What a manager and its owners share.
 pub(super) struct Shared {
@@ -57,37 +58,56 @@ impl Shared {
         queueing: Queueing,
         patience: Option<Duration>,
     ) -> Result<HeldTerm, LockError> {
+        let Some(patience) = patience else {
+            return self.take(name, queueing).await;
+        };
+        let (began, look_max) = (clock::now(), self.timing.lease().request_timeout());
+        let left = || patience.saturating_sub(clock::now().since(began));
+        let timed_out = || LockError::TimedOut {
+            name: name.clone(),
+            waited: patience,
+        };
+        // A store may need longer for one answer than somebody is patient: a free lock is had all the same.
+        if patience < look_max {
+            let looked = timeout(look_max, self.take(name, Queueing::OneLook)).await;
+            match looked.unwrap_or_else(|_| Err(timed_out())) {
+                Err(LockError::Held(_) | LockError::HeldHere(_) | LockError::OthersWait(_)) => {}
+                // A failing store does not end a wait, for which there must be time.
+                Err(LockError::Store(error)) if !left().is_zero() && !error.fault.is_misconfiguration() => {}
+                Err(LockError::Store(error)) if error.fault == Fault::TimedOut => return Err(timed_out()),
+                outcome => return outcome,
+            }
+        }
+        let left = left();
+        if left.is_zero() {
+            return Err(timed_out());
+        }
+        let taken = timeout(left, self.take(name, queueing)).await;
+        taken.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    /// Takes the lock, as long as that takes.
+    async fn take(self: &Arc<Self>, name: &LeaseName, queueing: Queueing) -> Result<HeldTerm, LockError> {
         let permit = self.permits.take().ok_or_else(|| LockError::TooMany {
             name: name.clone(),
             locks_max: self.permits.max(),
         })?;
-        let taking = async {
-            let turn = match (self.fairness, queueing) {
-                (Fairness::Barging, _) => None,
-                (Fairness::Fair, Queueing::OneLook) => {
-                    let others = self.others_wait(name).await.map_err(LockError::Store)?;
-                    if others {
-                        return Err(LockError::OthersWait(name.clone()));
-                    }
-                    None
+        let turn = match (self.fairness, queueing) {
+            (Fairness::Barging, _) => None,
+            (Fairness::Fair, Queueing::OneLook) => {
+                let others = self.others_wait(name).await.map_err(LockError::Store)?;
+                if others {
+                    return Err(LockError::OthersWait(name.clone()));
                 }
-                (Fairness::Fair, Queueing::Line) => return self.acquire_in_turn(name, permit).await,
-                (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
-            };
-            let campaign = self.campaign(name, queueing, Some(permit))?;
-            let held = campaign.outcome().await.map_err(|error| error.of(name));
-            drop(turn);
-            held
+                None
+            }
+            (Fairness::Fair, Queueing::Line) => return self.acquire_in_turn(name, permit).await,
+            (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
         };
-        let Some(patience) = patience else {
-            return taking.await;
-        };
-        timeout(patience, taking).await.unwrap_or_else(|_| {
-            Err(LockError::TimedOut {
-                name: name.clone(),
-                waited: patience,
-            })
-        })
+        let campaign = self.campaign(name, queueing, Some(permit))?;
+        let held = campaign.outcome().await.map_err(|error| error.of(name));
+        drop(turn);
+        held
     }
 
     /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn.
@@ -96,21 +116,26 @@ impl Shared {
         name: &LeaseName,
         permit: Permit,
     ) -> Result<HeldTerm, LockError> {
-        let mut permit = Some(permit);
+        let number = self.lines.join(name);
+        let (mut permit, mut in_vain) = (Some(permit), None);
         loop {
-            let (turn, queueing) = match self.next_move(name).await? {
-                Move::Turn(turn) => (Some(turn), Queueing::Line),
-                Move::Along => (None, Queueing::Follow),
-            };
-            let campaign = self.campaign(name, queueing, permit.take())?;
-            if let Some(turn) = &turn {
-                // It stands behind this one now.
-                turn.take_along();
-            }
-            match campaign.outcome().await {
-                // The one that it followed has left, or was the last of this turn.
-                Err(NotTaken::Busy(given_back)) if queueing == Queueing::Follow => permit = given_back,
-                outcome => return outcome.map_err(|error| error.of(name)),
+            match number.called(name, in_vain.take()).await? {
+                Call::First(round) => {
+                    let turn = self.in_queue(name, round).await?;
+                    let campaign = self.campaign(name, Queueing::Line, permit.take())?;
+                    // They stand behind this one now.
+                    turn.take_along();
+                    return campaign.outcome().await.map_err(|error| error.of(name));
+                }
+                Call::Along(along) => {
+                    let campaign = self.campaign(name, Queueing::Follow, permit.take())?;
+                    let round = along.go();
+                    match campaign.outcome().await {
+                        // The one that it followed has left, or was the last of this turn.
+                        Err(NotTaken::Busy(given_back)) => (permit, in_vain) = (given_back, Some(round)),
+                        outcome => return outcome.map_err(|error| error.of(name)),
+                    }
+                }
             }
         }
     }

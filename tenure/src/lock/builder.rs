@@ -1,6 +1,6 @@
 use super::acquire::Shared;
 use super::announce::announce;
-use super::fair::Lines;
+use super::line::Lines;
 use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};
 use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Plan, Watching};
 use crate::election::BuildError;
@@ -55,8 +55,8 @@ impl LockManagerBuilder {
     /// Which application the locks are of: a record that another application holds, or held last, is refused with
     /// [`LockError::OtherApplication`](super::LockError::OtherApplication). Default: none, and any record is taken.
     ///
-    /// What stands in the record counts: a free lock that is refused is released again, and is the refusing
-    /// application's from then on.
+    /// What stands in the record counts, so it is read before each attempt of somebody who waits behind nobody of this
+    /// manager: one more request. Managers without a tag take any record, and it is theirs from then on.
     pub fn owner_tag(mut self, tag: impl AsRef<str>) -> Self {
         self.tag = Some(OwnerTag::new(tag));
         self

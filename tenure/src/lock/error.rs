@@ -36,7 +36,7 @@ pub enum LockError {
         /// Whose it is, or was last.
         holder: CandidateId,
     },
-    /// An operator must act first, or one look was all that was asked for and the store did not answer it.
+    /// An operator must act first, or there was time for one look only and the store did not answer it.
     Store(StoreError),
     /// The manager was closed or dropped, or its thread is gone.
     Stopped(LeaseName),

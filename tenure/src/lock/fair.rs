@@ -2,20 +2,19 @@
 //!
 //! Each process that waits has a [place](super::standby) in the queue, and all rank the places alike. Each waits for the
 //! one before it alone, so that no release wakes more than one; the first campaigns for the lock, and leaves the queue
-//! when it has it. A process has one place in a queue, and its own waiters stand in line for that.
+//! when it has it. A process has one place in a queue, and its own waiters stand in [line](super::line) for that.
 
 use super::LockError;
 use super::acquire::Shared;
+use super::line::{Call, Round};
 use super::standby::{place_of, queue_of, ranked};
-use crate::driver::{HAND_ONS_MAX, watch_scope};
+use crate::driver::watch_scope;
 use crate::held::HeldTerm;
 use crate::sync::{mpsc, select, sleep};
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent, WatchSource};
-use tokio::sync::{Mutex as First, Notify, OwnedMutexGuard};
 
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -24,9 +23,10 @@ pub enum Fairness {
     #[default]
     Barging,
     /// First come, first served across processes of one [priority](super::LockManagerBuilder::priority), as far as all use
-    /// it: from a process's arrival in the queue to
-    /// its turn, every other process has its turn at most once. Within a process, waiters stand in line, and up to eight of
-    /// them take the lock one from another in the turn of the first: nobody waits for more than nine of another process.
+    /// it: from a process's arrival in the queue to its turn, every other process has its turn at most once. Within a
+    /// process, waiters stand in line, and up to eight of them take the lock one from another in the turn of the first;
+    /// only when the last of these has it, another of that process enters the queue. So nobody waits for more than nine of
+    /// another process, beside the one who has the lock when it comes.
     ///
     /// Costs three more requests for each turn: to arrive, to look, to leave. A waiter that
     /// dies holds the queue up for its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
@@ -34,51 +34,19 @@ pub enum Fairness {
     Fair,
 }
 
-/// The lines in this process, one for each queue that anybody here is in.
-#[derive(Default)]
-pub(super) struct Lines(Mutex<BTreeMap<LeaseName, Arc<Line>>>);
-
-/// Those of this process who wait for one lock.
-#[derive(Default)]
-struct Line {
-    /// Held by the one who waits in the queue for all.
-    first: Arc<First<()>>,
-    /// Wakes those who may go along with it, in the order in which they came.
-    along: Notify,
-}
-
-/// What somebody in a line may do.
-pub(super) enum Move {
-    /// It is this process's turn, and this one's.
-    Turn(Turn),
-    /// Another of this process has its turn: follow it.
-    Along,
-}
-
-impl Lines {
-    fn of(&self, name: &LeaseName) -> Arc<Line> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that nobody stands in any more go when the next one comes.
-        lines.retain(|_, line| Arc::strong_count(line) > 1);
-        lines.entry(name.clone()).or_default().clone()
-    }
-}
-
 /// The first place in the queue for a lock; others move up when it is dropped.
 pub struct Turn {
     shared: Arc<Shared>,
     name: LeaseName,
     place: HeldTerm,
-    line: Arc<Line>,
-    _first: OwnedMutexGuard<()>,
+    // After the place: the next of this process enters the queue when this one has left it.
+    round: Arc<Round>,
 }
 
 impl Turn {
-    /// Has others of this process follow: as many as the lock is handed on to in a row.
+    /// Has others of this process follow.
     pub(super) fn take_along(&self) {
-        for _ in 0..HAND_ONS_MAX {
-            self.line.along.notify_one();
-        }
+        self.round.call_along();
     }
 
     /// Whether another is before this one by now, because it was called or has a higher priority. One request.
@@ -128,27 +96,20 @@ impl fmt::Debug for Turn {
 impl Shared {
     /// Waits for the first place in the queue for a lock.
     pub(super) async fn turn(self: &Arc<Self>, name: &LeaseName) -> Result<Turn, LockError> {
-        let line = self.lines.of(name);
-        let first = line.first.clone().lock_owned().await;
-        self.in_queue(name, line, first).await
+        let number = self.lines.join(name);
+        loop {
+            match number.called(name, None).await? {
+                Call::First(round) => return self.in_queue(name, round).await,
+                // It can follow nobody: others are called, and it is the first in the next round.
+                Call::Along(along) => drop(along),
+            }
+        }
     }
 
-    /// Waits for the first place in the queue, or for somebody of this process who has it.
-    pub(super) async fn next_move(self: &Arc<Self>, name: &LeaseName) -> Result<Move, LockError> {
-        let line = self.lines.of(name);
-        let first = select! {
-            biased;
-            first = line.first.clone().lock_owned() => first,
-            () = line.along.notified() => return Ok(Move::Along),
-        };
-        self.in_queue(name, line, first).await.map(Move::Turn)
-    }
-
-    async fn in_queue(
+    pub(super) async fn in_queue(
         self: &Arc<Self>,
         name: &LeaseName,
-        line: Arc<Line>,
-        first: OwnedMutexGuard<()>,
+        round: Arc<Round>,
     ) -> Result<Turn, LockError> {
         let place = place_of(&queue_of(name), self.priority, &self.candidate.id).map_err(LockError::Name)?;
         loop {
@@ -159,8 +120,7 @@ impl Shared {
                     shared: Arc::clone(self),
                     name: name.clone(),
                     place: held,
-                    line,
-                    _first: first,
+                    round,
                 });
             }
         }

@@ -60,8 +60,12 @@ impl LockManager {
 
     /// Takes the lock, and waits for it for `patience` at most, on the runtime's clock.
     ///
+    /// A patience below the [request time-out](tenure_core::Timing::request_timeout), even none, begins with one look, as
+    /// by [`try_lock`](Self::try_lock), which may take that time-out: a lock that is free is had, however slow the store.
+    ///
     /// # Errors
-    /// [`LockError::TimedOut`] if it was not free in time; the others as they say.
+    /// [`LockError::TimedOut`] if it was not free in time; [`LockError::Store`] if the store failed at that look and no time
+    /// was left; the others as they say.
     pub async fn try_lock_for(&self, name: impl AsRef<str>, patience: Duration) -> Result<Lock, LockError> {
         self.take(name.as_ref(), Queueing::Line, Some(patience)).await
     }

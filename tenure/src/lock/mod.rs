@@ -6,6 +6,7 @@ mod builder;
 mod error;
 mod fair;
 mod guard;
+mod line;
 mod manager;
 mod owner;
 mod release;

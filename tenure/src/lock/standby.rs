@@ -2,6 +2,11 @@
 //!
 //! Whoever waits holds the lease `<name>/candidates/<priority>/<its id>`. The token of that lease, given by the store,
 //! orders the arrivals; the wish for its end, which anybody may leave in a record, calls its holder to the front.
+//!
+//! A user's lease may have such a name. What tells the two apart is who holds it, or held it last: a place is named after
+//! its holder, so a lease whose name does not end with its holder's id is nobody's place, and is neither ranked nor called.
+//! Two things are left: a user's lease whose holder does have the id that its name ends with is taken for a place, and a
+//! candidate of just that id and priority waits for the user's lease, or the user for its place.
 
 use crate::registry::SharedStore;
 use crate::sync::timeout;
@@ -34,25 +39,20 @@ impl Standby {
     /// What somebody waits for, and how, if that is what this lease is held for.
     #[must_use]
     pub fn read(place: &Lease) -> Option<(LeaseName, Self)> {
-        let (name, _) = place.name.as_str().split_once(CANDIDATES)?;
+        // From the end: a lease that is waited for, and an id, may have names like those of places.
+        let place_of_anybody = place.name.as_str().strip_suffix(place.holder.id.as_str())?;
+        let (name, _) = place_of_anybody.rsplit_once(CANDIDATES)?;
         let name = LeaseName::new(name).ok()?;
         let standby = Self::read_in(&queue_of(&name), place)?;
         Some((name, standby))
     }
 
-    /// Whether somebody waits, or has waited, by a lease of this name.
-    #[must_use]
-    pub fn is_place(name: &str) -> bool {
-        let place = name
-            .split_once(CANDIDATES)
-            .and_then(|(_, rest)| rest.split_once('/'));
-        place.is_some_and(|(priority, _id)| priority.parse::<Priority>().is_ok())
-    }
-
     fn read_in(queue: &str, place: &Lease) -> Option<Self> {
         let (priority, _id) = place.name.as_str().strip_prefix(queue)?.split_once('/')?;
-        Some(Self {
-            priority: priority.parse().ok()?,
+        let priority = priority.parse().ok()?;
+        let waits_here = place_of(queue, priority, &place.holder.id).is_ok_and(|own| own == place.name);
+        waits_here.then(|| Self {
+            priority,
             place: place.clone(),
         })
     }

@@ -16,6 +16,8 @@ pub struct Counting {
     releases: AtomicU32,
     /// Watches that may be started; more wait.
     pub watches: Semaphore,
+    /// Acquisitions that may go on to the store; more wait.
+    pub acquires: Semaphore,
 }
 
 impl Counting {
@@ -26,6 +28,7 @@ impl Counting {
             renewals: AtomicU32::new(0),
             releases: AtomicU32::new(0),
             watches: Semaphore::new(Semaphore::MAX_PERMITS),
+            acquires: Semaphore::new(Semaphore::MAX_PERMITS),
         }
     }
 
@@ -48,7 +51,11 @@ impl LeaseStore for Counting {
     }
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
         self.acquisitions.fetch_add(1, Ordering::SeqCst);
-        self.inner.acquire(request)
+        Box::pin(async move {
+            let permit = self.acquires.acquire().await;
+            permit.expect("it is never closed").forget();
+            self.inner.acquire(request).await
+        })
     }
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
         self.renewals.fetch_add(1, Ordering::SeqCst);

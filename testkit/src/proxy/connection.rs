@@ -30,7 +30,7 @@ struct Shared {
     control: Arc<Control>,
     /// Requests that were passed on and not answered yet, by number, each with what its reply shall meet.
     open: Mutex<HashMap<i32, Option<(RequestFault, Message)>>>,
-    /// What the client began with, where a connection is of no use without.
+    /// What the client began with, where a connection is of no use without: with HTTP/2 all that it has sent.
     greeting: Mutex<Option<Message>>,
     /// A request was swallowed: none may follow it, or the server would misread the stream.
     deaf: AtomicBool,
@@ -54,6 +54,18 @@ impl Shared {
         *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(greeting);
     }
 
+    /// Keeps what was sent, in its order, as long as it is little.
+    fn remember(&self, sent: &Message) {
+        let mut greeting = self.greeting.lock().unwrap_or_else(PoisonError::into_inner);
+        let so_far = greeting.get_or_insert_with(|| Message {
+            bytes: Vec::new(),
+            ..sent.clone()
+        });
+        if so_far.bytes.len() <= REMEMBERED_BYTES_MAX {
+            so_far.bytes.extend_from_slice(&sent.bytes);
+        }
+    }
+
     fn is_silent(&self) -> bool {
         self.silent.load(Ordering::SeqCst) || self.deaf.load(Ordering::SeqCst)
     }
@@ -63,7 +75,7 @@ impl Shared {
 pub(super) async fn carry(client: TcpStream, control: Arc<Control>) {
     let mut state = control.watch();
     let cuts = state.borrow().cuts;
-    let Ok(server) = TcpStream::connect(&control.upstream).await else {
+    let Ok(server) = TcpStream::connect(control.upstream()).await else {
         cut(&client);
         return;
     };
@@ -123,6 +135,9 @@ async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWrite
         if request.is_of_application() && !request.unanswered {
             let fate = verdict.map(|fault| (fault, request.clone()));
             shared.open().insert(request.id, fate);
+        }
+        if control.protocol == Protocol::Http2 {
+            shared.remember(&request);
         }
         let passed_on = to.write_all(&request.bytes).await;
         // The client must not learn from a silent connection that its server is gone.
@@ -210,8 +225,11 @@ async fn wait(control: &Control, direction: Direction) -> Fault {
 /// Sends a request once more, on a connection of its own, and waits for the reply.
 async fn replay(control: &Control, greeting: Option<Message>, request: &Message) {
     let exchange = async {
-        let mut server = TcpStream::connect(&control.upstream).await?;
+        let mut server = TcpStream::connect(control.upstream()).await?;
         let mut reader = Reader::new(control.protocol, Side::Server);
+        if control.protocol == Protocol::Http2 {
+            return repeat_all(server, reader, greeting, request).await;
+        }
         if control.protocol.server_begins() {
             reader.read(&mut server).await?;
         }
@@ -234,6 +252,31 @@ async fn replay(control: &Control, greeting: Option<Message>, request: &Message)
         ),
     }
 }
+
+/// Sends all that the client has sent up to the request, which is among it, and waits for the request's reply.
+async fn repeat_all(
+    mut server: TcpStream,
+    mut reader: Reader,
+    sent: Option<Message>,
+    request: &Message,
+) -> io::Result<Option<Message>> {
+    let sent = sent.ok_or(io::ErrorKind::NotFound)?;
+    if sent.bytes.len() > REMEMBERED_BYTES_MAX {
+        return Err(io::Error::other(
+            "its connection has sent too much to be repeated",
+        ));
+    }
+    server.write_all(&sent.bytes).await?;
+    while let Some(reply) = reader.read(&mut server).await? {
+        if reply.answers == request.id {
+            return Ok(Some(reply));
+        }
+    }
+    Ok(None)
+}
+
+/// Enough for a test's requests, and little beside those of a long proof.
+const REMEMBERED_BYTES_MAX: usize = 1 << 20;
 
 /// Long enough for a server under load; a bound on what a dead one may cost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -24,7 +24,7 @@ pub(super) struct State {
 
 pub(super) struct Control {
     pub(super) protocol: Protocol,
-    pub(super) upstream: String,
+    upstream: Mutex<String>,
     state: watch::Sender<State>,
     tickets: Mutex<Vec<Ticket>>,
     counts: Mutex<Counts>,
@@ -34,7 +34,7 @@ impl Control {
     pub(super) fn new(protocol: Protocol, upstream: String) -> Control {
         Control {
             protocol,
-            upstream,
+            upstream: Mutex::new(upstream),
             state: watch::Sender::new(State {
                 fault: Fault::Pass,
                 cuts: 0,
@@ -42,6 +42,14 @@ impl Control {
             tickets: Mutex::default(),
             counts: Mutex::default(),
         }
+    }
+
+    pub(super) fn upstream(&self) -> String {
+        lock(&self.upstream).clone()
+    }
+
+    pub(super) fn lead_to(&self, upstream: String) {
+        *lock(&self.upstream) = upstream;
     }
 
     pub(super) fn set(&self, fault: Fault) {

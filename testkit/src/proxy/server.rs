@@ -56,8 +56,8 @@ impl FaultProxy {
     }
 
     /// A proxy in front of an HTTP/2 server at `host:port`, such as one of gRPC, which knows where a request ends and an
-    /// answer does, and not what it asks for. Clients must not encrypt. It cannot repeat a request: headers are compressed
-    /// against those before them.
+    /// answer does, and not what it asks for. Clients must not encrypt. Headers are compressed
+    /// against those before them, so that a duplicate of a request is one of all that its connection has sent up to it.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.
@@ -162,6 +162,11 @@ impl FaultProxy {
     /// Resets every open connection.
     pub fn cut_connections(&self) {
         self.control.cut_connections();
+    }
+
+    /// Has new connections lead to another server at `host:port`, as a name does after a fail-over. Those that are open stay.
+    pub fn lead_to(&self, upstream: impl Into<String>) {
+        self.control.lead_to(upstream.into());
     }
 
     /// How often the proxy did what, for a test to prove that its fault happened.

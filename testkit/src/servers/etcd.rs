@@ -1,5 +1,6 @@
 //! An etcd, alone or a cluster of three, with its ports and its data.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::ports::free_port;
 use crate::process::Process;
-use crate::scratch::ScratchDir;
+use crate::scratch::{ScratchDir, copy_folder};
 
 /// How many members a cluster has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,12 @@ struct Member {
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
     folder: ScratchDir,
+}
+
+impl Member {
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
 }
 
 impl Etcd {
@@ -138,7 +145,7 @@ impl Etcd {
         let peer = format!("http://127.0.0.1:{}", member.peer_port);
         let mut command = Command::new(etcd_program()?);
         command.arg("--name").arg(&member.name);
-        command.arg("--data-dir").arg(member.folder.join("data"));
+        command.arg("--data-dir").arg(member.data());
         command.args([
             "--listen-client-urls",
             &client,
@@ -274,6 +281,38 @@ impl Etcd {
         self.kill(number);
         self.spawn(number)?;
         self.healthy(number).await
+    }
+
+    /// Copies the data of a killed member, to [`put_back`](Etcd::put_back) later.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// When it runs.
+    pub fn backup(&self, number: usize) -> Result<ScratchDir, Error> {
+        let backup = ScratchDir::new("etcd-backup");
+        copy_folder(&self.killed(number).data(), &backup.join("data"))?;
+        Ok(backup)
+    }
+
+    /// Gives a killed member the data that it had, as a restored snapshot does whose revisions are not bumped.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// When it runs.
+    pub fn put_back(&self, number: usize, backup: &ScratchDir) -> Result<(), Error> {
+        let data = self.killed(number).data();
+        fs::remove_dir_all(&data).map_err(Error::system(format!("removing {}", data.display())))?;
+        copy_folder(&backup.join("data"), &data)
+    }
+
+    fn killed(&self, number: usize) -> &Member {
+        let member = &self.members[number];
+        assert!(member.process.is_none(), "{} runs: kill it before", member.name);
+        member
     }
 
     fn running(&self, number: usize) -> &Process {

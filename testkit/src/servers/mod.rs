@@ -2,6 +2,7 @@
 
 mod clock;
 mod etcd;
+mod etcd_space;
 mod locate;
 mod mariadb;
 mod mongod;
@@ -12,6 +13,7 @@ mod postgres;
 mod redis;
 mod redis_sentinels;
 mod replica_set;
+mod small_disk;
 mod users;
 
 pub use clock::ServerClock;

@@ -2,12 +2,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::locate::nats_program;
+use super::small_disk::SmallDisk;
 use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::ports::free_port;
@@ -21,6 +23,8 @@ pub struct NatsOptions {
     pub jetstream: Option<String>,
     /// Further lines of its configuration, such as an `authorization` block.
     pub settings: String,
+    /// The size of a disk of its own, in bytes; without one it is on the machine's.
+    pub disk_bytes: Option<u64>,
 }
 
 impl Default for NatsOptions {
@@ -29,6 +33,7 @@ impl Default for NatsOptions {
         NatsOptions {
             jetstream: Some(String::new()),
             settings: String::new(),
+            disk_bytes: None,
         }
     }
 }
@@ -41,6 +46,13 @@ impl NatsOptions {
             jetstream: Some("sync_interval: always".to_owned()),
             ..NatsOptions::default()
         }
+    }
+
+    /// The same on a disk of its own, of so many bytes.
+    #[must_use]
+    pub fn on_a_disk_of(mut self, bytes: u64) -> NatsOptions {
+        self.disk_bytes = Some(bytes);
+        self
     }
 
     /// The same with these further lines of configuration.
@@ -59,6 +71,7 @@ pub struct NatsServer {
     monitor_port: u16,
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
+    disk: Option<SmallDisk>,
     folder: ScratchDir,
 }
 
@@ -89,11 +102,17 @@ impl NatsServer {
             port: free_port(),
             monitor_port: free_port(),
             process: None,
+            disk: None,
             folder: ScratchDir::new("nats"),
         }
     }
 
     async fn launch(&mut self) -> Result<(), Error> {
+        if let (Some(bytes), None) = (self.options.disk_bytes, &self.disk) {
+            let data = self.data();
+            std::fs::create_dir(&data).map_err(Error::system("making a folder"))?;
+            self.disk = Some(SmallDisk::at(&data, bytes).await?);
+        }
         self.spawn()?;
         let what = format!("answer of nats at {}", self.address());
         poll_until(START_TIMEOUT, &what, || async {
@@ -114,16 +133,19 @@ impl NatsServer {
             self.port, self.monitor_port, self.name
         );
         if let Some(jetstream) = &self.options.jetstream {
-            let folder = self.folder.join("data");
             text += &format!(
                 "jetstream {{ store_dir: \"{}\"\n{jetstream} }}\n",
-                folder.display()
+                self.data().display()
             );
         }
         text += &self.options.settings;
         let file = self.folder.join("nats.conf");
         std::fs::write(&file, text).map_err(Error::system("writing nats.conf"))?;
-        let mut command = Command::new(nats_program()?);
+        let program = nats_program()?;
+        let mut command = match &self.disk {
+            Some(disk) => disk.command(&program),
+            None => Command::new(program),
+        };
         command.arg("--config").arg(file);
         self.process = Some(Process::spawn(command)?);
         Ok(())
@@ -203,6 +225,37 @@ impl NatsServer {
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.kill();
         self.launch().await
+    }
+
+    /// Leaves no byte free on the disk of its own.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn fill_disk(&self) -> Result<(), Error> {
+        self.own_disk().fill()
+    }
+
+    /// Gives the room back.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// When it has no disk of its own.
+    pub fn free_disk(&self) -> Result<(), Error> {
+        self.own_disk().free()
+    }
+
+    fn own_disk(&self) -> &SmallDisk {
+        let disk = self.disk.as_ref();
+        disk.expect("the server was started on a disk of its own")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
     }
 
     /// Starts a killed server on the same ports and data, and waits for nothing: a member of a cluster is well only once

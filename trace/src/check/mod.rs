@@ -7,9 +7,9 @@ pub use rule::{Breach, Rule};
 pub use terms::TermSpan;
 
 use crate::{Header, Reader, Step, TraceError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use tenure_core::{Command, Event, Input, LeaseName, Moment, Operation, Reply, Request, RequestId, Timing};
+use tenure_core::{Event, Input, LeaseName, Moment, Operation, Reply, Request, RequestId, Timing};
 use terms::Seat;
 
 /// What a check came to.
@@ -23,6 +23,10 @@ pub struct Checked {
     pub breach: Option<Breach>,
     /// The number of the last line, if it was cut off.
     pub truncated: Option<u64>,
+    /// Whether it is open at the end: its engine still led, wanted or gave back something, as a process that was
+    /// killed leaves it, and as does a recording that stopped while the process went on. What came after is not
+    /// known.
+    pub open: bool,
 }
 
 /// Checks a trace against every [`Rule`] for a single process.
@@ -41,11 +45,13 @@ pub fn check<R: Read>(reader: &mut Reader<R>) -> Result<Checked, TraceError> {
         }
         steps += 1;
     }
+    let truncated = reader.truncated();
     Ok(Checked {
         steps,
+        open: truncated.is_some() || checker.awaits_more,
         terms: checker.into_terms(),
         breach,
-        truncated: reader.truncated(),
+        truncated,
     })
 }
 
@@ -74,8 +80,16 @@ struct Checker {
     timing: Timing,
     seats: BTreeMap<LeaseName, Seat>,
     sent: BTreeMap<RequestId, Sent>,
+    /// The terms that go on and the requests by their ends: a step that looked at each of them would make a trace
+    /// of millions take for ever.
+    terms_by_end: BTreeSet<(Moment, LeaseName)>,
+    sent_by_end: BTreeSet<(Moment, RequestId)>,
     last_request: Option<RequestId>,
     terms: Vec<TermSpan>,
+    /// The moment of the last step.
+    last: Moment,
+    /// Whether the engine is to be stepped again: it is not when it wants nothing, and then a process may end.
+    awaits_more: bool,
 }
 
 /// The answer of a step, with its request.
@@ -90,42 +104,40 @@ impl Checker {
             timing: header.timing,
             seats: BTreeMap::new(),
             sent: BTreeMap::new(),
+            terms_by_end: BTreeSet::new(),
+            sent_by_end: BTreeSet::new(),
             last_request: None,
             terms: Vec::new(),
+            last: Moment::ZERO,
+            // A trace without a step has told nothing.
+            awaits_more: true,
         }
     }
 
     fn step(&mut self, line: u64, step: &Step) -> Result<(), Broken> {
         let Step { at, input, actions } = step;
+        (self.last, self.awaits_more) = (*at, actions.wake.is_some());
         let answered = match input {
-            Input::Answer { request, reply } => {
-                self.sent.remove(request).map(|sent| Answered { sent, reply })
-            }
-            Input::Command(Command::Withdraw { name }) => {
-                // Nobody waits for it any more: what it may have taken is looked up.
-                self.sent.retain(
-                    |_, sent| !matches!(&sent.operation, Operation::Acquire(acquire) if acquire.name == *name),
-                );
-                None
-            }
+            Input::Answer { request, reply } => self.over(*request).map(|sent| Answered { sent, reply }),
             Input::Tick | Input::Watch(_) | Input::Command(_) => None,
         };
         for event in &actions.events {
             self.event(line, *at, input, answered.as_ref(), event)?;
         }
-        for (name, seat) in &self.seats {
-            seat.over_by(*at, name)?;
+        if let Some((_, name)) = self.terms_by_end.first() {
+            self.seats[name].over_by(*at, name)?;
         }
-        self.sent.retain(|_, sent| sent.give_up_at > *at);
+        while let Some((give_up_at, request)) = self.sent_by_end.first().copied()
+            && give_up_at <= *at
+        {
+            self.over(request);
+        }
         for request in &actions.requests {
             self.request(*at, request)?;
         }
-        let soonest = self
-            .seats
-            .values()
-            .filter_map(Seat::until)
-            .chain(self.sent.values().map(|sent| sent.give_up_at))
-            .min();
+        let term = self.terms_by_end.first().map(|(until, _)| *until);
+        let request = self.sent_by_end.first().map(|(give_up_at, _)| *give_up_at);
+        let soonest = term.into_iter().chain(request).min();
         let wake = actions.wake.map(|wake| wake.at);
         hold(
             soonest.is_none_or(|soonest| wake.is_some_and(|wake| wake <= soonest)),
@@ -154,20 +166,21 @@ impl Checker {
                     line,
                     from: at,
                     until: *until,
+                    recorded_until: at,
                     ended: false,
                 };
                 let limit = sent_at.map(|sent_at| sent_at.after(timing.trust(grant.ttl)));
-                self.seat(name).begin(span, limit)
+                self.change(name, |seat| seat.begin(span, limit))
             }
             Event::Renewed {
                 name, token, until, ..
             } => {
                 let extended = answered.and_then(|answered| answered.extended(name));
                 let limit = extended.map(|(sent_at, ttl)| sent_at.after(timing.trust(ttl)));
-                self.seat(name).extend(at, *token, *until, limit)
+                self.change(name, |seat| seat.extend(at, *token, *until, limit))
             }
             Event::Ended { name, token, cause } => {
-                let span = self.seat(name).end(at, *token, cause, input)?;
+                let span = self.change(name, |seat| seat.end(at, *token, cause, input))?;
                 self.terms.push(span);
                 Ok(())
             }
@@ -234,17 +247,46 @@ impl Checker {
             operation: operation.clone(),
         };
         self.sent.insert(*id, sent);
+        self.sent_by_end.insert((*give_up_at, *id));
         Ok(())
+    }
+
+    /// A request was answered or given up.
+    fn over(&mut self, request: RequestId) -> Option<Sent> {
+        let sent = self.sent.remove(&request)?;
+        self.sent_by_end.remove(&(sent.give_up_at, request));
+        Some(sent)
     }
 
     fn seat(&mut self, name: &LeaseName) -> &mut Seat {
         self.seats.entry(name.clone()).or_insert_with(|| Seat::new(name))
     }
 
+    /// Changes the term of a seat.
+    fn change<T>(
+        &mut self,
+        name: &LeaseName,
+        change: impl FnOnce(&mut Seat) -> Result<T, Broken>,
+    ) -> Result<T, Broken> {
+        let seat = self.seat(name);
+        let before = seat.until();
+        let outcome = change(seat);
+        let after = seat.until();
+        if let Some(until) = before {
+            self.terms_by_end.remove(&(until, name.clone()));
+        }
+        self.terms_by_end.extend(after.map(|until| (until, name.clone())));
+        outcome
+    }
+
     /// Every term, those too that had not ended.
     fn into_terms(self) -> Vec<TermSpan> {
         let mut terms = self.terms;
-        terms.extend(self.seats.into_values().filter_map(Seat::into_open));
+        let open = self
+            .seats
+            .into_values()
+            .filter_map(|seat| seat.into_open(self.last));
+        terms.extend(open);
         terms.sort_by_key(|term| term.line);
         terms
     }

@@ -16,8 +16,12 @@ pub struct TermSpan {
     /// Since when it was believed in.
     pub from: Moment,
     /// Until when it was believed in, not included: when it ended, or its deadline if that was before. For a
-    /// term that had not ended when the trace did, its deadline: nobody knows better.
+    /// term whose end the trace does not tell, the last deadline in it: it may have ended long before, with its
+    /// process, or, if only the recording had ended, have been renewed past it.
     pub until: Moment,
+    /// Until when the trace shows that it was believed in, not included: [`until`](Self::until) if it tells of
+    /// the end, else its last moment.
+    pub recorded_until: Moment,
     /// Whether the trace tells of its end.
     pub ended: bool,
 }
@@ -46,8 +50,12 @@ impl Seat {
         self.open.as_ref().map(|term| term.until)
     }
 
-    pub(super) fn into_open(self) -> Option<TermSpan> {
-        self.open
+    /// The term that had not ended when the trace did, at `last`.
+    pub(super) fn into_open(self, last: Moment) -> Option<TermSpan> {
+        self.open.map(|term| TermSpan {
+            recorded_until: last.min(term.until),
+            ..term
+        })
     }
 
     /// `limit` is `sent + trust(granted)`; `None` if nothing was granted.
@@ -121,6 +129,7 @@ impl Seat {
             unreachable!("it goes on");
         };
         term.until = term.until.min(at);
+        term.recorded_until = term.until;
         term.ended = true;
         if *cause == Cause::GivenBack {
             let done = matches!(

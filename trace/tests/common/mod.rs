@@ -236,6 +236,34 @@ pub fn take_over() -> Traces {
     Traces { first, second }
 }
 
+/// A trace that ends within a term, and then that the work ends and the lease is given back.
+pub fn given_back(trace: &[u8]) -> Vec<u8> {
+    let mut engine = header(1).engine();
+    let mut lived = steps(trace);
+    for step in &lived {
+        let _ = engine.step(step.at, step.input.clone());
+    }
+    let token = engine.belief(&name()).unwrap().token;
+    let mut then = |input: Input| {
+        let at = lived.last().unwrap().at.after(Duration::from_millis(1));
+        let actions = engine.step(at, input.clone());
+        lived.push(Step { at, input, actions });
+        lived
+            .last()
+            .unwrap()
+            .actions
+            .requests
+            .first()
+            .map(|request| request.id)
+    };
+    let released = then(Input::Command(Command::WorkEnded { name: name(), token }));
+    then(Input::Answer {
+        request: released.unwrap(),
+        reply: Reply::Released(vec![Ok(Released::Vacated)]),
+    });
+    written(&lived)
+}
+
 /// The lines of a trace without their ends.
 pub fn lines(trace: &[u8]) -> Vec<String> {
     String::from_utf8(trace.to_vec())

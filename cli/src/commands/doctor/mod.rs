@@ -42,15 +42,24 @@ pub(crate) async fn doctor(
     }
     findings.extend(advised.map(|advised| ttl_finding(&timing, &advised, &*store)));
     let worst = findings.iter().map(|finding| finding.verdict).max();
+    let worst = worst.unwrap_or(Verdict::Good);
     output::print(&match form {
         Form::Text => text_of(&*store, &findings, worst),
         Form::Json => json_of(&*store, &findings, worst, advised.as_ref()),
     })?;
-    Ok(if worst == Some(Verdict::Bad) {
-        Code::No.number()
-    } else {
-        0
+    Ok(match (worst, lost_by(&*store)) {
+        (Verdict::Bad, _) => Code::No.number(),
+        (Verdict::Warning | Verdict::Good, Some(_)) => Code::FenceOnly.number(),
+        (Verdict::Warning | Verdict::Good, None) => 0,
     })
+}
+
+/// How the store can lose what it has confirmed, if it can.
+fn lost_by(store: &dyn LeaseStore) -> Option<&'static str> {
+    match store.traits().durability {
+        Durability::FenceOnly(why) => Some(why),
+        Durability::Safe => None,
+    }
 }
 
 struct Reading {
@@ -134,10 +143,11 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn text_of(store: &dyn LeaseStore, findings: &[Finding], worst: Option<Verdict>) -> String {
+fn text_of(store: &dyn LeaseStore, findings: &[Finding], worst: Verdict) -> String {
     let traits = store.traits();
     let mut text = format!("store: {} at {}\n", traits.kind, clean(&traits.location));
-    if let Durability::FenceOnly(why) = traits.durability {
+    let lost_by = lost_by(store);
+    if let Some(why) = lost_by {
         text.push_str(&format!(
             "an acknowledged write can be lost ({why}): only a fence protects\n"
         ));
@@ -157,20 +167,19 @@ fn text_of(store: &dyn LeaseStore, findings: &[Finding], worst: Option<Verdict>)
             text.push_str(&format!("{:7}  {:width$}  repair: {}\n", "", "", clean(repair)));
         }
     }
-    text.push_str(match worst {
-        Some(Verdict::Bad) => "Leases are not safe here, or cannot work, until what is bad is mended.\n",
-        Some(Verdict::Warning) => "Leases are safe here; it could be better.\n",
-        Some(Verdict::Good) | None => "Leases are safe here.\n",
+    text.push_str(match (worst, lost_by) {
+        (Verdict::Bad, _) => "Leases are not safe here, or cannot work, until what is bad is mended.\n",
+        (Verdict::Warning | Verdict::Good, Some(_)) => {
+            "Leases alone are not safe here: when a write is lost, two may lead. Have the store keep what it confirms, or \
+             fence every write (tenure fence --help).\n"
+        }
+        (Verdict::Warning, None) => "Leases are safe here; it could be better.\n",
+        (Verdict::Good, None) => "Leases are safe here.\n",
     });
     text
 }
 
-fn json_of(
-    store: &dyn LeaseStore,
-    findings: &[Finding],
-    worst: Option<Verdict>,
-    advised: Option<&Timing>,
-) -> String {
+fn json_of(store: &dyn LeaseStore, findings: &[Finding], worst: Verdict, advised: Option<&Timing>) -> String {
     let traits = store.traits();
     let findings: Vec<Value> = findings
         .iter()
@@ -185,7 +194,8 @@ fn json_of(
         .collect();
     let report = json!({
         "store": {"kind": traits.kind, "location": traits.location},
-        "verdict": word(worst.unwrap_or(Verdict::Good)),
+        "verdict": word(worst),
+        "fence_only": lost_by(store),
         "findings": findings,
         "advised": advised.map(explain::json_of),
     });

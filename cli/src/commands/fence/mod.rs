@@ -1,8 +1,10 @@
 //! `tenure fence`.
 
+mod bump;
+mod leases;
 mod place;
+mod table;
 
-use place::Admits;
 pub(crate) use place::{FencePlace, Making, Opened};
 
 use super::look::answer;
@@ -44,7 +46,7 @@ pub(crate) async fn fence(
                 above: above.map(|above| token("--above", above)).transpose()?,
                 lease: lease.as_ref().map(LeaseName::new).transpose()?,
             };
-            bump_mark(&bump, place, store, form).await
+            bump::bump(bump, place, store, form).await
         }
         FenceDeed::Guard { resource, table } => {
             guard(&ResourceName::new(resource)?, table, store, form).await
@@ -60,26 +62,24 @@ async fn claim(
     form: Form,
 ) -> Result<u8, Failure> {
     let (resource, term) = term_of(arguments, matches)?;
-    let fence = FencePlace::find(&arguments.place, store)?
-        .open(Making::WhereMissing)
-        .await?;
+    let place = FencePlace::find(&arguments.place, store)?;
+    let fence = place.open(Making::WhereMissing).await?;
     let fence = fence.expect("it was made where it was missing");
+    if let (FencePlace::Given(_), Some(store)) = (&place, leases::named(store)) {
+        leases::bound(fence.fence(), &resource, &term, store).await?;
+    }
     let claimed = decided(fence.fence().claim(&resource, &term)).await;
     fence.close().await;
-    let from = match claimed? {
-        Claimed::Raised { from } => from,
-        Claimed::Already => Some(term.token),
+    let how = match claimed? {
+        Claimed::Already => "had claimed it already".to_owned(),
+        // Nobody has led by the number of a bumped mark before.
+        Claimed::Raised { from: Some(from) } if from == term.token => {
+            "has claimed it, where its mark was bumped to".to_owned()
+        }
+        Claimed::Raised { from: Some(from) } => format!("has claimed it, after term {from}"),
+        Claimed::Raised { from: None } => "has claimed it, as the first".to_owned(),
     };
-    admitted(
-        &resource,
-        &term,
-        form,
-        match from {
-            Some(from) if from == term.token => "had claimed it already".to_owned(),
-            Some(from) => format!("has claimed it, after term {from}"),
-            None => "has claimed it, as the first".to_owned(),
-        },
-    )
+    admitted(&resource, &term, form, how)
 }
 
 async fn check(
@@ -164,90 +164,17 @@ pub(crate) async fn all(fence: &dyn Fence) -> Result<Vec<Mark>, Failure> {
     }
 }
 
-async fn bump_mark(
-    bump: &Bump,
-    place: &FencePlaceArguments,
-    store: Option<&str>,
-    form: Form,
-) -> Result<u8, Failure> {
-    let place = FencePlace::find(place, store)?;
-    let mut bump = bump.clone();
-    let fence = place.open(Making::WhereMissing).await?;
-    let fence = fence.expect("it was made where it was missing");
-    // The lease may live in another store than the mark, with a clock that is ahead: what it has granted counts.
-    let owner = match &bump.lease {
-        Some(lease) => Some(lease.clone()),
-        None => decided(fence.fence().mark(&bump.resource))
-            .await?
-            .and_then(|mark| mark.lease),
-    };
-    if let Some(owner) = owner
-        && let Some(granted) = granted(&owner, store).await?
-    {
-        bump.above = bump.above.max(Some(granted));
-    }
-    let mark = decided(fence.fence().bump(&bump)).await;
-    fence.close().await;
-    let mark = mark?;
-    output::print(&match form {
-        Form::Text => format!(
-            "resource \"{}\": the mark is {}; no term is admitted until a later one has claimed\n",
-            mark.resource, mark.token
-        ),
-        Form::Json => format!("{}\n", json_of_mark(&mark)),
-    })?;
-    Ok(0)
-}
-
-async fn granted(lease: &LeaseName, store: Option<&str>) -> Result<Option<FencingToken>, Failure> {
-    let store = super::open(store).await?;
-    let lease = answer(store.get(lease)).await?;
-    Ok(lease.map(|lease| lease.token))
-}
-
 async fn guard(
     resource: &ResourceName,
     table: &TableArguments,
     store: Option<&str>,
     form: Form,
 ) -> Result<u8, Failure> {
-    let admits = FencePlace::find(&table.place, store)?
-        .guard(resource, table)
-        .await?;
-    output::print(&match (form, admits) {
-        #[cfg(feature = "sqlite")]
-        (Form::Text, Admits::RowsWithTheToken) => format!(
-            "table \"{}\": refuses rows whose \"{}\" is not the token that has claimed \"{resource}\"; every INSERT and \
-             UPDATE must set it, and a DELETE needs its negative set before\n",
-            table.table, table.column
-        ),
-        #[cfg(feature = "sqlite")]
-        (Form::Json, Admits::RowsWithTheToken) => format!(
-            "{}\n",
-            json!({"table": table.table, "column": table.column, "resource": resource.as_str(), "guarded": true})
-        ),
-        #[cfg(feature = "postgres")]
-        (Form::Text, Admits::TransactionsThatEntered) => format!(
-            "table \"{}\": refuses every transaction that has not entered \"{resource}\" with the token that has claimed \
-             it; call the schema's enter(resource, lease, token) first in each that writes\n",
-            table.table
-        ),
-        #[cfg(feature = "mysql")]
-        (Form::Text, Admits::SessionsThatShowTheTerm) => format!(
-            "table \"{}\": refuses every session that does not show the term that has claimed \"{resource}\"; call \
-             tenure_enter_1(resource, lease, token) first in each transaction that writes\n",
-            table.table
-        ),
-        #[cfg(feature = "mysql")]
-        (Form::Json, Admits::SessionsThatShowTheTerm) => format!(
-            "{}\n",
-            json!({"table": table.table, "resource": resource.as_str(), "guarded": true})
-        ),
-        #[cfg(feature = "postgres")]
-        (Form::Json, Admits::TransactionsThatEntered) => format!(
-            "{}\n",
-            json!({"table": table.table, "resource": resource.as_str(), "guarded": true})
-        ),
+    let place = FencePlace::find(&table.place, store)?;
+    let (told, told_in_json) = place.guard(resource, table).await?;
+    output::print(&match form {
+        Form::Text => told,
+        Form::Json => format!("{told_in_json}\n"),
     })?;
     Ok(0)
 }

@@ -1,11 +1,12 @@
 //! Where marks are, and what is opened there.
 
 use super::refusal;
-use crate::arguments::{FencePlaceArguments, TableArguments};
+use crate::arguments::FencePlaceArguments;
 use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
 use std::path::PathBuf;
-use tenure::{Fence, ResourceName, Watermark};
+use tenure::core::Fault;
+use tenure::{Fence, FenceError, Watermark, WatermarkView};
 
 /// Whether a place without marks is made ready for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +42,7 @@ pub(crate) enum Opened {
     #[cfg(feature = "mysql")]
     Mysql(tenure::mysql::MysqlFence),
     Watermark(Watermark),
+    LookedAt(WatermarkView),
 }
 
 impl FencePlace {
@@ -98,130 +100,32 @@ impl FencePlace {
         }
     }
 
-    fn url(&self) -> String {
+    /// Whether the marks are in the store of the leases, by that store's own numbers.
+    pub(crate) fn is_beside_leases(&self, store: Option<&str>) -> bool {
+        match self {
+            Self::Given(url) => store == Some(url),
+            Self::BesideLeases(_) => true,
+        }
+    }
+
+    pub(super) fn url(&self) -> String {
         match self {
             Self::Given(url) => url.clone(),
             // Not passed on to anybody: the password stays in it.
             Self::BesideLeases(place) => place.for_command(Credentials::Shared),
         }
     }
-
-    /// Makes a table refuse stale writers; answers what it takes from now on.
-    ///
-    /// # Errors
-    /// What the fence says.
-    pub(crate) async fn guard(
-        &self,
-        resource: &ResourceName,
-        table: &TableArguments,
-    ) -> Result<Admits, Failure> {
-        let url = self.table_url()?;
-        match url.split(':').next() {
-            #[cfg(feature = "sqlite")]
-            Some("sqlite") => {
-                let fenced = fenced_table(resource, table);
-                match sqlite(&url, Making::WhereMissing)? {
-                    Some(Opened::Sqlite(fence)) => fence.protect(&fenced).map_err(refusal)?,
-                    _ => return Err(unknown()),
-                }
-                Ok(Admits::RowsWithTheToken)
-            }
-            #[cfg(feature = "postgres")]
-            Some("postgres" | "postgresql") => {
-                let fence = postgres(&url).await?;
-                fence.guard(&table.table, resource).await.map_err(refusal)?;
-                Ok(Admits::TransactionsThatEntered)
-            }
-            #[cfg(feature = "mysql")]
-            Some("mysql" | "mariadb") => {
-                let fence = mysql(&url).await?;
-                fence.guard(&table.table, resource).await.map_err(refusal)?;
-                Ok(Admits::SessionsThatShowTheTerm)
-            }
-            _ => Err(unguardable(resource.as_str(), table)),
-        }
-    }
-
-    /// Removes what `guard` has made.
-    ///
-    /// # Errors
-    /// What the fence says.
-    pub(crate) async fn unguard(&self, table: &TableArguments) -> Result<(), Failure> {
-        let url = self.table_url()?;
-        match url.split(':').next() {
-            #[cfg(feature = "sqlite")]
-            Some("sqlite") => {
-                let any = ResourceName::new("any").expect("this is a name");
-                match sqlite(&url, Making::Never)? {
-                    Some(Opened::Sqlite(fence)) => {
-                        fence.unprotect(&fenced_table(&any, table)).map_err(refusal)
-                    }
-                    _ => Ok(()),
-                }
-            }
-            #[cfg(feature = "postgres")]
-            Some("postgres" | "postgresql") => {
-                let fence = postgres(&url).await?;
-                fence.unguard(&table.table).await.map_err(refusal)
-            }
-            #[cfg(feature = "mysql")]
-            Some("mysql" | "mariadb") => {
-                let fence = mysql(&url).await?;
-                fence.unguard(&table.table).await.map_err(refusal)
-            }
-            _ => Err(unguardable("any", table)),
-        }
-    }
-
-    /// The leases' own file has no table of the user's, so there a slip is more likely than a wish. A database may
-    /// well hold both.
-    fn table_url(&self) -> Result<String, Failure> {
-        let url = self.url();
-        let databases = ["postgres:", "postgresql:", "mysql:", "mariadb:"];
-        let database = databases.iter().any(|scheme| url.starts_with(scheme));
-        match self {
-            Self::Given(_) if url.starts_with("sqlite:") => Ok(url),
-            Self::Given(_) | Self::BesideLeases(_) if database => Ok(url),
-            Self::Given(_) | Self::BesideLeases(_) => Err(Failure::new(
-                Code::Usage,
-                "only a table of an SQLite file, of PostgreSQL or of MySQL can be guarded; name it: --fence sqlite:PATH, --fence \
-                 postgres://HOST/DATABASE or --fence mysql://HOST/DATABASE",
-            )),
-        }
-    }
-}
-
-/// What a guarded table takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Admits {
-    /// Rows that carry the token that has claimed.
-    #[cfg(feature = "sqlite")]
-    RowsWithTheToken,
-    /// Whatever is written in a transaction that has entered.
-    #[cfg(feature = "postgres")]
-    TransactionsThatEntered,
-    /// Whatever is written in a session that shows the term.
-    #[cfg(feature = "mysql")]
-    SessionsThatShowTheTerm,
-}
-
-fn unguardable(resource: &str, table: &TableArguments) -> Failure {
-    let message = format!(
-        "resource \"{resource}\": the store of table \"{}\" is not compiled in",
-        table.table
-    );
-    Failure::new(Code::Configuration, message)
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(url: &str) -> Result<tenure::postgres::PostgresFence, Failure> {
+pub(super) async fn postgres(url: &str) -> Result<tenure::postgres::PostgresFence, Failure> {
     tenure::postgres::PostgresFence::connect(url)
         .await
         .map_err(refusal)
 }
 
 #[cfg(feature = "mysql")]
-async fn mysql(url: &str) -> Result<tenure::mysql::MysqlFence, Failure> {
+pub(super) async fn mysql(url: &str) -> Result<tenure::mysql::MysqlFence, Failure> {
     tenure::mysql::MysqlFence::connect(url).await.map_err(refusal)
 }
 
@@ -243,7 +147,26 @@ impl Opened {
             #[cfg(feature = "mysql")]
             Self::Mysql(fence) => fence,
             Self::Watermark(fence) => fence,
+            Self::LookedAt(view) => view,
         }
+    }
+
+    /// Says that the leases are in another store: what this one knows of leases tells nothing of their tokens.
+    pub(crate) fn with_leases_elsewhere(self) -> Self {
+        match self {
+            #[cfg(feature = "redis")]
+            Self::Redis(fence) => Self::Redis(fence.with_leases_elsewhere()),
+            #[cfg(feature = "nats")]
+            Self::Nats(fence) => Self::Nats(fence.with_leases_elsewhere()),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(fence) => Self::Etcd(fence.with_leases_elsewhere()),
+            other => other,
+        }
+    }
+
+    /// Whether a bump leaves the clock aside where tokens are counted.
+    pub(crate) fn bumps_by_counting(&self) -> bool {
+        !matches!(self, Self::Watermark(_) | Self::LookedAt(_))
     }
 
     /// Notes what was refused: this process ends now.
@@ -279,12 +202,19 @@ fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
     if making == Making::Never && !path.exists() {
         return Ok(None);
     }
-    let fence = Watermark::open(path).map_err(refusal)?;
-    Ok(Some(Opened::Watermark(fence)))
+    match Watermark::open(&path) {
+        Ok(fence) => Ok(Some(Opened::Watermark(fence))),
+        // A service has it open: whoever only looks need not wait for its end.
+        Err(FenceError::Store(error)) if making == Making::Never && error.fault == Fault::Busy => {
+            let view = Watermark::look(&path).map_err(refusal)?;
+            Ok(view.map(Opened::LookedAt))
+        }
+        Err(error) => Err(refusal(error)),
+    }
 }
 
 #[cfg(feature = "sqlite")]
-fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failure> {
+pub(super) fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failure> {
     use tenure::sqlite::SqliteFence;
     let path = SqliteFence::path_of(url).map_err(refusal)?;
     let fence = match making {
@@ -295,12 +225,7 @@ fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failure> {
     Ok(fence.map_err(refusal)?.map(Opened::Sqlite))
 }
 
-#[cfg(feature = "sqlite")]
-fn fenced_table(resource: &ResourceName, table: &TableArguments) -> tenure::sqlite::FencedTable {
-    tenure::sqlite::FencedTable::new(&table.table, resource).column(&table.column)
-}
-
-fn unknown() -> Failure {
+pub(super) fn unknown() -> Failure {
     Failure::new(
         Code::Configuration,
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \

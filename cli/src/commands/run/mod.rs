@@ -9,11 +9,11 @@ mod turn;
 
 use crate::arguments::{Again, CareArguments, Patience, RunArguments};
 use crate::endpoint::Board;
-use crate::exit::{Code, Failure, of_signal};
+use crate::exit::{Code, End, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, clean};
 use crate::place::{Credentials, Place};
-use crate::supervise::{Hooks, Job, Meaning, Notice, Signals, adopt_orphans};
+use crate::supervise::{Hooks, Job, Signals, adopt_orphans, spare_children};
 use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
@@ -23,7 +23,6 @@ use std::fs::File;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use tenure::{Election, LeaseName, LockManager, LockTimingOptions, Priority, SharedStore, Timing};
 use turn::{Taken, Turn};
@@ -32,18 +31,20 @@ use turn::{Taken, Turn};
 /// come by then will hardly come, and the lease expires by itself.
 const LEAVING_REQUESTS: u32 = 2;
 
-/// Runs the command while this process leads; answers the exit code.
+/// Runs the command while this process leads; answers how to end.
 pub(crate) async fn run(
-    arguments: RunArguments,
+    mut arguments: RunArguments,
     matches: &ArgMatches,
     store: Option<&str>,
     voice: Voice,
-) -> Result<u8, Failure> {
-    let again = arguments.again(matches).unwrap_or_else(|error| error.exit());
-    let patience = arguments.patience(matches).unwrap_or_else(|error| error.exit());
+) -> Result<End, Failure> {
+    let again = arguments.again(matches)?;
+    let patience = arguments.patience(matches)?;
+    arguments.care.settle(again, matches)?;
     let name = LeaseName::new(arguments.given_name(matches)?)?;
     let wishes = Wishes {
         name,
+        candidate: arguments.label(matches),
         again,
         patience,
         queue: arguments.priority.map_or(Queue::None, Queue::ByPriority),
@@ -54,6 +55,8 @@ pub(crate) async fn run(
 /// What the arguments of a command come to.
 pub(super) struct Wishes {
     pub(super) name: LeaseName,
+    /// Its label, if it was given one.
+    pub(super) candidate: Option<String>,
     pub(super) again: Again,
     pub(super) patience: Patience,
     pub(super) queue: Queue,
@@ -81,15 +84,16 @@ impl Queue {
     }
 }
 
-/// Runs the command while this process leads; answers the exit code.
+/// Runs the command while this process leads; answers how to end.
 pub(super) async fn undertake(
     arguments: RunArguments,
     wishes: Wishes,
     store: Option<&str>,
     voice: Voice,
-) -> Result<u8, Failure> {
+) -> Result<End, Failure> {
     let Wishes {
         name,
+        candidate,
         again,
         patience,
         queue,
@@ -104,11 +108,10 @@ pub(super) async fn undertake(
     let mut job = Job::new(&arguments.command, name.as_str())?;
     look_after(&mut job, &arguments.care).map_err(of_lease)?;
     let place = Place::find(store)?;
-    let mut signals = Signals::take_in()?;
-    adopt_orphans();
+    let mut signals = take_charge(voice).map_err(of_lease)?;
     let store = match unless_ended(&mut signals, place.open()).await {
         Ok(opened) => opened.map_err(of_lease)?,
-        Err(signal) => return Ok(of_signal(signal.as_raw())),
+        Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
     };
     // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of the
     // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
@@ -117,14 +120,15 @@ pub(super) async fn undertake(
     let history_store = (!arguments.no_history).then(|| store.clone());
     let queue_store = queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
+    let (looks, queue_store) = one_look(queue_store, patience);
     let mut builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
     if let Some(path) = &arguments.trace {
         builder = builder.trace(created(path)?);
     }
-    if let Some(candidate) = &arguments.candidate {
-        builder = builder.candidate(candidate);
+    if let Some(candidate) = candidate {
+        builder = builder.candidate(&candidate);
     }
     let election = builder.build().map_err(|error| of_lease(error.into()))?;
     job.tell("TENURE_CANDIDATE", election.candidate().id.as_str());
@@ -149,6 +153,7 @@ pub(super) async fn undertake(
     let mut turn = Turn {
         election: &election,
         queue: queue.as_ref(),
+        looks,
         hooks: Hooks::new(arguments.care.hooks(), voice),
         chronicle,
         spans: told.spans(),
@@ -172,11 +177,21 @@ pub(super) async fn undertake(
         }
     };
     manager::stopping();
-    let hooks = turn.hooks;
+    let (hooks, mut signals) = (turn.hooks, turn.signals);
     leave(election, queue, &timing).await;
     hooks.ended().await;
     told.close().await;
-    outcome
+    outcome.map(|code| signals.ending(code))
+}
+
+/// Before anything is held: no signal ends this process unheard, nobody who reads no messages holds it up, and it knows who of
+/// those below it is none of the work.
+fn take_charge(voice: Voice) -> Result<Signals, Failure> {
+    let signals = Signals::take_in()?;
+    voice.aside()?;
+    adopt_orphans();
+    spare_children();
+    Ok(signals)
 }
 
 /// Says how to find out whether the command is well.
@@ -250,6 +265,18 @@ async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing) 
     let _ = tokio::time::timeout(patience, election.close()).await;
 }
 
+/// Where one attempt looks whether others wait, or else where this process waits with them. One attempt has no place in the
+/// queue: it would hold up who came after.
+fn one_look<T>(
+    queue: Option<(SharedStore, T)>,
+    patience: Patience,
+) -> (Option<SharedStore>, Option<(SharedStore, T)>) {
+    match (queue, patience) {
+        (Some((store, _)), Patience::OneAttempt) => (Some(store), None),
+        (queue, _) => (None, queue),
+    }
+}
+
 /// What waits in the queue of an election's lease, under the same name.
 fn in_queue(store: SharedStore, election: &Election, priority: Priority) -> Result<LockManager, Failure> {
     let ttl = election.timing().ttl().duration();
@@ -283,16 +310,9 @@ fn created(path: &Path) -> Result<File, Failure> {
 
 /// Does `work`, unless a signal asks for the end first.
 async fn unless_ended<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Signal> {
-    let mut work = pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            outcome = &mut work => return Ok(outcome),
-            notice = signals.next() => {
-                if let Notice::Signal(signal, Meaning::End | Meaning::HangUp) = notice {
-                    return Err(signal);
-                }
-            }
-        }
+    tokio::select! {
+        biased;
+        outcome = work => Ok(outcome),
+        signal = signals.end_of_waiting() => Err(signal),
     }
 }

@@ -35,6 +35,13 @@ pub(super) async fn campaign(queue: &LockManager, election: &Election) -> Result
     }
 }
 
+/// Whether somebody waits in order, before whom nobody else may take the lease.
+pub(super) async fn others_wait(store: &SharedStore, name: &LeaseName) -> Result<bool, Failure> {
+    let standbys = Standby::list(store, name).await;
+    let standbys = standbys.map_err(|error| Failure::from(error).of_lease(name.as_str()))?;
+    Ok(standbys.iter().any(|standby| standby.priority.may_lead()))
+}
+
 /// Asks this process's own term to end when a candidate of a higher priority waits.
 pub(super) async fn yield_to_higher(
     store: &SharedStore,

@@ -5,13 +5,13 @@ use super::chronicle::Chronicle;
 use super::order;
 use super::story::{Obstacle, Story};
 use crate::arguments::{Again, Patience};
-use crate::endpoint::Board;
+use crate::endpoint::{Board, Left};
 use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::{Voice, in_json, short};
 use crate::recording::{Spans, TermSpan};
 use crate::supervise::{
-    Ending, Hooks, Job, Meaning, Notice, Signals, Surroundings, WHERE_IT_IS, Why, supervise,
+    Ending, Hooks, Job, Signals, Surroundings, WHERE_IT_IS, Why, Work, processes_in_words, supervise,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -74,6 +74,8 @@ pub(super) struct Turn<'a> {
     pub(super) election: &'a Election,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
+    /// Where it looks before its one attempt, if there is an order: it overtakes nobody who waits.
+    pub(super) looks: Option<SharedStore>,
     /// Who hears of its terms.
     pub(super) hooks: Hooks,
     /// Where its terms are noted, if they are.
@@ -111,7 +113,7 @@ impl Turn<'_> {
         };
         let began = Instant::now();
         manager::status(&format!("leads by token {}", leadership.token()));
-        self.board.works(true);
+        self.board.begins(leadership.token(), leadership.until());
         let (election, token) = (self.election, leadership.token());
         let mut environment = self.job.environment_of(token);
         environment.extend(span.iter().flat_map(TermSpan::environment));
@@ -131,8 +133,10 @@ impl Turn<'_> {
             supervised = supervise(&leadership, surroundings) => supervised,
             () = yields => unreachable!("it waits for the end of the term"),
         };
-        self.board
-            .works(matches!(supervised, Ok((Ending::Unkillable, _))));
+        self.board.ends(match supervised {
+            Ok((Ending::Unkillable, _)) => Left::Some,
+            Ok(_) | Err(_) => Left::Nothing,
+        });
         let Ok(leadership) = Arc::try_unwrap(leadership) else {
             unreachable!("supervision keeps nothing of a term once it is over");
         };
@@ -144,7 +148,7 @@ impl Turn<'_> {
         let as_wished = matches!(
             supervised,
             Ok((
-                Ending::ByItself(_) | Ending::OnSignal(_) | Ending::Ended(Why::Asked),
+                Ending::ByItself(..) | Ending::OnSignal(_) | Ending::Ended(Why::Asked),
                 _
             ))
         );
@@ -155,19 +159,7 @@ impl Turn<'_> {
             std::mem::forget(leadership);
             Ok(Ending::Unkillable)
         } else {
-            let kept = self.give_back(leadership).await;
-            let ending = supervised.map(|(ending, work)| {
-                if let Some(work) = work {
-                    work.dismiss();
-                }
-                ending
-            });
-            // Last: a terminal that nobody reads holds up nobody else.
-            if let Some(text) = kept {
-                self.voice
-                    .say("not_given_back", &text, json!({"lease": name.as_str()}));
-            }
-            ending
+            self.part_with(leadership, supervised).await
         };
         self.hooks.lost(environment, how.clone());
         if let Some(span) = span {
@@ -181,6 +173,30 @@ impl Turn<'_> {
             chronicle.end(noted, led, &how).await;
         }
         Ok(self.taken(ending?, led, &name, token))
+    }
+
+    /// Gives back what nothing of the work needs any more, and then parts with the work's warden.
+    async fn part_with(
+        &self,
+        leadership: Leadership,
+        supervised: Result<(Ending, Option<Work>), Failure>,
+    ) -> Result<Ending, Failure> {
+        let name = leadership.name().clone();
+        let kept = self.give_back(leadership).await;
+        let ending = match supervised {
+            Ok((ending, work)) => {
+                if let Some(work) = work {
+                    work.dismiss().await;
+                }
+                Ok(ending)
+            }
+            Err(failure) => Err(failure),
+        };
+        if let Some(text) = kept {
+            self.voice
+                .say("not_given_back", &text, json!({"lease": name.as_str()}));
+        }
+        ending
     }
 
     /// What has happened in the election, and was not taken in yet.
@@ -197,7 +213,7 @@ impl Turn<'_> {
     /// What the ending of a term's command means for this turn. Says it, unless the command ended by itself.
     fn taken(&self, ending: Ending, led: Duration, name: &LeaseName, token: FencingToken) -> Taken {
         let (why, taken) = match ending {
-            Ending::ByItself(status) => return Taken::Finished(code_of(status), led),
+            Ending::ByItself(status, _) => return Taken::Finished(code_of(status), led),
             Ending::OnSignal(status) => return Taken::Done(code_of(status)),
             Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(led)),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
@@ -259,12 +275,14 @@ impl Turn<'_> {
         manager::status("stands by");
         let began = Instant::now();
         let name = self.election.name().clone();
-        let (election, queue) = (self.election, self.queue);
+        let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
         let mut campaign = pin!(async {
-            match queue {
-                Some(queue) => order::campaign(queue, election).await,
-                None => election.campaign().await.map_err(|error| failed(error, &name)),
-            }
+            let won = match (queue, looks) {
+                (Some(queue), _) => return order::campaign(queue, election).await.map(Some),
+                (None, Some(store)) if order::others_wait(&store, &name).await? => return Ok(None),
+                (None, _) => election.campaign().await,
+            };
+            won.map(Some).map_err(|error| failed(error, &name))
         });
         let timing = self.election.timing();
         let mut deadline = match self.patience {
@@ -283,7 +301,9 @@ impl Turn<'_> {
             tokio::select! {
                 biased;
                 outcome = &mut campaign => {
-                    let leadership = outcome?;
+                    let Some(leadership) = outcome? else {
+                        return self.give_up(&Obstacle::Queue, None);
+                    };
                     story.won(&leadership, began.elapsed(), self.voice);
                     return Ok(Waited::Won(leadership));
                 }
@@ -315,10 +335,8 @@ impl Turn<'_> {
                     });
                     return self.give_up(&obstacle, Some(began.elapsed()));
                 }
-                notice = self.signals.next() => {
-                    if let Notice::Signal(signal, Meaning::End | Meaning::HangUp) = notice {
-                        return Ok(Waited::Ended(of_signal(signal.as_raw())));
-                    }
+                signal = self.signals.end_of_waiting() => {
+                    return Ok(Waited::Ended(of_signal(signal.as_raw())));
                 }
             }
         }
@@ -337,6 +355,8 @@ impl Turn<'_> {
                     ..failure
                 })
             }
+            // Silence: this is how a line in the crontab of three hosts ends on two of them.
+            Obstacle::Held(_) | Obstacle::Queue if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
             Obstacle::Queue => Err(Failure {
                 code: self.conflict_code,
                 message: format!(
@@ -344,8 +364,6 @@ impl Turn<'_> {
                     self.election.name()
                 ),
             }),
-            // Silence: this is how a line in the crontab of three hosts ends on two of them.
-            Obstacle::Held(_) if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
             Obstacle::Held(lease) => Err(Failure {
                 code: self.conflict_code,
                 message: format!(
@@ -360,7 +378,11 @@ impl Turn<'_> {
 /// How a term ended, for its history.
 fn in_words(ending: &Ending) -> String {
     match ending {
-        Ending::ByItself(status) => format!("given back: the command ended with {status}"),
+        Ending::ByItself(status, 0) => format!("given back: the command ended with {status}"),
+        Ending::ByItself(status, left) => format!(
+            "given back: the command ended with {status}, and {} with it",
+            processes_in_words(*left)
+        ),
         Ending::OnSignal(status) => format!("given back on a signal: the command ended with {status}"),
         Ending::Ended(Why::Asked) => "handed over: asked to step down".to_owned(),
         Ending::Ended(Why::Unwell(why)) => format!("given back: {why}"),

@@ -4,7 +4,7 @@ use crate::output::{Row, Rows, short};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use tenure::core::{Lease, Occupancy};
-use tenure::{FencingToken, History, Standby};
+use tenure::{FencingToken, Standby};
 
 /// Changes that are kept.
 const CHANGES_MAX: usize = 200;
@@ -55,7 +55,7 @@ impl Scene {
         let mut waiting: BTreeMap<String, Vec<Standby>> = BTreeMap::new();
         let mut leases = Vec::new();
         for row in rows {
-            if !History::is_housekeeping(row.key()) {
+            if !row.is_kept_by_tenure() {
                 leases.push(row);
             } else if let Row::Lease(place) = &row
                 && place.occupancy() == Occupancy::Held
@@ -244,14 +244,20 @@ mod tests {
             "job/candidates/1/low",
             "job/candidates/0/never",
             "job/candidates/9/high",
-            "job/terms/00",
         ];
         let leases: Vec<Lease> = (1..)
             .zip(records)
-            .map(|(token, name)| lease(name, name, token))
+            .map(|(token, name)| lease(name, name.rsplit('/').next().unwrap(), token))
             .collect();
-        scene.take_in(rows(&leases), now, now);
-        assert_eq!(scene.leases.len(), 1);
+        let term = Lease {
+            note: Note::new("7 began").unwrap(),
+            ..lease("job/terms/00", "one", 7)
+        };
+        // Not named after its holder: nobody waits by it.
+        let of_a_user = lease("job/candidates/5/eu", "host-1", 8);
+        scene.take_in(rows(&[&leases[..], &[term, of_a_user]].concat()), now, now);
+        let shown: Vec<&str> = scene.leases.iter().map(|seen| seen.row.key()).collect();
+        assert_eq!(shown, ["job", "job/candidates/5/eu"]);
         let priorities: Vec<u16> = scene.leases[0]
             .standbys
             .iter()

@@ -26,7 +26,8 @@ impl Defect {
                 let (ttl, wish) = (request.ttl, Wish::Nothing);
                 answers.push(Ok(Renewed::Extended { ttl, wish }));
             } else {
-                answers.push(self.renew(records, request, now_ms));
+                let rule = self.in_batch(requests.len(), number);
+                answers.push(rule.renew(records, request, now_ms));
             }
         }
         self.spoil_batch(&mut answers, |answer| matches!(answer, Renewed::Lost(_)));
@@ -45,11 +46,37 @@ impl Defect {
             if self == Self::BatchCutAtHundred && number >= DONE_MAX {
                 answers.push(Ok(Released::Vacated));
             } else {
-                answers.push(self.release(records, request.clone(), now_ms));
+                let rule = self.in_batch(requests.len(), number);
+                answers.push(rule.release(records, request.clone(), now_ms));
             }
         }
         self.spoil_batch(&mut answers, |answer| matches!(answer, Released::NotYours(_)));
         answers
+    }
+
+    /// The rule for one request, broken where it is one of several, or has a hundred before it.
+    fn in_batch(self, count: usize, number: usize) -> Self {
+        match self {
+            Self::BatchTailIgnoresAttempt if number >= DONE_MAX => Self::RenewIgnoresAttempt,
+            Self::BatchTailReleaseIgnoresAttempt if number >= DONE_MAX => Self::ReleaseIgnoresAttempt,
+            alone if count == 1 => alone,
+            Self::BatchRevivesExpired => Self::RenewRevivesExpired,
+            Self::BatchRevivesReleased => Self::RenewRevivesReleased,
+            Self::BatchIgnoresIncarnation => Self::RenewIgnoresIncarnation,
+            Self::BatchIgnoresToken => Self::RenewIgnoresToken,
+            Self::BatchIgnoresAttempt => Self::RenewIgnoresAttempt,
+            Self::BatchMakesRecord => Self::RenewMakesRecord,
+            Self::BatchWritesLost => Self::LostRenewalWrites,
+            Self::BatchReleaseIgnoresIncarnation => Self::ReleaseIgnoresIncarnation,
+            Self::BatchReleaseIgnoresToken => Self::ReleaseIgnoresToken,
+            Self::BatchReleaseIgnoresAttempt => Self::ReleaseIgnoresAttempt,
+            Self::BatchReleaseForgetsAttempt => Self::ReleaseForgetsAttempt,
+            Self::BatchReleaseDeletesRecord => Self::ReleaseDeletesRecord,
+            Self::BatchReleaseOnlyOnce => Self::ReleaseOnlyOnce,
+            Self::BatchReleaseRefusesExpired => Self::ReleaseRefusesExpired,
+            Self::BatchReleaseTakesAnyVacancy => Self::ReleaseTakesAnyVacancy,
+            other => other,
+        }
     }
 
     fn spoil_batch<T: Clone>(self, answers: &mut Vec<Result<T, StoreError>>, is_lost: impl Fn(&T) -> bool) {
@@ -59,6 +86,12 @@ impl Defect {
                 answers.push(Err(StoreError::not_applied(Fault::Invalid, message)));
             }
             Self::BatchShifted if !answers.is_empty() => answers.rotate_right(1),
+            Self::BatchPartsChangePlaces if answers.len() > DONE_MAX => answers.rotate_left(DONE_MAX),
+            Self::BatchPartsShareVerdicts => {
+                for place in DONE_MAX..answers.len() {
+                    answers[place] = answers[place - DONE_MAX].clone();
+                }
+            }
             Self::BatchDropsUnreadable => answers.retain(Result::is_ok),
             Self::BatchStopsAtFirstLoss => {
                 let lost = |answer: &Result<T, StoreError>| answer.as_ref().is_ok_and(&is_lost);
@@ -78,7 +111,8 @@ impl Defect {
             }
             return Ok(Renewed::Lost(None));
         };
-        let term_is_mine = before.token == request.token && before.holder.incarnation == request.incarnation;
+        let term_is_mine = (before.holder.incarnation, before.token, before.attempt)
+            == (request.incarnation, request.token, request.attempt);
         match self {
             Self::RenewRevivesExpired if term_is_mine && before.released_ms.is_none() => {
                 self.edit(records, &request.name, |record| record.expires_ms = now_ms + 1);

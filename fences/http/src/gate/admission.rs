@@ -12,8 +12,13 @@ use tenure_core::{FencingToken, ResourceName, Term};
 /// handler whose effect goes on after its response (a spawned task, a streamed body that writes) must move a
 /// clone there. Do not keep one for longer than the effect: a later term waits for it, and is turned away
 /// after [`Gate::wait_at_most`](crate::Gate::wait_at_most).
+///
+/// Of two layers around one handler, the inner one's is in the extensions, and it owns the outer one's.
 #[derive(Clone)]
-pub struct Admission(Arc<Inside>);
+pub struct Admission {
+    inside: Arc<Inside>,
+    _outer: Option<Arc<Admission>>,
+}
 
 struct Inside {
     seat: Arc<Seat>,
@@ -28,19 +33,30 @@ impl Drop for Inside {
 
 impl Admission {
     pub(super) fn new(seat: Arc<Seat>, term: Term) -> Self {
-        Self(Arc::new(Inside { seat, term }))
+        Self {
+            inside: Arc::new(Inside { seat, term }),
+            _outer: None,
+        }
+    }
+
+    /// This one, which keeps also what an outer layer has admitted inside.
+    pub(crate) fn within(self, outer: Option<Self>) -> Self {
+        Self {
+            _outer: outer.map(Arc::new),
+            ..self
+        }
     }
 
     /// The term that was admitted: for the fence of a database that the handler writes to.
     #[must_use]
     pub fn term(&self) -> &Term {
-        &self.0.term
+        &self.inside.term
     }
 
     /// The resource it was admitted to.
     #[must_use]
     pub fn resource(&self) -> &ResourceName {
-        self.0.seat.resource()
+        self.inside.seat.resource()
     }
 
     /// Whether a later term has claimed the resource, and now waits for this request to end.
@@ -57,8 +73,8 @@ impl Admission {
     /// The same, for whoever must not keep a later term waiting.
     pub(crate) fn succession(&self) -> Succession {
         Succession {
-            seat: Arc::clone(&self.0.seat),
-            token: self.0.term.token,
+            seat: Arc::clone(&self.inside.seat),
+            token: self.inside.term.token,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Fault, Fence, FenceError, ResourceName, StoreError, Term};
+use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term};
 use tokio::time::{Instant, timeout_at};
 
 /// How long a term waits at the gate, unless [`Gate::wait_at_most`] says otherwise.
@@ -84,7 +84,7 @@ impl Gate {
             change.as_mut().enable();
             match seat.step(term) {
                 Step::Enters(admission) => return Ok(admission),
-                Step::Stale { mark } => return Err(seat.stale(term.token, mark)),
+                Step::Stale { mark } => return Err(self.refuse(&seat, term, mark)),
                 Step::Crowded => return Err(seat.crowded()),
                 Step::Claims => self.claim(&seat, term, deadline).await?,
                 Step::Waits { inside } => {
@@ -94,6 +94,38 @@ impl Gate {
                 }
             }
         }
+    }
+
+    /// Refuses by what the fence has told before, and tells it, so that it is counted beside the mark.
+    fn refuse(&self, seat: &Seat, term: &Term, mark: FencingToken) -> Refusal {
+        self.fence.note_refused(&FenceError::Stale {
+            resource: seat.resource().clone(),
+            token: term.token,
+            mark,
+        });
+        seat.stale(term.token, mark)
+    }
+
+    /// A term of a lease that does not protect the resource was refused, without asking the fence.
+    pub(crate) fn note_foreign(&self, resource: &ResourceName, term: &Term, owner: &LeaseName) {
+        // Whatever a request names is no resource yet: only beside a mark is there a place for a count.
+        if self.resources.has_mark(resource) {
+            self.fence.note_refused(&FenceError::Foreign {
+                resource: resource.clone(),
+                lease: term.lease.clone(),
+                token: term.token,
+                owner: owner.clone(),
+            });
+        }
+    }
+
+    /// An admitted request was refused the rest of its body, and failed for that.
+    pub(crate) fn note_superseded(&self, superseded: &Superseded) {
+        self.fence.note_refused(&FenceError::Stale {
+            resource: superseded.resource.clone(),
+            token: superseded.token,
+            mark: superseded.mark,
+        });
     }
 
     /// Raises the mark in the fence, then here. One at a time for each resource: a thousand first requests of

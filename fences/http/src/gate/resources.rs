@@ -14,6 +14,12 @@ const RESOURCES_MAX: usize = 100_000;
 pub(super) struct Resources(Mutex<BTreeMap<ResourceName, Arc<Seat>>>);
 
 impl Resources {
+    /// Whether the fence has told of a mark for it; it may have one that this gate does not know yet.
+    pub(super) fn has_mark(&self, resource: &ResourceName) -> bool {
+        let seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seats.get(resource).is_some_and(|seat| seat.mark().is_some())
+    }
+
     pub(super) fn seat(&self, resource: &ResourceName) -> Result<Arc<Seat>, Refusal> {
         let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seat) = seats.get(resource) {

@@ -3,9 +3,12 @@
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
-use tenure_core::{FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term,
+};
 use tenure_http::{FencingHeader, Gate, Protection};
 use tenure_sqlite::SqliteFence;
 
@@ -68,4 +71,48 @@ pub fn protection() -> Protection {
 
 pub fn presented(number: u64) -> http::HeaderValue {
     FencingHeader(term(number)).value()
+}
+
+/// A fence that counts what it is asked and told.
+pub struct Counting {
+    inner: SqliteFence,
+    pub claims: AtomicUsize,
+    pub noted: AtomicUsize,
+}
+
+impl Counting {
+    pub fn over(inner: SqliteFence) -> Self {
+        Self {
+            inner,
+            claims: AtomicUsize::new(0),
+            noted: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Fence for Counting {
+    fn claim<'a>(
+        &'a self,
+        resource: &'a ResourceName,
+        term: &'a Term,
+    ) -> Answer<'a, Result<Claimed, FenceError>> {
+        self.claims.fetch_add(1, Ordering::SeqCst);
+        self.inner.claim(resource, term)
+    }
+    fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
+        self.inner.check(resource, term)
+    }
+    fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
+        self.inner.mark(resource)
+    }
+    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+        self.inner.marks(after)
+    }
+    fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
+        self.inner.bump(bump)
+    }
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noted.fetch_add(1, Ordering::SeqCst);
+        self.inner.note_refused(refusal);
+    }
 }

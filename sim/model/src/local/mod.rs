@@ -10,7 +10,7 @@ pub(crate) use summary::{Brief, State, Summary};
 
 use crate::configuration::{ASKED_TICKS, TICK, timing};
 use crate::message::{Answer, Ask};
-use crate::names::{Census, Names, Ranks};
+use crate::names::{Census, Names, Ranks, SHORTEST_PAUSES};
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -127,7 +127,7 @@ pub(crate) enum Phase {
 impl Local {
     /// A process that was just started.
     pub(crate) fn started(late: Vec<Late>) -> Self {
-        let engine = Engine::new(candidate(itself()), timing(), NonZeroUsize::MIN, 0);
+        let engine = Engine::new(candidate(itself()), timing(), NonZeroUsize::MIN, SHORTEST_PAUSES);
         let process = Process {
             engine,
             clock: Clock::Level,

@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
-            "campaign.unresolved || campaign.request.is_some()",
+            "unresolved || under_way.is_some()",
             "false",
         )],
     },
@@ -86,8 +86,20 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             CAMPAIGN,
-            "campaign.unresolved || campaign.request.is_some()",
-            "campaign.request.is_some()",
+            "unresolved || under_way.is_some()",
+            "under_way.is_some()",
+        )],
+    },
+    Row {
+        name: "withdrawn campaign looks before its try is answered",
+        catalogue: &[16],
+        guarantee: "G13",
+        why: "the look can overtake the request (two round trips, another connection), which then takes the lease unseen",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            CAMPAIGN,
+            "(campaign.request, campaign.unresolved)",
+            "(None, campaign.unresolved || campaign.request.is_some())",
         )],
     },
     Row {
@@ -110,8 +122,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             SEARCH,
-            "(ours && lease.occupancy() == Occupancy::Held).then_some(lease.token)",
-            "(false && ours && lease.occupancy() == Occupancy::Held).then_some(lease.token)",
+            "held.filter(ours)",
+            "held.filter(ours).filter(|_| false)",
         )],
     },
     Row {

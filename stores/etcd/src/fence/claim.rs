@@ -7,8 +7,8 @@ use crate::record::wall_clock_ms;
 use crate::site::{ROUNDS_MAX, Site, transact};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
 use tenure_core::{
-    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
-    StoreError, Term, bumped, decide_claim, horizon,
+    Bump, Claimed, Fault, FencingToken, Horizon, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms,
+    bumped, check_owner, decide_claim, horizon, is_counted,
 };
 use tenure_remote::Deed;
 
@@ -26,16 +26,15 @@ impl Site {
                 Some(highest) => Horizon::Granted(highest),
                 None => Horizon::Clock(horizon(wall_clock_ms(), found.token())),
             };
-            match decide_claim(resource, term, found.lease(), found.token(), limit) {
+            let claimant = found.mark.as_ref().and_then(MarkValue::claimant);
+            let ruled = check_owner(resource, term, found.lease())
+                .and_then(|()| decide_claim(resource, term, claimant, found.token(), limit));
+            match ruled {
                 Err(refused) => return Ok(Ruled::refused(found.token(), refused)),
                 Ok(Ruling::Holds) => return Ok(Ruled::Admitted(Claimed::Already)),
                 Ok(Ruling::Raise) => {}
             }
-            let raised = MarkValue {
-                lease: Some(term.lease.clone()),
-                token: term.token,
-            };
-            if self.set(resource, &found, &raised).await? {
+            if self.set(resource, &found, &MarkValue::claimed(term)).await? {
                 let from = found.token();
                 return Ok(Ruled::Admitted(Claimed::Raised { from }));
             }
@@ -54,13 +53,13 @@ impl Site {
             let found = self
                 .look(resource, owner.as_ref().and_then(|owner| leases.here(owner)))
                 .await?;
-            let above = bump.above.max(found.granted);
-            let floor = floor(leases, owner.as_ref(), &found);
-            let token = bumped(found.token(), above, floor).ok_or_else(|| {
+            let (mark, above) = (found.token(), bump.above.max(found.granted));
+            let floor = floor(leases, mark.max(above), found.revision);
+            let token = bumped(mark, above, floor).ok_or_else(|| {
                 let message = format!("{}: no token is left above the mark", subject(resource));
                 StoreError::not_applied(Fault::Invalid, message)
             })?;
-            let lifted = MarkValue { lease: owner, token };
+            let lifted = MarkValue::lifted(owner, token);
             if self.set(resource, &found, &lifted).await? {
                 let shown = self.look(resource, None).await?.shown(resource);
                 return shown.ok_or_else(|| self.restless_mark(resource));
@@ -100,19 +99,12 @@ impl Site {
     }
 }
 
-/// What no token that was granted is above: the revision, where tokens are revisions of this cluster; else the clock.
-fn floor(leases: Leases, owner: Option<&LeaseName>, found: &Found) -> u64 {
-    let revision = FencingToken::from_signed(found.revision).map_or(0, FencingToken::number);
-    let here = found.granted.is_some() || (owner.is_none() && leases == Leases::Here);
-    // A mark above the revision was raised by tokens of another store.
-    match here && found.token().is_none_or(|mark| mark.number() <= revision) {
-        true => revision,
-        false => revision.max(wall_clock_ms()),
-    }
-}
-
-impl<T> Ruled<T> {
-    fn refused(mark: Option<FencingToken>, error: FenceError) -> Self {
-        Self::Refused { mark, error }
+/// What no token that was granted is above, by the highest that is known. Every token of a lease here is a revision of this
+/// cluster, also where the lease's record is gone: so the revision, unless a token is no revision. Of leases elsewhere the
+/// clock tells as much as to any fence.
+fn floor(leases: Leases, known: Option<FencingToken>, revision: i64) -> u64 {
+    match leases {
+        Leases::Here if known.is_none_or(is_counted) => u64::try_from(revision).unwrap_or(0),
+        Leases::Here | Leases::Elsewhere => bump_clock_ms(known, wall_clock_ms()),
     }
 }

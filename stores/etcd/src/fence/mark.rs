@@ -2,21 +2,52 @@
 
 use crate::keys::shown;
 use serde_json::{Value, json};
-use tenure_core::{Fault, FencingToken, LeaseName, ResourceName, StoreError};
+use tenure_core::{
+    Fault, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term, check_owner, decide_entry,
+};
 
-/// Whose tokens a mark compares, and the highest that has claimed.
+/// Whose tokens a mark compares, and how high it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MarkValue {
+    /// `None` until the first claim.
     pub(crate) lease: Option<LeaseName>,
+    /// The term that claimed last, or what an operator has raised it to.
     pub(crate) token: FencingToken,
+    /// Whether an operator has raised it, and no term of its lease has claimed since. Without a lease nobody has, anyway.
+    bumped: bool,
 }
 
 impl MarkValue {
-    /// The one form of it: transactions compare its bytes.
+    /// As a term claims it.
+    pub(super) fn claimed(term: &Term) -> Self {
+        Self {
+            lease: Some(term.lease.clone()),
+            token: term.token,
+            bumped: false,
+        }
+    }
+
+    /// As an operator raises it.
+    pub(super) fn lifted(lease: Option<LeaseName>, token: FencingToken) -> Self {
+        Self {
+            bumped: lease.is_some(),
+            lease,
+            token,
+        }
+    }
+
+    /// Who has claimed the mark: nobody, where an operator has raised it.
+    pub(super) fn claimant(&self) -> Option<&LeaseName> {
+        self.lease.as_ref().filter(|_| !self.bumped)
+    }
+
+    /// The one form of it: transactions compare its bytes. So no term compares what an operator has raised.
     pub(crate) fn encode(&self) -> Vec<u8> {
+        let token = self.token.number();
         let value = match &self.lease {
-            Some(lease) => json!({ "lease": lease.as_str(), "token": self.token.number() }),
-            None => json!({ "token": self.token.number() }),
+            Some(lease) if self.bumped => json!({ "bumped": token, "lease": lease.as_str(), "token": token }),
+            Some(lease) => json!({ "lease": lease.as_str(), "token": token }),
+            None => json!({ "token": token }),
         };
         value.to_string().into_bytes()
     }
@@ -33,7 +64,8 @@ impl MarkValue {
                 Some(lease) => Some(LeaseName::new(lease.as_str()?).ok()?),
             };
             let token = FencingToken::new(fields.get("token")?.as_u64()?).ok()?;
-            Some(Self { lease, token })
+            let bumped = fields.get("bumped").is_some();
+            Some(Self { lease, token, bumped })
         };
         // In its one form: what compares it would refuse every other.
         read().filter(|mark| mark.encode() == value).ok_or_else(|| {
@@ -47,6 +79,20 @@ impl MarkValue {
             )
         })
     }
+}
+
+/// Whether a term may enter by a mark.
+///
+/// # Errors
+/// As [`decide_entry`].
+pub(super) fn decided(
+    resource: &ResourceName,
+    term: &Term,
+    mark: Option<&MarkValue>,
+) -> Result<(), FenceError> {
+    check_owner(resource, term, mark.and_then(|mark| mark.lease.as_ref()))?;
+    let claimant = mark.and_then(MarkValue::claimant);
+    decide_entry(resource, term, claimant, mark.map(|mark| mark.token))
 }
 
 /// How often a term was refused, and which was last. What cannot be read counts as nothing: it is for people.

@@ -11,13 +11,12 @@ use crate::site::{ROUNDS_MAX, Site, transact};
 use crate::store::SYSTEM;
 use crate::url::StoreUrl;
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
-use mark::subject;
+use mark::{decided, subject};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use tenure_core::{
     Answer, Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError, Term,
-    decide_entry,
 };
 use tenure_remote::{Deed, Noter, Notes, OwnThread};
 
@@ -76,6 +75,12 @@ enum Ruled<T> {
     },
 }
 
+impl<T> Ruled<T> {
+    fn refused(mark: Option<FencingToken>, error: FenceError) -> Self {
+        Self::Refused { mark, error }
+    }
+}
+
 impl EtcdFence {
     /// The fence beside the leases of a store's URL. Nothing is sent before its first use.
     ///
@@ -93,7 +98,7 @@ impl EtcdFence {
     }
 
     /// Says that the leases are in another store. Then a token from the future is known by this machine's clock and not
-    /// exactly.
+    /// exactly, and a bump goes by that clock, or by counting, and not by this cluster's revision.
     #[must_use]
     pub fn with_leases_elsewhere(mut self) -> Self {
         self.leases = Leases::Elsewhere;
@@ -191,15 +196,10 @@ impl Fence for EtcdFence {
         let (site, resource, term) = (self.site(), resource.clone(), term.clone());
         Box::pin(self.ruled(async move {
             let found = site.look(&resource, None).await?;
-            Ok(
-                match decide_entry(&resource, &term, found.lease(), found.token()) {
-                    Ok(()) => Ruled::Admitted(()),
-                    Err(error) => Ruled::Refused {
-                        mark: found.token(),
-                        error,
-                    },
-                },
-            )
+            Ok(match decided(&resource, &term, found.mark.as_ref()) {
+                Ok(()) => Ruled::Admitted(()),
+                Err(error) => Ruled::refused(found.token(), error),
+            })
         }))
     }
 
@@ -216,6 +216,10 @@ impl Fence for EtcdFence {
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         let (site, leases, bump) = (self.site(), self.leases, bump.clone());
         Box::pin(self.run(async move { site.bump(leases, &bump).await }))
+    }
+
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count(&self.thread, refusal);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Changing data behind the fence: compared and written in one transaction.
 
 use super::Ruled;
-use super::mark::{MarkValue, subject};
+use super::mark::{MarkValue, decided, subject};
 use crate::site::{Site, transact};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
-use tenure_core::{ResourceName, StoreError, Term, decide_entry};
+use tenure_core::{ResourceName, StoreError, Term};
 use tenure_remote::Deed;
 
 /// A transaction of the user's own, to be made behind the fence.
@@ -85,13 +85,9 @@ impl FencedTransaction {
 impl Site {
     /// What a term's transactions compare.
     pub(super) fn condition(&self, resource: &ResourceName, term: &Term) -> FenceCondition {
-        let mark = MarkValue {
-            lease: Some(term.lease.clone()),
-            token: term.token,
-        };
         FenceCondition {
             key: self.keys.mark(resource),
-            value: mark.encode(),
+            value: MarkValue::claimed(term).encode(),
         }
     }
 
@@ -136,9 +132,8 @@ impl Site {
         let mark = row
             .map(|row| MarkValue::decode(&row.key, resource.as_str(), &row.value))
             .transpose()?;
-        let (lease, token) = mark.map_or((None, None), |mark| (mark.lease, Some(mark.token)));
-        Ok(match decide_entry(resource, term, lease.as_ref(), token) {
-            Err(error) => Ruled::Refused { mark: token, error },
+        Ok(match decided(resource, term, mark.as_ref()) {
+            Err(error) => Ruled::refused(mark.map(|mark| mark.token), error),
             Ok(()) => Ruled::Admitted(Fenced::ConditionFailed),
         })
     }

@@ -19,6 +19,13 @@ pub async fn shared() -> &'static Etcd {
     ETCD.get_or_init(start).await
 }
 
+/// The cluster of three that the tests of this process share: they harm none of its members.
+pub async fn shared_three() -> &'static Etcd {
+    static ETCD: OnceCell<Etcd> = OnceCell::const_new();
+    let start = || async { Etcd::start(EtcdOptions::three()).await.expect("a cluster starts") };
+    ETCD.get_or_init(start).await
+}
+
 /// A prefix that no other test has. What is under it goes with the server.
 #[derive(Clone)]
 pub struct Scratch {

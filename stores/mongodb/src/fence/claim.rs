@@ -8,7 +8,7 @@ use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
 use tenure_core::{
     Bump, Certainty, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName,
-    Ruling, StoreError, Term, bumped, decide_claim, horizon,
+    Ruling, StoreError, Term, bump_clock_ms, bumped, check_owner, decide_claim, horizon,
 };
 
 /// How often one claim sends its upsert; see the acquisition of a lease.
@@ -39,15 +39,16 @@ impl MongoFence {
             Known::ClockMs(clock_ms) => Horizon::Clock(horizon(clock_ms, mark)),
         };
         let rule = |found: Option<&Found>| {
-            let owner = found.and_then(|found| found.lease.as_ref());
-            decide_claim(resource, term, owner, found.map(|found| found.token), limit)
+            check_owner(resource, term, found.and_then(|found| found.lease.as_ref()))?;
+            let claimant = found.and_then(Found::claimant);
+            decide_claim(resource, term, claimant, found.map(|found| found.token), limit)
         };
         let ruled = rule(found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error));
         let claimed = match ruled? {
             Ruling::Holds => Claimed::Already,
             Ruling::Raise => {
                 // The server decides again: somebody may have claimed since.
-                let before = self.upsert(resource, Some(&term.lease), term.token).await?;
+                let before = self.upsert(resource, claimed(&term.lease, term.token)).await?;
                 match rule(before.as_ref()).or_else(|error| self.refuse(before.as_ref(), error))? {
                     Ruling::Holds => Claimed::Already,
                     Ruling::Raise => Claimed::Raised {
@@ -73,7 +74,9 @@ impl MongoFence {
             None => None,
         };
         let mark = found.as_ref().map(|found| found.token);
-        let token = bumped(mark, bump.above.max(granted), self.clock_ms(resource).await?);
+        let above = bump.above.max(granted);
+        let clock_ms = bump_clock_ms(mark.max(above), self.clock_ms(resource).await?);
+        let token = bumped(mark, above, clock_ms);
         let token = token.ok_or_else(|| {
             StoreError::not_applied(
                 Fault::Invalid,
@@ -83,11 +86,17 @@ impl MongoFence {
         if let Some(lease) = &bump.lease {
             self.rebind(resource, lease).await?;
         }
-        let raised = self.upsert(resource, lease.as_ref(), token).await;
-        match &bump.lease {
+        let raised = self.upsert(resource, lifted(lease.as_ref(), token)).await;
+        let before = match &bump.lease {
             Some(_rebound) => raised.map_err(after_the_mark)?,
             None => raised?,
         };
+        // Another bump has given it to another lease meanwhile, so that the mark was left as it is: stripes above it
+        // would refuse the terms that it admits.
+        let owner = before.and_then(|before| before.lease);
+        if owner.is_some() && owner != lease {
+            return Err(self.restless(resource));
+        }
         let lifted = async {
             // Without a lease: nobody enters by them until somebody has claimed.
             self.raise_stripes(resource, None, token).await?;
@@ -97,17 +106,16 @@ impl MongoFence {
         lifted.await.map_err(after_the_mark)
     }
 
-    /// Raises the mark to `token` if it is lower and of this lease, or makes it; answers with the mark before.
+    /// Raises the mark, or makes it; answers with the mark before.
     async fn upsert(
         &self,
         resource: &ResourceName,
-        lease: Option<&LeaseName>,
-        token: FencingToken,
+        raised: Vec<Document>,
     ) -> Result<Option<Found>, FenceError> {
         for _upsert in 0..UPSERTS_MAX {
             let claim = self
                 .marks
-                .find_one_and_update(mark::filter(resource), raised(lease, token))
+                .find_one_and_update(mark::filter(resource), raised.clone())
                 .upsert(true)
                 .return_document(ReturnDocument::Before)
                 .max_time(REQUEST_TIME_MAX);
@@ -207,15 +215,27 @@ fn after_the_mark(error: FenceError) -> FenceError {
     }
 }
 
+/// Raises the mark to a term's token.
+fn claimed(lease: &LeaseName, token: FencingToken) -> Vec<Document> {
+    raised(Some(lease), token, Bson::Null)
+}
+
+/// Raises the mark for an operator: its lease stays, and has not claimed it.
+fn lifted(lease: Option<&LeaseName>, token: FencingToken) -> Vec<Document> {
+    raised(lease, token, Bson::Int64(token.signed()))
+}
+
 /// Raises the mark if it is lower and nobody else's, or makes it; else leaves it as it is.
-fn raised(lease: Option<&LeaseName>, token: FencingToken) -> Vec<Document> {
+fn raised(lease: Option<&LeaseName>, token: FencingToken, bumped: Bson) -> Vec<Document> {
     let fresh = bson!({ "$eq": [{ "$type": "$token" }, "missing"] });
     let lease = lease.map_or(Bson::Null, |lease| crate::pipeline::literal(lease.as_str()));
+    let free = bson!({ "$in": ["$lease", [null, lease.clone()]] });
+    // Raised by an operator, and claimed by nobody yet.
+    let unclaimed = bson!({ "$or": [{ "$eq": ["$lease", null] }, { "$eq": ["$bumped", "$token"] }] });
     let lower = bson!({ "$or": [
         fresh.clone(),
-        { "$and": [{ "$lt": ["$token", token.signed()] }, { "$in": ["$lease", [null, lease.clone()]] }] },
-        // Raised by an operator, and claimed by nobody yet.
-        { "$and": [{ "$eq": ["$token", token.signed()] }, { "$eq": ["$lease", null] }] },
+        { "$and": [{ "$lt": ["$token", token.signed()] }, free.clone()] },
+        { "$and": [{ "$eq": ["$token", token.signed()] }, free, unclaimed] },
     ] });
     let changes = doc! {
         "lease": lease,
@@ -223,6 +243,7 @@ fn raised(lease: Option<&LeaseName>, token: FencingToken) -> Vec<Document> {
         "stripes": stripes::STRIPES,
         "claimedAt": "$$NOW",
         "previous": { "$cond": [fresh, null, "$token"] },
+        "bumped": bumped,
     };
     crate::pipeline::merge_if(lower, changes)
 }

@@ -2,6 +2,7 @@
 
 use super::MongoFence;
 use crate::builder::{driver_options, settle};
+use crate::fault::Repeats;
 use crate::url::{COLLECTION, DATABASE, StoreUrl};
 use mongodb::Client;
 use tenure_core::StoreError;
@@ -19,6 +20,11 @@ impl MongoFence {
         let database = options.default_database.clone();
         let client = Client::with_options(options).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
         let database = client.database(database.as_deref().unwrap_or(DATABASE));
-        Ok(Self::new(&database).beside_leases(parsed.collection.as_deref().unwrap_or(COLLECTION)))
+        let fence = Self {
+            // As `settle` has set it.
+            repeats: Repeats::Nothing,
+            ..Self::new(&database)
+        };
+        Ok(fence.beside_leases(parsed.collection.as_deref().unwrap_or(COLLECTION)))
     }
 }

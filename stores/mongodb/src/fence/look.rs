@@ -6,12 +6,15 @@ use crate::fault::Deed;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReadConcern;
 use std::collections::BTreeMap;
-use tenure_core::{FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, Term, decide_entry};
+use tenure_core::{
+    FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, Term, check_owner, decide_entry,
+};
 
 /// Whether a term may enter by the mark that was found.
 pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Found>) -> Result<(), FenceError> {
-    let owner = found.and_then(|found| found.lease.as_ref());
-    decide_entry(resource, term, owner, found.map(|found| found.token))
+    check_owner(resource, term, found.and_then(|found| found.lease.as_ref()))?;
+    let claimant = found.and_then(Found::claimant);
+    decide_entry(resource, term, claimant, found.map(|found| found.token))
 }
 
 impl MongoFence {

@@ -11,8 +11,10 @@ pub(super) struct Found {
     pub(super) resource: ResourceName,
     /// Whose tokens these are; `None` until the first claim.
     pub(super) lease: Option<LeaseName>,
-    /// The term that claimed last.
+    /// The term that claimed last, or what an operator has raised it to.
     pub(super) token: FencingToken,
+    /// Whether an operator has raised it, and nobody has claimed since.
+    bumped: bool,
 }
 
 /// Finds the mark of `resource`, unless the document is something else: then no statement can touch it.
@@ -27,6 +29,7 @@ pub(super) fn filter(resource: &ResourceName) -> Document {
                 "stripes": { "enum": [STRIPES] },
                 "claimedAt": { "bsonType": "date" },
                 "previous": { "bsonType": ["long", "null"] },
+                "bumped": { "bsonType": ["long", "null"] },
             },
         },
     }
@@ -38,6 +41,11 @@ pub(super) fn refusals_id(resource: &ResourceName) -> Document {
 }
 
 impl Found {
+    /// Who has claimed the mark: nobody, where an operator has raised it.
+    pub(super) fn claimant(&self) -> Option<&LeaseName> {
+        self.lease.as_ref().filter(|_| !self.bumped)
+    }
+
     /// Reads a mark strictly.
     ///
     /// # Errors
@@ -70,7 +78,14 @@ impl Found {
             return Err(wrong("previous"));
         }
         let token = document.get_i64("token").ok();
+        // The token and not a word: a claim by an earlier Tenure raises the mark past it, and knows nothing of it.
+        let bumped = match document.get("bumped") {
+            None | Some(Bson::Null) => false,
+            Some(Bson::Int64(bumped)) => token == Some(*bumped),
+            Some(_) => return Err(wrong("bumped")),
+        };
         Ok(Self {
+            bumped,
             resource: key
                 .and_then(|key| ResourceName::new(key).ok())
                 .ok_or_else(|| wrong("_id"))?,

@@ -12,7 +12,7 @@ mod stripes;
 pub use documents::{BulkResult, FencedCollection, FencedUpdate};
 pub use enter::EnterError;
 
-use crate::fault::{Deed, store_error, timed_out};
+use crate::fault::{Deed, Repeats, timed_out};
 use crate::site::collection;
 use mark::Found;
 use mongodb::bson::Document;
@@ -49,8 +49,11 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 ///
 /// Writes without a transaction: [`FencedCollection`].
 ///
-/// Needs a replica set or a sharded cluster, as transactions do. A resource is `_id`, so a sharded
-/// collection of marks needs `_id` as its shard key. All requests run where they are awaited, on the runtime
+/// Needs a replica set or a sharded cluster, as transactions do. **On a sharded cluster** a transaction over several
+/// shards becomes visible shard by shard, and a read with `local` or `majority` does not wait for it: after a claim it may
+/// still miss what the predecessor has committed. Read there in a transaction with read concern `snapshot` that has
+/// entered, or with [`FencedCollection::claim_one`]. A resource is `_id`, so a sharded collection of marks needs `_id` as
+/// its shard key. All requests run where they are awaited, on the runtime
 /// of the client that `database` belongs to; it must be the same client as the session's.
 ///
 /// ```no_run
@@ -87,6 +90,7 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct MongoFence {
     database: Database,
+    repeats: Repeats,
     marks: Collection<Document>,
     /// The leases, where they are in the same database.
     leases: Option<Collection<Document>>,
@@ -108,6 +112,7 @@ impl MongoFence {
         let marks = collection(database, name, REQUEST_TIME_MAX);
         Self {
             database: database.clone(),
+            repeats: Repeats::Writes,
             noter: Noter::new(Beside(marks.clone())),
             marks,
             leases: None,
@@ -151,7 +156,9 @@ impl MongoFence {
         tokio::time::timeout(REQUEST_TIME_MAX, request)
             .await
             .map_err(late)?
-            .map_err(|error| FenceError::Store(store_error(&error, deed, resource, &self.namespace)))
+            .map_err(|error| {
+                FenceError::Store(self.repeats.store_error(&error, deed, resource, &self.namespace))
+            })
     }
 }
 
@@ -181,6 +188,10 @@ impl Fence for MongoFence {
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(self.lift(bump))
+    }
+
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count_here(refusal);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod privileges;
 mod settings;
+mod setup;
 
 use crate::site::Site;
 use crate::watch::is_missing;
@@ -37,6 +38,7 @@ impl Site {
             }
             Err(error) => findings.push(unknown("settings", &error)),
         }
+        findings.push(self.examine_setup().await);
         findings.extend(self.examine_privileges().await);
         findings.push(self.examine_watch().await);
         Ok(findings)

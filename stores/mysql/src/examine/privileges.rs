@@ -38,17 +38,26 @@ impl Site {
                 // A batch of none writes nothing, and needs what every other needs.
                 let batch = call("renew", &["'[]'".to_owned()]);
                 let asked = self.ask(Deed::Read, "its privileges", &batch).await;
-                let may_call =
-                    !asked.is_err_and(|error| error.fault == Fault::Forbidden) || !lacking.is_empty();
-                findings.push(match (lacking.as_slice(), may_call) {
-                    ([], true) => good(
+                findings.push(match (lacking.as_slice(), asked) {
+                    ([], Ok(_)) => good(
                         "privileges",
                         format!("\"{user}\" may select, insert and update leases"),
                     ),
-                    ([], false) => bad(
+                    ([], Err(error)) if error.fault == Fault::Forbidden => bad(
                         "privileges",
                         format!("\"{user}\" may not call the procedures of set-up {VERSION}"),
                         format!("GRANT EXECUTE ON `{database}`.* TO \"{user}\""),
+                    ),
+                    // As after tables were restored without their procedures.
+                    ([], Err(error)) if error.fault == Fault::Unsupported => bad(
+                        "privileges",
+                        format!("no lease can be renewed: {}", error.message),
+                        "run `tenure store init` as the owner",
+                    ),
+                    ([], Err(error)) => bad(
+                        "privileges",
+                        format!("no lease can be renewed: {}", error.message),
+                        "mend what the server says, then examine it again",
                     ),
                     (lacking, _) => bad(
                         "privileges",

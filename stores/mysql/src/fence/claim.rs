@@ -8,9 +8,10 @@ use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
     StoreError, Term, decide_claim, horizon,
 };
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
-/// What a claim was judged by, as the server found it under the lock of the mark.
+/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where that is the
+/// term's and nobody has claimed the mark.
 pub(super) struct Found {
     pub(super) mark: Option<Mark>,
     granted: Option<FencingToken>,
@@ -65,8 +66,13 @@ impl Site {
             error
         })?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
+        let raised = number(row, 4).ok_or_else(|| self.without_verdict(&subject))? != 0;
         let mark = match number(row, 1) {
-            Some(mark) => Some(self.understood(resource.as_str(), text(row, 0), Some(mark))?),
+            Some(mark) => match self.understood(resource.as_str(), text(row, 0), Some(mark)) {
+                // The server has committed it.
+                Err(error) if raised => return Err(after_a_step(error)),
+                mark => Some(mark?),
+            },
             None => None,
         };
         Ok(Found {
@@ -75,13 +81,24 @@ impl Site {
             clock_ms: number(row, 3)
                 .and_then(|clock| u64::try_from(clock).ok())
                 .unwrap_or(0),
-            raised: number(row, 4).ok_or_else(|| self.without_verdict(&subject))? != 0,
+            raised,
         })
     }
 
     /// Bumps the mark; answers with it.
     pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
+        let subject = subject(resource);
+        let noting = self.ask(Deed::Read, &subject, NOTES_BUMPS).await?;
+        if noting.first().and_then(|row| number(row, 0)) == Some(0) {
+            // It would raise the mark, and leave it to whoever is granted that very number.
+            let message = format!(
+                "{subject} at {}: the set-up is of an earlier Tenure, in which a bumped mark admits the term of its own \
+                 number; nothing was changed: run `tenure store init`, then bump it again",
+                self.place()
+            );
+            return Err(StoreError::not_applied(Fault::Unsupported, message));
+        }
         let above = bump.above.map(FencingToken::signed);
         let statement = call(
             "bump",
@@ -91,15 +108,21 @@ impl Site {
                 literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
             ],
         );
-        let subject = subject(resource);
         let rows = self.ask(Deed::Write, &subject, &statement).await?;
         let raised = rows.first().and_then(|row| number(row, 0));
         if raised.is_none() {
             let message = format!("{subject}: no token is left above the mark");
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
-        self.mark(resource)
-            .await?
+        let kept = self.kept(resource).await?;
+        kept.map(|kept| kept.mark)
             .ok_or_else(|| self.without_verdict(&subject))
     }
 }
+
+/// Whether a bump notes that it was one: by the procedure's text, or where that is hidden from this role, by the column.
+const NOTES_BUMPS: &str = "SELECT COALESCE(
+    (SELECT MAX(ROUTINE_DEFINITION LIKE '%bumped_token%') FROM information_schema.ROUTINES
+        WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_NAME = 'tenure_bump_1'),
+    (SELECT MAX(COLUMN_NAME = 'bumped_token') FROM information_schema.COLUMNS
+        WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tenure_fences'))";

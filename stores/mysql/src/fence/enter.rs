@@ -1,6 +1,7 @@
 //! Entering the user's transactions.
 
-use super::{MysqlFence, ruled, subject};
+use super::marks::ruled;
+use super::{MysqlFence, subject};
 use crate::fault::{is_refusal, store_error};
 use crate::schema::{call, literal, quoted};
 use mysql_async::prelude::Queryable as _;
@@ -15,6 +16,10 @@ impl MysqlFence {
     /// # Guarantee
     /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
     /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that.
+    ///
+    /// Enter the outermost transaction, not behind a savepoint: rolling back to one takes the lock back, and what is written
+    /// after it is unfenced, but for [guarded](Self::guard) tables. And in MariaDB not a transaction that is prepared by
+    /// `XA PREPARE`, below `SERIALIZABLE`: preparing gives shared locks back, and a later term may claim before `XA COMMIT`.
     ///
     /// # Errors
     /// Roll back after any of them:

@@ -6,42 +6,78 @@ use crate::row::{number, text};
 use crate::schema::literal;
 use crate::site::Site;
 use mysql_async::Row;
-use tenure_core::{Fault, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError};
+use tenure_core::{
+    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, check_owner,
+    decide_entry,
+};
 use tenure_remote::Deed;
+
+/// A mark, and who has claimed it.
+pub(super) struct Kept {
+    pub(super) mark: Mark,
+    /// Whether an operator has raised it, and nobody has claimed it since.
+    bumped: bool,
+}
+
+impl Kept {
+    /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark past it, and
+    /// knows nothing of it.
+    fn new(mark: Mark, bumped_token: Option<i64>) -> Self {
+        let bumped = bumped_token == Some(mark.token.signed());
+        Self { mark, bumped }
+    }
+
+    /// Nobody, where an operator has raised the mark.
+    fn claimant(&self) -> Option<&LeaseName> {
+        self.mark.lease.as_ref().filter(|_| !self.bumped)
+    }
+}
+
+/// Whether a term may enter by the mark that was found.
+pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Kept>) -> Result<(), FenceError> {
+    check_owner(resource, term, found.and_then(|kept| kept.mark.lease.as_ref()))?;
+    let (claimant, token) = (found.and_then(Kept::claimant), found.map(|kept| kept.mark.token));
+    decide_entry(resource, term, claimant, token)
+}
 
 impl Site {
     /// The mark of `resource`, with its refusals.
-    pub(super) async fn mark(&self, resource: &ResourceName) -> Result<Option<Mark>, StoreError> {
+    pub(super) async fn kept(&self, resource: &ResourceName) -> Result<Option<Kept>, StoreError> {
         let condition = format!("f.resource = {}", literal(resource.as_str()));
         let found = self.rows(&subject(resource), &condition).await?;
-        found.first().map(|row| self.read_mark(row)).transpose()
+        found.first().map(|row| self.read_kept(row)).transpose()
     }
 
     /// A page of marks after `after`.
     pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
         let condition = format!("f.resource > {}", literal(after.map_or("", ResourceName::as_str)));
         let found = self.rows("the fence", &condition).await?;
-        found.iter().map(|row| self.read_mark(row)).collect()
+        let kept = found.iter().map(|row| self.read_kept(row));
+        kept.map(|kept| Ok(kept?.mark)).collect()
     }
 
     async fn rows(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
+        // A table of an earlier set-up has no such column, and its marks are read all the same: inside, the name is that of
+        // the column where there is one, and of the null outside where there is none.
+        let bumped = "(SELECT bumped_token FROM tenure_fences g WHERE g.resource = f.resource)";
         let statement = format!(
-            "SELECT f.resource, f.lease, f.token, r.refused, r.last_token FROM tenure_fences f LEFT JOIN tenure_refusals r ON \
-             r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {MARKS_MAX}"
+            "SELECT CAST(f.resource AS BINARY), CAST(f.lease AS BINARY), f.token, r.refused, r.last_token, {bumped} FROM (SELECT NULL AS bumped_token) none \
+             CROSS JOIN tenure_fences f LEFT JOIN tenure_refusals r ON r.resource = f.resource WHERE {condition} \
+             ORDER BY f.resource LIMIT {MARKS_MAX}"
         );
         self.ask(Deed::Read, subject, &statement).await
     }
 
-    fn read_mark(&self, row: &Row) -> Result<Mark, StoreError> {
+    fn read_kept(&self, row: &Row) -> Result<Kept, StoreError> {
         let resource = text(row, 0).unwrap_or_default();
-        let mark = self.understood(resource, text(row, 1), number(row, 2))?;
-        Ok(Mark {
+        let mark = Mark {
             refused: number(row, 3)
                 .and_then(|count| u64::try_from(count).ok())
                 .unwrap_or(0),
             last_refused: number(row, 4).and_then(|token| FencingToken::from_signed(token).ok()),
-            ..mark
-        })
+            ..self.understood(resource, text(row, 1), number(row, 2))?
+        };
+        Ok(Kept::new(mark, number(row, 5)))
     }
 
     /// A mark as it was found; one that is no mark is refused rather than believed.

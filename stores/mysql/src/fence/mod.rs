@@ -11,12 +11,11 @@ use crate::connect::{bounded, open};
 use crate::site::Site;
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
+use marks::{Kept, ruled};
 use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{
-    Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term, decide_entry,
-};
+use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
 use tenure_remote::{Noter, OwnThread};
 
 /// A mark per resource, in the user's own server, beside the data it protects: [`claim`](Fence::claim) once per term,
@@ -89,7 +88,7 @@ impl MysqlFence {
     }
 
     /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count beside.
-    fn refuse<T>(&self, found: Option<&Mark>, error: FenceError) -> Result<T, FenceError> {
+    fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
             self.noter.count(&self.thread, &error);
         }
@@ -105,9 +104,9 @@ impl MysqlFence {
         Ok(done??)
     }
 
-    async fn find(&self, resource: &ResourceName) -> Result<Option<Mark>, FenceError> {
+    async fn find(&self, resource: &ResourceName) -> Result<Option<Kept>, FenceError> {
         let resource = resource.clone();
-        self.at_site(|site| async move { site.mark(&resource).await })
+        self.at_site(|site| async move { site.kept(&resource).await })
             .await
     }
 }
@@ -146,7 +145,7 @@ impl Fence for MysqlFence {
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(self.find(resource))
+        Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
     }
 
     fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
@@ -158,12 +157,10 @@ impl Fence for MysqlFence {
         let bump = bump.clone();
         Box::pin(self.at_site(|site| async move { site.bump(&bump).await }))
     }
-}
 
-/// Whether a term may enter by the mark that was found.
-fn ruled(resource: &ResourceName, term: &Term, found: Option<&Mark>) -> Result<(), FenceError> {
-    let owner = found.and_then(|mark| mark.lease.as_ref());
-    decide_entry(resource, term, owner, found.map(|mark| mark.token))
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count(&self.thread, refusal);
+    }
 }
 
 fn subject(resource: &ResourceName) -> String {

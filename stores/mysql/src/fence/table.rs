@@ -1,11 +1,15 @@
 //! Tables that refuse whoever shows no term.
 
 use super::MysqlFence;
+use crate::fault::{store_error, timed_out};
+use crate::lane::farewell;
 use crate::row::text;
-use crate::schema::{VERSION, literal, quoted};
+use crate::schema::{VERSION, WAIT_SHORTLY, literal, quoted};
 use crate::site::Site;
+use mysql_async::prelude::Queryable as _;
+use std::iter;
 use tenure_core::{FenceError, ResourceName, StoreError};
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
 /// What is guarded, each by a trigger of its own: the servers know none for several.
 const DEEDS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
@@ -23,7 +27,8 @@ impl MysqlFence {
     /// `table` is a name in the database of the fence, or `database.table`.
     ///
     /// # Errors
-    /// [`FenceError::Store`]. A guard that was there stays in force until the new one is.
+    /// [`FenceError::Store`]: [`Fault::Busy`](tenure_core::Fault::Busy) where a transaction that has used the table stays open
+    /// for 2 s; do it again. A guard that was there stays in force until the new one is.
     pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
         let (table, resource) = (table.to_owned(), resource.clone());
         self.at_site(|site| async move {
@@ -32,28 +37,23 @@ impl MysqlFence {
             let procedure = format!("{}.tenure_admit_{VERSION}", quoted(&site.dial.url.database));
             let subject = format!("the triggers of table {}", table.shown());
             let mut now = Vec::with_capacity(DEEDS.len());
+            let mut statements = Vec::new();
             for deed in DEEDS {
                 let trigger = trigger(deed, &table.name, &resource);
                 if !before.contains(&trigger) {
-                    let made = format!(
+                    statements.push(format!(
                         "CREATE TRIGGER {} BEFORE {deed} ON {} FOR EACH ROW CALL {procedure}({})",
                         table.beside(&trigger),
                         table.beside(&table.name),
                         literal(resource.as_str())
-                    );
-                    site.ask(Deed::Write, &subject, &made).await?;
+                    ));
                 }
                 now.push(trigger);
             }
             for old in before.iter().filter(|old| !now.contains(old)) {
-                site.ask(
-                    Deed::Write,
-                    &subject,
-                    &format!("DROP TRIGGER IF EXISTS {}", table.beside(old)),
-                )
-                .await?;
+                statements.push(dropping(&table, old));
             }
-            Ok(())
+            site.alter(&subject, &statements).await
         })
         .await
     }
@@ -61,17 +61,15 @@ impl MysqlFence {
     /// Removes what [`guard`](Self::guard) has made, if it is there.
     ///
     /// # Errors
-    /// [`FenceError::Store`].
+    /// [`FenceError::Store`], as [`guard`](Self::guard).
     pub async fn unguard(&self, table: &str) -> Result<(), FenceError> {
         let table = table.to_owned();
         self.at_site(|site| async move {
             let table = site.table_named(&table).await?;
-            for trigger in site.triggers(&table).await? {
-                let subject = format!("the triggers of table {}", table.shown());
-                let drop = format!("DROP TRIGGER IF EXISTS {}", table.beside(&trigger));
-                site.ask(Deed::Write, &subject, &drop).await?;
-            }
-            Ok(())
+            let subject = format!("the triggers of table {}", table.shown());
+            let triggers = site.triggers(&table).await?;
+            let statements: Vec<String> = triggers.iter().map(|trigger| dropping(&table, trigger)).collect();
+            site.alter(&subject, &statements).await
         })
         .await
     }
@@ -85,6 +83,10 @@ fn trigger(deed: &str, table: &str, resource: &ResourceName) -> String {
         (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("tenure_{}_{number:016x}", deed.to_ascii_lowercase())
+}
+
+fn dropping(table: &Table, trigger: &str) -> String {
+    format!("DROP TRIGGER IF EXISTS {}", table.beside(trigger))
 }
 
 /// A table that exists.
@@ -120,12 +122,38 @@ impl Site {
             .collect())
     }
 
+    /// Changes triggers, one after the other, giving way to open transactions. On a connection of its own, as that takes a
+    /// setting of the session.
+    async fn alter(&self, subject: &str, statements: &[String]) -> Result<(), StoreError> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let place = self.place();
+        let mut conn = self.dial.open(subject).await?;
+        let mut outcome = Ok(());
+        let shortly = iter::once(WAIT_SHORTLY);
+        for (step, statement) in shortly.chain(statements.iter().map(String::as_str)).enumerate() {
+            let answer = tokio::time::timeout(self.time_max, conn.query_drop(statement)).await;
+            let done = match answer {
+                Ok(answer) => answer.map_err(|error| store_error(&error, Deed::Write, subject, place)),
+                Err(_late) => Err(timed_out(Deed::Write, subject, place, self.time_max)),
+            };
+            if let Err(error) = done {
+                // After the setting and the first trigger, something has been changed.
+                outcome = Err(if step > 1 { after_a_step(error) } else { error });
+                break;
+            }
+        }
+        farewell(conn);
+        outcome
+    }
+
     /// The table as the server knows it.
     async fn table_named(&self, named: &str) -> Result<Table, StoreError> {
         let (database, name) = named.split_once('.').unwrap_or((&self.dial.url.database, named));
         let shown: String = named.chars().take(80).flat_map(char::escape_debug).collect();
         let asked = format!(
-            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND \
+            "SELECT CAST(TABLE_SCHEMA AS BINARY), CAST(TABLE_NAME AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND \
              TABLE_TYPE = 'BASE TABLE'",
             literal(database),
             literal(name)

@@ -15,7 +15,7 @@ BEGIN
     DECLARE p_end VARCHAR(8) {text};
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         SET SESSION innodb_lock_wait_timeout = lock_wait;
         RESIGNAL;
     END;
@@ -55,7 +55,7 @@ BEGIN
                 END;
                 IF taken THEN
                     -- Ended first: whoever met a new row holds a lock on it that two could not both make stronger.
-                    ROLLBACK;
+                    ROLLBACK AND NO CHAIN NO RELEASE;
                 ELSE
                     SET verdict = 'granted', l_token = GREATEST(1, moment DIV 1000), l_terms = 1, p_token = NULL;
                 END IF;
@@ -81,7 +81,7 @@ BEGIN
                 WHERE name = asked_name;
             END IF;
         END WHILE;
-        COMMIT;
+        COMMIT AND NO CHAIN NO RELEASE;
         SET SESSION innodb_lock_wait_timeout = lock_wait;
     END IF;
     IF verdict = 'granted' THEN
@@ -90,7 +90,10 @@ BEGIN
             l_note = asked_note;
     END IF;
     -- Answered after the commit, from what was decided: nobody hears of a term that is not on disk.
-    SELECT COALESCE(verdict, 'busy'), asked_name, l_owner, l_incarnation, l_token, l_attempt, l_terms, l_ttl,
+    -- Texts as their bytes, whatever character set the session wants answers in.
+    SELECT CAST(COALESCE(verdict, 'busy') AS BINARY), CAST(asked_name AS BINARY), CAST(l_owner AS BINARY),
+        CAST(l_incarnation AS BINARY), l_token, l_attempt, l_terms, l_ttl,
         l_released IS NOT NULL, l_wish IS NOT NULL, l_expires - moment, moment - l_acquired,
-        moment - COALESCE(l_renewed, l_acquired), l_note, p_owner, p_token, p_end, l_acquired - p_us;
+        moment - COALESCE(l_renewed, l_acquired), CAST(l_note AS BINARY), CAST(p_owner AS BINARY), p_token,
+        CAST(p_end AS BINARY), l_acquired - p_us;
 END

@@ -7,7 +7,7 @@ BEGIN
     DECLARE moment, l_token, l_expires, l_released, l_wish BIGINT;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         SET SESSION innodb_lock_wait_timeout = lock_wait;
         RESIGNAL;
     END;
@@ -23,7 +23,7 @@ BEGIN
             UPDATE tenure_leases SET step_down_us = moment WHERE name = asked_name;
         END IF;
     END IF;
-    COMMIT;
+    COMMIT AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = lock_wait;
     SELECT noted;
 END

@@ -1,6 +1,6 @@
 -- Raises the mark of a resource if the rules of a claim say so, and answers what they were judged by: the row as it was
--- found under its lock, the highest token that the lease has been granted (null where the lease is not kept here), the
--- clock in ms, and whether the mark was raised.
+-- found under its lock (its lease null where the mark is this lease's and nobody has claimed it), the highest token that the
+-- lease has been granted (null where the lease is not kept here), the clock in ms, and whether the mark was raised.
 CREATE PROCEDURE IF NOT EXISTS tenure_claim_{version}(
     IN asked_resource VARCHAR(255) {text}, IN asked_lease VARCHAR(255) {text}, IN asked_token BIGINT
 )
@@ -12,7 +12,7 @@ BEGIN
     DECLARE m_lease VARCHAR(255) {text};
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         SET SESSION innodb_lock_wait_timeout = lock_wait;
         RESIGNAL;
     END;
@@ -21,7 +21,9 @@ BEGIN
         SET round = round + 1, taken = 0, m_token = NULL, m_lease = NULL, granted = NULL;
         {begin}
         SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease;
-        SELECT lease, token INTO m_lease, m_token FROM tenure_fences WHERE resource = asked_resource;
+        -- One that an operator has raised, its own number has not claimed either.
+        SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
+            FROM tenure_fences WHERE resource = asked_resource;
         SET moment = {now_us};
         {primary_only}
         IF m_lease <> asked_lease OR m_token > asked_token OR m_token = asked_token AND m_lease = asked_lease THEN
@@ -29,7 +31,8 @@ BEGIN
             SET decided = 1;
         ELSE
             SET m_token = NULL, m_lease = NULL;
-            SELECT lease, token INTO m_lease, m_token FROM tenure_fences WHERE resource = asked_resource FOR UPDATE;
+            SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
+                FROM tenure_fences WHERE resource = asked_resource FOR UPDATE;
             SET moment = {now_us};
             {primary_only}
             IF asked_token > COALESCE(granted, GREATEST(moment DIV 1000, COALESCE(m_token, 0)) + {day_ms}) THEN
@@ -41,25 +44,25 @@ BEGIN
                         VALUES (asked_resource, asked_lease, asked_token, moment);
                 END;
                 IF taken THEN
-                    ROLLBACK;
+                    ROLLBACK AND NO CHAIN NO RELEASE;
                 ELSE
                     SET raised = 1, decided = 1;
                 END IF;
             ELSE
                 IF COALESCE(m_lease, asked_lease) = asked_lease
                     AND (m_token < asked_token OR m_token = asked_token AND m_lease IS NULL) THEN
-                    UPDATE tenure_fences SET lease = asked_lease, token = asked_token, claimed_us = moment, previous_token = m_token
-                        WHERE resource = asked_resource;
+                    UPDATE tenure_fences SET lease = asked_lease, token = asked_token, claimed_us = moment, previous_token = m_token,
+                        bumped_token = NULL WHERE resource = asked_resource;
                     SET raised = 1;
                 END IF;
                 SET decided = 1;
             END IF;
         END IF;
     END WHILE;
-    COMMIT;
+    COMMIT AND NO CHAIN NO RELEASE;
     SET SESSION innodb_lock_wait_timeout = lock_wait;
     IF NOT decided THEN
         SIGNAL SQLSTATE '{busy}' SET MESSAGE_TEXT = 'the mark came and went under the claim';
     END IF;
-    SELECT m_lease, m_token, granted, moment DIV 1000, raised;
+    SELECT CAST(m_lease AS BINARY), m_token, granted, moment DIV 1000, raised;
 END

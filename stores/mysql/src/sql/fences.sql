@@ -5,6 +5,7 @@ CREATE TABLE IF NOT EXISTS tenure_fences (
     token          BIGINT       NOT NULL, -- the mark: of the latest term that claimed; only rises
     claimed_us     BIGINT       NOT NULL,
     previous_token BIGINT       NULL,
+    bumped_token   BIGINT       NULL, -- while it equals the mark, an operator has raised it, and nobody has claimed it yet
     CONSTRAINT tenure_fences_resource CHECK ({resource_fits}),
     CONSTRAINT tenure_fences_lease CHECK (lease IS NULL OR {lease_fits}),
     CONSTRAINT tenure_fences_token CHECK (token >= 1)

@@ -1,12 +1,15 @@
 -- Part of what admits a term: the mark is looked at twice. First without a lock, as everything that the transaction reads:
 -- if that is older than the claim, so is all that it has read, and it must begin again. And whoever is refused so keeps no
 -- claim waiting, also if it never rolls back. But for SERIALIZABLE: there each look locks what it sees, shared, and whoever is
--- refused keeps claims waiting until it rolls back.
-SELECT lease, token INTO m_lease, m_token FROM tenure_fences WHERE resource = asked_resource;
+-- refused keeps claims waiting until it rolls back. A mark that an operator has raised counts as nobody's yet, but for other
+-- leases.
+SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
+        FROM tenure_fences WHERE resource = asked_resource;
     IF m_lease = asked_lease AND m_token = asked_token THEN
         -- Shared: transactions of one term run side by side, and a claim waits for all of them.
         SET m_lease = NULL, m_token = NULL;
-        SELECT lease, token INTO m_lease, m_token FROM tenure_fences WHERE resource = asked_resource LOCK IN SHARE MODE;
+        SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
+            FROM tenure_fences WHERE resource = asked_resource LOCK IN SHARE MODE;
     END IF;
     IF m_lease <> asked_lease THEN
         SIGNAL SQLSTATE '{foreign}' SET MESSAGE_TEXT = 'refused: the resource belongs to another lease; give each lease its own';

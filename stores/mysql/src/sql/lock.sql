@@ -11,7 +11,7 @@ DECLARE lock_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
     DECLARE only_token, only_attempt, only_ttl_ms BIGINT;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
-        ROLLBACK;
+        ROLLBACK AND NO CHAIN NO RELEASE;
         {restore}
         RESIGNAL;
     END;
@@ -38,7 +38,7 @@ DECLARE lock_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
                 FROM {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a} FOR UPDATE;
         END;
         IF blocked THEN
-            ROLLBACK;
+            ROLLBACK AND NO CHAIN NO RELEASE;
             {begin}
             SELECT GROUP_CONCAT(a.place) INTO locked
                 FROM {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a} FOR UPDATE SKIP LOCKED;

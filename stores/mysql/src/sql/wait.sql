@@ -11,7 +11,7 @@ BEGIN
     DECLARE moment, ending, pause_us BIGINT;
     watching: LOOP
         -- A session that does not commit by itself would see for ever what it saw first.
-        COMMIT;
+        COMMIT AND NO CHAIN NO RELEASE;
         {primary_only}
         SET moment = {now_us};
         SELECT CONCAT_WS(' ', COUNT(*), COALESCE(SUM(token), 0), COUNT(released_us), COUNT(step_down_us)),
@@ -24,6 +24,6 @@ BEGIN
         DO SLEEP(pause_us / 1000000);
         SET wait_us = wait_us - pause_us;
     END LOOP;
-    SELECT seen, lease.name, lease.token, lease.released_us IS NOT NULL, lease.step_down_us IS NOT NULL
+    SELECT CAST(seen AS BINARY), CAST(lease.name AS BINARY), lease.token, lease.released_us IS NOT NULL, lease.step_down_us IS NOT NULL
         FROM (SELECT 1 AS one) always LEFT JOIN tenure_leases lease ON lease.name LIKE pattern ESCAPE '!';
 END

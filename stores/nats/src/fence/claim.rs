@@ -1,12 +1,12 @@
 //! Raising marks.
 
 use super::look::Found;
-use super::mark::encode;
+use super::mark::MarkValue;
 use super::{FenceSite, Refusal, subject};
 use crate::api::{Condition, Put};
 use tenure_core::{
-    Bump, Claimed, Fault, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling, StoreError, Term,
-    bumped, decide_claim, horizon,
+    Bump, Claimed, Fault, Horizon, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped,
+    horizon,
 };
 
 /// How often one claim looks and raises. It looks again when the mark was raised meanwhile, by a later term, and when the
@@ -20,19 +20,19 @@ impl FenceSite {
             let (found, granted) = tokio::try_join!(self.look(resource), self.granted(Some(&term.lease)))?;
             let limit = match granted {
                 Some(highest) => Horizon::Granted(highest),
-                None => Horizon::Clock(horizon(self.clock_ms(resource).await?, found.token)),
+                None => Horizon::Clock(horizon(self.clock_ms(resource).await?, found.token())),
             };
-            let ruled = decide_claim(resource, term, found.lease.as_ref(), found.token, limit);
-            let ruling = ruled.map_err(|error| Refusal {
+            let ruling = found.claim(resource, term, limit).map_err(|error| Refusal {
                 error,
-                beside: found.token,
+                beside: found.token(),
             })?;
             match ruling {
                 Ruling::Holds => return Ok(Claimed::Already),
                 Ruling::Raise => {}
             }
-            if self.set(resource, &found, Some(&term.lease), term.token).await? {
-                return Ok(Claimed::Raised { from: found.token });
+            if self.set(resource, &found, MarkValue::claimed(term)).await? {
+                let from = found.token();
+                return Ok(Claimed::Raised { from });
             }
         }
         Err(restless(resource).into())
@@ -43,13 +43,16 @@ impl FenceSite {
         let resource = &bump.resource;
         for _look in 0..LOOKS_MAX {
             let found = self.look(resource).await?;
-            let owner = bump.lease.as_ref().or(found.lease.as_ref());
+            let owner = bump.lease.as_ref().or(found.lease());
             let (granted, now_ms) = tokio::try_join!(self.granted(owner), self.clock_ms(resource))?;
-            let token = bumped(found.token, bump.above.max(granted), now_ms).ok_or_else(|| {
+            let (mark, above) = (found.token(), bump.above.max(granted));
+            let clock_ms = bump_clock_ms(mark.max(above), now_ms);
+            let token = bumped(mark, above, clock_ms).ok_or_else(|| {
                 let message = format!("{}: no token is left above the mark", subject(resource));
                 StoreError::not_applied(Fault::Invalid, message)
             })?;
-            if self.set(resource, &found, owner, token).await? {
+            let lifted = MarkValue::lifted(owner.cloned(), token);
+            if self.set(resource, &found, lifted).await? {
                 return self.shown(resource).await?.ok_or_else(|| restless(resource));
             }
         }
@@ -57,24 +60,16 @@ impl FenceSite {
     }
 
     /// Sets the mark, if it is as it was found; `false` if it is not.
-    async fn set(
-        &self,
-        resource: &ResourceName,
-        found: &Found,
-        lease: Option<&LeaseName>,
-        token: FencingToken,
-    ) -> Result<bool, StoreError> {
-        let (to, condition) = (self.keys.mark(resource), Condition::last_is(found.revision));
-        let value = encode(lease, token);
+    async fn set(&self, resource: &ResourceName, found: &Found, to: MarkValue) -> Result<bool, StoreError> {
+        let (key, condition) = (self.keys.mark(resource), Condition::last_is(found.revision));
         match self
             .link
-            .put(&self.stream, &to, value, condition, &subject(resource))
+            .put(&self.stream, &key, to.encode(), condition, &subject(resource))
             .await?
         {
             Put::As(revision) => {
                 let raised = Found {
-                    lease: lease.cloned(),
-                    token: Some(token),
+                    mark: Some(to),
                     revision,
                 };
                 self.remember(resource, &raised);

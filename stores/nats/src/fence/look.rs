@@ -1,12 +1,15 @@
 //! Reading marks.
 
-use super::mark::{decode, decode_refused};
+use super::mark::{MarkValue, decode_refused};
 use super::{FenceSite, Leases, subject};
 use crate::connect::refused;
 use crate::moments::milliseconds;
 use crate::record::shown;
 use futures_util::stream::{self, StreamExt as _};
-use tenure_core::{Fault, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError};
+use tenure_core::{
+    Fault, FenceError, FencingToken, Horizon, LeaseName, MARKS_MAX, Mark, ResourceName, Ruling, StoreError,
+    Term, check_owner, decide_claim, decide_entry,
+};
 use tenure_remote::{Deed, lease_subject};
 
 /// Most marks of a page that are being read at once.
@@ -20,12 +23,41 @@ const MARKS: &str = "the fence";
 /// What is known of a mark.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// Whose tokens the mark compares; `None` until the first claim.
-    pub(super) lease: Option<LeaseName>,
-    /// The mark; `None` if there is none.
-    pub(super) token: Option<FencingToken>,
+    /// `None` if there is none.
+    pub(super) mark: Option<MarkValue>,
     /// The revision of the mark: what a write is conditional on. 0 where there never was one.
     pub(super) revision: u64,
+}
+
+impl Found {
+    pub(super) fn lease(&self) -> Option<&LeaseName> {
+        self.mark.as_ref().and_then(|mark| mark.lease.as_ref())
+    }
+
+    pub(super) fn token(&self) -> Option<FencingToken> {
+        self.mark.as_ref().map(|mark| mark.token)
+    }
+
+    fn claimant(&self) -> Option<&LeaseName> {
+        self.mark.as_ref().and_then(MarkValue::claimant)
+    }
+
+    /// What a claim has to do to the mark.
+    pub(super) fn claim(
+        &self,
+        resource: &ResourceName,
+        term: &Term,
+        limit: Horizon,
+    ) -> Result<Ruling, FenceError> {
+        check_owner(resource, term, self.lease())?;
+        decide_claim(resource, term, self.claimant(), self.token(), limit)
+    }
+
+    /// Whether a term may enter by the mark.
+    pub(super) fn entry(&self, resource: &ResourceName, term: &Term) -> Result<(), FenceError> {
+        check_owner(resource, term, self.lease())?;
+        decide_entry(resource, term, self.claimant(), self.token())
+    }
 }
 
 impl FenceSite {
@@ -38,13 +70,9 @@ impl FenceSite {
             .await?;
         let revision = stored.as_ref().map_or(0, |stored| stored.sequence);
         let Some(value) = stored.and_then(|stored| stored.value) else {
-            return Ok(Found {
-                lease: None,
-                token: None,
-                revision,
-            });
+            return Ok(Found { mark: None, revision });
         };
-        let Some((lease, token)) = decode(&value) else {
+        let Some(mark) = MarkValue::decode(&value) else {
             return Err(StoreError::not_applied(
                 Fault::Unreadable,
                 format!(
@@ -55,8 +83,7 @@ impl FenceSite {
             ));
         };
         let found = Found {
-            lease,
-            token: Some(token),
+            mark: Some(mark),
             revision,
         };
         self.remember(resource, &found);
@@ -92,14 +119,14 @@ impl FenceSite {
     /// A mark with its refusals, for people.
     pub(super) async fn shown(&self, resource: &ResourceName) -> Result<Option<Mark>, StoreError> {
         let found = self.look(resource).await?;
-        let Some(token) = found.token else { return Ok(None) };
+        let Some(mark) = found.mark else { return Ok(None) };
         let counted = self.keys.refusals(resource);
         let counted = self.link.last(&self.stream, &counted, &subject(resource)).await?;
         let counted = counted.and_then(|stored| decode_refused(&stored.value?));
         Ok(Some(Mark {
             resource: resource.clone(),
-            lease: found.lease,
-            token,
+            lease: mark.lease,
+            token: mark.token,
             refused: counted.map_or(0, |refused| refused.count),
             last_refused: counted.map(|refused| refused.last),
         }))

@@ -7,7 +7,7 @@ mod refusals;
 mod version;
 mod write;
 
-use crate::connect::Dial;
+use crate::connect::Servers;
 use crate::keys::Keys;
 use crate::link::Link;
 use crate::store::SYSTEM;
@@ -19,7 +19,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::{
     Answer, Bump, Claimed, Fence, FenceError, FencingToken, Mark, ResourceName, StoreError, Term,
-    decide_entry,
 };
 use tenure_remote::{Noter, OwnThread};
 
@@ -101,7 +100,7 @@ impl NatsFence {
     pub fn with_leases_elsewhere(mut self) -> Self {
         let site = self.site();
         let elsewhere = FenceSite {
-            link: Link::new(Arc::clone(site.link.dial())),
+            link: Link::new(Arc::clone(site.link.servers())),
             keys: site.keys.clone(),
             stream: site.stream.clone(),
             leases: Leases::Elsewhere,
@@ -163,7 +162,7 @@ impl From<StoreError> for Refusal {
 impl FenceSite {
     async fn open(url: StoreUrl) -> Result<Self, StoreError> {
         let (keys, replicas, place) = (Keys::new(&url.bucket), url.replicas, url.shown());
-        let link = Link::new(Arc::new(Dial::new(url, place)));
+        let link = Link::new(Arc::new(Servers::new(url, place)));
         link.server_compares().await?;
         link.bucket(&keys, replicas).await?;
         Ok(Self {
@@ -190,9 +189,9 @@ impl FenceSite {
 
     /// Whether a term may enter by the mark that was found.
     fn rule(resource: &ResourceName, term: &Term, found: &Found) -> Result<(), Refusal> {
-        decide_entry(resource, term, found.lease.as_ref(), found.token).map_err(|error| Refusal {
+        found.entry(resource, term).map_err(|error| Refusal {
             error,
-            beside: found.token,
+            beside: found.token(),
         })
     }
 }
@@ -243,6 +242,10 @@ impl Fence for NatsFence {
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         let (site, bump) = (Arc::clone(self.site()), bump.clone());
         Box::pin(self.run(async move { Ok(site.lift(&bump).await?) }))
+    }
+
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count(&self.thread, refusal);
     }
 }
 

@@ -14,7 +14,7 @@ impl Link {
     /// # Errors
     /// [`Fault::Unsupported`] where no fenced write could be stored. Not applied.
     pub(super) async fn server_compares(&self) -> Result<(), StoreError> {
-        let server = self.open().await?.dialled.client.server_info();
+        let server = self.open().await?.connection.client.server_info();
         if !is_too_old(&server.version) {
             return Ok(());
         }

@@ -1,7 +1,9 @@
 //! The examination for an operator. It writes nothing.
 
+mod guards;
 mod privileges;
 mod settings;
+mod setup;
 
 use crate::fault::Deed;
 use crate::site::Site;
@@ -34,6 +36,8 @@ impl Site {
             ),
         });
         findings.extend(self.examine_settings().await);
+        findings.push(self.examine_setup().await);
+        findings.extend(self.examine_guards().await);
         findings.extend(self.examine_privileges().await);
         findings.push(match self.watch {
             WatchSource::Push => good("watch", "notifications arrive: a release wakes standbys at once"),

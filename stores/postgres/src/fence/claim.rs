@@ -2,6 +2,7 @@
 
 use super::subject;
 use crate::fault::Deed;
+use crate::schema::literal;
 use crate::site::{Site, Typed};
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
@@ -9,7 +10,8 @@ use tenure_core::{
 };
 use tokio_postgres::types::Type;
 
-/// What a claim was judged by, as the server found it under the lock of the mark.
+/// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where that is the
+/// term's and nobody has claimed the mark.
 pub(super) struct Found {
     pub(super) mark: Option<Mark>,
     granted: Option<FencingToken>,
@@ -80,6 +82,16 @@ impl Site {
     /// Bumps the mark; answers with it.
     pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
+        let subject = subject(resource);
+        if self.is_bump_of_earlier_set_up(&subject).await? {
+            // It would raise the mark, and leave it to whoever is granted that very number.
+            let message = format!(
+                "{subject} at {}: the set-up is of an earlier Tenure, in which a bumped mark admits the term of its own \
+                 number; nothing was changed: run `tenure store init`, then bump it again",
+                self.place
+            );
+            return Err(StoreError::not_applied(Fault::Unsupported, message));
+        }
         let statement = format!("SELECT {}.bump($1, $2, $3)", self.schema());
         let above = bump.above.map(FencingToken::signed);
         let lease = bump.lease.as_ref().map(LeaseName::as_str);
@@ -88,7 +100,6 @@ impl Site {
             (&above, Type::INT8),
             (&lease, Type::TEXT),
         ];
-        let subject = subject(resource);
         let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await?;
         let raised = rows
             .first()
@@ -97,8 +108,20 @@ impl Site {
             let message = format!("{subject}: no token is left above the mark");
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
-        self.mark(resource)
-            .await?
+        let kept = self.kept(resource).await?;
+        kept.map(|kept| kept.mark)
             .ok_or_else(|| self.without_verdict(&subject))
+    }
+
+    /// Whether the function is an earlier Tenure's, which does not note that it was an operator who raised the mark.
+    async fn is_bump_of_earlier_set_up(&self, subject: &str) -> Result<bool, StoreError> {
+        let asked = format!(
+            "SELECT prosrc LIKE '%bumped_token%' FROM pg_catalog.pg_proc WHERE oid = to_regprocedure({})",
+            literal(&format!("{}.bump(text, bigint, text)", self.schema()))
+        );
+        let found = self.ask(Deed::Read, subject, &asked, &[]).await?;
+        // One that is missing is said when it is called.
+        let is_noting = found.first().and_then(|row| row.try_get(0).ok());
+        Ok(is_noting == Some(false))
     }
 }

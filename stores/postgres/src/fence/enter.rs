@@ -1,6 +1,7 @@
 //! Entering the user's transactions.
 
-use super::{PostgresFence, ruled, subject};
+use super::marks::{BUMPED_TOKEN, Kept, ruled};
+use super::{PostgresFence, subject};
 use crate::fault::{Deed, store_error};
 use crate::schema::turnstile;
 use crate::site::Typed;
@@ -18,7 +19,8 @@ impl PostgresFence {
     /// # Guarantee
     /// If this admits and the transaction commits, then no later term had claimed `resource` when it committed. It
     /// locks the row of the mark, shared, until the transaction ends; a claim of a later term waits for that, and while it
-    /// waits, whoever would enter anew waits for it.
+    /// waits, whoever would enter anew waits for it. Enter in the outermost transaction, not behind a savepoint that may be
+    /// rolled back: that leaves what was entered behind it.
     ///
     /// # Errors
     /// Roll back after any of them:
@@ -33,10 +35,12 @@ impl PostgresFence {
         resource: &ResourceName,
         term: &Term,
     ) -> Result<(), FenceError> {
+        // In the user's session, whose search path may hold others' operators: each is the server's by name or by exact types.
         // The turnstile stands in a condition that knows no row: it is passed before a row is looked at, and locked.
         let statement = format!(
-            "SELECT lease, token, CASE WHEN lease = $2 AND token = $3 THEN set_config('tenure.term', $3 || ' ' || $2, true) \
-             END FROM {}.fences WHERE resource = $1 AND (SELECT pg_advisory_xact_lock_shared({})) IS NOT NULL FOR SHARE",
+            "SELECT lease, token, {BUMPED_TOKEN}, CASE WHEN lease = $2 AND token = $3 AND {BUMPED_TOKEN} IS DISTINCT FROM token \
+             THEN pg_catalog.set_config('tenure.term', $3::text || ' '::text || $2, true) END FROM {}.fences f \
+             WHERE resource = $1 AND (SELECT pg_catalog.pg_advisory_xact_lock_shared({})) IS NOT NULL FOR SHARE",
             self.site.schema(),
             turnstile(&self.site.dial.url.schema, "$1")
         );
@@ -51,8 +55,10 @@ impl PostgresFence {
             Ok(rows) => {
                 let found = rows.first().map(|row| {
                     let owner: Option<String> = row.try_get(0).ok().flatten();
-                    self.site
-                        .understood(resource.as_str(), owner.as_deref(), row.try_get(1).ok())
+                    let mark = self
+                        .site
+                        .understood(resource.as_str(), owner.as_deref(), row.try_get(1).ok());
+                    mark.map(|mark| Kept::new(mark, row.try_get(2).ok().flatten()))
                 });
                 let found = found.transpose()?;
                 ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))

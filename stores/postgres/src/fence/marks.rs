@@ -4,18 +4,54 @@ use super::subject;
 use crate::fault::Deed;
 use crate::record::shortened;
 use crate::site::{Site, Typed};
-use tenure_core::{Fault, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError};
+use tenure_core::{
+    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, check_owner,
+    decide_entry,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+/// A mark, and who has claimed it.
+pub(super) struct Kept {
+    pub(super) mark: Mark,
+    /// Whether an operator has raised it, and nobody has claimed it since.
+    bumped: bool,
+}
+
+impl Kept {
+    /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark past it, and
+    /// knows nothing of it.
+    pub(super) fn new(mark: Mark, bumped_token: Option<i64>) -> Self {
+        let bumped = bumped_token == Some(mark.token.signed());
+        Self { mark, bumped }
+    }
+
+    /// Nobody, where an operator has raised the mark.
+    fn claimant(&self) -> Option<&LeaseName> {
+        self.mark.lease.as_ref().filter(|_| !self.bumped)
+    }
+}
+
+/// Whether a term may enter by the mark that was found.
+pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Kept>) -> Result<(), FenceError> {
+    check_owner(resource, term, found.and_then(|kept| kept.mark.lease.as_ref()))?;
+    let (claimant, token) = (found.and_then(Kept::claimant), found.map(|kept| kept.mark.token));
+    decide_entry(resource, term, claimant, token)
+}
+
+/// The token to which an operator has raised the mark of row `f`. A table of an earlier set-up has no such column, and its
+/// marks are read all the same. By the server's own operators, whatever the session's search path.
+pub(super) const BUMPED_TOKEN: &str =
+    "(pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'bumped_token'::text)::bigint";
+
 impl Site {
     /// The mark of `resource`, with its refusals.
-    pub(super) async fn mark(&self, resource: &ResourceName) -> Result<Option<Mark>, StoreError> {
+    pub(super) async fn kept(&self, resource: &ResourceName) -> Result<Option<Kept>, StoreError> {
         let parameters: [Typed<'_>; 1] = [(&resource.as_str(), Type::TEXT)];
         let found = self
             .rows(&subject(resource), "f.resource = $1", &parameters)
             .await?;
-        found.first().map(|row| self.read_mark(row)).transpose()
+        found.first().map(|row| self.read_kept(row)).transpose()
     }
 
     /// A page of marks after `after`.
@@ -23,7 +59,8 @@ impl Site {
         let after = after.map_or("", ResourceName::as_str);
         let parameters: [Typed<'_>; 1] = [(&after, Type::TEXT)];
         let found = self.rows("the fence", "f.resource > $1", &parameters).await?;
-        found.iter().map(|row| self.read_mark(row)).collect()
+        let kept = found.iter().map(|row| self.read_kept(row));
+        kept.map(|kept| Ok(kept?.mark)).collect()
     }
 
     async fn rows(
@@ -34,22 +71,22 @@ impl Site {
     ) -> Result<Vec<Row>, StoreError> {
         let schema = self.schema();
         let statement = format!(
-            "SELECT f.resource, f.lease, f.token, r.refused, r.last_token FROM {schema}.fences f LEFT JOIN \
-             {schema}.refusals r ON r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {MARKS_MAX}"
+            "SELECT f.resource, f.lease, f.token, r.refused, r.last_token, {BUMPED_TOKEN} FROM {schema}.fences f \
+             LEFT JOIN {schema}.refusals r ON r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {MARKS_MAX}"
         );
         self.ask(Deed::Read, subject, &statement, parameters).await
     }
 
-    fn read_mark(&self, row: &Row) -> Result<Mark, StoreError> {
+    fn read_kept(&self, row: &Row) -> Result<Kept, StoreError> {
         let text = |index| row.try_get::<_, Option<String>>(index).ok().flatten();
         let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
         let resource = text(0).unwrap_or_default();
-        self.understood(&resource, text(1).as_deref(), number(2))
-            .map(|mark| Mark {
-                refused: number(3).and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
-                last_refused: number(4).and_then(|token| FencingToken::from_signed(token).ok()),
-                ..mark
-            })
+        let mark = Mark {
+            refused: number(3).and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
+            last_refused: number(4).and_then(|token| FencingToken::from_signed(token).ok()),
+            ..self.understood(&resource, text(1).as_deref(), number(2))?
+        };
+        Ok(Kept::new(mark, number(5)))
     }
 
     /// A mark as it was found; one that is no mark is refused rather than believed.

@@ -11,12 +11,11 @@ use crate::connect::{bounded, site};
 use crate::site::Site;
 use crate::store::PostgresStore;
 use crate::url::StoreUrl;
+use marks::{Kept, ruled};
 use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{
-    Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term, decide_entry,
-};
+use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
 use tenure_remote::{Noter, OwnThread};
 
 /// A mark per resource, in a schema of the user's own database, beside the data it protects:
@@ -96,7 +95,7 @@ impl PostgresFence {
     }
 
     /// Counts a refusal beside the mark that was found; where there is none, there is nothing to count beside.
-    fn refuse<T>(&self, found: Option<&Mark>, error: FenceError) -> Result<T, FenceError> {
+    fn refuse<T, M>(&self, found: Option<&M>, error: FenceError) -> Result<T, FenceError> {
         if found.is_some() {
             self.noter.count(&self.thread, &error);
         }
@@ -112,9 +111,9 @@ impl PostgresFence {
         Ok(done??)
     }
 
-    async fn find(&self, resource: &ResourceName) -> Result<Option<Mark>, FenceError> {
+    async fn find(&self, resource: &ResourceName) -> Result<Option<Kept>, FenceError> {
         let resource = resource.clone();
-        self.at_site(|site| async move { site.mark(&resource).await })
+        self.at_site(|site| async move { site.kept(&resource).await })
             .await
     }
 }
@@ -153,7 +152,7 @@ impl Fence for PostgresFence {
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(self.find(resource))
+        Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
     }
 
     fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
@@ -165,12 +164,10 @@ impl Fence for PostgresFence {
         let bump = bump.clone();
         Box::pin(self.at_site(|site| async move { site.bump(&bump).await }))
     }
-}
 
-/// Whether a term may enter by the mark that was found.
-fn ruled(resource: &ResourceName, term: &Term, found: Option<&Mark>) -> Result<(), FenceError> {
-    let owner = found.and_then(|mark| mark.lease.as_ref());
-    decide_entry(resource, term, owner, found.map(|mark| mark.token))
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count(&self.thread, refusal);
+    }
 }
 
 fn subject(resource: &ResourceName) -> String {

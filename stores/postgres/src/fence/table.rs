@@ -7,6 +7,9 @@ use crate::site::{Site, Typed};
 use tenure_core::{FenceError, ResourceName, StoreError};
 use tokio_postgres::types::Type;
 
+/// Whoever uses the table waits behind a change of it that waits.
+const SHORTLY: &str = "SET LOCAL lock_timeout = '2s';";
+
 impl PostgresFence {
     /// Has `table` refuse every `INSERT`, `UPDATE`, `DELETE` and `TRUNCATE`, whoever sends it, unless its transaction has
     /// entered `resource`: by [`enter`](Self::enter), by the function `enter` of the schema, or by
@@ -26,7 +29,7 @@ impl PostgresFence {
             let schema = site.schema();
             // For each statement, and not for each row: the mark is the same for all of them.
             let mut statements = format!(
-                "BEGIN; DROP TRIGGER IF EXISTS tenure_fence ON {table}; DROP TRIGGER IF EXISTS tenure_fence_row ON {table}; \
+                "BEGIN; {SHORTLY} DROP TRIGGER IF EXISTS tenure_fence ON {table}; DROP TRIGGER IF EXISTS tenure_fence_row ON {table}; \
                  CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} \
                  FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_stale({resource}); "
             );
@@ -52,7 +55,7 @@ impl PostgresFence {
         self.at_site(|site| async move {
             let table = site.table_named(&table).await?.name;
             let statements = format!(
-                "BEGIN; DROP TRIGGER IF EXISTS tenure_fence ON {table}; DROP TRIGGER IF EXISTS tenure_fence_row ON {table}; \
+                "BEGIN; {SHORTLY} DROP TRIGGER IF EXISTS tenure_fence ON {table}; DROP TRIGGER IF EXISTS tenure_fence_row ON {table}; \
                  COMMIT"
             );
             site.run(&format!("the trigger on table {table}"), &statements)

@@ -1,7 +1,7 @@
 -- Takes a lease if it is free.
 CREATE OR REPLACE FUNCTION {schema}.acquire(
     asked_name text, asked_owner text, asked_incarnation text, asked_attempt bigint, asked_ttl_ms bigint, asked_note text
-) RETURNS TABLE (verdict text, {record_columns}) LANGUAGE plpgsql AS $function$
+) RETURNS TABLE (verdict text, {record_columns}) LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 #variable_conflict use_column
 DECLARE
     lease  {schema}.leases;
@@ -9,6 +9,8 @@ DECLARE
     mine   boolean;
     held   boolean;
 BEGIN
+    -- Before the table is looked at: somebody may keep the whole of it locked, too.
+    {durably}
     -- Whoever only finds that somebody else holds the lease locks nothing and writes nothing.
     SELECT * INTO lease FROM {schema}.leases WHERE name = asked_name;
     moment := clock_timestamp();
@@ -16,7 +18,6 @@ BEGIN
         RETURN QUERY SELECT 'held', {record};
         RETURN;
     END IF;
-    {durably}
     FOR round IN 1..3 LOOP
         SELECT * INTO lease FROM {schema}.leases WHERE name = asked_name FOR NO KEY UPDATE;
         -- Read after the wait for the row: before it, a lease could look expired that was renewed meanwhile. And read

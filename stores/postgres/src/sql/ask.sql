@@ -1,10 +1,10 @@
 -- Leaves a wish for the holder of the very term; answers whether it stands there.
 CREATE OR REPLACE FUNCTION {schema}.ask(asked_name text, asked_token bigint) RETURNS boolean
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
     lease {schema}.leases;
 BEGIN
-    PERFORM set_config('lock_timeout', '2500', true);
+    PERFORM set_config('lock_timeout', '1250', true);
     SELECT * INTO lease FROM {schema}.leases l WHERE l.name = asked_name FOR NO KEY UPDATE;
     IF NOT FOUND OR lease.token <> asked_token OR lease.released_at IS NOT NULL
         OR lease.expires_at <= clock_timestamp() THEN

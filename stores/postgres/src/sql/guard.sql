@@ -1,7 +1,7 @@
 -- Admits a term into the transaction that calls it, or raises. For every language: call it first in each transaction
 -- that writes. A plain statement outside a transaction is one of its own, and admits nothing that follows.
 CREATE OR REPLACE FUNCTION {schema}.enter(asked_resource text, asked_lease text, asked_token bigint) RETURNS void
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
     mark {schema}.fences;
 BEGIN
@@ -9,6 +9,10 @@ BEGIN
     -- come in after a claim that waits. Whoever is inside comes in again at once.
     PERFORM pg_advisory_xact_lock_shared({turnstile});
     SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource FOR SHARE;
+    IF mark.lease = asked_lease AND mark.bumped_token = mark.token THEN
+        -- Raised by an operator: its own number has not claimed either.
+        mark.lease := NULL;
+    END IF;
     IF mark.lease <> asked_lease THEN
         RAISE EXCEPTION 'refused: token % is of lease "%", but "%" belongs to lease "%"',
             asked_token, asked_lease, asked_resource, mark.lease
@@ -29,7 +33,8 @@ $function$;
 -- What the triggers of guarded tables call: refuses a write, unless its transaction has entered the resource. Also for
 -- programs that know nothing of Tenure:
 -- SELECT set_config('tenure.term', '<token> <lease>', true) shows the term of a transaction.
-CREATE OR REPLACE FUNCTION {schema}.admit(asked_table text, asked_resource text) RETURNS void LANGUAGE plpgsql AS $function$
+CREATE OR REPLACE FUNCTION {schema}.admit(asked_table text, asked_resource text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
     term text := coalesce(current_setting('tenure.term', true), '');
 BEGIN
@@ -44,7 +49,8 @@ END
 $function$;
 
 -- For tables that a user names: asks once for each statement, with the resource in the trigger's argument.
-CREATE OR REPLACE FUNCTION {schema}.refuse_stale() RETURNS trigger LANGUAGE plpgsql AS $function$
+CREATE OR REPLACE FUNCTION {schema}.refuse_stale() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
     PERFORM {schema}.admit(TG_TABLE_NAME, TG_ARGV[0]);
     RETURN NULL;
@@ -53,7 +59,8 @@ $function$;
 
 -- The same for each row, of tables that have a parent. A function of its own, as what it answers is written: the other's
 -- answer would leave every row out without a word.
-CREATE OR REPLACE FUNCTION {schema}.refuse_stale_row() RETURNS trigger LANGUAGE plpgsql AS $function$
+CREATE OR REPLACE FUNCTION {schema}.refuse_stale_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
     PERFORM {schema}.admit(TG_TABLE_NAME, TG_ARGV[0]);
     IF TG_OP = 'DELETE' THEN

@@ -1,6 +1,7 @@
 -- Locks the rows of these names, in the order of their names, and answers which: all that exist, but for those that
 -- somebody else keeps locked, so that they disturb no other.
-CREATE OR REPLACE FUNCTION {schema}.lock(asked_names text[]) RETURNS text[] LANGUAGE plpgsql AS $function$
+CREATE OR REPLACE FUNCTION {schema}.lock(asked_names text[]) RETURNS text[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
     locked text[] := ARRAY(
         SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE SKIP LOCKED
@@ -9,7 +10,8 @@ DECLARE
 BEGIN
     SELECT count(*) INTO found_now FROM {schema}.leases l WHERE l.name = ANY (asked_names);
     IF found_now > cardinality(locked) THEN
-        PERFORM set_config('lock_timeout', '1000', true);
+        -- A second in all: a wait for a row is two, first for whoever waits for it already, then for whoever has it.
+        PERFORM set_config('lock_timeout', '500', true);
         BEGIN
             locked := ARRAY(
                 SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE

@@ -1,7 +1,8 @@
 -- Gives leases back, each if it is of the very term, and answers for each request, in their order.
 CREATE OR REPLACE FUNCTION {schema}.release(
     asked_names text[], asked_incarnations text[], asked_tokens bigint[], asked_attempts bigint[]
-) RETURNS TABLE (place bigint, verdict text, {record_columns}) LANGUAGE plpgsql AS $function$
+) RETURNS TABLE (place bigint, verdict text, {record_columns})
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 #variable_conflict use_column
 DECLARE
     locked  text[];

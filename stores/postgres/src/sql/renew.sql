@@ -2,7 +2,8 @@
 -- requests of one batch for one term, one counts.
 CREATE OR REPLACE FUNCTION {schema}.renew(
     asked_names text[], asked_incarnations text[], asked_tokens bigint[], asked_attempts bigint[], asked_ttls_ms bigint[]
-) RETURNS TABLE (place bigint, verdict text, {record_columns}) LANGUAGE plpgsql AS $function$
+) RETURNS TABLE (place bigint, verdict text, {record_columns})
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 #variable_conflict use_column
 DECLARE
     locked text[];

@@ -1,13 +1,13 @@
 //! Raising marks.
 
-use super::look::Found;
+use super::mark::Kept;
 use super::script::RAISE;
 use super::{RedisFence, subject};
 use crate::fault::Deed;
 use crate::script::Arguments;
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
-    StoreError, Term, bumped, decide_claim, horizon,
+    StoreError, Term, bump_clock_ms, bumped, horizon,
 };
 
 /// How often one claim looks and raises. It looks again only when the mark was raised meanwhile, by a later term.
@@ -20,15 +20,21 @@ impl RedisFence {
             let found = self.look(resource, Some(&term.lease)).await?;
             let limit = match found.granted {
                 Some(highest) => Horizon::Granted(highest),
-                None => Horizon::Clock(horizon(found.now_ms, found.token)),
+                None => Horizon::Clock(horizon(found.now_ms, found.kept.token)),
             };
-            let ruled = decide_claim(resource, term, found.lease.as_ref(), found.token, limit);
-            match ruled.or_else(|error| self.refuse(found.token, error))? {
+            let ruled = found.kept.claim(resource, term, limit);
+            match ruled.or_else(|error| self.refuse(found.kept.token, error))? {
                 Ruling::Holds => return Ok(Claimed::Already),
                 Ruling::Raise => {}
             }
-            if self.set(resource, &found, Some(&term.lease), term.token).await? {
-                return Ok(Claimed::Raised { from: found.token });
+            let claimed = Kept {
+                lease: Some(term.lease.clone()),
+                token: Some(term.token),
+                bumped: None,
+            };
+            if self.set(resource, &found.kept, &claimed).await? {
+                let from = found.kept.token;
+                return Ok(Claimed::Raised { from });
             }
         }
         Err(restless(resource))
@@ -40,17 +46,24 @@ impl RedisFence {
         for _look in 0..LOOKS_MAX {
             let owner = match &bump.lease {
                 Some(lease) => Some(lease.clone()),
-                None => self.look(resource, None).await?.lease,
+                None => self.look(resource, None).await?.kept.lease,
             };
             let found = self.look(resource, owner.as_ref()).await?;
             let above = bump.above.max(found.granted);
-            let token = bumped(found.token, above, found.now_ms).ok_or_else(|| {
+            let mark = found.kept.token;
+            let clock_ms = bump_clock_ms(mark.max(above), found.now_ms);
+            let token = bumped(mark, above, clock_ms).ok_or_else(|| {
                 StoreError::not_applied(
                     Fault::Invalid,
                     format!("{}: no token is left above the mark", subject(resource)),
                 )
             })?;
-            if self.set(resource, &found, owner.as_ref(), token).await? {
+            let lifted = Kept {
+                lease: owner,
+                token: Some(token),
+                bumped: Some(token),
+            };
+            if self.set(resource, &found.kept, &lifted).await? {
                 let shown = self.look(resource, None).await?.shown(resource);
                 return shown.ok_or_else(|| restless(resource));
             }
@@ -59,21 +72,16 @@ impl RedisFence {
     }
 
     /// Sets the mark, if it is as it was found; `false` if it is not.
-    async fn set(
-        &self,
-        resource: &ResourceName,
-        found: &Found,
-        lease: Option<&LeaseName>,
-        token: FencingToken,
-    ) -> Result<bool, FenceError> {
+    async fn set(&self, resource: &ResourceName, found: &Kept, to: &Kept) -> Result<bool, FenceError> {
         let keys = &self.site().keys;
-        let text = |lease: Option<&LeaseName>| lease.map_or_else(String::new, ToString::to_string);
-        let arguments = Arguments::on([keys.marks(), keys.mark(resource)])
-            .with(resource)
-            .with(text(found.lease.as_ref()))
-            .with(found.token.map_or_else(String::new, |token| token.to_string()))
-            .with(text(lease))
-            .with(token);
+        let lease = |kept: &Kept| kept.lease.as_ref().map_or_else(String::new, LeaseName::to_string);
+        let token = |token: Option<FencingToken>| token.map_or_else(String::new, |token| token.to_string());
+        let mut arguments = Arguments::on([keys.marks(), keys.mark(resource)]).with(resource);
+        for kept in [found, to] {
+            arguments.push(lease(kept));
+            arguments.push(token(kept.token));
+            arguments.push(token(kept.bumped));
+        }
         let mut reply = self
             .ask(&RAISE, arguments, Deed::Write, subject(resource))
             .await?;

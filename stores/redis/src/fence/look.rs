@@ -1,21 +1,19 @@
 //! Reading marks.
 
+use super::mark::Kept;
 use super::script::{LOOK, MARKS};
 use super::{Leases, RedisFence, subject};
 use crate::fault::Deed;
 use crate::record::shown;
 use crate::script::Arguments;
 use tenure_core::{
-    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, decide_entry,
+    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term,
 };
 
 /// What is known of a resource, all of one moment.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Whose tokens the mark compares; `None` until the first claim.
-    pub(super) lease: Option<LeaseName>,
-    /// The mark; `None` if there is none.
-    pub(super) token: Option<FencingToken>,
+    pub(super) kept: Kept,
     /// How often a term was refused.
     refused: u64,
     last_refused: Option<FencingToken>,
@@ -27,13 +25,13 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn shown(self, resource: &ResourceName) -> Option<Mark> {
-        let (lease, refused, last_refused) = (self.lease, self.refused, self.last_refused);
-        self.token.map(|token| Mark {
+        let token = self.kept.token?;
+        Some(Mark {
             resource: resource.clone(),
-            lease,
+            lease: self.kept.lease,
             token,
-            refused,
-            last_refused,
+            refused: self.refused,
+            last_refused: self.last_refused,
         })
     }
 }
@@ -54,11 +52,9 @@ impl RedisFence {
         }
         let mut reply = self.ask(&LOOK, arguments, Deed::Read, subject(resource)).await?;
         let (state, now_ms) = (reply.word()?, reply.number()?);
-        let (lease, token) = (reply.text()?, reply.text()?);
-        let (lease, token) = self.understood(resource.as_str(), &state, lease, token)?;
+        let kept = [reply.text()?, reply.text()?, reply.text()?];
         Ok(Found {
-            lease,
-            token,
+            kept: self.understood(resource.as_str(), &state, kept)?,
             refused: reply.text()?.and_then(|count| count.parse().ok()).unwrap_or(0),
             last_refused: reply.text()?.and_then(|last| last.parse().ok()),
             granted: reply.text()?.and_then(|granted| granted.parse().ok()),
@@ -66,16 +62,15 @@ impl RedisFence {
         })
     }
 
-    /// Reads a mark strictly.
+    /// Reads a mark strictly: its lease, its token, and what it was bumped to.
     fn understood(
         &self,
         resource: &str,
         state: &str,
-        lease: Option<String>,
-        token: Option<String>,
-    ) -> Result<(Option<LeaseName>, Option<FencingToken>), FenceError> {
+        [lease, token, bumped]: [Option<String>; 3],
+    ) -> Result<Kept, FenceError> {
         if state == "none" {
-            return Ok((None, None));
+            return Ok(Kept::default());
         }
         let wrong = |field: &str| {
             let key = shown(format!("{}{resource}", self.site().keys.mark_keys()).as_bytes());
@@ -95,21 +90,22 @@ impl RedisFence {
             .map(LeaseName::new)
             .transpose()
             .map_err(|_| wrong("its lease"))?;
+        let bumped = bumped.map(|bumped| bumped.parse());
+        let bumped = bumped.transpose().map_err(|_| wrong("its field bumped"))?;
         match state {
-            "mark" => Ok((lease, Some(token))),
+            "mark" => Ok(Kept {
+                lease,
+                token: Some(token),
+                bumped,
+            }),
             _ => Err(wrong("a field")),
         }
     }
 
     /// Whether a term may enter by the mark that was found. A refusal is counted where there is a mark to count beside.
-    pub(super) fn ruled(
-        &self,
-        resource: &ResourceName,
-        term: &Term,
-        found: &Found,
-    ) -> Result<(), FenceError> {
-        decide_entry(resource, term, found.lease.as_ref(), found.token)
-            .or_else(|error| self.refuse(found.token, error))
+    pub(super) fn ruled(&self, resource: &ResourceName, term: &Term, kept: &Kept) -> Result<(), FenceError> {
+        kept.entry(resource, term)
+            .or_else(|error| self.refuse(kept.token, error))
     }
 
     /// Counts a refusal by the mark that was found; where there is none, there is nothing to count beside.
@@ -136,14 +132,14 @@ impl RedisFence {
         while !reply.is_empty() {
             let mut part = reply.array()?;
             let (state, resource) = (part.word()?, part.word()?);
-            let (lease, token) = (part.text()?, part.text()?);
-            let (lease, token) = self.understood(&resource, &state, lease, token)?;
+            let kept = [part.text()?, part.text()?, part.text()?];
+            let kept = self.understood(&resource, &state, kept)?;
             let (refused, last) = (part.text()?, part.text()?);
             // A name without a mark: somebody has removed it.
-            if let (Some(token), Ok(resource)) = (token, ResourceName::new(&resource)) {
+            if let (Some(token), Ok(resource)) = (kept.token, ResourceName::new(&resource)) {
                 marks.push(Mark {
                     resource,
-                    lease,
+                    lease: kept.lease,
                     token,
                     refused: refused.and_then(|count| count.parse().ok()).unwrap_or(0),
                     last_refused: last.and_then(|last| last.parse().ok()),

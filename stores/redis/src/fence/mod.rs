@@ -2,6 +2,7 @@
 
 mod claim;
 mod look;
+mod mark;
 mod refusals;
 mod script;
 mod write;
@@ -151,7 +152,7 @@ impl Fence for RedisFence {
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
         Box::pin(async {
             let found = self.look(resource, None).await?;
-            self.ruled(resource, term, &found)
+            self.ruled(resource, term, &found.kept)
         })
     }
 
@@ -165,6 +166,10 @@ impl Fence for RedisFence {
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(self.lift(bump))
+    }
+
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count(&self.thread, refusal);
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) static RAISE: LazyLock<Script> =
     LazyLock::new(|| on_marks(&[include_str!("../lua/fence_raise.lua")]));
 /// Reads a page of marks.
 pub(super) static MARKS: LazyLock<Script> =
-    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_marks.lua")]));
+    LazyLock::new(|| on_marks(&[STILL_RULES, include_str!("../lua/fence_marks.lua")]));
 /// Writes, if the term holds the mark.
 pub(super) static WRITE: LazyLock<Script> = LazyLock::new(|| {
     on_marks(&[

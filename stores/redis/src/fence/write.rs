@@ -1,5 +1,6 @@
 //! Changing data behind the fence: compared and written in one script.
 
+use super::mark::Kept;
 use super::script::{WRITE, behind_the_fence};
 use super::{RedisFence, subject};
 use crate::fault::{Deed, line};
@@ -7,7 +8,7 @@ use crate::reply::misunderstood;
 use crate::script::{Arguments, Script};
 use redis::Value;
 use std::sync::Arc;
-use tenure_core::{Fault, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term, decide_entry};
+use tenure_core::{Fault, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term};
 
 /// Most words of one command: what the server's Lua takes.
 const WORDS_MAX: usize = 1_000;
@@ -143,17 +144,20 @@ impl RedisFence {
                 )))
             }
             "refused" => {
-                let (state, lease, token) = (reply.word()?, reply.text()?, reply.text()?);
+                let (state, lease) = (reply.word()?, reply.text()?);
+                let (token, bumped) = (reply.text()?, reply.text()?);
                 if state == "unreadable" {
                     // Says what is wrong with it.
                     self.look(resource, None).await?;
                 }
-                let lease = lease.and_then(|lease| LeaseName::new(lease).ok());
-                let token: Option<FencingToken> = token.and_then(|token| token.parse().ok());
-                match decide_entry(resource, term, lease.as_ref(), token) {
-                    Err(error) => self.refuse(token, error),
-                    Ok(()) => Err(misunderstood().into()),
-                }
+                let token_of = |text: Option<String>| -> Option<FencingToken> { text?.parse().ok() };
+                let kept = Kept {
+                    lease: lease.and_then(|lease| LeaseName::new(lease).ok()),
+                    token: token_of(token),
+                    bumped: token_of(bumped),
+                };
+                self.ruled(resource, term, &kept)?;
+                Err(misunderstood().into())
             }
             _ => Err(misunderstood().into()),
         }

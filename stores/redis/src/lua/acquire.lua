@@ -5,7 +5,7 @@ local name, channel, purge_ms, prefix = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARG
 local state, r, values = read(key)
 if state == 'unreadable' then return { 'unreadable', now, values } end
 
-local expires = text_of(now + tonumber(ttl))
+local expires = end_of(ttl)
 if r and r.incarnation == incarnation then
   local same = r.attempt == attempt
   if less(attempt, r.attempt) or (same and state == 'vacant') then return { 'superseded', now } end
@@ -40,7 +40,7 @@ redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'generation'
   'terms', terms, 'ttlMs', ttl, 'createdAt', r and r.createdAt or text_of(now), 'acquiredAt', text_of(now),
   'expiresAt', expires, 'note', note)
 if r then
-  redis.call('HDEL', key, 'lastRenewedAt', 'releasedAt', 'stepDownAskedAt')
+  redis.call('HDEL', key, 'lastRenewedAt', 'releasedAt', 'stepDownAskedAt', 'unconfirmed')
   redis.call('HSET', key, 'previousOwner', previous[1], 'previousGeneration', previous[2],
     'previousEnd', previous[3], 'previousAt', previous[4])
   -- Another process may let records be purged; this one's term must not vanish under it.

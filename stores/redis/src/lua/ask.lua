@@ -2,7 +2,8 @@
 local key, token, channel = KEYS[2], ARGV[1], ARGV[2]
 local state, r, values = read(key)
 if state == 'unreadable' then return { 'unreadable', now, values } end
-if state ~= 'held' or r.generation ~= token then return { 'not held', now } end
+-- What a candidate has taken in a member of a quorum still has the token of the term before, whose wish is not its own.
+if state ~= 'held' or r.unconfirmed or r.generation ~= token then return { 'not held', now } end
 if not r.stepDownAskedAt then
   redis.call('HSET', key, 'stepDownAskedAt', text_of(now))
   redis.call('PUBLISH', channel, 'asked ' .. token)

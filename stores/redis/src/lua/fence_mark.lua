@@ -1,15 +1,20 @@
--- What every script on marks begins with. A mark: lease (none until the first claim), token, claimedAt, previous.
+-- What every script on marks begins with. A mark: lease (none until the first claim), token, claimedAt, previous, and
+-- bumped, which is the token for as long as an operator has raised it and nobody has claimed it.
 local MAX = '9223372036854775807'
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- How the mark of a key stands: none, unreadable or mark; its lease and its token.
+local function is_token(text)
+  return text and string.find(text, '^[1-9]%d*$') and (#text < #MAX or (#text == #MAX and text <= MAX))
+end
+
+-- How the mark of a key stands: none, unreadable or mark; its lease, its token, and what it was bumped to.
 local function read_mark(key)
-  local values = redis.pcall('HMGET', key, 'lease', 'token')
-  if values.err then return 'unreadable', false, false end
-  local lease, token = values[1], values[2]
-  if not lease and not token and redis.call('EXISTS', key) == 0 then return 'none', false, false end
-  local plain = token and string.find(token, '^[1-9]%d*$') and (#token < #MAX or (#token == #MAX and token <= MAX))
-  if not plain or lease == '' or (lease and #lease > 255) then return 'unreadable', lease, token end
-  return 'mark', lease, token
+  local values = redis.pcall('HMGET', key, 'lease', 'token', 'bumped')
+  if values.err then return 'unreadable', false, false, false end
+  local lease, token, bumped = values[1], values[2], values[3]
+  if not lease and not token and redis.call('EXISTS', key) == 0 then return 'none', false, false, false end
+  local plain = is_token(token) and (not bumped or is_token(bumped))
+  if not plain or lease == '' or (lease and #lease > 255) then return 'unreadable', lease, token, bumped end
+  return 'mark', lease, token, bumped
 end

@@ -6,7 +6,8 @@ if state == 'unreadable' then return { 'unreadable', now, values } end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return { 'gone', now } end
 if not r.unconfirmed then return { 'already', now, r.generation, r.terms } end
 if r.unconfirmed == 'later' and not less(r.generation, token) then return { 'gone', now } end
-redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', text_of(now + tonumber(ttl)))
-redis.call('HDEL', key, 'unconfirmed')
+redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', end_of(ttl))
+-- A wish that stands there was for the term before.
+redis.call('HDEL', key, 'unconfirmed', 'stepDownAskedAt')
 redis.call('PUBLISH', channel, 'taken ' .. token)
 return { 'confirmed', now, token, terms }

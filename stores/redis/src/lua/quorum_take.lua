@@ -6,7 +6,7 @@ local index, key = KEYS[1], KEYS[2]
 local owner, incarnation, attempt, ttl, note, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local state, r, values = read(key)
 if state == 'unreadable' then return { 'unreadable', now, values } end
-local expires = text_of(now + tonumber(ttl))
+local expires = end_of(ttl)
 if r and r.incarnation == incarnation then
   local same = r.attempt == attempt
   if less(attempt, r.attempt) or (same and state == 'vacant') then return { 'superseded', now } end

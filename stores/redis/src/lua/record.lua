@@ -8,6 +8,12 @@ local function text_of(number)
   return string.format('%.0f', number)
 end
 
+-- When a lease ends that is taken or extended now. The clock shows whole milliseconds and hides how much of this one is over:
+-- without one more, the lease would be given to another up to a millisecond before its ttl is over.
+local function end_of(ttl)
+  return text_of(now + tonumber(ttl) + 1)
+end
+
 -- Whether one whole number is less than another; both without leading zeros.
 local function less(a, b)
   if #a ~= #b then return #a < #b end

@@ -8,7 +8,7 @@ for place = 2, #KEYS do
   if state == 'none' or state == 'unreadable' then
     answer = { state, now, values }
   elseif state == 'held' and r.incarnation == incarnation and r.generation == token and r.attempt == attempt then
-    redis.call('HSET', key, 'expiresAt', text_of(now + tonumber(ttl)), 'ttlMs', ttl, 'lastRenewedAt', text_of(now))
+    redis.call('HSET', key, 'expiresAt', end_of(ttl), 'ttlMs', ttl, 'lastRenewedAt', text_of(now))
     keep(key, purge_ms, tonumber(ttl))
     answer = { 'extended', now, r.stepDownAskedAt and 1 or 0 }
   else

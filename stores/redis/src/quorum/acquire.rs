@@ -1,7 +1,7 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
 use super::token::{Mine, choose};
-use super::{Effect, Quorum};
+use super::{Effect, Quorum, unsure};
 use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::record::{decode, is_confirmed, predecessor};
@@ -42,9 +42,11 @@ enum Round {
 impl Quorum {
     /// Decides an acquisition.
     pub(super) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        // What one round may have done, a later one does not undo.
+        let mut effect = Effect::Nothing;
         for round in 0..ROUNDS_MAX {
-            match self.round(request, round).await {
-                Round::Decided(answer) => return answer,
+            match self.round(request, round, &mut effect).await {
+                Round::Decided(answer) => return answer.map_err(|error| effect.told_in(error)),
                 Round::Again => {}
             }
             let chance =
@@ -61,21 +63,25 @@ impl Quorum {
         ))
     }
 
-    async fn round(&self, request: &Acquire, round: u32) -> Round {
-        // One member first: of those who ask at once, it lets one through, and the others need not split the rest.
-        let first = (0..self.members.len())
-            .find(|place| !self.members[*place].is_silent())
-            .unwrap_or(0);
-        let member = &self.members[first];
-        let asking = take(Arc::clone(&member.site), request.clone());
+    async fn round(&self, request: &Acquire, round: u32, effect: &mut Effect) -> Round {
+        // One member first: of those who ask at once, it lets one through, and the others need not split the rest. None
+        // where all were silent: whoever asks may not have the time for one that still is, and would never hear the rest.
+        let first = (0..self.members.len()).find(|place| !self.members[*place].is_silent());
         let mut taken = Vec::new();
         let mut errors = Vec::new();
-        match member.within(Deed::Write, FIRST_TIME_MAX, asking).await {
-            Ok(Taken::Held(_)) if round % 4 != 3 => return self.judge_held(request).await,
-            Ok(answer) => taken.push((first, answer)),
-            Err(error) => errors.push(error),
+        if let Some(first) = first {
+            let member = &self.members[first];
+            let asking = take(Arc::clone(&member.site), request.clone());
+            match member.within(Deed::Write, FIRST_TIME_MAX, asking).await {
+                Ok(Taken::Held(sighting)) if round % 4 != 3 => match self.judge_held(request).await {
+                    Some(round) => return round,
+                    None => taken.push((first, Taken::Held(sighting))),
+                },
+                Ok(answer) => taken.push((first, answer)),
+                Err(error) => errors.push(error),
+            }
         }
-        let others = (0..self.members.len()).filter(|place| *place != first);
+        let others = (0..self.members.len()).filter(|place| Some(*place) != first);
         let is_mine = |answers: &[(usize, Taken)]| {
             let mine = answers
                 .iter()
@@ -97,16 +103,23 @@ impl Quorum {
             .await;
         taken.extend(rest.answers);
         errors.extend(rest.errors);
-        self.weigh(request, taken, &errors, Effect::of(rest.late)).await
+        effect.add(rest.late + unsure(&errors));
+        self.weigh(request, taken, &errors, effect).await
     }
 
-    /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed.
-    async fn judge_held(&self, request: &Acquire) -> Round {
-        match self.get(&request.name).await {
-            Ok(Some(lease)) if !lease.remaining.is_zero() => Round::Decided(Ok(Acquired::Held(lease))),
+    /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed. Nothing where
+    /// that is the process that asks: what it holds is for the others to say.
+    async fn judge_held(&self, request: &Acquire) -> Option<Round> {
+        Some(match self.get(&request.name).await {
+            Ok(Some(lease)) if !lease.remaining.is_zero() => {
+                if lease.holder.incarnation == request.candidate.incarnation {
+                    return None;
+                }
+                Round::Decided(Ok(Acquired::Held(lease)))
+            }
             Ok(_) => Round::Again,
             Err(error) => Round::Decided(Err(error)),
-        }
+        })
     }
 
     async fn weigh(
@@ -114,7 +127,7 @@ impl Quorum {
         request: &Acquire,
         taken: Vec<(usize, Taken)>,
         errors: &[StoreError],
-        effect: Effect,
+        effect: &mut Effect,
     ) -> Round {
         let answered = taken.len();
         let (mut mine, mut held, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
@@ -129,9 +142,10 @@ impl Quorum {
             }
         }
         if !superseded && !exhausted && mine.len() >= self.majority() {
-            return self.confirm(request, &mine).await;
+            return self.confirm(request, &mine, effect).await;
         }
-        self.undo(request, &mine).await;
+        effect.add(mine.iter().filter(|(_, mine)| mine.again).count());
+        effect.add(self.undo(request, &mine).await);
         if superseded {
             return Round::Decided(Ok(Acquired::Superseded));
         }
@@ -155,7 +169,7 @@ impl Quorum {
                 &subject(&request.name),
                 answered,
                 errors,
-                effect,
+                *effect,
             )));
         }
         Round::Again
@@ -165,18 +179,20 @@ impl Quorum {
     ///
     /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier term has one
     /// of them in its own majority: so it is above every earlier term's, whichever was chosen.
-    async fn confirm(&self, request: &Acquire, mine: &[(usize, Mine)]) -> Round {
+    async fn confirm(&self, request: &Acquire, mine: &[(usize, Mine)], effect: &mut Effect) -> Round {
         let Some(choice) = choose(mine) else {
             return Round::Again;
         };
         if choice.able + self.members.len() - mine.len() < self.majority() {
-            self.undo(request, mine).await;
+            let _superseded_anyway = self.undo(request, mine).await;
             return Round::Decided(Ok(split()));
         }
         let Some(wanted) = choice.token else {
             return Round::Decided(Err(misunderstood()));
         };
         let (mut token, mut terms, mut again) = (wanted, choice.terms, choice.again);
+        // Whoever is not heard from now on may have confirmed it, and a majority with it.
+        *effect = Effect::Possible;
         // One of them decides between duplicates of this very request.
         let first = choice.first;
         let site = Arc::clone(&self.members[first].site);
@@ -231,7 +247,7 @@ impl Quorum {
             }
             return Round::Decided(match differing > 0 && agreed + differing >= self.majority() {
                 true => Ok(split()),
-                false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, Effect::Possible)),
+                false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, *effect)),
             });
         }
         // What a member knows of later terms that were none comes after this one, not before.
@@ -248,16 +264,18 @@ impl Quorum {
         })))
     }
 
-    async fn undo(&self, request: &Acquire, mine: &[(usize, Mine)]) {
+    /// Lets go of what was taken; answers of how many members it is not certain.
+    async fn undo(&self, request: &Acquire, mine: &[(usize, Mine)]) -> usize {
         let pending = mine
             .iter()
             .filter(|(_, mine)| !mine.again)
             .map(|(place, _)| *place);
         let places: Vec<usize> = pending.collect();
         if places.is_empty() {
-            return;
+            return 0;
         }
-        let _undone = self
+        let taken = places.len();
+        let undone = self
             .ask(
                 places,
                 Deed::Write,
@@ -265,6 +283,7 @@ impl Quorum {
                 |_, _| true,
             )
             .await;
+        taken - undone.answers.len()
     }
 }
 

@@ -40,6 +40,29 @@ impl Effect {
             _ => Self::Possible,
         }
     }
+
+    /// And of so many more.
+    fn add(&mut self, members: usize) {
+        if members > 0 {
+            *self = Self::Possible;
+        }
+    }
+
+    /// An error of a request that has this effect.
+    fn told_in(self, mut error: StoreError) -> StoreError {
+        if self == Self::Possible {
+            error.certainty = Certainty::Unknown;
+        }
+        error
+    }
+}
+
+/// How many of those that failed may have carried it out all the same.
+fn unsure(errors: &[StoreError]) -> usize {
+    let unsure = errors
+        .iter()
+        .filter(|error| error.certainty == Certainty::Unknown);
+    unsure.count()
 }
 
 impl Quorum {
@@ -64,8 +87,7 @@ impl Quorum {
             true => lasting.first().copied(),
             false => errors.iter().find(|error| !error.fault.is_misconfiguration()),
         };
-        let unsure =
-            effect == Effect::Possible || errors.iter().any(|error| error.certainty == Certainty::Unknown);
+        let unsure = effect == Effect::Possible || unsure(errors) > 0;
         let why = told.map_or_else(String::new, |error| format!("; one says: {}", error.message));
         StoreError {
             fault: told.map_or(Fault::Unreachable, |error| error.fault),

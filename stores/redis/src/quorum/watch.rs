@@ -1,4 +1,4 @@
-//! Watching a quorum: a change is told when a majority has told it.
+//! Watching a quorum: a change is told when a majority has told it, or may have without being heard.
 
 use super::{Effect, Quorum};
 use crate::watch;
@@ -22,6 +22,8 @@ pub(super) struct QuorumWatch {
     majority: usize,
     /// Members that are still listened to.
     listening: usize,
+    /// Members that are not: they were silent when the watch was opened, or their watch is over.
+    unheard: usize,
     place: String,
     _readers: Vec<Running<()>>,
 }
@@ -30,8 +32,45 @@ pub(super) struct QuorumWatch {
 #[derive(Default)]
 struct Counts {
     changes: Vec<(Change, Option<FencingToken>, u64)>,
-    /// The highest token that was told to the reader.
+    /// The highest token of which a majority has told: what is told of a lower one is over.
     told: Option<FencingToken>,
+    /// The highest token of a wish that fewer have told, and the reader was told of.
+    wished: Option<FencingToken>,
+}
+
+impl Counts {
+    /// How many members have told this change, now that this one has.
+    fn add(&mut self, member: usize, change: Change, token: Option<FencingToken>) -> usize {
+        let is_this =
+            |known: &&mut (Change, Option<FencingToken>, u64)| (known.0, known.1) == (change, token);
+        let tellers = match self.changes.iter_mut().find(is_this) {
+            Some((.., members)) => {
+                *members |= 1 << member;
+                *members
+            }
+            None => {
+                let members = 1 << member;
+                self.changes.push((change, token, members));
+                members
+            }
+        };
+        tellers.count_ones() as usize
+    }
+
+    /// Makes room: the change of the oldest term goes, as a member that lags behind comes to the latest ones in the end.
+    /// How many had told it, if it was not over.
+    fn forget_oldest(&mut self) -> Option<usize> {
+        if self.changes.len() <= CHANGES_MAX {
+            return None;
+        }
+        let age = |place: &usize| {
+            let token = self.changes[*place].1;
+            (token.is_none(), token)
+        };
+        let oldest = (0..self.changes.len()).min_by_key(age)?;
+        let (_, token, members) = self.changes.remove(oldest);
+        (token >= self.told).then_some(members.count_ones() as usize)
+    }
 }
 
 /// Changes of one lease that are counted at once.
@@ -61,12 +100,16 @@ impl QuorumWatch {
             counts: BTreeMap::new(),
             majority: quorum.majority(),
             listening: readers.len(),
+            unheard: quorum.members.len() - readers.len(),
             place: quorum.place.clone(),
             _readers: readers,
         })
     }
 
-    /// Counts what a member told; the event, if it is a majority now that told it.
+    /// Counts what a member told; the event, if a majority has told it now, or may have, as some are not heard.
+    ///
+    /// What fewer than a majority have told is told without its token, and anew with each of them, until a majority has:
+    /// who looks too early sees the change half made, and waits for the rest.
     fn count(&mut self, member: usize, event: WatchEvent) -> Option<WatchEvent> {
         let WatchEvent::Changed { name, change, token } = event else {
             return Some(WatchEvent::Gap);
@@ -76,30 +119,30 @@ impl QuorumWatch {
             return Some(WatchEvent::Gap);
         }
         let counts = self.counts.entry(name.clone()).or_default();
-        let known = counts
-            .changes
-            .iter()
-            .position(|known| (known.0, known.1) == (change, token));
-        let place = known.unwrap_or_else(|| {
-            if counts.changes.len() >= CHANGES_MAX {
-                counts.changes.remove(0);
-            }
-            counts.changes.push((change, token, 0));
-            counts.changes.len() - 1
-        });
-        let members = &mut counts.changes[place].2;
-        *members |= 1 << member;
-        if members.count_ones() as usize != self.majority {
-            return None;
-        }
         // What a slower majority tells of an earlier term is over.
         if token.is_some() && token < counts.told {
             return None;
         }
-        counts.told = token.or(counts.told);
-        if token.is_none() {
-            counts.changes.clear();
+        let tellers = counts.add(member, change, token);
+        let forgotten = counts.forget_oldest();
+        if tellers > self.majority || tellers + self.unheard < self.majority {
+            // Members tell with many terms between them: who else tells of that change is not counted with these.
+            let is_untold = |tellers| tellers + self.unheard < self.majority;
+            return forgotten.is_some_and(is_untold).then_some(WatchEvent::Gap);
         }
+        let token = if tellers < self.majority {
+            // A token that a minority has confirmed may be nobody's, for which no holder must end; and what this member has
+            // told may be ahead of what the others will. A wish is a term's own, and is of no use without.
+            let wished = token.filter(|_| change == Change::Asked);
+            counts.wished = counts.wished.max(wished);
+            wished
+        } else {
+            counts.told = token.or(counts.told);
+            if token.is_none() {
+                counts.changes.clear();
+            }
+            token.filter(|token| Some(*token) >= counts.wished)
+        };
         Some(WatchEvent::Changed { name, change, token })
     }
 }
@@ -116,10 +159,11 @@ impl Watch for QuorumWatch {
                     }
                     Some((_, Err(error))) => {
                         self.listening -= 1;
+                        self.unheard += 1;
                         if self.listening < self.majority {
                             return Err(error);
                         }
-                        // Fewer listen than before: what they missed nobody tells.
+                        // Fewer are listened to than before: what that one alone has told until now is looked for.
                         return Ok(WatchEvent::Gap);
                     }
                     None => {

@@ -2,7 +2,9 @@
 
 use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 pub use tenure_conformance::asking::*;
+use tenure_core::FencingToken;
 use tenure_redis::RedisStore;
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
 use tokio::sync::OnceCell;
@@ -92,4 +94,26 @@ pub async fn refused(url: &str) -> tenure_core::StoreError {
         "{error}"
     );
     error
+}
+
+/// Waits until every member of a quorum has this term of the lease "job". A majority is enough for a grant, and what the test
+/// writes into a member that is late would be mixed with it.
+pub async fn in_every_member(servers: &[RedisServer], token: FencingToken) {
+    for server in servers {
+        let look = redis::cmd("HMGET")
+            .arg("{tenure}:lease:job")
+            .arg(&["generation", "unconfirmed"])
+            .to_owned();
+        let mut member = connection(&server.url()).await;
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (generation, unconfirmed): (Option<String>, Option<String>) =
+                look.query_async(&mut member).await.expect("the test can ask");
+            if generation == Some(token.to_string()) && unconfirmed.is_none() {
+                break;
+            }
+            assert!(Instant::now() < limit, "a member has {generation:?} of {token}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
 }

@@ -7,25 +7,40 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, MARKS_MAX, Mark, Refused,
-    ResourceName, Ruling, StoreError, Term, bumped, decide_claim, horizon,
+    ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped, check_owner, decide_claim, decide_entry,
+    horizon,
 };
 
 pub(super) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS tenure_fence (
     resource        TEXT    NOT NULL PRIMARY KEY,
-    lease           TEXT    NOT NULL, -- whose tokens these are; empty until the first claim
+    lease           TEXT    NOT NULL, -- whose tokens these are; empty until the first claim, and again from a bump to the next claim
     token           INTEGER NOT NULL, -- the mark: of the latest term that claimed; only rises
     claimed_at      TEXT    NOT NULL, -- this and the last one: wall clock, for people
     refused         INTEGER NOT NULL DEFAULT 0,
     last_refused    INTEGER,          -- the token that was refused last
-    last_refused_at TEXT
+    last_refused_at TEXT,
+    bound_to        TEXT              -- of a bumped mark: whose tokens may claim it; null: anybody's
 ) STRICT, WITHOUT ROWID;";
 
-const COLUMNS: &str = "SELECT resource, lease, token, refused, last_refused FROM tenure_fence";
+/// A mark, and who has claimed it.
+pub(super) struct Kept {
+    pub(super) mark: Mark,
+    /// Whether an operator has raised it, and nobody has claimed since. The lease of its row is empty then: so every
+    /// trigger refuses it, also one that an earlier Tenure has made.
+    bumped: bool,
+}
+
+impl Kept {
+    /// Nobody, where an operator has raised the mark.
+    fn claimant(&self) -> Option<&LeaseName> {
+        self.mark.lease.as_ref().filter(|_| !self.bumped)
+    }
+}
 
 /// The mark as the table has it; one that is no mark is refused rather than believed.
-pub(super) fn mark(connection: &Connection, resource: &ResourceName) -> Result<Option<Mark>, Trouble> {
-    let mut statement = connection.prepare_cached(&format!("{COLUMNS} WHERE resource = ?1"))?;
+pub(super) fn kept(connection: &Connection, resource: &ResourceName) -> Result<Option<Kept>, Trouble> {
+    let mut statement = connection.prepare_cached("SELECT * FROM tenure_fence WHERE resource = ?1")?;
     let mut rows = statement.query([resource.as_str()])?;
     rows.next()?.map(read).transpose()
 }
@@ -33,12 +48,12 @@ pub(super) fn mark(connection: &Connection, resource: &ResourceName) -> Result<O
 /// A page of marks after `after`.
 pub(super) fn marks(connection: &Connection, after: Option<&ResourceName>) -> Result<Vec<Mark>, Trouble> {
     let mut statement = connection.prepare_cached(&format!(
-        "{COLUMNS} WHERE resource > ?1 ORDER BY resource LIMIT {MARKS_MAX}"
+        "SELECT * FROM tenure_fence WHERE resource > ?1 ORDER BY resource LIMIT {MARKS_MAX}"
     ))?;
     let mut rows = statement.query([after.map_or("", ResourceName::as_str)])?;
     let mut marks = Vec::new();
     while let Some(row) = rows.next()? {
-        marks.push(read(row)?);
+        marks.push(read(row)?.mark);
     }
     Ok(marks)
 }
@@ -49,16 +64,25 @@ pub(super) fn rule(
     resource: &ResourceName,
     term: &Term,
 ) -> Result<Result<(Ruling, Option<FencingToken>), FenceError>, Trouble> {
-    let mark = mark(connection, resource)?;
-    let (owner, from) = match mark {
-        Some(mark) => (mark.lease, Some(mark.token)),
-        None => (None, None),
-    };
+    let kept = kept(connection, resource)?;
+    let owner = kept.as_ref().and_then(|kept| kept.mark.lease.as_ref());
+    if let Err(foreign) = check_owner(resource, term, owner) {
+        return Ok(Err(foreign));
+    }
+    let claimant = kept.as_ref().and_then(Kept::claimant);
+    let from = kept.as_ref().map(|kept| kept.mark.token);
     let limit = match granted(connection, &term.lease)? {
         Some(highest) => Horizon::Granted(highest),
         None => Horizon::Clock(horizon(wall_clock_ms(), from)),
     };
-    Ok(decide_claim(resource, term, owner.as_ref(), from, limit).map(|ruling| (ruling, from)))
+    Ok(decide_claim(resource, term, claimant, from, limit).map(|ruling| (ruling, from)))
+}
+
+/// Decides whether a term may enter.
+pub(super) fn ruled(resource: &ResourceName, term: &Term, kept: Option<&Kept>) -> Result<(), FenceError> {
+    check_owner(resource, term, kept.and_then(|kept| kept.mark.lease.as_ref()))?;
+    let (claimant, token) = (kept.and_then(Kept::claimant), kept.map(|kept| kept.mark.token));
+    decide_entry(resource, term, claimant, token)
 }
 
 /// Claims, while this connection holds the write lock.
@@ -72,13 +96,13 @@ pub(super) fn claim(
         Ok((Ruling::Holds, _)) => return Ok(Ok(Claimed::Already)),
         Ok((Ruling::Raise, from)) => from,
     };
-    raise(connection, resource, term.lease.as_str(), term.token)?;
+    raise(connection, resource, term)?;
     Ok(Ok(Claimed::Raised { from }))
 }
 
 /// Bumps, while this connection holds the write lock.
 pub(super) fn bump(connection: &Connection, bump: &Bump) -> Result<Mark, Trouble> {
-    let before = mark(connection, &bump.resource)?;
+    let before = kept(connection, &bump.resource)?.map(|kept| kept.mark);
     let lease = bump
         .lease
         .clone()
@@ -87,23 +111,15 @@ pub(super) fn bump(connection: &Connection, bump: &Bump) -> Result<Mark, Trouble
         Some(lease) => granted(connection, lease)?,
         None => None,
     };
-    let token = bumped(
-        before.as_ref().map(|mark| mark.token),
-        bump.above.max(granted),
-        wall_clock_ms(),
-    );
+    let (mark, above) = (before.as_ref().map(|mark| mark.token), bump.above.max(granted));
+    let token = bumped(mark, above, bump_clock_ms(mark.max(above), wall_clock_ms()));
     let token = token.ok_or_else(|| {
         Trouble::Told(StoreError::not_applied(
             Fault::Invalid,
             format!("fence \"{}\": no token is left above the mark", bump.resource),
         ))
     })?;
-    raise(
-        connection,
-        &bump.resource,
-        lease.as_ref().map_or("", LeaseName::as_str),
-        token,
-    )?;
+    lift(connection, &bump.resource, lease.as_ref(), token)?;
     Ok(Mark {
         resource: bump.resource.clone(),
         lease,
@@ -130,19 +146,43 @@ pub(super) fn note(
     Ok(())
 }
 
-fn raise(
-    connection: &Connection,
-    resource: &ResourceName,
-    lease: &str,
-    token: FencingToken,
-) -> Result<(), Trouble> {
+fn raise(connection: &Connection, resource: &ResourceName, term: &Term) -> Result<(), Trouble> {
     connection
         .prepare_cached(
             "INSERT INTO tenure_fence (resource, lease, token, claimed_at) \
              VALUES (?1, ?2, ?3, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ON CONFLICT (resource) \
              DO UPDATE SET lease = excluded.lease, token = excluded.token, claimed_at = excluded.claimed_at",
         )?
-        .execute(params![resource.as_str(), lease, token.signed()])?;
+        .execute(params![
+            resource.as_str(),
+            term.lease.as_str(),
+            term.token.signed()
+        ])?;
+    Ok(())
+}
+
+fn lift(
+    connection: &Connection,
+    resource: &ResourceName,
+    lease: Option<&LeaseName>,
+    token: FencingToken,
+) -> Result<(), Trouble> {
+    let known = "SELECT 1 FROM pragma_table_info('tenure_fence') WHERE name = 'bound_to'";
+    if !connection.prepare(known)?.exists([])? {
+        // A table of an earlier Tenure, which goes on to work with it.
+        connection.execute_batch("ALTER TABLE tenure_fence ADD COLUMN bound_to TEXT")?;
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO tenure_fence (resource, lease, token, claimed_at, bound_to) \
+             VALUES (?1, '', ?2, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?3) ON CONFLICT (resource) DO UPDATE SET \
+             lease = '', token = excluded.token, claimed_at = excluded.claimed_at, bound_to = excluded.bound_to",
+        )?
+        .execute(params![
+            resource.as_str(),
+            token.signed(),
+            lease.map(LeaseName::as_str)
+        ])?;
     Ok(())
 }
 
@@ -161,8 +201,8 @@ fn granted(connection: &Connection, lease: &LeaseName) -> Result<Option<FencingT
     Ok(token.and_then(|token| FencingToken::from_signed(token).ok()))
 }
 
-fn read(row: &Row<'_>) -> Result<Mark, Trouble> {
-    let resource: String = row.get(0)?;
+fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
+    let resource: String = row.get("resource")?;
     let unreadable = || {
         Trouble::Told(StoreError::not_applied(
             Fault::Unreadable,
@@ -173,19 +213,25 @@ fn read(row: &Row<'_>) -> Result<Mark, Trouble> {
             ),
         ))
     };
-    let token = |index| match row.get_ref(index) {
+    let token = |column| match row.get_ref(column) {
         Ok(ValueRef::Integer(number)) => FencingToken::from_signed(number).ok(),
         Ok(_) | Err(_) => None,
     };
-    let lease = match row.get::<_, String>(1)?.as_str() {
-        "" => None,
-        name => Some(LeaseName::new(name).map_err(|_| unreadable())?),
+    let claimant: String = row.get("lease")?;
+    let bumped = claimant.is_empty();
+    let lease = match row.get("bound_to") {
+        _ if !bumped => Some(claimant),
+        // A table of an earlier Tenure, in which nobody has bumped a mark since.
+        Err(rusqlite::Error::InvalidColumnName(_)) => None,
+        bound => bound?,
     };
-    Ok(Mark {
+    let lease = lease.map(LeaseName::new).transpose().map_err(|_| unreadable())?;
+    let mark = Mark {
         resource: ResourceName::new(&resource).map_err(|_| unreadable())?,
         lease,
-        token: token(2).ok_or_else(unreadable)?,
-        refused: u64::try_from(row.get::<_, i64>(3)?).unwrap_or_default(),
-        last_refused: token(4),
-    })
+        token: token("token").ok_or_else(unreadable)?,
+        refused: u64::try_from(row.get::<_, i64>("refused")?).unwrap_or_default(),
+        last_refused: token("last_refused"),
+    };
+    Ok(Kept { mark, bumped })
 }

@@ -7,17 +7,17 @@ mod table;
 
 pub use table::FencedTable;
 
+use crate::only_path;
 use crate::patience::{Jitter, patiently, patiently_blocking};
 use crate::transaction;
 use crate::trouble::{Trouble, fault};
+use mark::ruled;
 use refusals::Noter;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tenure_core::{
-    Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term, decide_entry,
-};
+use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term};
 
 /// A mark per resource, in a table of the user's own database file, beside the data it protects.
 ///
@@ -64,14 +64,14 @@ impl SqliteFence {
     /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, or has no fence. Nothing was
-    /// changed.
+    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, has no fence, or can be reached
+    /// by other paths (hard links, a mount of the file itself). Nothing was changed.
     pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         let path = path.as_ref();
         let shown = path.display().to_string();
         let jitter = Jitter::seeded();
         // The first look at a file waits for whoever writes it, or closes it, just now.
-        let connection = patiently_blocking(&jitter, &shown, || Ok(connect(path)?))?;
+        let connection = patiently_blocking(&jitter, &shown, || connect(path))?;
         let fence = Self {
             shown,
             jitter,
@@ -131,8 +131,8 @@ impl SqliteFence {
             Err(error) if is_stale_snapshot(&error) => {
                 // What the transaction has read is older than somebody's write. If that write was a claim,
                 // say so: beginning again would be in vain.
-                if let Ok(mark) = self.with(|connection| mark::mark(connection, resource)) {
-                    ruled(resource, term, mark).or_else(|refused| self.refuse(refused))?;
+                if let Ok(kept) = self.with(|connection| mark::kept(connection, resource)) {
+                    ruled(resource, term, kept.as_ref()).or_else(|refused| self.refuse(refused))?;
                 }
                 Err(FenceError::Store(StoreError::not_applied(
                     Fault::Busy,
@@ -225,15 +225,17 @@ impl Fence for SqliteFence {
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
         Box::pin(async move {
-            let mark = self
-                .patiently(resource, |connection| mark::mark(connection, resource))
+            let kept = self
+                .patiently(resource, |connection| mark::kept(connection, resource))
                 .await?;
-            ruled(resource, term, mark).or_else(|refused| self.refuse(refused))
+            ruled(resource, term, kept.as_ref()).or_else(|refused| self.refuse(refused))
         })
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(self.patiently(resource, |connection| mark::mark(connection, resource)))
+        Box::pin(self.patiently(resource, |connection| {
+            Ok(mark::kept(connection, resource)?.map(|kept| kept.mark))
+        }))
     }
 
     fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
@@ -249,16 +251,23 @@ impl Fence for SqliteFence {
             transaction::write(connection, |connection| mark::bump(connection, bump))
         }))
     }
+
+    fn note_refused(&self, refusal: &FenceError) {
+        self.noter.count(refusal);
+    }
 }
 
-fn open(path: &Path) -> Result<Connection, rusqlite::Error> {
+fn open(path: &Path) -> Result<Connection, Trouble> {
+    // A term that has claimed by one path and a writer that enters by another have two logs: neither waits for the other.
+    // At the opening is enough: of two paths the second one is opened while both are there.
+    only_path::check(path).map_err(Trouble::Told)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::ZERO)?;
     Ok(connection)
 }
 
-fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+fn connect(path: &Path) -> Result<Connection, Trouble> {
     let connection = open(path)?;
     // EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without
     // which a power cut could bring the journal back and take the claim away.
@@ -285,21 +294,13 @@ fn enter(
     if admitted == 1 {
         return Ok(Ok(()));
     }
-    match mark::mark(transaction, resource) {
-        Ok(mark) => Ok(ruled(resource, term, mark)),
+    match mark::kept(transaction, resource) {
+        Ok(kept) => Ok(ruled(resource, term, kept.as_ref())),
         Err(Trouble::Statement(error)) => Err(error),
         Err(trouble) => Ok(Err(FenceError::Store(
             trouble.into_error(&format!("fence \"{resource}\""), "this database"),
         ))),
     }
-}
-
-fn ruled(resource: &ResourceName, term: &Term, mark: Option<Mark>) -> Result<(), FenceError> {
-    let (owner, token) = match mark {
-        Some(mark) => (mark.lease, Some(mark.token)),
-        None => (None, None),
-    };
-    decide_entry(resource, term, owner.as_ref(), token)
 }
 
 fn is_stale_snapshot(error: &rusqlite::Error) -> bool {

@@ -1,6 +1,7 @@
 //! A table that refuses stale tokens by itself, whoever writes to it.
 
-use super::{SqliteFence, ruled};
+use super::SqliteFence;
+use super::mark::{kept, ruled};
 use crate::patience::patiently_blocking;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
@@ -142,9 +143,9 @@ impl FencedTable {
         if !ours {
             return None;
         }
-        let look = || fence.with(|connection| super::mark::mark(connection, &self.resource));
-        let mark = match patiently_blocking(&fence.jitter, &fence.shown, look) {
-            Ok(mark) => mark,
+        let look = || fence.with(|connection| kept(connection, &self.resource));
+        let kept = match patiently_blocking(&fence.jitter, &fence.shown, look) {
+            Ok(kept) => kept,
             Err(unread) => return Some(unread.into()),
         };
         // The term holds the mark, but the row did not carry its token.
@@ -152,7 +153,9 @@ impl FencedTable {
             resource: self.resource.clone(),
             token: term.token,
         };
-        let refusal = ruled(&self.resource, term, mark).err().unwrap_or_else(unclaimed);
+        let refusal = ruled(&self.resource, term, kept.as_ref())
+            .err()
+            .unwrap_or_else(unclaimed);
         fence.noter.count(&refusal);
         Some(refusal)
     }

@@ -1,6 +1,7 @@
 //! A MariaDB server.
 
 mod locate;
+mod replication;
 mod server;
 
 pub use locate::mariadb_program;

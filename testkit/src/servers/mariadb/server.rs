@@ -1,7 +1,6 @@
 //! One MariaDB server.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::fetch::initialise_mariadb;
 use crate::ports::free_port;
 use crate::process::Process;
 use crate::runtime::on_runtime;
-use crate::scratch::ScratchDir;
+use crate::scratch::{ScratchDir, copy_folder};
 use crate::servers::postgres::certificate;
 
 /// Whether clients must encrypt.
@@ -112,7 +111,7 @@ impl Mariadb {
             };
             let program = mariadb_program()?;
             initialise_mariadb(&program)?;
-            copy(&initialised(&program)?, &server.data())?;
+            copy_folder(&initialised(&program)?, &server.data())?;
             if transport == Transport::Encryption {
                 certificate::write(server.folder.path())?;
             }
@@ -136,6 +135,8 @@ impl Mariadb {
         command.arg(format!("--basedir={}", usr.display()));
         command.arg(format!("--lc-messages-dir={}", usr.join("share/mysql").display()));
         command.arg(format!("--datadir={}", self.data().display()));
+        // In the one that all share, a server that starts removes what the others have there.
+        command.arg(format!("--tmpdir={}", self.folder.path().display()));
         command.arg(format!("--port={}", self.port));
         if self.transport == Transport::Encryption {
             for (option, file) in [
@@ -298,21 +299,6 @@ impl Mariadb {
             tail: lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n"),
         })
     }
-}
-
-/// Copies a folder with all that is in it.
-fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    let doing = || Error::system(format!("copying {}", from.display()));
-    fs::create_dir(to).map_err(doing())?;
-    for entry in fs::read_dir(from).map_err(doing())? {
-        let path = entry.map_err(doing())?.path();
-        let target = to.join(path.file_name().unwrap_or_default());
-        match path.is_dir() {
-            true => copy(&path, &target)?,
-            false => drop(fs::copy(&path, &target).map_err(doing())?),
-        }
-    }
-    Ok(())
 }
 
 /// Small, quiet, and reached by its port alone; the socket's path is relative to the data, as it must be short.

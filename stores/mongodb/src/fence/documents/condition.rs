@@ -27,15 +27,15 @@ impl Condition {
     /// What this term may write: documents that carry its token, an earlier one, or none yet.
     pub(super) fn narrow(&self, filter: Document) -> Document {
         let mine = doc! { "$or": [
-            { &self.field: { "$lte": self.token.signed() } },
-            { &self.field: null },
+            { &self.field: itself("$lte", self.token.signed()) },
+            { &self.field: itself("$eq", Bson::Null) },
         ] };
         joined(filter, mine)
     }
 
     /// What a later term has written.
     pub(super) fn newer(&self, filter: Document) -> Document {
-        joined(filter, doc! { &self.field: { "$gt": self.token.signed() } })
+        joined(filter, doc! { &self.field: itself("$gt", self.token.signed()) })
     }
 
     /// The token of a document; one that is no token is larger than any.
@@ -183,6 +183,11 @@ pub(super) fn invalid(message: impl Into<String>) -> EnterError {
         Fault::Invalid,
         message,
     )))
+}
+
+/// A comparison of the value itself: the server compares an array by any of its elements.
+fn itself(comparison: &str, value: impl Into<Bson>) -> Document {
+    doc! { comparison: value.into(), "$not": { "$type": "array" } }
 }
 
 /// Both conditions. Kept flat where that is possible: the server's planner likes it better.

@@ -3,8 +3,8 @@
 use super::seat::{Campaign, Due, Ending, Search, Seat, Wanted};
 use super::{Checker, Open, Violation, broken};
 use tenure_core::{
-    Acquired, Cause, Certainty, Change, Command, Event, Input, Lease, LeaseName, Moment, Occupancy,
-    Operation, Released, Renewed, Reply, RequestId, StoreError, WatchEvent, Wish,
+    Acquired, Attempt, Cause, Certainty, Change, Command, Event, FencingToken, Input, Lease, LeaseName,
+    Moment, Occupancy, Operation, Released, Renewed, Reply, RequestId, StoreError, WatchEvent, Wish,
 };
 
 impl Checker {
@@ -136,16 +136,17 @@ impl Checker {
         let Some(Seat::Campaign(campaign)) = self.seats.get(name) else {
             return;
         };
-        let under_way = campaign.open;
         match campaign
             .attempt
-            .filter(|_| campaign.unresolved || under_way.is_some())
+            .filter(|_| campaign.unresolved || campaign.open.is_some())
         {
             Some(attempt) => {
                 let search = Search {
                     attempt,
                     misconfigured,
-                    open: None,
+                    // A look before its answer might see too little.
+                    open: campaign.open,
+                    unresolved: campaign.unresolved,
                     then: None,
                     heir_of: campaign.heir_of,
                 };
@@ -158,9 +159,6 @@ impl Checker {
                     orphan: campaign.heir_of,
                 },
             )),
-        }
-        if let Some(request) = under_way {
-            self.open.remove(&request);
         }
     }
 
@@ -208,12 +206,14 @@ impl Checker {
         sent_at: Moment,
         result: Option<&Result<Acquired, StoreError>>,
     ) {
-        let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
-            return;
+        let campaign = match self.seats.get_mut(name) {
+            Some(Seat::Campaign(campaign)) if campaign.open == Some(request) => campaign,
+            Some(Seat::Search(search)) if search.open == Some(request) => {
+                return self.acquired_after_withdrawal(name, result);
+            }
+            Some(Seat::Idle | Seat::Campaign(_) | Seat::Term(_) | Seat::Departure(_) | Seat::Search(_))
+            | None => return,
         };
-        if campaign.open != Some(request) {
-            return;
-        }
         campaign.open = None;
         if let Some((token, _)) = campaign.heir_of {
             let answered = match result {
@@ -262,6 +262,45 @@ impl Checker {
             }
             None => campaign.unresolved = true,
         }
+    }
+
+    /// What a try took whose campaign is over is given back, without a look.
+    fn acquired_after_withdrawal(&mut self, name: &LeaseName, result: Option<&Result<Acquired, StoreError>>) {
+        let Some(Seat::Search(search)) = self.seats.get_mut(name) else {
+            return;
+        };
+        search.open = None;
+        let (misconfigured, heir_of) = (search.misconfigured, search.heir_of);
+        let (orphan, inherited) = match result {
+            Some(Ok(Acquired::Granted(grant))) => (Some((grant.token, search.attempt)), true),
+            Some(Ok(Acquired::Held(lease))) if lease.name == *name => {
+                let still = heir_of.filter(|left| self.is_still_held(*left, lease));
+                (still, still.is_none())
+            }
+            Some(Ok(Acquired::Superseded)) => (None, true),
+            Some(Err(error)) if error.certainty == Certainty::NotApplied && !search.unresolved => {
+                (heir_of, false)
+            }
+            // Only a look can tell.
+            Some(Ok(Acquired::Held(_)) | Err(_)) | None => return,
+        };
+        if let Some((token, _)) = heir_of.filter(|_| inherited) {
+            let answered = true;
+            self.due.push((name.clone(), Due::Inherit { token, answered }));
+        }
+        self.due.push((
+            name.clone(),
+            Due::Settle {
+                misconfigured,
+                orphan,
+            },
+        ));
+    }
+
+    fn is_still_held(&self, (token, attempt): (FencingToken, Attempt), lease: &Lease) -> bool {
+        lease.holder.incarnation == self.candidate.incarnation
+            && (lease.token, lease.attempt) == (token, attempt)
+            && lease.occupancy() == Occupancy::Held
     }
 
     fn renewed(
@@ -334,12 +373,9 @@ impl Checker {
             Some(Ok(lease)) if lease.as_ref().is_none_or(|lease| lease.name == *name) => Some(lease.as_ref()),
             Some(_) | None => None,
         };
-        let still = heir_of.filter(|(token, attempt)| {
-            said.flatten().is_some_and(|lease| {
-                lease.holder.incarnation == self.candidate.incarnation
-                    && (lease.token, lease.attempt) == (*token, *attempt)
-                    && lease.occupancy() == Occupancy::Held
-            })
+        let still = heir_of.filter(|left| {
+            said.flatten()
+                .is_some_and(|lease| self.is_still_held(*left, lease))
         });
         if let Some((token, _)) = heir_of.filter(|_| still.is_none()) {
             let answered = said.is_some();

@@ -88,7 +88,10 @@ pub(super) struct Leaving {
 pub(super) struct Search {
     pub(super) attempt: Attempt,
     pub(super) misconfigured: bool,
+    /// A look, or the try that was under way when the campaign ended.
     pub(super) open: Option<RequestId>,
+    /// A request of this attempt that was answered may have been applied.
+    pub(super) unresolved: bool,
     pub(super) then: Option<Wanted>,
     pub(super) heir_of: Option<(FencingToken, Attempt)>,
 }

@@ -1,0 +1,47 @@
+//! Processes that `tenure` has below it and that are no work: what ran before it, and what is left to it.
+
+use crate::common::{SOON, Sandbox, children_of, exit_code, parent_of, signal, until_watched};
+use rustix::process::Signal;
+use std::process::Command;
+use tenure_testkit::{Process, eventually, is_alive};
+
+/// `tenure` with these arguments, started as the shell of a container's entry point does: `script`, and then it becomes `tenure`.
+fn after(sandbox: &Sandbox, script: &str, arguments: &[&str]) -> Process {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("{script}; exec \"$0\" \"$@\"")])
+        .arg(env!("CARGO_BIN_EXE_tenure"))
+        .args(arguments)
+        .env("TENURE_STORE", &sandbox.store)
+        .current_dir(sandbox.dir.path());
+    Process::spawn(command).unwrap()
+}
+
+#[test]
+fn what_ran_before_tenure_is_not_ended_with_the_work() {
+    let sandbox = Sandbox::new("sidecar");
+    let sidecar = "sh -c 'sleep 300 & echo $! > below; wait' & echo $! > sidecar";
+    let job = ["run", "job", "--", "sh", "-c", "echo $$ > pid; exec sleep 300"];
+    let process = after(&sandbox, sidecar, &job);
+    let [work, sidecar, below] = ["pid", "sidecar", "below"].map(|name| sandbox.pid(name));
+    until_watched(process.pid());
+    signal(parent_of(work), Signal::KILL);
+    assert_eq!(exit_code(&process), 79);
+    assert!(!is_alive(work), "something was left");
+    assert!(is_alive(sidecar) && is_alive(below), "the sidecar was ended");
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// As the first process of a container is left all orphans there.
+#[test]
+fn who_waits_reaps_what_is_left_to_it() {
+    let sandbox = Sandbox::new("reaps");
+    let _leader = sandbox.run(&[], "job", "sleep 300");
+    sandbox.until_held("job");
+    // One of them becomes an orphan in time.
+    let children = "sleep 2 & sh -c 'sleep 3 & sleep 1' & true";
+    let process = after(&sandbox, children, &["run", "job", "--", "true"]);
+    process.wait_for_line("waiting", SOON).unwrap();
+    eventually(SOON, "the dead are reaped", || children_of(process.pid()) == 0);
+    assert_eq!(process.status(), None);
+}

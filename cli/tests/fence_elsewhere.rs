@@ -1,0 +1,71 @@
+//! `tenure fence bump` where the marks are in another store than the leases.
+
+use crate::common::{Sandbox, json};
+use crate::fence::counting::{claim_by_a_term, mark};
+use crate::fence::{fence, refused, term};
+use tenure_testkit::{Etcd, EtcdOptions, block_on};
+
+fn etcd() -> Etcd {
+    block_on(Etcd::start(EtcdOptions::default())).unwrap()
+}
+
+/// Leases in etcd. The mark goes one above its token: the next term may have it, and any number above bars later ones.
+fn counted_mark_is_bumped_by_counting(url: &str) {
+    let leases = etcd();
+    let sandbox = Sandbox::at("fence-counts-elsewhere", &leases.url());
+    assert_eq!(claim_by_a_term(&sandbox, url).code, 0);
+    let before = mark(&sandbox, url);
+    let bumped = fence(&sandbox, &["bump", "ledger", "--fence", url]);
+    assert_eq!(bumped.code, 0, "{bumped:?}");
+    assert_eq!(mark(&sandbox, url), before + 1);
+    let old = before.to_string();
+    let check = [&term("check", "job", &old)[..], &["--fence", url]].concat();
+    refused(&fence(&sandbox, &check), 80, "stale");
+    let next = claim_by_a_term(&sandbox, url);
+    assert_eq!(next.code, 0, "{next:?}");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_counted_mark_is_bumped_by_counting_in_redis() {
+    use tenure_testkit::{RedisOptions, RedisServer};
+    let server = block_on(RedisServer::start(RedisOptions::default())).unwrap();
+    counted_mark_is_bumped_by_counting(&server.url());
+}
+
+#[cfg(feature = "nats")]
+#[test]
+fn a_counted_mark_is_bumped_by_counting_in_nats() {
+    use tenure_testkit::{NatsOptions, NatsServer};
+    let server = block_on(NatsServer::start(NatsOptions::default())).unwrap();
+    counted_mark_is_bumped_by_counting(&format!("{}/marks", server.url()));
+}
+
+/// Its revision is far above those of the leases.
+#[test]
+fn a_counted_mark_is_bumped_by_counting_in_another_etcd() {
+    let marks = etcd();
+    for _revision in 0..100 {
+        let put = marks.post(0, "/v3/kv/put", r#"{"key":"YQ==","value":"YQ=="}"#);
+        put.unwrap();
+    }
+    counted_mark_is_bumped_by_counting(&marks.url());
+}
+
+/// Tokens by the clock: a mark by the revision of etcd would admit all that were granted before.
+#[test]
+fn a_mark_in_etcd_of_leases_by_the_clock_is_bumped_above_the_clock() {
+    let (marks, sandbox) = (etcd(), Sandbox::new("fence-clock-elsewhere"));
+    assert_eq!(sandbox.tenure(&["run", "nightly", "--", "true"]).code, 0);
+    let before = sandbox.lease("nightly")["token"].as_u64().unwrap();
+    let bumped = fence(
+        &sandbox,
+        &["bump", "ledger", "--fence", &marks.url(), "--output", "json"],
+    );
+    assert_eq!(bumped.code, 0, "{bumped:?}");
+    assert!(json(&bumped.stdout)["mark"].as_u64() > Some(before), "{bumped:?}");
+    let token = before.to_string();
+    let url = marks.url();
+    let claim = [&term("claim", "nightly", &token)[..], &["--fence", &url]].concat();
+    refused(&fence(&sandbox, &claim), 80, "stale");
+}

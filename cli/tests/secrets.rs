@@ -1,0 +1,56 @@
+//! A password in a URL for something beside the store is refused, and shown nowhere.
+
+use crate::common::{Sandbox, ended};
+
+const SECRET: &str = "hunter2-secret";
+
+/// It is refused with `code` before anything runs, and the way out is said.
+#[track_caller]
+fn is_refused_unseen(option: &str, variable: &str, url: &str, code: i32, way_out: &str) {
+    let url = url.replace("{}", SECRET);
+    for form in ["text", "json"] {
+        for is_variable in [false, true] {
+            let sandbox = Sandbox::new("secrets");
+            let given = [option, url.as_str()];
+            let options = if is_variable { &[][..] } else { &given };
+            let global = ["--output", form, "-vvv"];
+            let mut command =
+                sandbox.command(&[&["run"], &global[..], options, &["job", "--", "touch", "ran"]].concat());
+            if is_variable {
+                command.env(variable, &url);
+            }
+            let ended = ended(command);
+            let which = format!("{option} {form} {is_variable}: {ended:?}");
+            assert_eq!(ended.code, code, "{which}");
+            assert!(!ended.stderr.contains(SECRET), "{which}");
+            assert!(ended.stderr.contains(way_out), "{which}");
+            assert!(!sandbox.dir.join("ran").exists(), "{which}");
+        }
+    }
+}
+
+#[test]
+fn a_password_in_the_url_of_a_health_page_is_refused_and_not_shown() {
+    for url in [
+        "http://user:{}@127.0.0.1:1/health",
+        "http://{}@127.0.0.1:1/health",
+        "https://user:{}@127.0.0.1:1/health",
+        "user:{}@127.0.0.1:1",
+    ] {
+        is_refused_unseen("--health-http", "TENURE_HEALTH_HTTP", url, 2, "--health-cmd");
+    }
+}
+
+/// It would be sent as it stands, and stand in the log with `-vvv`.
+#[cfg(feature = "opentelemetry")]
+#[test]
+fn a_password_in_the_url_of_a_collector_is_refused_and_not_shown() {
+    for url in [
+        "http://user:{}@127.0.0.1:1",
+        "https://user:{}@127.0.0.1:1/v1",
+        "user:{}@127.0.0.1:1",
+        "http://user:a/{}@127.0.0.1:1",
+    ] {
+        is_refused_unseen("--otlp", "TENURE_OTLP", url, 78, "OTEL_EXPORTER_OTLP_HEADERS");
+    }
+}

@@ -1,0 +1,45 @@
+//! A warden that is stopped, and cannot say that the work has ended: the lease would be renewed for ever.
+
+use crate::common::{SOON, Sandbox, exit_code, parent_of, signal, until_watched};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
+use tenure_testkit::{Process, eventually};
+
+/// A term of three seconds whose command ends with 5 when the file `go` is there; and its warden, which is stopped.
+fn stopped(sandbox: &Sandbox) -> (Process, u32) {
+    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exit 5";
+    let process = sandbox.run(&["--ttl", "3s"], "job", script);
+    let warden = parent_of(sandbox.pid("pid"));
+    until_watched(process.pid());
+    signal(warden, Signal::STOP);
+    (process, warden)
+}
+
+#[test]
+fn a_stopped_warden_goes_on_when_the_command_has_ended() {
+    let sandbox = Sandbox::new("stopped-warden");
+    let (process, warden) = stopped(&sandbox);
+    // Nothing is amiss while the command works, over several renewals.
+    std::thread::sleep(Duration::from_secs(4));
+    let status = std::fs::read_to_string(format!("/proc/{warden}/status")).unwrap();
+    assert!(status.contains("State:\tT"), "{status}");
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&process), 5);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+#[test]
+fn a_warden_that_is_stopped_again_and_again_keeps_no_lease() {
+    let sandbox = Sandbox::new("stopped-again");
+    let (process, warden) = stopped(&sandbox);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    eventually(SOON, "tenure ends", || {
+        // It may have ended just now.
+        let pid = Pid::from_raw(i32::try_from(warden).unwrap()).unwrap();
+        let _ = kill_process(pid, Signal::STOP);
+        process.status().is_some()
+    });
+    // Whether the warden has come to speak in between is a matter of chance.
+    assert!(matches!(exit_code(&process), 5 | 79));
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}

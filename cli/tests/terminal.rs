@@ -1,0 +1,262 @@
+//! At a terminal, below a shell with job control: whoever asks for the terminal has it, and nobody stays stopped for it.
+
+use crate::common::shell::{CTRL_C, CTRL_Z, Shell, scripts};
+use crate::common::{SOON, Sandbox, exit_code};
+use std::process::Command;
+use std::time::Duration;
+use tenure_testkit::{Process, eventually};
+
+/// More lines of [`TICKING`] than a term of two seconds has time for: a supervisor that stands still is found out.
+const TICKS: usize = 60;
+
+/// Writes a line every 50 ms until there is a file `go`, for two minutes at most.
+const TICKING: &str =
+    "n=0; while [ ! -e go ] && [ $n -lt 2400 ]; do n=$((n + 1)); echo tick $n; sleep 0.05; done";
+
+/// Waits until the file `ticks` has as many lines more as no supervisor that stands still allows.
+fn until_it_has_ticked_on(sandbox: &Sandbox) {
+    let ticks = || sandbox.read("ticks").lines().count();
+    let before = ticks();
+    eventually(SOON, "ticks", || ticks() >= before + TICKS);
+}
+
+/// A group in the background of a terminal would be stopped for reading from it.
+#[test]
+fn the_command_can_read_from_the_terminal() {
+    let sandbox = Sandbox::new("terminal");
+    let inner = format!(
+        "{} run job -- sh -c 'read line; echo got $line > {}'; read next; echo then $next > {}",
+        env!("CARGO_BIN_EXE_tenure"),
+        sandbox.path("got"),
+        sandbox.path("then")
+    );
+    let script = sandbox.script("inner", &format!("#!/bin/sh\n{inner}\n"));
+    let typed = format!(
+        "(sleep 0.2; echo one; sleep 0.2; echo two; sleep 30) | script -qec {} /dev/null",
+        script.display()
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &typed]).env("TENURE_STORE", &sandbox.store);
+    let _terminal = Process::spawn(command).unwrap();
+    assert_eq!(sandbox.line("got"), "got one");
+    // The shell after it has its terminal back.
+    assert_eq!(sandbox.line("then"), "then two");
+    eventually(SOON, "the lease is given back", || {
+        sandbox.lease("job")["state"] == "vacant"
+    });
+}
+
+/// Whether it was started by a shell at its prompt, or by a script that waits for it.
+#[test]
+fn a_command_alone_at_its_terminal_is_in_the_foreground_and_is_not_suspended() {
+    for how in ["$tenure run --ttl 2s job -- ./work", "./outer"] {
+        let sandbox = Sandbox::new("alone");
+        // The fifth field is the process's group, the eighth the one in the foreground of its terminal.
+        let foreground = "until set -- $(cat /proc/$$/stat) && [ $5 = $8 ]; do sleep 0.05; done";
+        scripts(
+            &sandbox,
+            &[
+                (
+                    "work",
+                    &format!("{foreground}\necho yes > foreground\n({TICKING}) >> ticks"),
+                ),
+                ("outer", "$tenure run --ttl 2s job -- ./work\nexit $?"),
+            ],
+        );
+        let mut shell = Shell::start(&sandbox);
+        shell.enter(&format!("{how}; echo $? > code"));
+        assert_eq!(sandbox.line("foreground"), "yes", "{how}");
+        shell.press(CTRL_Z);
+        shell.until_shows("^Z");
+        until_it_has_ticked_on(&sandbox);
+        shell.enter("touch ended");
+        std::fs::write(sandbox.dir.join("go"), "").unwrap();
+        assert_eq!(sandbox.line("code"), "0", "{how}");
+        // The shell, which nobody has suspended anything of, reads what was typed meanwhile.
+        eventually(SOON, "the shell goes on", || sandbox.dir.join("ended").exists());
+    }
+}
+
+/// It sets the terminal up at its start, for which the kernel stops its group, with `tenure`, if another is in the foreground.
+#[test]
+fn a_pager_in_a_pipeline_has_the_terminal_while_the_command_works() {
+    let sandbox = Sandbox::new("pager");
+    scripts(
+        &sandbox,
+        &[
+            ("work", TICKING),
+            (
+                "pager",
+                "stty -echo < /dev/tty; read key < /dev/tty; echo $key > key; stty echo < /dev/tty; cat >> ticks",
+            ),
+        ],
+    );
+    let mut shell = Shell::start(&sandbox);
+    shell.enter("$tenure run --ttl 2s job -- ./work | ./pager; echo ${PIPESTATUS[*]} > codes");
+    shell.enter("q");
+    assert_eq!(sandbox.line("key"), "q");
+    until_it_has_ticked_on(&sandbox);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(sandbox.line("codes"), "0 0");
+}
+
+/// What asks for a password writes more than a pipe holds then: its reader, which wants a key, must not stay stopped.
+#[test]
+fn the_terminal_goes_to_the_command_that_asks_and_back_to_the_pager_that_does() {
+    let sandbox = Sandbox::new("password");
+    scripts(
+        &sandbox,
+        &[
+            ("work", "read password < /dev/tty; echo $password; seq 100000"),
+            (
+                "pager",
+                "read first; echo $first > first; read key < /dev/tty; echo $key > key; cat > rest",
+            ),
+        ],
+    );
+    let mut shell = Shell::start(&sandbox);
+    shell.enter("$tenure run --ttl 2s job -- ./work | ./pager; echo ${PIPESTATUS[*]} > codes");
+    shell.enter("secret");
+    assert_eq!(sandbox.line("first"), "secret");
+    shell.enter("q");
+    assert_eq!(sandbox.line("key"), "q");
+    assert_eq!(sandbox.line("codes"), "0 0");
+    assert_eq!(sandbox.read("rest").lines().count(), 100_000);
+}
+
+#[test]
+fn a_command_with_another_input_is_lent_the_terminal_it_asks_for() {
+    let sandbox = Sandbox::new("other-input");
+    scripts(
+        &sandbox,
+        &[("work", "read line; read key < /dev/tty; echo $line $key > got")],
+    );
+    let mut shell = Shell::start(&sandbox);
+    shell.enter("echo one | $tenure run --ttl 2s job -- ./work; echo ${PIPESTATUS[*]} > codes");
+    shell.enter("two");
+    assert_eq!(sandbox.line("got"), "one two");
+    assert_eq!(sandbox.line("codes"), "0 0");
+}
+
+#[test]
+fn ctrl_c_reaches_all_of_a_pipeline_and_the_command_once() {
+    let sandbox = Sandbox::new("ctrl-c");
+    let script = |file: &str, code: u8| {
+        format!("trap 'echo interrupted >> {file}' INT; echo > {file}; {TICKING}; exit {code}")
+    };
+    scripts(
+        &sandbox,
+        &[
+            ("work", &script("work-told", 4)),
+            ("other", &script("other-told", 5)),
+        ],
+    );
+    let mut shell = Shell::start(&sandbox);
+    let options = "--ttl 60s --grace 30s";
+    shell.enter(&format!(
+        "$tenure run {options} job -- ./work | ./other > /dev/null; echo ${{PIPESTATUS[*]}} > codes"
+    ));
+    for file in ["work-told", "other-told"] {
+        eventually(SOON, file, || sandbox.dir.join(file).exists());
+    }
+    shell.press(CTRL_C);
+    for file in ["work-told", "other-told"] {
+        eventually(SOON, file, || sandbox.read(file).contains("interrupted"));
+    }
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(sandbox.line("codes"), "4 5");
+    assert_eq!(sandbox.read("work-told"), "\ninterrupted\n");
+}
+
+/// As a pager does, the other one first tidies up and then stops itself, when it was woken long since.
+#[test]
+fn ctrl_z_suspends_nobody_of_a_pipeline() {
+    let sandbox = Sandbox::new("ctrl-z");
+    scripts(
+        &sandbox,
+        &[
+            ("work", TICKING),
+            (
+                "other",
+                "trap 'echo yes > tidied; kill -STOP $$ $!' TSTP; exec 3<&0; cat <&3 >> ticks & wait; wait",
+            ),
+        ],
+    );
+    let mut shell = Shell::start(&sandbox);
+    shell.enter("$tenure run --ttl 2s job -- ./work | ./other; echo ${PIPESTATUS[*]} > codes");
+    sandbox.line("ticks");
+    // It may be woken before it has even seen that it is to stop.
+    eventually(SOON, "it stops", || {
+        shell.press(CTRL_Z);
+        std::thread::sleep(Duration::from_millis(200));
+        sandbox.dir.join("tidied").exists()
+    });
+    until_it_has_ticked_on(&sandbox);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(sandbox.line("codes"), "0 0");
+}
+
+/// It would keep the lease for ever, and do nothing.
+#[test]
+fn a_command_that_asks_for_the_terminal_in_the_background_is_ended_and_it_is_said() {
+    for (command, told) in [
+        ("cat", "it read from the terminal in the background"),
+        ("stty -echo", "it set up the terminal"),
+    ] {
+        let sandbox = Sandbox::new("background");
+        let mut shell = Shell::start(&sandbox);
+        shell.enter(&format!("$tenure run --grace 5s job -- {command} 2> said &"));
+        shell.enter("wait $!; echo $? > code");
+        assert_eq!(sandbox.line("code"), "79", "{command}");
+        let said = sandbox.read("said");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for part in ["lease \"job\"", told, "run tenure in the foreground, or"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert_eq!(sandbox.lease("job")["state"], "vacant", "{command}");
+    }
+}
+
+/// It holds nothing.
+#[test]
+fn ctrl_z_suspends_who_waits_until_it_is_woken() {
+    let sandbox = Sandbox::new("standby");
+    let holder = sandbox.run(&[], "job", TICKING);
+    sandbox.until_held("job");
+    let mut shell = Shell::start(&sandbox);
+    shell.enter("$tenure run job -- sh -c 'echo yes > led'");
+    shell.until_shows("waiting; held by");
+    shell.press(CTRL_Z);
+    shell.until_shows("Stopped");
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&holder), 0);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+    shell.enter("fg");
+    assert_eq!(sandbox.line("led"), "yes");
+}
+
+/// The supervisor blocks those with which a terminal stops, and what it starts would inherit that.
+#[test]
+fn no_signal_is_blocked_in_the_command_or_a_hook() {
+    let sandbox = Sandbox::new("blocked");
+    // Some shells unblock everything by themselves.
+    sandbox.script("sh", "#!/usr/bin/env bash\neval \"$2\"\n");
+    let path = format!(
+        "{}:{}",
+        sandbox.dir.path().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let hook = "grep SigBlk /proc/self/status > hook";
+    let mut command = sandbox.command(&["run", "--on-elected", hook, "job", "--"]);
+    command
+        .args(["grep", "SigBlk", "/proc/self/status"])
+        .env("PATH", path);
+    let process = Process::spawn(command).unwrap();
+    assert_eq!(exit_code(&process), 0);
+    let command = process
+        .lines()
+        .into_iter()
+        .find(|line| line.text.starts_with("SigBlk"));
+    assert_eq!(command.unwrap().text, "SigBlk:\t0000000000000000");
+    assert_eq!(sandbox.line("hook"), "SigBlk:\t0000000000000000");
+}

@@ -1,0 +1,66 @@
+//! Wrong arguments are told in the form that was asked for.
+
+use crate::common::{Ended, Sandbox, ended, json};
+
+const WRONG: [(&[&str], &str); 8] = [
+    (&["no-such-command"], "no-such-command"),
+    (
+        &["run", "--no-such-option", "job", "--", "true"],
+        "--no-such-option",
+    ),
+    (&["run", "job"], "<CMD>"),
+    (&["run", "--ttl", "30", "job", "--", "true"], "write it like 30s"),
+    (
+        &["run", "--wait", "1s", "--no-wait", "job", "--", "true"],
+        "--no-wait",
+    ),
+    (
+        &["run", "--cooldown", "1s", "job", "--", "true"],
+        "--restart or --keep",
+    ),
+    (&["lock", "-s", "job", "--", "true"], "-s"),
+    (&["status", "job", "--prefix", "x"], "--prefix"),
+];
+
+/// One object in one line, with this in what it says.
+#[track_caller]
+fn is_told_in_json(ended: &Ended, part: &str) {
+    assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    let told = json(&ended.stderr);
+    assert_eq!(told["code"], 2, "{told}");
+    let error = told["error"].as_str().unwrap();
+    assert!(error.contains(part) && !error.contains('\n'), "{told}");
+}
+
+#[test]
+fn wrong_arguments_are_told_in_json_where_that_is_asked_for() {
+    let sandbox = Sandbox::new("usage");
+    for (arguments, part) in WRONG {
+        for option in [&["--output", "json"][..], &["--output=json"]] {
+            is_told_in_json(&sandbox.tenure(&[option, arguments].concat()), part);
+        }
+        let mut command = sandbox.command(arguments);
+        command.env("TENURE_OUTPUT", "json");
+        is_told_in_json(&ended(command), part);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_told_in_words_else_and_help_is_help() {
+    let sandbox = Sandbox::new("usage-words");
+    for (arguments, part) in WRONG {
+        // What comes after `--` is the command's.
+        let others = [arguments, &["--output", "json"][..]].concat();
+        let is_for_command = arguments.contains(&"--");
+        let mut command = sandbox.command(if is_for_command { &others } else { arguments });
+        command.env("TENURE_OUTPUT", "text");
+        let ended = ended(command);
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+        assert!(!ended.stderr.starts_with('{'), "{ended:?}");
+    }
+    let help = sandbox.tenure(&["--output", "json", "run", "--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{help:?}");
+    assert!(help.stdout.contains("Usage:"), "{help:?}");
+}

@@ -1,0 +1,88 @@
+//! Refusals on their way into the file: at the cost of the refused, not of the term that holds the mark.
+
+use crate::watermark::Marks;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Shortest time between two saves.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+
+/// How many times as long as a save took the disk is left alone after it: a file of many marks is long.
+const REST: u32 = 10;
+
+/// Saves refusals on a thread that lives from the first of them until there were none for a second.
+#[derive(Default)]
+pub(crate) struct Saver {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether something was refused since the last save began.
+    refused: bool,
+    /// Whether the thread lives; when it does not, whoever is refused starts it.
+    running: bool,
+    closing: bool,
+}
+
+impl Saver {
+    /// Something was refused, and counted in memory. Never waits for the disk.
+    pub(crate) fn refused(&self, marks: &Arc<Marks>) {
+        let mut state = self.shared.lock();
+        state.refused = true;
+        if state.running {
+            return;
+        }
+        let (shared, marks) = (Arc::clone(&self.shared), Arc::clone(marks));
+        let named = std::thread::Builder::new().name("tenure-watermark".to_owned());
+        // Where no thread can be started, the next refusal tries again.
+        if let Ok(thread) = named.spawn(move || shared.save_until_quiet(&marks)) {
+            state.running = true;
+            *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        }
+    }
+
+    /// Ends the thread, after a save that is under way: it keeps the file locked.
+    pub(crate) fn end(&self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save_until_quiet(&self, marks: &Marks) {
+        loop {
+            self.lock().refused = false;
+            let began = Instant::now();
+            if let Err(error) = marks.save() {
+                // They are counted in memory all the same: the next save takes them along.
+                tracing::warn!(%error, "refusals are not in the file");
+            }
+            let rest = SAVE_EVERY.max(began.elapsed() * REST);
+            let waited = self
+                .changed
+                .wait_timeout_while(self.lock(), rest, |state| !state.closing);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.closing || !state.refused {
+                state.running = false;
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Connecting takes longer than callers have: it goes on without them, and one dial serves all.
+use crate::common::{Scratch, request, seconds, shared, take};
+use crate::connect::with_users;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tenure_core::LeaseStore;
+use tenure_etcd::EtcdStore;
+use tenure_testkit::{FaultProxy, RequestFault, VanishedHost};
+
+/// For a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// As an engine's requests, which have a tenth of the ttl. The server's hash takes several times as long.
+#[tokio::test]
+async fn login_that_takes_longer_than_any_caller_waits_is_made_once_for_all() {
+    let etcd = with_users("--bcrypt-cost 13").await;
+    let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
+    let url = format!("etcd://service:hunter2%40@{}", proxy.address());
+    let store = EtcdStore::connect(&url).await.unwrap();
+    let asked = request("job", "holder", seconds(60));
+    take(&store, &asked).await;
+    // A connection that breaks under a request is given up, and its token with it.
+    proxy.next_requests(1, RequestFault::CutAfter);
+    store.get(&asked.name).await.unwrap_err();
+    let (began, mut given_up) = (Instant::now(), 0);
+    let lease = loop {
+        let looking = tokio::time::timeout(Duration::from_millis(100), store.get(&asked.name)).await;
+        match looking {
+            Ok(Ok(lease)) => break lease,
+            Ok(Err(error)) => panic!("{error}"),
+            Err(_late) => given_up += 1,
+        }
+        assert!(began.elapsed() < PATIENCE, "every caller begins anew");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    assert!(lease.is_some_and(|lease| lease.holder == asked.candidate));
+    assert!(given_up > 0, "the login took no longer than a caller waits");
+}
+
+/// Each of them would have to wait for the dials of all who stand before it.
+#[tokio::test]
+async fn many_callers_wait_no_longer_for_members_that_are_gone_than_one_does() {
+    const CALLERS: u32 = 40;
+    let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
+    let vanished = VanishedHost::new().await.unwrap();
+    let url = format!("etcd://{},{}", proxy.address(), vanished.address());
+    let store = Arc::new(Scratch::on(&url).store().await);
+    let asked = request("job", "holder", seconds(60));
+    take(&*store, &asked).await;
+    drop(proxy);
+    // The first learns that its connection is gone.
+    store.get(&asked.name).await.unwrap_err();
+    let began = Instant::now();
+    let mut callers = tokio::task::JoinSet::new();
+    for _caller in 0..CALLERS {
+        let (store, name) = (Arc::clone(&store), asked.name.clone());
+        callers.spawn(async move { store.get(&name).await });
+    }
+    for answer in callers.join_all().await {
+        assert!(answer.is_err(), "{answer:?}");
+    }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(1) * CALLERS / 2, "{took:?}");
+}

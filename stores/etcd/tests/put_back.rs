@@ -1,0 +1,86 @@
+//! An etcd that was put back to what it was, without its revisions being bumped: what Tenure says, and what holds all the same.
+use crate::common::{Scratch, giving_back, put, renewal, request, seconds, shared, take};
+use std::time::Duration;
+use tenure_core::{Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Term};
+use tenure_etcd::EtcdFence;
+use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
+
+const BOUND: Duration = Duration::from_secs(20);
+
+/// The assumption of E1 does not hold here, and tokens are given twice: whoever led is told, and a fence elsewhere, whose mark
+/// was not put back, admits no token that it has seen surpassed.
+#[tokio::test]
+async fn tokens_of_an_etcd_that_was_put_back_are_refused_by_the_fence_until_they_are_new() {
+    let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let scratch = Scratch::on(&etcd.url());
+    let store = scratch.store().await;
+    let name = |token| Term::new(crate::common::name("job"), token);
+    let before = request("job", "before", seconds(60));
+    let oldest = take(&store, &before).await;
+    let released = store
+        .release(&[giving_back(&before, oldest.token)])
+        .await
+        .remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    etcd.kill(0);
+    let backup = etcd.backup(0).unwrap();
+    etcd.restart(0).await.unwrap();
+
+    // After the backup was made, revisions go on, and a term claims.
+    for number in 0..10 {
+        put(&etcd, 0, "elsewhere", &number.to_string());
+    }
+    let held = request("job", "held", seconds(60));
+    let lost = eventually_async(BOUND, "a term", || store.acquire(&held)).await;
+    let lost = crate::common::granted(lost);
+    let fence = EtcdFence::connect(&Scratch::on(&shared().await.url()).store_url())
+        .await
+        .unwrap()
+        .with_leases_elsewhere();
+    let ledger = ResourceName::new("ledger").unwrap();
+    let claimed = fence.claim(&ledger, &name(lost.token)).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
+
+    etcd.kill(0);
+    etcd.put_back(0, &backup).unwrap();
+    etcd.restart(0).await.unwrap();
+    // Whoever led is told, by a store that was connected all the time.
+    let renewals = [renewal(&held, lost.token)];
+    let renewed = eventually_async(BOUND, "a verdict", || async {
+        store.renew(&renewals).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Lost(_)), "{renewed:?}");
+    // The next term has a token below that of the lost one: so nothing but the fence tells them apart.
+    let next = request("job", "next", seconds(60));
+    let repeated = take(&scratch.store().await, &next).await;
+    assert!(
+        repeated.token > oldest.token && repeated.token < lost.token,
+        "{repeated:?} after {lost:?}"
+    );
+    let refused = fence.claim(&ledger, &name(repeated.token)).await;
+    let stale = FenceError::Stale {
+        resource: ledger.clone(),
+        token: repeated.token,
+        mark: lost.token,
+    };
+    assert_eq!(refused, Err(stale));
+    // Nobody gets in before revisions are past the mark, which takes as long as it takes.
+    let released = store
+        .release(&[giving_back(&next, repeated.token)])
+        .await
+        .remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    for number in 0..20 {
+        put(&etcd, 0, "elsewhere", &number.to_string());
+    }
+    let new = take(&store, &request("job", "new", seconds(60))).await;
+    assert!(new.token > lost.token, "{new:?}");
+    let claimed = fence.claim(&ledger, &name(new.token)).await;
+    assert_eq!(
+        claimed,
+        Ok(Claimed::Raised {
+            from: Some(lost.token)
+        })
+    );
+}

@@ -1,0 +1,149 @@
+//! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
+use crate::common::{Scratch, renewal, request, row_locked, seconds, take};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, TxOpts};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tenure_conformance::wire::bounded;
+use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed, Ttl};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// What a row that somebody keeps locked holds up is its own lease alone, wherever it stands in a batch.
+#[tokio::test]
+async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut batch = Vec::new();
+    for label in ["one", "two", "three"] {
+        let asked = request(label, "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        batch.push((renewal(&asked, grant.token), asked));
+    }
+    let renewals: Vec<_> = batch.iter().map(|(renewal, _)| renewal.clone()).collect();
+    let mut client = scratch.client().await;
+    let transaction = row_locked(&mut client, "two").await;
+    let renewed = bounded("a batch", store.renew(&renewals)).await;
+    let error = renewed[1].as_ref().unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    for place in [0, 2] {
+        assert!(
+            matches!(renewed[place], Ok(Renewed::Extended { .. })),
+            "{renewed:?}"
+        );
+    }
+    let error = bounded("an acquisition", store.acquire(&batch[1].1))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    // Whoever only finds that it is held needs no lock.
+    let rival = store
+        .acquire(&request("two", "rival", seconds(60)))
+        .await
+        .unwrap();
+    assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
+    // Nor does whoever wants another lease wait for it, in a table as small as this.
+    let began = Instant::now();
+    assert!(take(&store, &batch[0].1).await.again);
+    take(&store, &request("four", "holder", seconds(60))).await;
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    transaction.rollback().await.unwrap();
+    for renewed in store.renew(&renewals).await {
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+}
+
+/// The decision is of the moment after the wait for the row: what has expired meanwhile is taken, and not extended.
+#[tokio::test]
+async fn decision_is_of_the_moment_after_the_wait_for_the_row() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let short = |label| request(label, "holder", Ttl::from_millis(700).unwrap());
+    let (again, renewed) = (short("again"), short("renewed"));
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    let (first, second) = (take(&store, &again).await, take(&store, &renewed).await);
+    transaction
+        .query_drop("SELECT 1 FROM tenure_leases FOR UPDATE")
+        .await
+        .unwrap();
+    let renewals = [renewal(&renewed, second.token)];
+    let (taken, extended, ()) = tokio::join!(store.acquire(&again), store.renew(&renewals), async {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        transaction.rollback().await.unwrap();
+    });
+    let Ok(Acquired::Granted(grant)) = taken else {
+        panic!("{taken:?}")
+    };
+    assert!(!grant.again && grant.token > first.token, "{grant:?}");
+    assert!(
+        matches!(&extended[0], Ok(Renewed::Lost(Some(lease))) if lease.remaining.is_zero()),
+        "{extended:?}"
+    );
+}
+
+/// Requests that hang on every other connection do not delay a renewal.
+#[tokio::test]
+async fn renewals_to_mysql_have_connections_of_their_own() {
+    let scratch = Scratch::new().await;
+    let store = Arc::new(scratch.store().await);
+    let (stuck, held) = (
+        request("stuck", "holder", seconds(60)),
+        request("held", "holder", seconds(60)),
+    );
+    take(&*store, &stuck).await;
+    let beat = [renewal(&held, take(&*store, &held).await.token)];
+    let (mut client, mut looker) = (scratch.client().await, scratch.client().await);
+    let own = [client.id(), looker.id()];
+    let transaction = row_locked(&mut client, "stuck").await;
+    for _round in 0..ROUNDS_MAX {
+        let mut hanging = JoinSet::new();
+        for _ in 0..2 * REQUEST_SESSIONS {
+            let (store, stuck) = (Arc::clone(&store), stuck.clone());
+            hanging.spawn(async move { store.acquire(&stuck).await });
+        }
+        let all_hang = async {
+            while sessions(&mut looker, &scratch, own).await.0 < REQUEST_SESSIONS {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        drop(timeout(Duration::from_secs(3), all_hang).await);
+        let renewed = store.renew(&beat).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let found = sessions(&mut looker, &scratch, own).await;
+        if hanging.try_join_next().is_some() {
+            // The bound on a wait for a row has passed: on a slow machine, once more.
+            hanging.join_all().await;
+            continue;
+        }
+        assert_eq!(found, (REQUEST_SESSIONS, REQUEST_SESSIONS + 1));
+        transaction.rollback().await.unwrap();
+        return;
+    }
+    panic!("every renewal came after a request that hung, in {ROUNDS_MAX} rounds");
+}
+
+/// Sessions of the store: those that run an acquisition, and all. The test's own are no part of them.
+async fn sessions(looker: &mut Conn, scratch: &Scratch, own: [u32; 2]) -> (i64, i64) {
+    let [one, two] = own;
+    let look = format!(
+        "SELECT COALESCE(SUM(INFO IS NOT NULL), 0), COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '{}' AND ID NOT IN \
+         ({one}, {two})",
+        scratch.database
+    );
+    looker.query_first(look).await.unwrap().unwrap()
+}
+
+/// Of one store, for everything but renewals and watches.
+const REQUEST_SESSIONS: i64 = 6;
+
+/// How often a machine may be too slow for what a test must meet.
+const ROUNDS_MAX: u32 = 5;

@@ -1,0 +1,143 @@
+//! A primary and the replica that follows it: which of them is asked, and what a promotion keeps.
+use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use tenure_conformance::wire::bounded;
+use tenure_core::{Acquired, Certainty, Durability, Fault, LeaseStore, Renew, Renewed, Verdict};
+use tenure_mysql::MysqlStore;
+use tenure_testkit::{FaultProxy, Mariadb, eventually_async};
+
+/// A database on a primary, and the store by an address that leads to it.
+async fn led_to(primary: &Mariadb) -> (FaultProxy, Scratch, MysqlStore) {
+    let proxy = FaultProxy::mysql(primary.address()).unwrap();
+    let scratch = Scratch::on(&primary.address()).await;
+    let url = scratch.url_at("root", &proxy.address().to_string());
+    let store = MysqlStore::connect(&url).await.unwrap();
+    (proxy, scratch, store)
+}
+
+/// The primary is gone for good, and the address leads to the replica that was promoted: the term goes on there.
+async fn goes_on_at(replica: &Mariadb, proxy: &FaultProxy, store: &MysqlStore, beat: &Renew) {
+    let lost = bounded("without a primary", store.get(&beat.name))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.fault, Fault::Unreachable, "{lost}");
+    replica.promote().await.unwrap();
+    proxy.lead_to(replica.address());
+    eventually_async(PATIENCE, "a renewal at the new primary", || async {
+        let verdict = store.renew(std::slice::from_ref(beat)).await.remove(0);
+        assert!(!matches!(verdict, Ok(Renewed::Lost(_))), "{verdict:?}");
+        matches!(verdict, Ok(Renewed::Extended { .. }))
+    })
+    .await;
+}
+
+/// The primary dies in the middle of a term, and its replica, which has all that was confirmed, takes over: the term goes on,
+/// and nothing is lost.
+#[tokio::test]
+async fn term_outlives_a_mysql_whose_semi_synchronous_replica_is_promoted() {
+    let mut primary = Mariadb::primary(&[
+        "rpl-semi-sync-master-enabled=ON",
+        "rpl-semi-sync-master-timeout=86400000",
+        "rpl-semi-sync-master-wait-point=AFTER_SYNC",
+    ])
+    .await
+    .unwrap();
+    let replica = primary
+        .replica(&["rpl-semi-sync-slave-enabled=ON"])
+        .await
+        .unwrap();
+    let (proxy, _scratch, store) = led_to(&primary).await;
+    assert_eq!(store.traits().durability, Durability::Safe);
+    let asked = |lease, label| request(lease, label, seconds(300));
+    let (held, vacant) = (asked("held", "a"), asked("vacant", "a"));
+    let token = take(&store, &held).await.token;
+    let before = take(&store, &vacant).await.token;
+    let released = store.release(&[giving_back(&vacant, before)]).await;
+    assert!(released[0].is_ok(), "{released:?}");
+    primary.kill();
+    goes_on_at(&replica, &proxy, &store, &renewal(&held, token)).await;
+    let rival = store.acquire(&asked("held", "b")).await;
+    assert!(
+        matches!(rival, Ok(Acquired::Held(ref lease)) if lease.token == token),
+        "{rival:?}"
+    );
+    let after = take(&store, &asked("vacant", "b")).await.token;
+    assert!(after > before, "{after} after {before}");
+}
+
+/// An asynchronous replica is promoted that has not got the last writes: what it has not got is lost, tokens rise all the same,
+/// and the store has said before that only the fence can be relied on.
+#[tokio::test]
+async fn replica_of_mysql_that_lacks_the_last_writes_lets_no_token_fall() {
+    let mut primary = Mariadb::primary(&[]).await.unwrap();
+    let replica = primary.replica(&[]).await.unwrap();
+    let (proxy, _scratch, store) = led_to(&primary).await;
+    let Durability::FenceOnly(why) = store.traits().durability else {
+        panic!("an asynchronous replica follows")
+    };
+    assert!(why.contains("asynchronously"), "{why}");
+    let findings = store.examine().await.unwrap();
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.subject == "durability" && finding.verdict == Verdict::Warning),
+        "{findings:?}"
+    );
+    let asked = |lease, label| request(lease, label, seconds(300));
+    let (kept, handed) = (asked("kept", "a"), asked("handed", "a"));
+    let token = take(&store, &kept).await.token;
+    let before = take(&store, &handed).await.token;
+    let released = store.release(&[giving_back(&handed, before)]).await;
+    assert!(released[0].is_ok(), "{released:?}");
+    replica.catch_up(&primary).await.unwrap();
+    replica.execute("STOP SLAVE").await.unwrap();
+    let lost = [asked("handed", "b"), asked("new", "b")];
+    let mut tokens = Vec::new();
+    for lost in &lost {
+        tokens.push(take(&store, lost).await.token);
+    }
+    assert!(tokens[0] > before);
+    primary.kill();
+    goes_on_at(&replica, &proxy, &store, &renewal(&kept, token)).await;
+    for (lost, token) in lost.iter().zip(tokens) {
+        let renewed = store.renew(&[renewal(lost, token)]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Lost(_))), "{renewed:?}");
+        let next = take(&store, &asked(lost.name.as_str(), "c")).await;
+        assert!(!next.again && next.token > token, "{next:?} after {token}");
+    }
+}
+
+/// It answers like any other server, and what it says may be old. One that takes writes although it follows keeps nothing apart.
+#[tokio::test]
+async fn replica_of_mysql_that_is_given_instead_of_the_primary_is_refused() {
+    let primary = Mariadb::primary(&[]).await.unwrap();
+    let replica = primary.replica(&[]).await.unwrap();
+    let scratch = Scratch::on(&primary.address()).await;
+    replica.catch_up(&primary).await.unwrap();
+    let url = scratch.url_at("root", &replica.address());
+    for refused in [
+        MysqlStore::connect(&url).await.map(drop),
+        MysqlStore::init(&url).await,
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::ReadOnly, Certainty::NotApplied),
+            "{error}"
+        );
+        for said in [
+            replica.address().as_str(),
+            "replica",
+            "name the primary in the URL",
+        ] {
+            assert!(error.message.contains(said), "{error}");
+        }
+        assert!(!error.message.contains('\n'), "{error}");
+    }
+    replica.execute("SET GLOBAL read_only = OFF").await.unwrap();
+    let store = MysqlStore::connect(&url).await.unwrap();
+    let durability = store.traits().durability;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("follows another")),
+        "{durability:?}"
+    );
+}

@@ -1,0 +1,175 @@
+//! Marks that an operator has raised: they admit nobody until a term has claimed them.
+
+use crate::common::{Scratch, name};
+use serde_json::{Value, json};
+use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, Mark, ResourceName, Term};
+use tenure_nats::NatsFence;
+
+/// The mark of "ledger".
+const MARK: &str = "tenure-fence.ledger";
+
+fn ledger() -> ResourceName {
+    ResourceName::new("ledger").expect("a name")
+}
+
+fn token(number: u64) -> FencingToken {
+    FencingToken::new(number).expect("a token")
+}
+
+fn term(lease: &str, number: u64) -> Term {
+    Term::new(name(lease), token(number))
+}
+
+fn bump() -> Bump {
+    Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    }
+}
+
+async fn fence(scratch: &Scratch) -> NatsFence {
+    NatsFence::connect(&scratch.store_url()).await.expect("a fence")
+}
+
+/// A mark that term 7 of "nightly" had claimed before it was bumped.
+async fn bumped_after_a_claim() -> (Scratch, NatsFence, Mark) {
+    let scratch = Scratch::new().await;
+    let fence = fence(&scratch).await;
+    let claimed = fence.claim(&ledger(), &term("nightly", 7)).await;
+    claimed.expect("a claim");
+    let mark = fence.bump(&bump()).await.expect("bumped");
+    (scratch, fence, mark)
+}
+
+/// Both ways to write, each by one.
+async fn written(fence: &NatsFence, term: &Term) -> [Result<(), FenceError>; 2] {
+    [
+        fence.put(&ledger(), term, "balance", "1").await.map(drop),
+        fence.delete(&ledger(), term, "balance").await.map(drop),
+    ]
+}
+
+/// The mark as it is stored.
+async fn stored(scratch: &Scratch) -> Value {
+    let (_, value) = scratch.beneath().await.last(MARK).await.expect("a mark");
+    serde_json::from_slice(&value).expect("JSON")
+}
+
+#[tokio::test]
+async fn a_mark_in_nats_that_was_bumped_admits_nobody_of_its_own_number_until_it_is_claimed() {
+    let (scratch, bumped_here, mark) = bumped_after_a_claim().await;
+    let same = term("nightly", mark.token.number());
+    // Whoever remembers the mark, and who has yet to read it.
+    let elsewhere = fence(&scratch).await;
+    for fence in [&bumped_here, &elsewhere] {
+        let [put, deleted] = written(fence, &same).await;
+        for refused in [put, deleted, fence.check(&ledger(), &same).await] {
+            assert!(
+                matches!(refused, Err(FenceError::Unclaimed { .. })),
+                "{refused:?}"
+            );
+        }
+    }
+    assert_eq!(
+        scratch.beneath().await.last("balance").await,
+        None,
+        "a refused write is there"
+    );
+    // It may be the very next token that its lease grants.
+    let from = Some(mark.token);
+    assert_eq!(
+        elsewhere.claim(&ledger(), &same).await,
+        Ok(Claimed::Raised { from })
+    );
+    for fence in [&bumped_here, &elsewhere] {
+        assert_eq!(fence.claim(&ledger(), &same).await, Ok(Claimed::Already));
+        assert_eq!(fence.check(&ledger(), &same).await, Ok(()));
+        assert_eq!(written(fence, &same).await, [Ok(()), Ok(())]);
+    }
+}
+
+#[tokio::test]
+async fn a_bumped_mark_in_nats_still_belongs_to_its_lease() {
+    let (_scratch, fence, mark) = bumped_after_a_claim().await;
+    assert_eq!(mark.lease, Some(name("nightly")));
+    for number in [mark.token.number(), mark.token.number() + 1] {
+        let foreign = term("hourly", number);
+        let [put, deleted] = written(&fence, &foreign).await;
+        for refused in [
+            fence.claim(&ledger(), &foreign).await.map(drop),
+            fence.check(&ledger(), &foreign).await,
+            put,
+            deleted,
+        ] {
+            assert!(matches!(refused, Err(FenceError::Foreign { .. })), "{refused:?}");
+        }
+    }
+    // Bumped again, and bound to the other lease.
+    let bump = Bump {
+        lease: Some(name("hourly")),
+        ..bump()
+    };
+    let moved = fence.bump(&bump).await.expect("bumped");
+    assert_eq!(moved.lease, bump.lease);
+    let claimed = fence
+        .claim(&ledger(), &term("hourly", moved.token.number()))
+        .await;
+    let from = Some(moved.token);
+    assert_eq!(claimed, Ok(Claimed::Raised { from }));
+}
+
+#[tokio::test]
+async fn a_mark_in_nats_whose_tokens_are_counted_is_bumped_by_counting() {
+    let (_scratch, fence, mark) = bumped_after_a_claim().await;
+    assert_eq!(mark.token, token(8));
+    // Tokens that follow the clock: above the clock, and above them.
+    let clocked = Bump {
+        above: Some(token(1_000_000_000_000)),
+        ..bump()
+    };
+    let mark = fence.bump(&clocked).await.expect("bumped");
+    assert!(mark.token > token(1_700_000_000_000), "{mark:?}");
+    // Nothing is known of the tokens.
+    let fresh = Bump {
+        resource: ResourceName::new("fresh").expect("a name"),
+        ..bump()
+    };
+    let mark = fence.bump(&fresh).await.expect("bumped");
+    assert!(mark.token > token(1_700_000_000_000), "{mark:?}");
+}
+
+#[tokio::test]
+async fn a_mark_in_nats_of_an_earlier_tenure_is_read() {
+    let scratch = Scratch::new().await;
+    let (fence, beneath) = (fence(&scratch).await, scratch.beneath().await);
+    let holder = term("nightly", 9);
+    let earlier = json!({ "form": 1, "lease": "nightly", "token": 9 }).to_string();
+    beneath.put(MARK, earlier.as_bytes(), &[]).await;
+    assert_eq!(fence.check(&ledger(), &holder).await, Ok(()));
+    assert_eq!(fence.claim(&ledger(), &holder).await, Ok(Claimed::Already));
+    assert_eq!(written(&fence, &holder).await, [Ok(()), Ok(())]);
+    assert_eq!(fence.bump(&bump()).await.expect("bumped").token, token(10));
+}
+
+#[tokio::test]
+async fn a_claim_in_nats_leaves_nothing_of_the_bump_in_the_mark() {
+    let (scratch, fence, mark) = bumped_after_a_claim().await;
+    let number = mark.token.number();
+    let bumped = json!({ "form": 1, "lease": "nightly", "token": number, "bumped": number });
+    assert_eq!(stored(&scratch).await, bumped);
+    let same = term("nightly", number);
+    fence.claim(&ledger(), &same).await.expect("a claim");
+    let claimed = json!({ "form": 1, "lease": "nightly", "token": number });
+    assert_eq!(stored(&scratch).await, claimed);
+    // What is no number is left as it is.
+    let damaged = json!({ "form": 1, "lease": "nightly", "token": number, "bumped": "yes" });
+    let damage = damaged.to_string();
+    scratch.beneath().await.put(MARK, damage.as_bytes(), &[]).await;
+    let refused = fence.claim(&ledger(), &same).await;
+    assert!(
+        matches!(&refused, Err(FenceError::Store(error)) if error.fault == Fault::Unreadable),
+        "{refused:?}"
+    );
+    assert_eq!(stored(&scratch).await, damaged);
+}

@@ -1,0 +1,145 @@
+//! Hosts of which one is dead: frozen, vanished, or no more than polite.
+use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
+use crate::faults::proxied;
+use crate::standbys::pair;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tenure_conformance::wire::bounded;
+use tenure_core::{Certainty, LeaseStore, Renewed, Scope};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::{Fault, FaultProxy, Postgres, VanishedHost, eventually_async};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+/// A frozen machine's system still takes connections. The old primary stays frozen, and the store comes past it: the one that
+/// had a connection to it, and one that has none yet. Thawed, the old one greets and confirms no write any more.
+#[tokio::test]
+async fn frozen_primary_is_passed_by_once_its_standby_is_promoted() {
+    let (primary, standby, both) = pair().await;
+    let store = PostgresStore::connect(&both).await.unwrap();
+    let asked = request("job", "holder", seconds(300));
+    let beat = [renewal(&asked, take(&store, &asked).await.token)];
+    primary.freeze();
+    standby.promote().await.unwrap();
+    let renewed_by = |store| extended(store, &beat, Duration::from_secs(1));
+    eventually_async(PATIENCE, "a renewal past the frozen primary", || {
+        renewed_by(&store)
+    })
+    .await;
+    let fresh = PostgresStore::connect(&both).await.unwrap();
+    eventually_async(PATIENCE, "a renewal of a fresh store", || renewed_by(&fresh)).await;
+    primary.thaw();
+    let late = PostgresStore::connect(&both).await.unwrap();
+    eventually_async(PATIENCE, "a renewal past the thawed primary", || {
+        renewed_by(&late)
+    })
+    .await;
+}
+
+async fn extended(store: &PostgresStore, beat: &[tenure_core::Renew; 1], patience: Duration) -> bool {
+    let renewed = timeout(patience, store.renew(beat)).await;
+    matches!(renewed.as_deref(), Ok([Ok(Renewed::Extended { .. })]))
+}
+
+/// As an engine's renewals, each of which has a tenth of the ttl: the dial takes longer than any of them.
+#[tokio::test]
+async fn vanished_host_is_passed_by_although_every_caller_gives_up_before_the_dial_does() {
+    let proxy = FaultProxy::postgres(Postgres::shared().await.address()).unwrap();
+    let vanished = VanishedHost::new().await.unwrap();
+    let scratch = Scratch::new().await;
+    let both = format!(
+        "postgres://postgres@{},{}/postgres",
+        vanished.address(),
+        proxy.address()
+    );
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    let asked = request("job", "holder", seconds(300));
+    let beat = [renewal(&asked, take(&store, &asked).await.token)];
+    for fault in [None, Some(Fault::BlackHole), None] {
+        let renewed = store.renew(&beat).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        match fault {
+            None => proxy.cut_connections(),
+            // Given up, the host that fell silent is left for the one that has vanished.
+            Some(fault) => {
+                proxy.set(fault);
+                assert!(!extended(&store, &beat, Duration::from_millis(300)).await);
+                proxy.heal();
+            }
+        }
+        let mut tries = 0;
+        while !extended(&store, &beat, Duration::from_millis(500)).await {
+            tries += 1;
+            assert!(tries < 20, "after {fault:?}");
+        }
+    }
+}
+
+/// Each host's reason is told, and none of them has the password.
+#[tokio::test]
+async fn every_host_is_told_of_when_none_will_do() {
+    let vanished = VanishedHost::new().await.unwrap();
+    let nobody = tenure_testkit::free_port();
+    let url = format!(
+        "postgres://me:hunter2@{},127.0.0.1:{nobody}/db",
+        vanished.address()
+    );
+    let error = bounded("connecting", PostgresStore::connect(&url))
+        .await
+        .unwrap_err();
+    assert_eq!(error.certainty, Certainty::NotApplied);
+    for said in [
+        format!("at {}/db.tenure: ", vanished.address()),
+        format!("at 127.0.0.1:{nobody}/db.tenure: "),
+    ] {
+        assert!(error.message.contains(&said), "{error}");
+    }
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+}
+
+/// Each of them has the whole bound, and none of them the sum of those before it.
+#[tokio::test]
+async fn watches_that_begin_in_a_silence_wait_side_by_side() {
+    let (proxy, _scratch, store) = proxied().await;
+    proxy.set(Fault::BlackHole);
+    let scope = Scope::Prefix(String::new());
+    let begin = || async { store.watch(&scope).await.is_err() };
+    let refused = bounded("watches in a silence", async {
+        let four = || async { tokio::join!(begin(), begin(), begin(), begin()) };
+        tokio::join!(four(), four(), four(), four())
+    });
+    let four = (true, true, true, true);
+    assert_eq!(refused.await, (four, four, four, four));
+    proxy.heal();
+    bounded("a watch after it", store.watch(&scope)).await.unwrap();
+}
+
+/// The host that answered last is asked first: one that is dead costs its bound once, and not at every cut.
+#[tokio::test]
+async fn host_that_answered_last_is_dialled_first() {
+    let proxy = FaultProxy::postgres(Postgres::shared().await.address()).unwrap();
+    let dead = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = dead.local_addr().unwrap();
+    let dials = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dials);
+    tokio::spawn(async move {
+        while let Ok((hung_up_on, _)) = dead.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(hung_up_on);
+        }
+    });
+    let scratch = Scratch::new().await;
+    let both = format!("postgres://postgres@{address},{}/postgres", proxy.address());
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    assert_ne!(dials.load(Ordering::SeqCst), 0);
+    let name = request("job", "holder", seconds(300)).name;
+    let dialled = dials.load(Ordering::SeqCst);
+    proxy.cut_connections();
+    eventually_async(PATIENCE, "a connection after the cut", || async {
+        store.get(&name).await.is_ok()
+    })
+    .await;
+    assert_eq!(dials.load(Ordering::SeqCst), dialled);
+}

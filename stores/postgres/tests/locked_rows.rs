@@ -1,0 +1,253 @@
+//! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
+use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
+use crate::faults::proxied;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_conformance::wire::bounded;
+use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::Fault;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Transaction;
+
+/// What blocks the other connections, a row that somebody keeps locked, does not block renewals of other leases.
+#[tokio::test]
+async fn locked_row_holds_up_nothing_but_its_own_lease() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let (one, two) = (
+        request("one", "holder", seconds(60)),
+        request("two", "holder", seconds(60)),
+    );
+    let (first, second) = (take(&store, &one).await, take(&store, &two).await);
+    let mut client = scratch.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let lock = format!(
+        "SELECT 1 FROM {}.leases WHERE name = 'one' FOR UPDATE",
+        scratch.schema
+    );
+    transaction.execute(&lock, &[]).await.unwrap();
+    let renewals = [renewal(&one, first.token), renewal(&two, second.token)];
+    let renewed = bounded("a batch", store.renew(&renewals)).await;
+    let error = renewed[0].as_ref().unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    assert!(matches!(renewed[1], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let error = bounded("an acquisition", store.acquire(&one)).await.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::Busy, Certainty::NotApplied),
+        "{error}"
+    );
+    // Whoever only finds that it is held needs no lock.
+    let rival = store
+        .acquire(&request("one", "rival", seconds(60)))
+        .await
+        .unwrap();
+    assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
+    transaction.rollback().await.unwrap();
+    assert!(matches!(
+        store.renew(&renewals).await[0],
+        Ok(Renewed::Extended { .. })
+    ));
+}
+
+/// Whoever waits for the row already is waited for first: both waits together are within the bound of a request, so that what
+/// was refused is told as refused, and not as unknown.
+#[tokio::test]
+async fn request_that_waits_behind_another_for_a_locked_row_is_told_that_it_is_busy() {
+    let (proxy, scratch, behind) = proxied().await;
+    let first = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&first, &asked).await;
+    let beat = [renewal(&asked, grant.token)];
+    take(&behind, &asked).await;
+    let mut client = scratch.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+    transaction.execute(&lock, &[]).await.unwrap();
+    proxy.set(Fault::Delay {
+        to_server: Duration::ZERO,
+        to_client: Duration::from_millis(300),
+    });
+    let (ahead, late, renewed) = tokio::join!(
+        first.acquire(&asked),
+        async {
+            waited_for(&transaction, 1).await;
+            behind.acquire(&asked).await
+        },
+        async {
+            waited_for(&transaction, 1).await;
+            behind.renew(&beat).await.remove(0)
+        },
+    );
+    for error in [ahead.unwrap_err(), late.unwrap_err(), renewed.unwrap_err()] {
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::Busy, Certainty::NotApplied),
+            "{error}"
+        );
+    }
+}
+
+/// The decision is of the moment after the wait for the row: what has expired meanwhile is not extended, and what was renewed
+/// meanwhile is not taken, nor shown with more time than it has.
+#[tokio::test]
+async fn decision_of_postgres_is_of_the_moment_after_the_wait_for_the_row() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut client = scratch.client().await;
+    for round in 0..ROUNDS_MAX {
+        let asked = |label| request(&format!("{label}-{round}"), "holder", seconds(60));
+        let (again, renewed, revived) = (asked("again"), asked("renewed"), asked("revived"));
+        let first = take(&store, &again).await;
+        let renewals = [renewal(&renewed, take(&store, &renewed).await.token)];
+        // Has the connection of the renewals be made before the wait.
+        assert!(matches!(
+            store.renew(&renewals).await[0],
+            Ok(Renewed::Extended { .. })
+        ));
+        let last = take(&store, &revived).await.token;
+        store
+            .release(&[giving_back(&revived, last)])
+            .await
+            .remove(0)
+            .unwrap();
+        let transaction = client.transaction().await.unwrap();
+        let all = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+        transaction.execute(&all, &[]).await.unwrap();
+        let rival = request(revived.name.as_str(), "rival", seconds(60));
+        let (taken, extended, found, ()) = tokio::join!(
+            store.acquire(&again),
+            store.renew(&renewals),
+            store.acquire(&rival),
+            passed_while_three_wait(&scratch, transaction)
+        );
+        if [
+            taken.as_ref().err(),
+            extended[0].as_ref().err(),
+            found.as_ref().err(),
+        ]
+        .into_iter()
+        .flatten()
+        .any(|error| error.fault == StoreFault::Busy)
+        {
+            // On a machine where the wait was too long for it, once more.
+            continue;
+        }
+        let Ok(Acquired::Granted(grant)) = taken else {
+            panic!("{taken:?}")
+        };
+        assert!(!grant.again && grant.token > first.token, "{grant:?}");
+        assert!(
+            matches!(&extended[0], Ok(Renewed::Lost(Some(lease))) if lease.remaining.is_zero()),
+            "{extended:?}"
+        );
+        let Ok(Acquired::Held(lease)) = found else {
+            panic!("{found:?}")
+        };
+        assert!(lease.remaining <= Duration::from_secs(60), "{lease:?}");
+        return;
+    }
+    panic!("no wait was short enough in {ROUNDS_MAX} rounds");
+}
+
+/// Lets all leases expire but the one that was given back, which is renewed, as soon as three requests wait for their rows.
+async fn passed_while_three_wait(scratch: &Scratch, transaction: Transaction<'_>) {
+    // One that was given up already is told as busy.
+    drop(timeout(WAIT_MAX, waited_for(&transaction, 3)).await);
+    let passes = format!(
+        "UPDATE {}.leases SET released_at = NULL, expires_at = clock_timestamp() \
+         + CASE WHEN released_at IS NULL THEN interval '0' ELSE interval '60 s' END",
+        scratch.schema
+    );
+    transaction.execute(&passes, &[]).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+/// Waits until so many others wait for what this transaction has locked.
+async fn waited_for(transaction: &Transaction<'_>, count: i64) {
+    let waiting =
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    while transaction
+        .query_one(waiting, &[])
+        .await
+        .unwrap()
+        .get::<_, i64>(0)
+        < count
+    {
+        sleep(PAUSE).await;
+    }
+}
+
+/// Requests that hang on every other connection do not delay a renewal.
+#[tokio::test]
+async fn renewals_to_postgres_have_a_connection_of_their_own() {
+    let scratch = Scratch::new().await;
+    let url = scratch.url(&format!("application_name={}", scratch.schema));
+    let store = Arc::new(PostgresStore::connect(&url).await.unwrap());
+    let (stuck, held) = (
+        request("stuck", "holder", seconds(60)),
+        request("held", "holder", seconds(60)),
+    );
+    take(&*store, &stuck).await;
+    let beat = [renewal(&held, take(&*store, &held).await.token)];
+    let (mut client, looker) = (scratch.client().await, scratch.client().await);
+    let transaction = client.transaction().await.unwrap();
+    let lock = format!(
+        "SELECT 1 FROM {}.leases WHERE name = 'stuck' FOR UPDATE",
+        scratch.schema
+    );
+    transaction.execute(&lock, &[]).await.unwrap();
+    for _round in 0..ROUNDS_MAX {
+        let mut hanging = JoinSet::new();
+        for _ in 0..2 * REQUEST_SESSIONS {
+            let (store, stuck) = (Arc::clone(&store), stuck.clone());
+            hanging.spawn(async move { store.acquire(&stuck).await });
+        }
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+        let all_hang = async {
+            while looker
+                .query_one(waiting, &[&scratch.schema])
+                .await
+                .unwrap()
+                .get::<_, i64>(0)
+                < REQUEST_SESSIONS
+            {
+                sleep(PAUSE).await;
+            }
+        };
+        drop(timeout(WAIT_MAX, all_hang).await);
+        let renewed = store.renew(&beat).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let sessions = "SELECT count(*) FILTER (WHERE query LIKE '%.renew(%'), count(*) FILTER (WHERE query LIKE '%.acquire(%'), \
+             count(*) FROM pg_stat_activity WHERE application_name = $1";
+        let row = looker.query_one(sessions, &[&scratch.schema]).await.unwrap();
+        if hanging.try_join_next().is_some() {
+            // The bound on a wait for a row has passed: on a slow machine, once more.
+            hanging.join_all().await;
+            continue;
+        }
+        // One listens.
+        let sessions: (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        assert_eq!(sessions, (1, REQUEST_SESSIONS, REQUEST_SESSIONS + 2));
+        return;
+    }
+    panic!("every renewal came after a request that hung, in {ROUNDS_MAX} rounds");
+}
+
+/// Of one store, for everything but renewals and notifications.
+const REQUEST_SESSIONS: i64 = 4;
+
+/// How often a machine may be too slow for what a test must meet.
+const ROUNDS_MAX: u32 = 5;
+
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Longer than a request waits for a row.
+const WAIT_MAX: Duration = Duration::from_secs(3);

@@ -1,0 +1,168 @@
+//! A primary and the standby that follows it: which of them is asked, and what a promotion keeps.
+use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use tenure_conformance::wire::bounded;
+use tenure_core::{Acquired, Certainty, Durability, Fault, LeaseStore, Renewed, Verdict};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::{Postgres, eventually_async};
+use tokio_postgres::Client;
+
+/// A primary with a synchronous standby, and the store's URL of a schema in both.
+pub async fn pair() -> (Postgres, Postgres, String) {
+    let primary = Postgres::start().await.unwrap();
+    let standby = primary.standby().await.unwrap();
+    let synchronous = "ALTER SYSTEM SET synchronous_standby_names = '*'";
+    primary.execute(synchronous).await.unwrap();
+    primary.execute("SELECT pg_reload_conf()").await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let both = format!(
+        "postgres://postgres@{},{}/postgres",
+        primary.address(),
+        standby.address()
+    );
+    (primary, standby, scratch.url_on(&both, ""))
+}
+
+/// The primary dies in the middle of a term, and its synchronous standby takes over: the term goes on, and nothing that was
+/// confirmed is lost.
+#[tokio::test]
+async fn term_outlives_a_primary_whose_standby_is_promoted() {
+    let (mut primary, standby, both) = pair().await;
+    let store = PostgresStore::connect(&both).await.unwrap();
+    assert_eq!(store.traits().durability, Durability::Safe);
+    let (held, vacant) = (
+        request("held", "a", seconds(300)),
+        request("vacant", "a", seconds(300)),
+    );
+    let token = take(&store, &held).await.token;
+    let before = take(&store, &vacant).await.token;
+    let released = store.release(&[giving_back(&vacant, before)]).await;
+    assert!(released[0].is_ok(), "{released:?}");
+    // A release does not wait for the standby; a term does, and brings what came before it with it.
+    let renewed = store.renew(&[renewal(&held, token)]).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    primary.kill();
+    let lost = bounded("without a primary", store.get(&held.name))
+        .await
+        .unwrap_err();
+    assert_eq!(lost.fault, Fault::Unreachable, "{lost}");
+    standby.promote().await.unwrap();
+    eventually_async(PATIENCE, "a renewal at the new primary", || async {
+        let verdict = store.renew(&[renewal(&held, token)]).await.remove(0);
+        assert!(!matches!(verdict, Ok(Renewed::Lost(_))), "{verdict:?}");
+        matches!(verdict, Ok(Renewed::Extended { .. }))
+    })
+    .await;
+    let rival = store.acquire(&request("held", "b", seconds(300))).await;
+    assert!(
+        matches!(rival, Ok(Acquired::Held(ref lease)) if lease.token == token),
+        "{rival:?}"
+    );
+    let after = take(&store, &request("vacant", "b", seconds(300))).await.token;
+    assert!(after > before, "{after} after {before}");
+}
+
+/// It answers like any other server, and what it says may be old.
+#[tokio::test]
+async fn standby_of_postgres_that_is_given_instead_of_the_primary_is_refused() {
+    let primary = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let standby = primary.standby().await.unwrap();
+    let url = scratch.url_on(&standby.uri(), "");
+    for refused in [
+        PostgresStore::connect(&url).await.map(drop),
+        PostgresStore::init(&url).await,
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::ReadOnly, Certainty::NotApplied),
+            "{error}"
+        );
+        for said in [
+            standby.address().as_str(),
+            "replica",
+            "name the primary in the URL",
+        ] {
+            assert!(error.message.contains(said), "{error}");
+        }
+        assert!(!error.message.contains('\n'), "{error}");
+    }
+    // Beside the primary, in any order, it is passed by.
+    let both = format!(
+        "postgres://postgres@{},{}/postgres",
+        standby.address(),
+        primary.address()
+    );
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    take(&store, &request("job", "holder", seconds(60))).await;
+}
+
+/// An asynchronous standby is promoted that has not got the last writes: what it has not got is lost, tokens rise all the same,
+/// and the store has said before that only the fence can be relied on.
+#[tokio::test]
+async fn standby_of_postgres_that_lacks_the_last_writes_lets_no_token_fall() {
+    let mut primary = Postgres::start().await.unwrap();
+    let standby = primary.standby().await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let looker = scratch.client().await;
+    // To the last word, also of what does not wait for the disk.
+    let caught_up = "WHERE replay_lsn >= pg_current_wal_insert_lsn()";
+    followers(&looker, caught_up, 1).await;
+    let both = format!(
+        "postgres://postgres@{},{}/postgres",
+        primary.address(),
+        standby.address()
+    );
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    let Durability::FenceOnly(why) = store.traits().durability else {
+        panic!("an asynchronous standby follows")
+    };
+    assert!(why.contains("asynchronously"), "{why}");
+    let findings = store.examine().await.unwrap();
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.subject == "durability" && finding.verdict == Verdict::Warning),
+        "{findings:?}"
+    );
+    let asked = |lease, label| request(lease, label, seconds(300));
+    let (kept, handed) = (asked("kept", "a"), asked("handed", "a"));
+    let beat = [renewal(&kept, take(&store, &kept).await.token)];
+    let before = take(&store, &handed).await.token;
+    let released = store.release(&[giving_back(&handed, before)]).await;
+    assert!(released[0].is_ok(), "{released:?}");
+    followers(&looker, caught_up, 1).await;
+    let unfollow = "ALTER SYSTEM SET primary_conninfo = ''";
+    standby.execute(unfollow).await.unwrap();
+    standby.execute("SELECT pg_reload_conf()").await.unwrap();
+    followers(&looker, "", 0).await;
+    let lost = [asked("handed", "b"), asked("new", "b")];
+    let mut tokens = Vec::new();
+    for lost in &lost {
+        tokens.push(take(&store, lost).await.token);
+    }
+    assert!(tokens[0] > before);
+    primary.kill();
+    standby.promote().await.unwrap();
+    eventually_async(PATIENCE, "a renewal at the new primary", || async {
+        let verdict = store.renew(&beat).await.remove(0);
+        assert!(!matches!(verdict, Ok(Renewed::Lost(_))), "{verdict:?}");
+        matches!(verdict, Ok(Renewed::Extended { .. }))
+    })
+    .await;
+    for (lost, token) in lost.iter().zip(tokens) {
+        let renewed = store.renew(&[renewal(lost, token)]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Lost(_))), "{renewed:?}");
+        let next = take(&store, &asked(lost.name.as_str(), "c")).await;
+        assert!(!next.again && next.token > token, "{next:?} after {token}");
+    }
+}
+
+/// Waits until the primary has so many of these followers.
+async fn followers(primary: &Client, which: &str, count: i64) {
+    let look = format!("SELECT count(*) FROM pg_stat_replication {which}");
+    eventually_async(PATIENCE, "the followers of the primary", || async {
+        primary.query_one(&look, &[]).await.unwrap().get::<_, i64>(0) == count
+    })
+    .await;
+}

@@ -1,0 +1,123 @@
+//! Who only looks: the rights in the README are enough to see everything, and change no record.
+
+use crate::common::{Scratch, connection, giving_back, refused, renewal, request, seconds, take};
+use tenure_core::{Ask, Fault, Fence, FencingToken, LeaseStore, Page, ResourceName, Scope, StoreError, Term};
+use tenure_redis::{RedisFence, RedisStore};
+use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
+
+/// As in the README.
+const LOOKS: &str = "+eval +evalsha +time +hmget +hget +exists +zrem +zrangebylex +subscribe +psubscribe +unsubscribe \
+    +punsubscribe +ping +hello +select +role +info +config|get +acl|whoami";
+
+#[tokio::test]
+async fn who_only_looks_sees_everything_and_changes_no_record() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let server = RedisServer::start(RedisOptions::default().of(build)).await;
+        looker_sees_and_changes_nothing(&server.expect("a server")).await;
+    }
+}
+
+async fn looker_sees_and_changes_nothing(server: &RedisServer) {
+    let scratch = Scratch::on(&server.url());
+    let mut admin = connection(&server.url()).await;
+    let (keys, channels) = (
+        format!("~{{{}}}:*", scratch.prefix),
+        format!("&{{{}}}:changes:*", scratch.prefix),
+    );
+    let mut user = redis::cmd("ACL");
+    user.arg(&["SETUSER", "looker", "on", ">hunter2", &keys, &channels]);
+    let rights: Vec<&str> = LOOKS.split_whitespace().collect();
+    let _set: String = user.arg(&rights).query_async(&mut admin).await.expect("a user");
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(300));
+    let token = take(&store, &asked).await.token;
+    let ledger = ResourceName::new("ledger").expect("a name");
+    let term = Term {
+        lease: asked.name.clone(),
+        token,
+    };
+    let url = scratch.store_url();
+    RedisFence::connect(&url)
+        .await
+        .expect("a fence")
+        .claim(&ledger, &term)
+        .await
+        .expect("claimed");
+    let before = scratch.raw("job").await;
+
+    let url = url.replace("redis://", "redis://looker:hunter2@");
+    let looker = RedisStore::connect(&url).await.expect("connects");
+    assert!(looker.get(&asked.name).await.expect("a read").is_some());
+    let page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    assert_eq!(looker.list(&page).await.expect("a page").leases.len(), 1);
+    for scope in [Scope::Name(asked.name.clone()), Scope::Prefix(String::new())] {
+        looker.watch(&scope).await.expect("a watch");
+    }
+    let findings = looker.examine().await.expect("an examination");
+    let worst = findings.iter().map(|finding| finding.verdict).max();
+    assert!(worst < Some(tenure_core::Verdict::Bad), "{findings:?}");
+    let fence = RedisFence::connect(&url).await.expect("a fence");
+    assert!(fence.mark(&ledger).await.expect("a mark").is_some());
+    assert_eq!(fence.marks(None).await.expect("marks").len(), 1);
+
+    let rival = request("job", "rival", seconds(300));
+    let wish = Ask {
+        name: asked.name.clone(),
+        token,
+    };
+    let refusals: [StoreError; 5] = [
+        looker
+            .acquire(&request("new", "rival", seconds(300)))
+            .await
+            .expect_err("acquired"),
+        looker.acquire(&asked).await.expect_err("acquired again"),
+        looker
+            .renew(&[renewal(&asked, token)])
+            .await
+            .remove(0)
+            .expect_err("renewed"),
+        looker
+            .release(&[giving_back(&asked, token)])
+            .await
+            .remove(0)
+            .expect_err("released"),
+        looker.ask(&wish).await.expect_err("asked"),
+    ];
+    for error in refusals {
+        assert_eq!(error.fault, Fault::Forbidden, "{error}");
+    }
+    assert!(
+        looker.acquire(&rival).await.is_ok(),
+        "to hear who holds it is to look"
+    );
+    let later = Term {
+        token: FencingToken::new(token.number() + 1).expect("a token"),
+        ..term
+    };
+    assert!(fence.claim(&ledger, &later).await.is_err());
+    assert_eq!(scratch.raw("job").await, before);
+    assert!(scratch.raw("new").await.is_empty());
+}
+
+/// Redis knows databases by number, and has sixteen unless it is told otherwise.
+#[tokio::test]
+async fn database_that_the_server_does_not_have_is_an_invalid_url() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        for (settings, database) in [("", 99), ("--cluster-enabled yes", 3)] {
+            let server = RedisServer::start(RedisOptions::with(settings).of(build))
+                .await
+                .expect("a server");
+            let error = refused(&format!("{}/{database}", server.url())).await;
+            assert_eq!(error.fault, Fault::Invalid, "{build:?} {settings}: {error}");
+            assert!(
+                error.message.contains(&format!("no database {database}"))
+                    && error.message.contains("leave it out"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The line of those in one process who wait for one lock in order: each has a number, and keeps it until it has the lock.
+//!
+//! One of them has the process's turn in the [queue](super::fair), and calls the next along with it. Nobody of the process
+//! enters the queue anew while one of those still waits: else two turns of it would be one after another, with no place
+//! between them for another process.
+
+use super::LockError;
+use crate::driver::HAND_ONS_MAX;
+use crate::sync::oneshot;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tenure_core::LeaseName;
+
+/// The lines in this process, one for each queue that anybody here is in.
+#[derive(Default)]
+pub(super) struct Lines(Mutex<BTreeMap<LeaseName, Arc<Line>>>);
+
+/// Those of this process who wait for one lock.
+#[derive(Default)]
+struct Line(Mutex<Numbers>);
+
+#[derive(Default)]
+struct Numbers {
+    next: u64,
+    waiting: BTreeMap<u64, oneshot::Sender<Call>>,
+    /// Whether there is a [`Round`].
+    goes: bool,
+}
+
+/// A place in a line; it ends with it.
+pub(super) struct Number {
+    line: Arc<Line>,
+    number: u64,
+}
+
+/// What somebody in a line may do. Whoever was called and is gone lets the next be called.
+pub(super) enum Call {
+    /// Enter the queue, for all.
+    First(Arc<Round>),
+    /// Follow whoever has the turn.
+    Along(Along),
+}
+
+/// One turn of this process: kept by each who was called in it until it has the lock or gives up.
+pub(super) struct Round(Arc<Line>);
+
+/// Calls the next when it is dropped: one after another, so that they come to the driver in their order.
+pub(super) struct Along {
+    round: Arc<Round>,
+    /// How many may go along from here.
+    left: u32,
+}
+
+impl Lines {
+    /// The last place in a line.
+    pub(super) fn join(&self, name: &LeaseName) -> Number {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that nobody stands in any more go when the next one comes.
+        lines.retain(|_, line| Arc::strong_count(line) > 1);
+        let line = lines.entry(name.clone()).or_default().clone();
+        let number = line.numbers().take();
+        Number { line, number }
+    }
+}
+
+impl Line {
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins the next round, if none goes.
+    fn begin(self: &Arc<Self>) {
+        let mut numbers = self.numbers();
+        if !numbers.goes
+            && let Some((_, first)) = numbers.waiting.pop_first()
+        {
+            numbers.goes = true;
+            drop(numbers);
+            drop(first.send(Call::First(Arc::new(Round(self.clone())))));
+        }
+    }
+}
+
+impl Numbers {
+    fn take(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+impl Number {
+    /// Waits until it is called. The round in which it was in vain ends for it when it stands in line again: not before, so
+    /// that nobody with a higher number is called in the next one.
+    ///
+    /// # Errors
+    /// [`LockError::Stopped`], which is not to be: nobody else takes it out of the line.
+    pub(super) async fn called(
+        &self,
+        name: &LeaseName,
+        in_vain: Option<Arc<Round>>,
+    ) -> Result<Call, LockError> {
+        let (caller, call) = oneshot::channel();
+        self.line.numbers().waiting.insert(self.number, caller);
+        drop(in_vain);
+        self.line.begin();
+        call.await.map_err(|_| LockError::Stopped(name.clone()))
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        let left = self.line.numbers().waiting.remove(&self.number);
+        drop(left);
+    }
+}
+
+impl Round {
+    /// Calls others along, as many as the lock is handed on to in a row.
+    pub(super) fn call_along(self: &Arc<Self>) {
+        drop(Along {
+            round: self.clone(),
+            left: HAND_ONS_MAX,
+        });
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        self.0.numbers().goes = false;
+        self.0.begin();
+    }
+}
+
+impl Along {
+    /// It goes along, and is where those who are called after it are to be behind it. The round is kept until it has the lock.
+    pub(super) fn go(mut self) -> Arc<Round> {
+        self.left -= 1;
+        self.round.clone()
+    }
+}
+
+impl Drop for Along {
+    fn drop(&mut self) {
+        if self.left == 0 {
+            return;
+        }
+        let next = self.round.0.numbers().waiting.pop_first();
+        if let Some((_, next)) = next {
+            let (round, left) = (self.round.clone(), self.left);
+            drop(next.send(Call::Along(Self { round, left })));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Elections on an etcd that is out of space, and what is counted of it.
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::etcd::EtcdStore;
+use tenure::{Authority, Election, Timing, Ttl};
+use tenure_testkit::{Etcd, EtcdOptions, eventually, eventually_async};
+
+const BOUND: Duration = Duration::from_secs(60);
+
+/// Elections count on a thread of their own, so it is for the whole program: leases of this test have names of their own.
+fn counted() -> PrometheusHandle {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let counted = recorder.handle();
+    metrics::set_global_recorder(recorder).expect("no other test of this program sets one");
+    counted
+}
+
+async fn election(etcd: &Etcd, lease: &str) -> Election {
+    let store = EtcdStore::connect(&etcd.url()).await.unwrap();
+    Election::builder(lease, Arc::new(store))
+        .candidate("ada")
+        .timing(Timing::of(Ttl::from_secs(6).unwrap()))
+        .build()
+        .unwrap()
+}
+
+/// The number in a line, 0 without the line.
+fn number(counted: &PrometheusHandle, line: &str) -> u64 {
+    let told = counted.render();
+    let number = told.lines().find_map(|told| told.strip_prefix(line));
+    number.map_or(0, |number| number.trim().parse().unwrap())
+}
+
+#[tokio::test]
+async fn full_etcd_is_counted_as_full_and_elects_again_when_there_is_room() {
+    let counted = counted();
+    let options = EtcdOptions::default().with("--quota-backend-bytes 4194304");
+    let etcd = Etcd::start(options).await.unwrap();
+    let (leader, candidate) = (
+        election(&etcd, "held-while-full").await,
+        election(&etcd, "free-while-full").await,
+    );
+    let leadership = leader.campaign().await.unwrap();
+    etcd.fill().unwrap();
+    let renewals = || number(&counted, "lease_renewals{lease=\"held-while-full\"}");
+    let full = || {
+        let line = "lease_acquisition_failures{lease=\"free-while-full\",reason=\"full\"}";
+        number(&counted, line)
+    };
+    let before = renewals();
+    let campaign = tokio::spawn(async move { (candidate.campaign().await, candidate) });
+    eventually_async(BOUND, "attempts that are counted as full", || async {
+        full() >= 2
+    })
+    .await;
+    eventually_async(BOUND, "renewals", || async { renewals() >= before + 3 }).await;
+    assert!(!campaign.is_finished(), "a full etcd has elected somebody");
+    assert!(matches!(leadership.authority(), Authority::Held { .. }));
+    for count in [
+        "lease_renewal_failures{lease=\"held-while-full\"",
+        "lease_terms_ended{lease=\"held-while-full\"",
+        "lease_terms_begun{lease=\"free-while-full\"",
+    ] {
+        assert!(!counted.render().contains(count), "{}", counted.render());
+    }
+    etcd.make_room().unwrap();
+    let (won, _candidate) = tokio::time::timeout(BOUND, campaign).await.unwrap().unwrap();
+    assert!(matches!(won.unwrap().authority(), Authority::Held { .. }));
+    let begun = "lease_terms_begun{lease=\"free-while-full\",after=\"vacant\"}";
+    eventually(BOUND, "the term that is counted", || number(&counted, begun) == 1);
+}

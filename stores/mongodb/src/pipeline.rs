@@ -20,9 +20,10 @@ pub(crate) fn attempt_number(attempt: Attempt) -> i64 {
     i64::try_from(attempt.number()).expect("an attempt is at most 2^63 - 1")
 }
 
-/// The expiry of a lease that is extended now.
+/// The expiry of a lease that is extended now. `$$NOW` is a whole number of milliseconds, the last one that had begun: with one
+/// more, no lease ends before its time.
 pub(crate) fn expiry(ttl: Ttl) -> Bson {
-    bson!({ "$add": ["$$NOW", ttl_ms(ttl)] })
+    bson!({ "$add": ["$$NOW", ttl_ms(ttl) + 1] })
 }
 
 /// What extends a term that is held.

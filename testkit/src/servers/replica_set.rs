@@ -1,9 +1,10 @@
 //! A replica set of real servers that can be killed, frozen and restarted.
 
+mod shared;
+
 use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
-use tokio::sync::OnceCell;
 
 use super::node::{COMMAND_TIMEOUT, Node, NodeOptions, PROBE_TIMEOUT};
 use super::users::{User, connection_string};
@@ -23,7 +24,8 @@ pub enum Size {
 ///
 /// A primary that falls silent is replaced after about 1 s (`electionTimeoutMillis`; the server's own value is
 /// 10 s), so a machine that stalls that long sees an election nobody asked for. Clients must cope, and tests must
-/// not assume that node 0 is the primary, nor that the primary stays.
+/// not assume that node 0 is the primary, nor that the primary stays. A [`shared`](ReplicaSet::shared) set has the server's
+/// own patience.
 ///
 /// What harms a set takes `&mut self`; a [`shared`](ReplicaSet::shared) one can therefore not be harmed.
 ///
@@ -85,24 +87,6 @@ impl ReplicaSet {
         }
         set.wait_until_complete().await?;
         Ok(set)
-    }
-
-    /// The set of three nodes that all tests of this process share, started by the first that asks.
-    ///
-    /// # Panics
-    /// When it does not start, with the reason.
-    pub async fn shared() -> &'static ReplicaSet {
-        static SET: OnceCell<ReplicaSet> = OnceCell::const_new();
-        shared(&SET, Size::Three).await
-    }
-
-    /// The set of one node that all tests of this process share: faster to start and to write to.
-    ///
-    /// # Panics
-    /// When it does not start, with the reason.
-    pub async fn shared_single() -> &'static ReplicaSet {
-        static SET: OnceCell<ReplicaSet> = OnceCell::const_new();
-        shared(&SET, Size::One).await
     }
 
     /// Connection string of the set, with the administrator's credentials if it demands any.
@@ -395,13 +379,6 @@ impl ReplicaSet {
     fn uri_of(&self, user: Option<&User>) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(Node::address).collect();
         connection_string(user, &hosts.join(","), &format!("replicaSet={}", self.name))
-    }
-}
-
-async fn shared(cell: &'static OnceCell<ReplicaSet>, size: Size) -> &'static ReplicaSet {
-    match cell.get_or_try_init(|| ReplicaSet::start(size)).await {
-        Ok(set) => set,
-        Err(error) => panic!("the shared replica set did not start: {error}"),
     }
 }
 

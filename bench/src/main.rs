@@ -24,6 +24,7 @@ mod build;
 mod command;
 mod contain;
 mod counting;
+mod ending;
 mod failover;
 mod fences;
 mod figures;

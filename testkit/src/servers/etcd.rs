@@ -180,7 +180,7 @@ impl Etcd {
             if let Some(ended) = self.ended(number) {
                 return Ok(Err(ended));
             }
-            match self.ask(self.members[number].health_port, "GET", "/health", "") {
+            match self.look(number, "/health") {
                 Ok(answer) if answer.contains("\"true\"") => Ok(Ok(())),
                 Ok(answer) => Err(answer),
                 Err(error) => Err(error.to_string()),
@@ -211,28 +211,15 @@ impl Etcd {
     /// Asks a member's JSON gateway, as `post(0, "/v3/kv/range", "{…}")`. Keys and values are in base64 there.
     ///
     /// # Errors
-    /// [`Error::System`] if there is no answer within two seconds.
+    /// [`Error::System`] if there is no answer within twenty seconds.
     pub fn post(&self, number: usize, path: &str, body: &str) -> Result<String, Error> {
-        self.ask(self.members[number].client_port, "POST", path, body)
+        let port = self.members[number].client_port;
+        ask(port, "POST", path, body, ANSWER_TIMEOUT)
     }
 
-    fn ask(&self, port: u16, method: &str, path: &str, body: &str) -> Result<String, Error> {
-        let address = format!("127.0.0.1:{port}");
-        let talk = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect(&address)?;
-            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-            let request = format!(
-                "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            stream.write_all(request.as_bytes())?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer
-                .split_once("\r\n\r\n")
-                .map_or_else(String::new, |(_, body)| body.to_owned()))
-        };
-        talk().map_err(Error::system(format!("asking etcd at {address}")))
+    /// What a member tells of itself, at once or not at all.
+    fn look(&self, number: usize, path: &str) -> Result<String, Error> {
+        ask(self.members[number].health_port, "GET", path, "", LOOK_TIMEOUT)
     }
 
     /// The member that leads now, if a living one says that it does.
@@ -241,7 +228,7 @@ impl Etcd {
         (0..self.size()).find(|number| {
             self.members[*number].process.is_some()
                 && self
-                    .ask(self.members[*number].health_port, "GET", "/metrics", "")
+                    .look(*number, "/metrics")
                     .is_ok_and(|metrics| metrics.lines().any(|line| line == "etcd_server_is_leader 1"))
         })
     }
@@ -333,8 +320,30 @@ impl Etcd {
     }
 }
 
+fn ask(port: u16, method: &str, path: &str, body: &str, patience: Duration) -> Result<String, Error> {
+    let address = format!("127.0.0.1:{port}");
+    let talk = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(&address)?;
+        stream.set_read_timeout(Some(patience))?;
+        let request = format!(
+            "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer
+            .split_once("\r\n\r\n")
+            .map_or_else(String::new, |(_, body)| body.to_owned()))
+    };
+    talk().map_err(Error::system(format!("asking etcd at {address}")))
+}
+
 const PORT_ATTEMPTS: u32 = 5;
 const TAIL_LINES: usize = 10;
 /// Long, as a busy machine may need it; nothing waits longer than the server does.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Of what a test needs answered: a flush of a busy disk takes seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Of what is asked again and again, or of a member that may be frozen.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);

@@ -116,7 +116,7 @@ impl RedisServer {
                 return Ok(Err(ended));
             }
             // A server that demands a password answers, too; one that loads its data does not yet.
-            match self.ask("PING") {
+            match self.ask_within("PING", LOOK_TIMEOUT) {
                 Ok(answer) if answer.starts_with("+PONG") || answer.starts_with("-NOAUTH") => Ok(Ok(())),
                 Ok(answer) => Err(answer),
                 Err(error) => Err(error.to_string()),
@@ -188,11 +188,15 @@ impl RedisServer {
     /// Sends a command, words separated by spaces, and returns the first line of the answer. Not authenticated.
     ///
     /// # Errors
-    /// [`Error::System`] if there is no answer within a second.
+    /// [`Error::System`] if there is no answer within ten seconds.
     pub fn ask(&self, command: &str) -> Result<String, Error> {
+        self.ask_within(command, ANSWER_TIMEOUT)
+    }
+
+    fn ask_within(&self, command: &str, patience: Duration) -> Result<String, Error> {
         let talk = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(self.address())?;
-            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_read_timeout(Some(patience))?;
             stream.write_all(format!("{command}\r\n").as_bytes())?;
             let mut line = String::new();
             BufReader::new(stream).read_line(&mut line)?;
@@ -334,4 +338,7 @@ const PORT_ATTEMPTS: u32 = 5;
 const TAIL_LINES: usize = 10;
 /// Long, as a busy machine may need it; nothing waits longer than the server does.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Of what a test needs answered: a flush of a busy disk takes seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of what is asked again and again, while a server starts.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(1);

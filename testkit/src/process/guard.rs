@@ -152,8 +152,7 @@ impl Process {
             let last_look = Instant::now() >= deadline;
             if let Some(status) = self.status() {
                 // A grandchild may hold the streams open for ever.
-                self.output
-                    .wait_for_end(Instant::now() + Duration::from_millis(500));
+                self.output.wait_for_end(Instant::now() + OUTPUT_TIMEOUT);
                 return Ok(status);
             }
             if last_look {
@@ -265,5 +264,7 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 const TAIL_LINES: usize = 20;
+/// How long what an ended program wrote is read on: the threads that read it may have to wait for a processor.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Long, as a loaded machine may need it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);

@@ -238,19 +238,21 @@ async fn full_etcd_elects_nobody_and_ends_no_term() {
     let scratch = Scratch::on(&etcd.url());
     let store = scratch.store().await;
     let (held, given) = (
-        request("held", "a", seconds(3)),
-        request("given", "a", seconds(3)),
+        request("held", "a", seconds(15)),
+        request("given", "a", seconds(15)),
     );
     let (held_token, given_token) = (take(&store, &held).await.token, take(&store, &given).await.token);
     etcd.fill().unwrap();
     let beat = [renewal(&held, held_token), renewal(&given, given_token)];
+    // Longer than they were granted for, so that the renewals count.
     for _beat in 0..4 {
         for verdict in store.renew(&beat).await {
             assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
     }
-    let rival = request("free", "b", seconds(3));
+    // Of the same ttl, so that there is a session, and what is refused is the write.
+    let rival = request("free", "b", seconds(15));
     let error = store.acquire(&rival).await.unwrap_err();
     assert_eq!(
         (error.fault, error.certainty),

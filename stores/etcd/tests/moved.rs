@@ -14,15 +14,24 @@ const AGE: Duration = Duration::from_secs(4);
 /// The requests of such a renewal: the reading, the extension and its proof, the move.
 const REQUESTS: u64 = 4;
 
+/// How often a machine may be too slow to break one of them off.
+const ROUNDS_MAX: u32 = 5;
+
 /// Its holder trusts what it was granted before, and may not hear of the move.
 #[tokio::test]
 async fn lease_that_is_moved_ends_no_sooner_wherever_its_renewal_breaks_off() {
     let mut cuts = tokio::task::JoinSet::new();
     for heard in 0..REQUESTS {
-        cuts.spawn(move_and_cut_after(heard));
+        cuts.spawn(async move {
+            for _round in 0..ROUNDS_MAX {
+                if move_and_cut_after(heard).await {
+                    return;
+                }
+            }
+            panic!("no renewal broke off after {heard} requests, in {ROUNDS_MAX} rounds");
+        });
     }
-    let broken = cuts.join_all().await.into_iter().filter(|broken| *broken).count();
-    assert!(broken >= 3, "the faults happened");
+    cuts.join_all().await;
 }
 
 /// Moves a lease to a session that is not new any more; every connection breaks once so many requests were heard, and the next

@@ -1,7 +1,7 @@
 //! What is told of requests that failed: that nothing was applied is said only where it is certain.
 use crate::sessions::{TTL_SECS, counted, renewals, take_many};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Certainty, LeaseStore};
 use tenure_testkit::{RequestFault, eventually_async};
 
@@ -20,8 +20,9 @@ async fn renewal_whose_reading_failed_beside_its_extension_is_unknown() {
         let remaining = async || other.get(name).await.unwrap().unwrap().remaining;
         let beat = renewals(&held);
         store.renew(&beat).await.remove(0).unwrap();
-        let aged = async || (remaining().await <= ttl - Duration::from_secs(2)).then_some(());
-        eventually_async(PATIENCE, "a session that is no longer new", aged).await;
+        let aged = async || Some(remaining().await).filter(|left| *left <= ttl - Duration::from_secs(2));
+        let before = eventually_async(PATIENCE, "a session that is no longer new", aged).await;
+        let looked_at = Instant::now();
         proxy.next_requests(2, RequestFault::CutAfter);
         for verdict in store.renew(&beat).await {
             let lost = verdict.unwrap_err();
@@ -29,7 +30,11 @@ async fn renewal_whose_reading_failed_beside_its_extension_is_unknown() {
         }
         // So that this proves something.
         assert!(proxy.counts().cut_after >= 1);
-        let extended = async || (remaining().await > ttl - Duration::from_secs(1)).then_some(());
+        // Told in whole seconds. However late it is looked at: without the extension these could not be more.
+        let extended = async || {
+            let since = looked_at.elapsed();
+            (remaining().await + since > before + Duration::from_secs(1)).then_some(())
+        };
         eventually_async(PATIENCE, "the extension that nobody heard of", extended).await;
     }
 }

@@ -15,6 +15,9 @@ const WRITERS: usize = 32;
 /// How large one value is, in bytes.
 const VALUE_BYTES: usize = 20_000;
 
+/// How often a stall of the disk may outlast a writer's request.
+const STALLS_MAX: u32 = 20;
+
 /// How many servers are filled until one refuses what it has done. The first did in most of our runs.
 const SERVERS_MAX: usize = 8;
 
@@ -52,11 +55,13 @@ async fn fill(etcd: &Etcd) -> Vec<(String, StoreError)> {
     for writer in 0..WRITERS {
         let (fence, ledger, term) = (Arc::clone(&fence), ledger.clone(), term.clone());
         writers.spawn(async move {
+            let mut stalls = 0;
             for number in 0_u64.. {
                 let key = format!("filler/{writer}/{number}");
                 let writing = FencedTransaction::new().put(key.clone(), "x".repeat(VALUE_BYTES));
                 match fence.write(&ledger, &term, &writing).await {
                     Ok(_written) => {}
+                    Err(FenceError::Store(error)) if is_stall(&error) && stalls < STALLS_MAX => stalls += 1,
                     Err(FenceError::Store(error)) => return (key, error),
                     Err(refused) => panic!("{refused}"),
                 }
@@ -65,6 +70,11 @@ async fn fill(etcd: &Etcd) -> Vec<(String, StoreError)> {
         });
     }
     writers.join_all().await
+}
+
+/// The server was not heard in time, and has refused nothing.
+fn is_stall(error: &StoreError) -> bool {
+    matches!(error.fault, Fault::TimedOut | Fault::Unreachable)
 }
 
 /// Servers before 3.4.20 and 3.5.7 refuse every transaction while they are full, also one that only reads.

@@ -8,6 +8,15 @@ use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault};
 /// The store's own bound on a request is 6 s, connecting included; the rest is for a loaded machine.
 pub const BOUND: Duration = Duration::from_secs(20);
 
+/// Less than a request waits on a connection that is silent.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// What the store waits for a member to accept a connection: a failure that came sooner is no stall's.
+const STALL_MIN: Duration = Duration::from_secs(1);
+
+/// How often a machine may stall while something has to work at once.
+const ROUNDS_MAX: u32 = 3;
+
 /// A proxy in front of the shared server.
 pub async fn proxied() -> (FaultProxy, EtcdStore) {
     let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
@@ -98,6 +107,21 @@ async fn lost_replies_of_renewal_and_release_are_resolved_in_etcd() {
     assert_eq!(again, Released::Vacated);
 }
 
+/// Whether it worked at once; not, where it took so long that the machine may have stalled.
+///
+/// # Panics
+/// If it failed sooner than a stall could have made it fail.
+async fn worked_at_once<T: std::fmt::Debug>(
+    work: impl Future<Output = T>,
+    is_right: impl Fn(&T) -> bool,
+) -> bool {
+    let began = Instant::now();
+    let answer = work.await;
+    let took = began.elapsed();
+    assert!(is_right(&answer) || took >= STALL_MIN, "in {took:?}: {answer:?}");
+    is_right(&answer) && took < AT_ONCE
+}
+
 /// The driver alone would wait for ever.
 #[tokio::test]
 async fn silent_network_of_etcd_is_given_up_and_works_again_at_once() {
@@ -106,28 +130,32 @@ async fn silent_network_of_etcd_is_given_up_and_works_again_at_once() {
     let grant = take(&store, &asked).await;
     let renewals = [renewal(&asked, grant.token)];
     for fault in [Fault::BlackHole, Fault::HalfOpen, Fault::Hold] {
-        proxy.set(fault);
-        let (renewed, read) = bounded("the silence", async {
-            tokio::join!(store.renew(&renewals), store.get(&asked.name))
-        })
-        .await;
-        assert!(
-            renewed[0].is_err() && read.is_err(),
-            "{fault:?}: {renewed:?}, {read:?}"
-        );
-        proxy.heal();
-        let began = Instant::now();
-        let again = store.renew(&renewals).await.remove(0);
-        assert!(
-            matches!(again, Ok(Renewed::Extended { .. })),
-            "{fault:?}: {again:?}"
-        );
-        assert!(store.get(&asked.name).await.is_ok(), "{fault:?}");
-        assert!(
-            began.elapsed() < Duration::from_secs(2),
-            "it took {:?}",
-            began.elapsed()
-        );
+        let mut rounds = 0..ROUNDS_MAX;
+        loop {
+            rounds
+                .next()
+                .expect("it works again at once in one of the rounds");
+            proxy.set(fault);
+            let (renewed, read) = bounded("the silence", async {
+                tokio::join!(store.renew(&renewals), store.get(&asked.name))
+            })
+            .await;
+            assert!(
+                renewed[0].is_err() && read.is_err(),
+                "{fault:?}: {renewed:?}, {read:?}"
+            );
+            proxy.heal();
+            let again = async {
+                let renewed = store.renew(&renewals).await.remove(0);
+                (renewed, store.get(&asked.name).await)
+            };
+            let is_right = |(renewed, read): &(Result<Renewed, _>, Result<_, _>)| {
+                matches!(renewed, Ok(Renewed::Extended { .. })) && read.is_ok()
+            };
+            if worked_at_once(again, is_right).await {
+                break;
+            }
+        }
     }
 }
 
@@ -137,15 +165,19 @@ async fn silent_connection_is_replaced_although_every_caller_gives_up_first() {
     let (proxy, store) = proxied().await;
     let asked = request("job", "holder", seconds(60));
     take(&store, &asked).await;
-    proxy.set(Fault::BlackHole);
-    for _caller in 0..4 {
-        let patience = Duration::from_millis(150);
-        let answer = tokio::time::timeout(patience, store.get(&asked.name)).await;
-        assert!(answer.is_err(), "{answer:?}");
+    for _round in 0..ROUNDS_MAX {
+        proxy.set(Fault::BlackHole);
+        for _caller in 0..4 {
+            let patience = Duration::from_millis(150);
+            let answer = tokio::time::timeout(patience, store.get(&asked.name)).await;
+            assert!(!matches!(answer, Ok(Ok(_))), "{answer:?}");
+        }
+        proxy.heal();
+        if worked_at_once(store.get(&asked.name), |answer| matches!(answer, Ok(Some(_)))).await {
+            return;
+        }
     }
-    proxy.heal();
-    let answer = tokio::time::timeout(Duration::from_secs(2), store.get(&asked.name)).await;
-    assert!(matches!(answer, Ok(Ok(Some(_)))), "{answer:?}");
+    panic!("the silent connection was not replaced in {ROUNDS_MAX} rounds");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn extend(store: &EtcdStore, beat: &[Renew]) {
 async fn abandoned_lease_ends_although_the_renewal_that_was_to_end_it_was_given_up() {
     let (proxy, store, direct) = counted().await;
     let other = direct.store().await;
-    let ttl = seconds(4);
+    let ttl = seconds(8);
     let (kept, stuck) = (request("kept", "a", ttl), request("stuck", "b", ttl));
     let kept_token = take(&store, &kept).await.token;
     let stuck_token = take(&store, &stuck).await.token;
@@ -41,7 +41,8 @@ async fn abandoned_lease_ends_although_the_renewal_that_was_to_end_it_was_given_
     // This beat would end it. It is given up, and what it sent is lost.
     proxy.set(Fault::BlackHole);
     let given_up = tokio::time::timeout(Duration::from_millis(400), store.renew(&beat)).await;
-    assert!(given_up.is_err(), "{given_up:?}");
+    let succeeded = given_up.is_ok_and(|verdicts| verdicts[0].is_ok());
+    assert!(!succeeded, "its requests were not lost");
     proxy.heal();
     let rival = request("stuck", "rival", ttl);
     let began = Instant::now();
@@ -61,7 +62,7 @@ async fn abandoned_lease_ends_although_the_renewal_that_was_to_end_it_was_given_
 async fn renewal_does_not_wait_until_an_abandoned_neighbour_is_ended() {
     let (proxy, store, _direct) = counted().await;
     let store = Arc::new(store);
-    let ttl = seconds(4);
+    let ttl = seconds(8);
     let (kept, stuck) = (request("kept", "a", ttl), request("stuck", "b", ttl));
     let kept_token = take(&*store, &kept).await.token;
     take(&*store, &stuck).await;

@@ -132,7 +132,7 @@ async fn leases_whose_session_was_revoked_are_all_lost() {
 async fn lease_that_nobody_renews_ends_although_its_neighbours_are_renewed() {
     let scratch = Scratch::new().await;
     let (store, other) = (Arc::new(scratch.store().await), scratch.store().await);
-    let ttl = seconds(2);
+    let ttl = seconds(6);
     let (kept, stuck) = (request("kept", "a", ttl), request("stuck", "b", ttl));
     let kept_token = take(&*store, &kept).await.token;
     let sent = Instant::now();
@@ -168,7 +168,7 @@ async fn lease_that_nobody_renews_ends_although_its_neighbours_are_renewed() {
 async fn lease_whose_acquisition_nobody_heard_of_ends_although_its_neighbours_are_renewed() {
     let scratch = Scratch::new().await;
     let (store, other) = (Arc::new(scratch.store().await), scratch.store().await);
-    let ttl = seconds(2);
+    let ttl = seconds(6);
     let kept = request("kept", "a", ttl);
     let kept_token = take(&*store, &kept).await.token;
     let unheard = request("unheard", "b", ttl);

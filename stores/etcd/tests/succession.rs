@@ -63,7 +63,7 @@ async fn term_whose_successor_sits_on_the_same_session_is_lost_in_a_batch_of_man
 #[tokio::test]
 async fn renewals_after_a_term_passed_to_a_later_attempt_cost_two_requests_each() {
     let (proxy, store, _direct) = counted().await;
-    let ttl = seconds(3);
+    let ttl = seconds(6);
     let first = request("job", "holder", ttl);
     take(&store, &first).await;
     let second = Acquire {
@@ -86,16 +86,16 @@ async fn renewals_after_a_term_passed_to_a_later_attempt_cost_two_requests_each(
 async fn lease_that_was_moved_by_a_doubled_renewal_ends_when_nobody_renews_it() {
     let scratch = Scratch::new().await;
     let (store, other) = (scratch.store().await, scratch.store().await);
-    let ttl = seconds(2);
+    let ttl = seconds(6);
     let (kept, moved) = (request("kept", "a", ttl), request("moved", "b", ttl));
     let kept_token = take(&store, &kept).await.token;
     let token = take(&other, &moved).await.token;
     let twice = [renewal(&moved, token), renewal(&moved, token)];
+    let began = Instant::now();
     for verdict in store.renew(&twice).await {
         assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
     }
     drop(other);
-    let began = Instant::now();
     while !store.get(&moved.name).await.unwrap().unwrap().remaining.is_zero() {
         assert!(
             began.elapsed() < Duration::from_secs(20),
@@ -105,5 +105,5 @@ async fn lease_that_was_moved_by_a_doubled_renewal_ends_when_nobody_renews_it() 
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
-    assert!(began.elapsed() >= ttl.duration() / 2, "it was held before");
+    assert!(began.elapsed() >= ttl.duration(), "it was held before");
 }

@@ -6,7 +6,7 @@ use tenure_core::{Acquired, LeaseStore};
 use tenure_redis::QuorumStore;
 use tenure_testkit::{RedisOptions, RedisServer};
 
-/// Less than one member is waited for, and enough for all four round trips where members answer.
+/// Less than one member is waited for, and enough for all four round trips where members answer and wait for no disk.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
@@ -18,7 +18,7 @@ async fn majority_that_was_silent_is_asked_again_though_one_member_stays_silent(
     for stays in 0..3 {
         let mut servers = Vec::new();
         for _ in 0..3 {
-            let server = RedisServer::start(RedisOptions::durable()).await;
+            let server = RedisServer::start(RedisOptions::default()).await;
             servers.push(server.expect("a server"));
         }
         let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();

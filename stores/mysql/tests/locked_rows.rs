@@ -3,9 +3,9 @@ use crate::common::{Scratch, renewal, request, row_locked, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed, Ttl};
+use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -50,11 +50,9 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
         .await
         .unwrap();
     assert!(matches!(rival, Acquired::Held(_)), "{rival:?}");
-    // Nor does whoever wants another lease wait for it, in a table as small as this.
-    let began = Instant::now();
+    // Nor does whoever wants another lease wait for it, in a table as small as this: who did would be told that it is busy.
     assert!(take(&store, &batch[0].1).await.again);
     take(&store, &request("four", "holder", seconds(60))).await;
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     transaction.rollback().await.unwrap();
     for renewed in store.renew(&renewals).await {
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
@@ -66,28 +64,52 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
 async fn decision_is_of_the_moment_after_the_wait_for_the_row() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    let short = |label| request(label, "holder", Ttl::from_millis(700).unwrap());
-    let (again, renewed) = (short("again"), short("renewed"));
-    let mut client = scratch.client().await;
-    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
-    let (first, second) = (take(&store, &again).await, take(&store, &renewed).await);
-    transaction
-        .query_drop("SELECT 1 FROM tenure_leases FOR UPDATE")
-        .await
-        .unwrap();
-    let renewals = [renewal(&renewed, second.token)];
-    let (taken, extended, ()) = tokio::join!(store.acquire(&again), store.renew(&renewals), async {
-        tokio::time::sleep(Duration::from_millis(900)).await;
-        transaction.rollback().await.unwrap();
-    });
-    let Ok(Acquired::Granted(grant)) = taken else {
-        panic!("{taken:?}")
-    };
-    assert!(!grant.again && grant.token > first.token, "{grant:?}");
-    assert!(
-        matches!(&extended[0], Ok(Renewed::Lost(Some(lease))) if lease.remaining.is_zero()),
-        "{extended:?}"
-    );
+    let (mut client, mut looker) = (scratch.client().await, scratch.client().await);
+    let own = [client.id(), looker.id()];
+    for round in 0..ROUNDS_MAX {
+        let asked = |label| request(&format!("{label}-{round}"), "holder", seconds(60));
+        let (again, renewed) = (asked("again"), asked("renewed"));
+        let (first, second) = (take(&store, &again).await, take(&store, &renewed).await);
+        let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+        transaction
+            .query_drop("SELECT 1 FROM tenure_leases FOR UPDATE")
+            .await
+            .unwrap();
+        let renewals = [renewal(&renewed, second.token)];
+        let (taken, extended, ()) = tokio::join!(store.acquire(&again), store.renew(&renewals), async {
+            let both_wait = async {
+                while sessions(&mut looker, &scratch, own).await.0 < 2 {
+                    sleep(PAUSE).await;
+                }
+            };
+            // One that was given up already is told as busy.
+            drop(timeout(WAIT_MAX, both_wait).await);
+            // From the begin of a procedure to its wait.
+            sleep(Duration::from_millis(100)).await;
+            let passes = "UPDATE tenure_leases SET expires_us = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+            transaction.query_drop(passes).await.unwrap();
+            transaction.commit().await.unwrap();
+        });
+        let errors = [taken.as_ref().err(), extended[0].as_ref().err()];
+        if errors
+            .into_iter()
+            .flatten()
+            .any(|error| error.fault == StoreFault::Busy)
+        {
+            // On a machine where the wait was too long for it, once more.
+            continue;
+        }
+        let Ok(Acquired::Granted(grant)) = taken else {
+            panic!("{taken:?}")
+        };
+        assert!(!grant.again && grant.token > first.token, "{grant:?}");
+        assert!(
+            matches!(&extended[0], Ok(Renewed::Lost(Some(lease))) if lease.remaining.is_zero()),
+            "{extended:?}"
+        );
+        return;
+    }
+    panic!("no wait was short enough in {ROUNDS_MAX} rounds");
 }
 
 /// Requests that hang on every other connection do not delay a renewal.
@@ -112,10 +134,10 @@ async fn renewals_to_mysql_have_connections_of_their_own() {
         }
         let all_hang = async {
             while sessions(&mut looker, &scratch, own).await.0 < REQUEST_SESSIONS {
-                sleep(Duration::from_millis(10)).await;
+                sleep(PAUSE).await;
             }
         };
-        drop(timeout(Duration::from_secs(3), all_hang).await);
+        drop(timeout(WAIT_MAX, all_hang).await);
         let renewed = store.renew(&beat).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
         let found = sessions(&mut looker, &scratch, own).await;
@@ -147,3 +169,8 @@ const REQUEST_SESSIONS: i64 = 6;
 
 /// How often a machine may be too slow for what a test must meet.
 const ROUNDS_MAX: u32 = 5;
+
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Longer than a request waits for a row.
+const WAIT_MAX: Duration = Duration::from_secs(3);

@@ -58,7 +58,7 @@ impl Refusing {
 
     /// Waits until somebody has met the delay.
     async fn met(&self) {
-        let wait = doc! { "waitForFailPoint": "failCommand", "timesEntered": 1_i64, "maxTimeMS": 4_000_i64 };
+        let wait = doc! { "waitForFailPoint": "failCommand", "timesEntered": 1_i64, "maxTimeMS": 20_000_i64 };
         self.tell(wait).await;
     }
 
@@ -203,9 +203,22 @@ async fn a_refusal_of_a_repeated_write_does_not_deny_the_first() {
     assert_eq!(mark.token, lease.token);
 }
 
+/// How often a machine may be too slow for one bump to overtake another, within what is left of a request.
+const ROUNDS_MAX: u32 = 3;
+
 /// Stripes above the mark would refuse terms that the mark admits.
 #[tokio::test]
 async fn a_bump_that_another_has_overtaken_leaves_the_stripes_at_the_mark() {
+    for _round in 0..ROUNDS_MAX {
+        if is_overtaken_and_leaves_the_stripes().await {
+            return;
+        }
+    }
+    panic!("no bump was told that it was overtaken, in {ROUNDS_MAX} rounds");
+}
+
+/// Whether the one was overtaken: not, where the other came too late for that, or the delay was too long for the one.
+async fn is_overtaken_and_leaves_the_stripes() -> bool {
     let server = Refusing::start().await;
     let scratch = Scratch::new(server.set.uri());
     let uri = format!("{}&appName=slow", server.set.uri());
@@ -234,10 +247,13 @@ async fn a_bump_that_another_has_overtaken_leaves_the_stripes_at_the_mark() {
         server.met().await;
         fence.bump(&rebinding).await.expect("the other bump")
     });
-    assert!(
-        matches!(&overtaken, Err(FenceError::Store(error)) if error.fault == Fault::Busy),
-        "{overtaken:?}"
-    );
+    match overtaken {
+        Err(FenceError::Store(error)) if error.fault == Fault::Busy => {}
+        Err(FenceError::Store(error)) if error.fault == Fault::TimedOut => return false,
+        Ok(_in_time) => return false,
+        Err(error) => panic!("{error}"),
+    }
     let next = Term::new(lease("hourly"), token(rebound.token.number() + 1));
     fence.claim(&resource, &next).await.expect("the mark admits it");
+    true
 }

@@ -96,7 +96,14 @@ impl Link {
     }
 
     async fn make(&self, keys: &Keys, replicas: Option<u8>) -> Result<Value, StoreError> {
-        let is_clustered = self.open().await?.connection.client.server_info().cluster.is_some();
+        let is_clustered = self
+            .open()
+            .await?
+            .connection
+            .client
+            .server_info()
+            .cluster
+            .is_some();
         let default = if is_clustered { REPLICAS_IN_A_CLUSTER } else { 1 };
         let config = config(keys, replicas.unwrap_or(default));
         let create = format!("STREAM.CREATE.{}", keys.stream());

@@ -10,8 +10,9 @@
 //! the CRC-32 of every byte before itself.
 
 use crate::gate::Kept;
+use crate::lock::{Lock, NotLocked};
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -27,22 +28,12 @@ pub(crate) struct Keeper {
     path: PathBuf,
     /// What the file holds. One writes at a time.
     written: Mutex<Vec<u8>>,
-    _lock: Locked,
+    lock: Lock,
 }
 
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Keeper").field(&self.path).finish()
-    }
-}
-
-/// A file that is locked for as long as this lives; the kernel unlocks it when the process dies.
-struct Locked(File);
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // A child that was forked just now and has not yet executed shares the lock: closing would not end it.
-        let _closing_does = self.0.unlock();
     }
 }
 
@@ -52,24 +43,15 @@ impl Keeper {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
         no_directory(&path)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(beside(&path, ".lock"))
-            .map_err(failed)?;
-        let lock = match lock.try_lock() {
-            Ok(()) => Locked(lock),
-            Err(TryLockError::WouldBlock) => {
-                return Err(told(
-                    Fault::Busy,
-                    &path,
-                    "is open in another process; one at a time may keep its marks there: stop it, or give each a file \
-                     of its own",
-                ));
-            }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        };
+        let lock = Lock::take(beside(&path, ".lock")).map_err(|error| match error {
+            NotLocked::Another => told(
+                Fault::Busy,
+                &path,
+                "is open in another process; one at a time may keep its marks there: stop it, or give each a file of \
+                 its own",
+            ),
+            NotLocked::Failed(error) => failed(error),
+        })?;
         let (written, kept) = match read(&path) {
             Ok(Some(bytes)) => {
                 let kept = understood(&path, &bytes)?;
@@ -81,7 +63,7 @@ impl Keeper {
         let keeper = Self {
             path,
             written: Mutex::new(written),
-            _lock: lock,
+            lock,
         };
         // Made now, so that a place that cannot be written is told now.
         keeper.save(|| kept.clone())?;
@@ -96,9 +78,40 @@ impl Keeper {
         if bytes == *written {
             return Ok(());
         }
-        replace(&self.path, &bytes).map_err(|error| failure(&self.path, &error))?;
+        self.replace(&bytes)?;
         *written = bytes;
         Ok(())
+    }
+
+    /// Writes a new file beside the old one, and puts it in its place once it is on disk.
+    fn replace(&self, bytes: &[u8]) -> Result<(), FenceError> {
+        let failed = |error| failure(&self.path, &error);
+        // Another's new file may be half written.
+        self.must_be_alone()?;
+        let fresh = beside(&self.path, ".new");
+        write(&fresh, bytes).map_err(failed)?;
+        // What another has raised must not go back. Writing to disk may have taken long.
+        self.must_be_alone()?;
+        std::fs::rename(&fresh, &self.path)
+            .and_then(|()| sync_name(&self.path))
+            .map_err(failed)
+    }
+
+    /// Once the lock's file is gone, another process may have the marks open, and have raised one.
+    fn must_be_alone(&self) -> Result<(), FenceError> {
+        if self
+            .lock
+            .is_in_place()
+            .map_err(|error| failure(&self.path, &error))?
+        {
+            return Ok(());
+        }
+        let lock = self.lock.path().display();
+        let message = format!(
+            "may be open in another process: {lock} was removed while it was open in this one, which writes it no \
+             more; leave one of them running, restart that one, and do not remove {lock}"
+        );
+        Err(told(Fault::Busy, &self.path, &message))
     }
 }
 
@@ -167,14 +180,10 @@ fn found(path: &Path) -> Result<PathBuf, FenceError> {
     Ok(directory.join(name))
 }
 
-/// Writes a new file beside the old one, and puts it in its place once it is on disk.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = beside(path, ".new");
-    let mut file = File::create(&fresh)?;
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)?;
-    sync_name(path)
+    file.sync_all()
 }
 
 /// The name is the directory's: without this, a power cut may bring the old file back.

@@ -8,6 +8,7 @@
 mod admission;
 mod file;
 mod gate;
+mod lock;
 mod saver;
 mod view;
 mod watermark;

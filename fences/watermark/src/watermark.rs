@@ -49,7 +49,8 @@ pub const RESOURCES_MAX: usize = 65_536;
 ///   write that was admitted before has ended ([`Admission`] dropped): so none has its effect after the later term
 ///   has begun to read. The claim refuses earlier terms from the moment it begins, also if it is not finished.
 /// - [`open`](Self::open)ed from a file: a mark is on disk before its term is admitted, and the file is whole
-///   after a crash at any moment, for it is replaced as a whole. One process at a time may open it.
+///   after a crash at any moment, for it is replaced as a whole. One process at a time may open it; one whose
+///   `PATH.lock` was removed writes it no more, and claims nothing more.
 ///
 /// # What it does not promise
 /// - One made with [`new`](Self::new) forgets its marks with the process. Then an old term may claim again first,

@@ -76,6 +76,41 @@ async fn one_at_a_time_opens_it() {
     Watermark::open(&path).unwrap();
 }
 
+/// Somebody takes the file for what a crash has left behind.
+#[tokio::test]
+async fn a_process_whose_lock_was_removed_takes_no_mark_back() {
+    let (scratch, path) = scratch();
+    let first = Watermark::open(&path).unwrap();
+    first.claim(&ledger(), &term(7)).await.unwrap();
+    fs::remove_file(scratch.path().join("marks.lock")).unwrap();
+    let alone = first.claim(&ledger(), &term(8)).await.unwrap_err();
+    assert!(
+        matches!(&alone, FenceError::Store(error) if error.fault == Fault::Busy),
+        "{alone}"
+    );
+    let second = Watermark::open(&path).unwrap();
+    second.claim(&ledger(), &term(9)).await.unwrap();
+    let kept = fs::read(&path).unwrap();
+    // Neither a claim of the first, nor what it refuses, nor its end.
+    let beside = first.claim(&ledger(), &term(8)).await.unwrap_err();
+    assert!(
+        matches!(&beside, FenceError::Store(error) if error.fault == Fault::Busy),
+        "{beside}"
+    );
+    first.admit(&ledger(), &term(7)).unwrap_err();
+    drop(first);
+    assert_eq!(fs::read(&path).unwrap(), kept);
+    // The second keeps others out, and goes on.
+    assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
+    second.claim(&ledger(), &term(10)).await.unwrap();
+    drop(second);
+    let reopened = Watermark::open(&path).unwrap();
+    assert_eq!(
+        reopened.mark(&ledger()).await.unwrap().unwrap().token.number(),
+        10
+    );
+}
+
 #[tokio::test]
 async fn a_link_is_the_file_that_it_leads_to() {
     let (scratch, path) = scratch();

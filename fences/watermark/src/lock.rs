@@ -1,0 +1,69 @@
+//! The file beside a watermark's by which one process at a time has it.
+
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// How often a lock is taken anew whose file was removed between being opened and being locked.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// A file that is locked for as long as this lives; the kernel unlocks it when the process dies.
+pub(crate) struct Lock {
+    file: File,
+    path: PathBuf,
+}
+
+/// Why there is no lock.
+pub(crate) enum NotLocked {
+    /// Another has it.
+    Another,
+    Failed(io::Error),
+}
+
+impl Lock {
+    /// Locks the file at `path`, which is made where it is missing.
+    pub(crate) fn take(path: PathBuf) -> Result<Self, NotLocked> {
+        for _ in 0..ATTEMPTS_MAX {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .map_err(NotLocked::Failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(NotLocked::Another),
+                Err(TryLockError::Error(error)) => return Err(NotLocked::Failed(error)),
+            }
+            let path = path.clone();
+            let lock = Self { file, path };
+            if lock.is_in_place().map_err(NotLocked::Failed)? {
+                return Ok(lock);
+            }
+        }
+        Err(NotLocked::Another)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file is still the one that others find and cannot lock. One that was removed or replaced keeps
+    /// nobody out.
+    pub(crate) fn is_in_place(&self) -> io::Result<bool> {
+        let identity = |of: &Metadata| (of.dev(), of.ino());
+        let found = match std::fs::metadata(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            found => found?,
+        };
+        Ok(identity(&found) == identity(&self.file.metadata()?))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child that was forked just now and has not yet executed shares the lock: closing would not end it.
+        let _closing_does = self.file.unlock();
+    }
+}

@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 /// Shortest time between two saves.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
+/// Longest time until a save that has failed is tried again: a disk that stays full says so once in that time.
+const RETRY_EVERY_MAX: Duration = Duration::from_secs(30);
+
 /// How many times as long as a save took the disk is left alone after it: a file of many marks is long.
 const REST: u32 = 10;
 
-/// Saves refusals on a thread that lives from the first of them until there were none for a second.
+/// Saves refusals on a thread that lives from the first of them until all are saved and there were none for a second.
 #[derive(Default)]
 pub(crate) struct Saver {
     shared: Arc<Shared>,
@@ -26,7 +29,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Whether something was refused since the last save began.
+    /// Whether something was refused that the last save has not taken along.
     refused: bool,
     /// Whether the thread lives; when it does not, whoever is refused starts it.
     running: bool,
@@ -67,14 +70,20 @@ impl Shared {
     }
 
     fn save_until_quiet(&self, marks: &Marks) {
+        let mut pause = SAVE_EVERY;
         loop {
             self.lock().refused = false;
             let began = Instant::now();
-            if let Err(error) = marks.save() {
-                // They are counted in memory all the same: the next save takes them along.
-                tracing::warn!(%error, "refusals are not in the file");
+            match marks.save() {
+                Ok(()) => pause = SAVE_EVERY,
+                Err(error) => {
+                    // Nobody may be refused again, and nothing saved but for that: they are still to be saved.
+                    self.lock().refused = true;
+                    pause = (pause * 2).min(RETRY_EVERY_MAX);
+                    tracing::warn!(%error, retry_in = ?pause, "refusals are not in the file");
+                }
             }
-            let rest = SAVE_EVERY.max(began.elapsed() * REST);
+            let rest = pause.max(began.elapsed() * REST);
             let waited = self
                 .changed
                 .wait_timeout_while(self.lock(), rest, |state| !state.closing);

@@ -114,6 +114,23 @@ async fn refusals_come_into_the_file_without_a_claim_whoever_decides_them() {
     until_seen(&path, 4).await;
 }
 
+#[tokio::test]
+async fn refusals_come_into_the_file_once_the_disk_takes_them_though_nothing_more_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("marks");
+    let fence = Watermark::open(&path).unwrap();
+    fence.claim(&ledger(), &term(9)).await.unwrap();
+    // Permissions would not stop root: a directory in the way of the new file does.
+    let in_the_way = scratch.path().join("marks.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    fence.admit(&ledger(), &term(5)).unwrap_err();
+    // Long enough for the first save to fail.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(seen(&path).await, 0);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    until_seen(&path, 1).await;
+}
+
 /// The thread that saves must not keep the file locked.
 #[tokio::test]
 async fn file_is_free_and_holds_every_refusal_once_the_watermark_is_dropped() {

@@ -14,16 +14,23 @@ use tracing::debug;
 /// would open the gate to a later term while the effect is still to come. So what is dropped unfinished goes
 /// on in a task of its own, admission and all.
 pub(crate) struct Completion<F: Future + Send + 'static> {
-    work: Option<(Pin<Box<F>>, Admission)>,
+    inside: Option<Inside<F>>,
     runtime: Handle,
+}
+
+struct Inside<F> {
+    // Dropped before the admission: also what the work does while it is dropped is done before a later term gets in.
+    work: Pin<Box<F>>,
+    admission: Admission,
 }
 
 impl<F: Future + Send + 'static> Completion<F> {
     /// # Panics
     /// Outside a tokio runtime.
     pub(crate) fn new(work: F, admission: Admission) -> Self {
+        let work = Box::pin(work);
         Self {
-            work: Some((Box::pin(work), admission)),
+            inside: Some(Inside { work, admission }),
             runtime: Handle::current(),
         }
     }
@@ -34,10 +41,10 @@ impl<F: Future + Send + 'static> Future for Completion<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         // Taken out, so that a work that panics is dropped with its admission and is never polled again.
-        let (mut work, admission) = self.work.take().expect("a future is not polled after its end");
-        let outcome = work.as_mut().poll(context);
+        let mut inside = self.inside.take().expect("a future is not polled after its end");
+        let outcome = inside.work.as_mut().poll(context);
         if outcome.is_pending() {
-            self.work = Some((work, admission));
+            self.inside = Some(inside);
         }
         outcome
     }
@@ -45,7 +52,7 @@ impl<F: Future + Send + 'static> Future for Completion<F> {
 
 impl<F: Future + Send + 'static> Drop for Completion<F> {
     fn drop(&mut self) {
-        if let Some((work, admission)) = self.work.take() {
+        if let Some(Inside { work, admission }) = self.inside.take() {
             debug!(
                 "nobody waits any more for a request of {} to \"{}\"; it runs to its end",
                 admission.term(),

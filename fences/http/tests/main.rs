@@ -4,6 +4,7 @@
 mod body;
 mod common;
 mod effects;
+mod endings;
 mod gate;
 mod header;
 mod layer;

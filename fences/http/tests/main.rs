@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod body;
+mod bumps;
 mod common;
 mod effects;
 mod endings;

@@ -1,6 +1,7 @@
 //! The gate: lets terms in by their tokens, and keeps a later one waiting until the older ones have left.
 
 mod admission;
+mod holder;
 mod resources;
 mod seat;
 
@@ -8,6 +9,7 @@ pub(crate) use admission::Succession;
 pub use admission::{Admission, Superseded};
 
 use crate::refusal::Refusal;
+use holder::PATIENCE;
 use resources::Resources;
 use seat::{Seat, Step};
 use std::fmt;
@@ -15,10 +17,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long a term waits at the gate, unless [`Gate::wait_at_most`] says otherwise.
 const WAIT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Longest time until a fence that was asked again, and does not answer, is asked once more.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A fence of a whole service: one mark per resource, and a count of who is inside.
 ///
@@ -35,7 +40,9 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(10);
 /// - **One process, one gate** for a resource: two replicas behind a load balancer do not know who is inside
 ///   the other. There, let the handler enter the fence of its database with the token of its
 ///   [`Admission`]; the layer then only refuses early.
-/// - Marks that are raised in the `Fence` behind the gate's back are seen at the next claim.
+/// - Marks that are raised in the `Fence` behind the gate's back, as by an operator, are seen at the next claim, and with
+///   the first request that comes a second or two after the fence was last asked. If its store does not answer, the term
+///   that was confirmed last goes on.
 pub struct Gate {
     fence: Arc<dyn Fence>,
     resources: Resources,
@@ -76,8 +83,8 @@ impl Gate {
         }
         let _waits = seat.wait_in_line()?;
         let deadline = Instant::now() + self.wait;
-        // Ends: each turn claims at most once, waits for a change that somebody else makes, or returns; the
-        // deadline ends the waiting.
+        // Ends: each turn claims or asks at most once, waits for a change that somebody else makes, or returns; the
+        // deadline ends the waiting, and patience that for an answer.
         loop {
             let mut change = pin!(seat.changed());
             // In place before looking, so that a change in between is not missed.
@@ -87,6 +94,10 @@ impl Gate {
                 Step::Stale { mark } => return Err(self.refuse(&seat, term, mark)),
                 Step::Crowded => return Err(seat.crowded()),
                 Step::Claims => self.claim(&seat, term, deadline).await?,
+                Step::Asks => self.ask_again(&seat, term).await?,
+                Step::Awaits { until } => {
+                    let _late = timeout_at(until, change).await;
+                }
                 Step::Waits { inside } => {
                     if timeout_at(deadline, change).await.is_err() {
                         return Err(seat.older_inside(term.token, inside, self.wait));
@@ -128,6 +139,34 @@ impl Gate {
         });
     }
 
+    /// Asks the fence whether the term that it has confirmed still holds the mark.
+    async fn ask_again(&self, seat: &Arc<Seat>, term: &Term) -> Result<(), Refusal> {
+        let Some(asking) = seat.begin_to_ask(term) else {
+            return Ok(());
+        };
+        let fence = Arc::clone(&self.fence);
+        // It goes on when it is no longer waited for: a late answer counts as well.
+        let answer = tokio::spawn(async move {
+            let check = fence.check(asking.seat().resource(), &asking.term);
+            let answer = timeout(ANSWER_TIME_MAX, check).await.unwrap_or_else(|_| {
+                let message = format!("no answer within {ANSWER_TIME_MAX:?}");
+                Err(FenceError::Store(StoreError::not_applied(
+                    Fault::TimedOut,
+                    message,
+                )))
+            });
+            asking.heard(&answer);
+            answer
+        });
+        match timeout(PATIENCE, answer).await {
+            // It may claim anew what the fence has forgotten.
+            Ok(Ok(Ok(()) | Err(FenceError::Store(_) | FenceError::Unclaimed { .. }))) => Ok(()),
+            Ok(Ok(Err(refusal))) => Err(refused(seat, term, refusal)),
+            // Late, or broken off.
+            Err(_) | Ok(Err(_)) => Ok(()),
+        }
+    }
+
     /// Raises the mark in the fence, then here. One at a time for each resource: a thousand first requests of
     /// a term make one claim.
     async fn claim(&self, seat: &Arc<Seat>, term: &Term, deadline: Instant) -> Result<(), Refusal> {
@@ -136,39 +175,13 @@ impl Gate {
             if !seat.must_claim(term) {
                 return Ok(());
             }
+            let claimed_at = Instant::now();
             match self.fence.claim(seat.resource(), term).await {
                 Ok(_) => {
-                    seat.hold(term);
+                    seat.hold(term, claimed_at);
                     Ok(())
                 }
-                Err(FenceError::Stale { mark, .. }) => {
-                    seat.raise(mark);
-                    Err(seat.stale(term.token, mark))
-                }
-                Err(FenceError::Foreign {
-                    resource,
-                    lease,
-                    token,
-                    owner,
-                }) => Err(Refusal::Foreign {
-                    resource,
-                    token,
-                    lease,
-                    owner,
-                }),
-                Err(FenceError::Future {
-                    resource,
-                    token,
-                    horizon,
-                }) => Err(Refusal::Future {
-                    resource,
-                    token,
-                    horizon,
-                }),
-                Err(FenceError::Store(error)) => Err(seat.unavailable(error)),
-                Err(error @ FenceError::Unclaimed { .. }) => {
-                    Err(seat.unavailable(StoreError::unknown(Fault::Internal, error.to_string())))
-                }
+                Err(error) => Err(refused(seat, term, error)),
             }
         };
         // A claim that is given up may still be applied. That is safe: nobody was let in by it, and it only
@@ -183,6 +196,40 @@ impl Gate {
                 ),
             )))
         })
+    }
+}
+
+/// The fence's refusal, which it has counted itself.
+fn refused(seat: &Seat, term: &Term, error: FenceError) -> Refusal {
+    match error {
+        FenceError::Stale { mark, .. } => {
+            seat.raise(mark);
+            seat.stale(term.token, mark)
+        }
+        FenceError::Foreign {
+            resource,
+            lease,
+            token,
+            owner,
+        } => Refusal::Foreign {
+            resource,
+            token,
+            lease,
+            owner,
+        },
+        FenceError::Future {
+            resource,
+            token,
+            horizon,
+        } => Refusal::Future {
+            resource,
+            token,
+            horizon,
+        },
+        FenceError::Store(error) => seat.unavailable(error),
+        error @ FenceError::Unclaimed { .. } => {
+            seat.unavailable(StoreError::unknown(Fault::Internal, error.to_string()))
+        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! One resource at the gate: its mark, and how many of which term are inside.
 
 use super::admission::Admission;
+use super::holder::{Holder, News};
 use crate::refusal::Refusal;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure_core::{FencingToken, ResourceName, StoreError, Term};
+use tenure_core::{FenceError, FencingToken, ResourceName, StoreError, Term};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 /// Most requests inside for one resource. Those of broken connections count until they end; beyond it a
@@ -33,7 +35,7 @@ struct State {
     /// The highest mark that the fence has told of.
     mark: Option<FencingToken>,
     /// The term whose claim the fence has confirmed: nobody else gets in.
-    holder: Option<Term>,
+    holder: Option<Holder>,
     inside: BTreeMap<FencingToken, usize>,
     waiting: usize,
     /// The stale token that was refused last.
@@ -43,9 +45,19 @@ struct State {
 /// What a term may do now.
 pub(crate) enum Step {
     Enters(Admission),
-    Stale { mark: FencingToken },
+    Stale {
+        mark: FencingToken,
+    },
     Claims,
-    Waits { inside: usize },
+    /// The fence has confirmed it a while ago, and is to be asked again.
+    Asks,
+    /// Another request asks it.
+    Awaits {
+        until: Instant,
+    },
+    Waits {
+        inside: usize,
+    },
     Crowded,
 }
 
@@ -70,8 +82,13 @@ impl Seat {
         match state.mark {
             Some(mark) if token < mark => return Step::Stale { mark },
             // Not by the number alone: another lease, or an operator, may have set this very mark.
-            Some(_) if state.holder.as_ref() == Some(term) => {}
+            Some(_) if state.is_held_by(term) => {}
             Some(_) | None => return Step::Claims,
+        }
+        match state.holder.as_ref().map(|holder| holder.news(Instant::now())) {
+            Some(News::Old) => return Step::Asks,
+            Some(News::Coming { until }) => return Step::Awaits { until },
+            Some(News::Fresh) | None => {}
         }
         // Whoever is inside with another token has an older one: the mark lets no other in.
         let older = state.inside.range(..token).map(|(_, count)| count).sum();
@@ -90,13 +107,37 @@ impl Seat {
     /// Whether only a claim can tell what this term may do.
     pub(crate) fn must_claim(&self, term: &Term) -> bool {
         let state = self.state();
-        state.mark.is_none_or(|mark| mark <= term.token) && state.holder.as_ref() != Some(term)
+        state.mark.is_none_or(|mark| mark <= term.token) && !state.is_held_by(term)
     }
 
-    /// The fence has confirmed a claim.
-    pub(crate) fn hold(&self, term: &Term) {
-        self.state().holder = Some(term.clone());
+    /// The fence has confirmed a claim that was made then.
+    pub(crate) fn hold(&self, term: &Term, claimed_at: Instant) {
+        self.state().holder = Some(Holder::new(term.clone(), claimed_at));
         self.raise(term.token);
+    }
+
+    /// `None`: another asks, or it holds the resource no more.
+    pub(super) fn begin_to_ask(self: &Arc<Self>, term: &Term) -> Option<Asking> {
+        let mut state = self.state();
+        let holder = state.holder.as_mut().filter(|holder| holder.term == *term)?;
+        let begun_at = Instant::now();
+        holder.begin_to_ask(begun_at).then(|| Asking {
+            seat: Arc::clone(self),
+            term: term.clone(),
+            begun_at,
+        })
+    }
+
+    /// The fence says that the term does not hold the mark, or no more.
+    fn unseat(&self, term: &Term, refusal: &FenceError) {
+        let mut state = self.state();
+        if state.is_held_by(term) {
+            state.holder = None;
+        }
+        drop(state);
+        if let FenceError::Stale { mark, .. } = refusal {
+            self.raise(*mark);
+        }
     }
 
     /// The end of an admission.
@@ -190,6 +231,55 @@ impl Seat {
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held, so a poisoned state is a whole one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_held_by(&self, term: &Term) -> bool {
+        self.holder.as_ref().is_some_and(|holder| holder.term == *term)
+    }
+}
+
+/// The fence is being asked whether a term still holds the mark; however that ends, it may be asked again.
+pub(super) struct Asking {
+    seat: Arc<Seat>,
+    pub(super) term: Term,
+    begun_at: Instant,
+}
+
+impl Asking {
+    pub(super) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    pub(super) fn heard(self, answer: &Result<(), FenceError>) {
+        match answer {
+            Ok(()) => self.end(self.begun_at),
+            // The term was confirmed, and a store that fails must not stop it.
+            Err(FenceError::Store(error)) => {
+                debug!(
+                    "the fence of \"{}\" cannot be asked again: {error}",
+                    self.seat.resource
+                );
+            }
+            Err(refusal) => self.seat.unseat(&self.term, refusal),
+        }
+    }
+
+    fn end(&self, asked_at: Instant) {
+        let mut state = self.seat.state();
+        let ours = |holder: &&mut Holder| holder.term == self.term && holder.is_asked_since(self.begun_at);
+        if let Some(holder) = state.holder.as_mut().filter(ours) {
+            holder.asked(asked_at);
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // Without an answer; after one, this is another's.
+        self.end(Instant::now());
+        self.seat.changed.notify_waiters();
     }
 }
 

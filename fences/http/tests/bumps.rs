@@ -1,0 +1,96 @@
+//! Marks that are raised behind the gate's back.
+use crate::common::{LONG, Marks, ledger, term};
+use std::time::Duration;
+use tenure_core::{Bump, Fence};
+use tenure_http::Refusal;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Longer than a gate relies on what the fence has said.
+const UNTIL_OLD: Duration = Duration::from_millis(2_500);
+
+#[tokio::test]
+async fn a_mark_bumped_behind_a_gate_ends_the_term_that_it_lets_in() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let bumped = marks.fence().bump(&bump).await.unwrap().token;
+    let end = Instant::now() + LONG;
+    let refused = loop {
+        match gate.admit(&ledger(), &term(7)).await {
+            Ok(_) => assert!(Instant::now() < end, "it is let in for ever"),
+            Err(refused) => break refused,
+        }
+        sleep(Duration::from_millis(50)).await;
+    };
+    assert!(
+        matches!(&refused, Refusal::Stale { mark, .. } if *mark == bumped),
+        "{refused}"
+    );
+    gate.admit(&ledger(), &term(bumped.number() + 1)).await.unwrap();
+}
+
+/// Nobody of an old term slips in beside the request that has the fence asked. In a time of its own, in which no machine
+/// is so slow that requests are let in for want of an answer.
+#[tokio::test(start_paused = true)]
+async fn after_a_while_without_requests_nobody_is_let_in_before_the_fence_was_asked() {
+    let marks = Marks::new();
+    let gate = std::sync::Arc::new(marks.gate());
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    marks.fence().bump(&bump).await.unwrap();
+    sleep(UNTIL_OLD).await;
+    let requests: Vec<_> = (0..100)
+        .map(|_| {
+            let gate = gate.clone();
+            tokio::spawn(async move { gate.admit(&ledger(), &term(7)).await.map(drop) })
+        })
+        .collect();
+    for request in requests {
+        let refused = timeout(LONG, request).await.unwrap().unwrap();
+        assert!(matches!(refused, Err(Refusal::Stale { .. })), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn term_that_the_fence_has_confirmed_goes_on_while_its_store_does_not_answer() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+    let blocker = marks.connection();
+    blocker.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    for _ in 0..2 {
+        sleep(UNTIL_OLD).await;
+        timeout(LONG, gate.admit(&ledger(), &term(7)))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    blocker.execute_batch("DROP TABLE tenure_fence; COMMIT").unwrap();
+    sleep(UNTIL_OLD).await;
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+}
+
+/// As after its store was restored.
+#[tokio::test]
+async fn term_whose_claim_the_fence_has_forgotten_claims_again() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+    let forgets = marks.connection();
+    forgets.execute_batch("DELETE FROM tenure_fence").unwrap();
+    let end = Instant::now() + LONG;
+    while marks.fence().mark(&ledger()).await.unwrap().is_none() {
+        assert!(Instant::now() < end, "it is let in without a mark for ever");
+        sleep(Duration::from_millis(50)).await;
+        gate.admit(&ledger(), &term(7)).await.unwrap();
+    }
+}

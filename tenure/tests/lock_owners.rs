@@ -120,3 +120,33 @@ async fn an_owner_whose_lock_was_lost_takes_it_anew_and_extends_nothing() {
         matches!(soon("another handle", owner.lock("a")).await, Ok(lock) if lock.token() == next.token())
     );
 }
+
+#[tokio::test]
+async fn each_of_several_handles_that_is_released_after_a_loss_says_so() {
+    let site = Site::new();
+    let ttl = crate::harness::lock_timing().lease().ttl().duration();
+    let manager = site
+        .manager_builder("a")
+        .reentrancy(Reentrancy::Counted)
+        .max_hold(ttl / 3)
+        .build()
+        .unwrap();
+    let owner = manager.owner();
+    let mut first = soon("the lock", owner.lock("a")).await.unwrap();
+    // A loaded machine may have lost it before there are three.
+    let mut handles = Vec::new();
+    while handles.len() < 2 {
+        let handle = soon("one more", owner.lock("a")).await.unwrap();
+        if handle.token() != first.token() {
+            first = handle;
+            handles.clear();
+        } else {
+            handles.push(handle);
+        }
+    }
+    soon("the loss", first.lost()).await;
+    for handle in handles.iter_mut().chain([&mut first]) {
+        let found = soon("a release", handle.release()).await;
+        assert!(matches!(found, LockRelease::LostBefore(_)), "{found:?}");
+    }
+}

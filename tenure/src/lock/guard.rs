@@ -229,11 +229,12 @@ impl Lock {
     /// This handle goes; the last one ends the term.
     fn leave(&self) -> State {
         let others = self.hold.handles.fetch_sub(1, Ordering::SeqCst) - 1;
-        if others > 0 {
-            return State::Gone(Box::new(LockRelease::StillHeld { handles: others }));
-        }
+        // However many others there are: what was lost is held by none of them.
         if self.hold.authority() == Authority::None {
             return State::Gone(Box::new(LockRelease::LostBefore(self.loss())));
+        }
+        if others > 0 {
+            return State::Gone(Box::new(LockRelease::StillHeld { handles: others }));
         }
         let (departed, answer) = oneshot::channel();
         self.hold.held.end(Some(departed));

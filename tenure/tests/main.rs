@@ -16,6 +16,7 @@ mod lock_patience;
 mod lock_priority;
 mod lock_processes;
 mod lock_tags;
+mod lock_watches;
 mod locks;
 #[cfg(feature = "etcd")]
 mod locks_etcd;

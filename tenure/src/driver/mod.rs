@@ -27,7 +27,7 @@ pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use place::HAND_ONS_MAX;
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
-pub(crate) use watcher::watch_scope;
+pub(crate) use watcher::{watch_or_look, watch_scope};
 
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;

@@ -5,6 +5,8 @@ use crate::identity::random_bits;
 use crate::registry::SharedStore;
 use crate::sync::{mpsc, oneshot, select, sleep, spawn};
 use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 use tenure_core::{Change, Fault, LeaseName, Scope, WatchEvent};
 
@@ -26,7 +28,7 @@ pub(super) enum Manner {
     Alone { pause_min: Duration },
     /// The same by its holder, for wishes, from a while after the term's begin.
     Leading { after: Duration, pause_min: Duration },
-    /// As one of many: what may have been missed concerns this lease, not all. Falls back to looking.
+    /// As one of many: what may have been missed concerns this lease, not all. Looked at while it cannot be watched.
     OneOfMany(BackOff),
     /// Not watched, but looked at.
     Looking(BackOff),
@@ -60,13 +62,26 @@ pub(crate) fn watch_scope(
     scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
+    listen_alone(store, scope, Meanwhile::Nothing { pause_min })
+}
+
+/// The same, with hints to look again for as long as the store cannot be watched: the channel stays open.
+pub(crate) fn watch_or_look(
+    store: &SharedStore,
+    scope: Scope,
+    back_off: BackOff,
+) -> mpsc::Receiver<WatchEvent> {
+    listen_alone(store, scope, Meanwhile::Looks(back_off))
+}
+
+fn listen_alone(store: &SharedStore, scope: Scope, meanwhile: Meanwhile) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let store = store.clone();
     spawn(async move {
         select! {
             biased;
             () = hints.closed() => {}
-            () = keep_watching(&store, &scope, pause_min, Missed::Anything, &hints) => {}
+            () = keep_watching(&store, &scope, meanwhile, Missed::Anything, &hints) => {}
         }
     });
     receiver
@@ -77,32 +92,41 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mp
     let scope = Scope::Name(name.clone());
     match manner {
         Manner::Alone { pause_min } => {
-            keep_watching(store, &scope, pause_min, Missed::AtFirst(name), hints).await;
+            let meanwhile = Meanwhile::Nothing { pause_min };
+            keep_watching(store, &scope, meanwhile, Missed::AtFirst(name), hints).await;
         }
         Manner::Leading { after, pause_min } => {
             sleep(after).await;
-            keep_watching(store, &scope, pause_min, Missed::Wish(name), hints).await;
+            let meanwhile = Meanwhile::Nothing { pause_min };
+            keep_watching(store, &scope, meanwhile, Missed::Wish(name), hints).await;
         }
         Manner::OneOfMany(back_off) => {
-            keep_watching(store, &scope, back_off.base, Missed::Change(name), hints).await;
-            keep_looking(name, back_off, hints).await;
+            let meanwhile = Meanwhile::Looks(back_off);
+            keep_watching(store, &scope, meanwhile, Missed::Change(name), hints).await;
         }
-        Manner::Looking(back_off) => keep_looking(name, back_off, hints).await,
+        Manner::Looking(back_off) => keep_looking(look(name), back_off, hints).await,
     }
 }
 
-/// Ends where the store cannot be watched, or nobody listens.
+/// Ends where nobody listens, or the store cannot be watched and nothing is done meanwhile.
 async fn keep_watching(
     store: &SharedStore,
     scope: &Scope,
-    pause_min: Duration,
+    meanwhile: Meanwhile,
     mut missed: Missed<'_>,
     hints: &mpsc::Sender<WatchEvent>,
 ) {
+    let pause_min = meanwhile.pause_min();
     let mut pause = pause_min;
+    // While there is no watch, from the first failure on.
+    let mut looking: Option<Looking<'_>> = None;
     loop {
-        match store.watch(scope).await {
+        let Some(begun) = beside(&mut looking, store.watch(scope)).await else {
+            return;
+        };
+        match begun {
             Ok(mut watch) => {
+                looking = None;
                 // What happened before the watch was in place may have been missed.
                 if hints.send(missed.told(store).await).await.is_err() {
                     return;
@@ -119,20 +143,64 @@ async fn keep_watching(
                     }
                 }
             }
-            Err(error) if error.fault == Fault::Unsupported => return,
+            Err(error) if error.fault == Fault::Unsupported => {
+                if let Meanwhile::Looks(back_off) = meanwhile {
+                    keep_looking(missed.hint(), back_off, hints).await;
+                }
+                return;
+            }
             Err(error) => tracing::debug!(?scope, %error, "Watch failed"),
         }
-        sleep(pause).await;
+        if let (Meanwhile::Looks(back_off), None) = (meanwhile, &looking) {
+            looking = Some(Box::pin(keep_looking(missed.hint(), back_off, hints)));
+        }
+        if beside(&mut looking, sleep(pause)).await.is_none() {
+            return;
+        }
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// Makes the engine look again, ever more seldom, until nobody listens.
-async fn keep_looking(name: &LeaseName, back_off: BackOff, hints: &mpsc::Sender<WatchEvent>) {
+/// What is done while a watch cannot be had that may be had later.
+#[derive(Clone, Copy)]
+enum Meanwhile {
+    /// Nothing: the engine sleeps, and asks once per ttl.
+    Nothing { pause_min: Duration },
+    /// The engine is made to look, as where there are no watches.
+    Looks(BackOff),
+}
+
+impl Meanwhile {
+    /// The first pause before a broken watch is started again.
+    fn pause_min(self) -> Duration {
+        match self {
+            Self::Nothing { pause_min } => pause_min,
+            Self::Looks(back_off) => back_off.base,
+        }
+    }
+}
+
+/// Ends only where nobody listens.
+type Looking<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Waits for something, and looks beside it; `None` where nobody listens.
+async fn beside<T>(looking: &mut Option<Looking<'_>>, awaited: impl Future<Output = T>) -> Option<T> {
+    let Some(looking) = looking else {
+        return Some(awaited.await);
+    };
+    select! {
+        biased;
+        outcome = awaited => Some(outcome),
+        () = looking => None,
+    }
+}
+
+/// Tells again and again that something may have been missed, ever more seldom, until nobody listens.
+async fn keep_looking(hint: WatchEvent, back_off: BackOff, hints: &mpsc::Sender<WatchEvent>) {
     let mut pause = back_off.base;
     loop {
         sleep(pause.min(back_off.pause_max) + jitter(back_off.jitter_max)).await;
-        if hints.send(look(name)).await.is_err() {
+        if hints.send(hint.clone()).await.is_err() {
             return;
         }
         pause = (pause * 2).min(back_off.pause_max);
@@ -153,6 +221,14 @@ enum Missed<'a> {
 }
 
 impl Missed<'_> {
+    /// What makes somebody look who has no watch.
+    fn hint(&self) -> WatchEvent {
+        match self {
+            Self::Anything => WatchEvent::Gap,
+            Self::AtFirst(name) | Self::Change(name) | Self::Wish(name) => look(name),
+        }
+    }
+
     async fn told(&mut self, store: &SharedStore) -> WatchEvent {
         match self {
             Self::Anything => WatchEvent::Gap,

@@ -8,13 +8,13 @@ use super::LockError;
 use super::acquire::Shared;
 use super::line::{Call, Round};
 use super::standby::{place_of, queue_of, ranked};
-use crate::driver::watch_scope;
+use crate::driver::{watch_or_look, watch_scope};
 use crate::held::HeldTerm;
 use crate::sync::{mpsc, select, sleep};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent, WatchSource};
+use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent};
 
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -135,7 +135,6 @@ impl Shared {
 
     /// Returns when the place is the first, or was lost.
     async fn is_first(&self, name: &LeaseName, place: &HeldTerm) -> Result<bool, LockError> {
-        let mut pause = self.timing.back_off().base;
         let mut watched: Option<(LeaseName, mpsc::Receiver<WatchEvent>)> = None;
         let mut called = false;
         let mut closing = self.closing.subscribe();
@@ -161,17 +160,12 @@ impl Shared {
             let next = before.as_ref().map_or(place.name(), |before| &before.name);
             if watched.as_ref().is_none_or(|(watched, _)| watched != next) {
                 let scope = Scope::Name(next.clone());
-                let hints = watch_scope(&self.store, scope, self.timing.lease().retry_every());
                 // It begins with a hint to look again: it may have left before it was watched.
+                let hints = watch_or_look(&self.store, scope, self.timing.back_off());
                 watched = Some((next.clone(), hints));
             }
             let (_, hints) = watched.as_mut().expect("set above");
-            let longest = if self.store.traits().watch == WatchSource::Absent {
-                pause = (pause * 2).min(self.timing.back_off().pause_max);
-                pause
-            } else {
-                self.timing.lease().renew_every()
-            };
+            let longest = self.timing.lease().renew_every();
             // Nobody tells of an expiry: its own remaining time does.
             let soonest = Duration::from_millis(1);
             let remaining = before.map_or(longest, |before| before.remaining);

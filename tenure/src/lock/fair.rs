@@ -28,6 +28,9 @@ pub enum Fairness {
     /// only when the last of these has it, another of that process enters the queue. So nobody waits for more than nine of
     /// another process, beside the one who has the lock when it comes.
     ///
+    /// The order is that of the tokens of their places. Where tokens follow the store's clock, a candidate whose place has a
+    /// token ahead of it, from when the clock was ahead, is overtaken by others until the clock has come there.
+    ///
     /// Costs three more requests for each turn: to arrive, to look, to leave. A waiter that
     /// dies holds the queue up for its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
     /// an id of its own, as by default, `tenure gc` removes them.

@@ -112,14 +112,15 @@ async fn cause_in_time(mut phase: watch::Receiver<Phase>) -> Cause {
 }
 
 async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
+    let changed = async {
+        if phase.changed().await.is_err() {
+            // The driver is gone, and with it every renewal: only the deadline is left to wait for.
+            std::future::pending::<()>().await;
+        }
+    };
     select! {
         biased;
-        changed = phase.changed() => {
-            if changed.is_err() {
-                // The driver is gone, and with it every renewal: only the deadline is left to wait for.
-                std::future::pending::<()>().await;
-            }
-        }
+        () = changed => {}
         () = timer => {}
     }
 }

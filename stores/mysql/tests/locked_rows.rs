@@ -140,17 +140,20 @@ async fn renewals_to_mysql_have_connections_of_their_own() {
         drop(timeout(WAIT_MAX, all_hang).await);
         let renewed = store.renew(&beat).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-        let found = sessions(&mut looker, &scratch, own).await;
-        if hanging.try_join_next().is_some() {
-            // The bound on a wait for a row has passed: on a slow machine, once more.
-            hanging.join_all().await;
-            continue;
+        // The server may show the renewal's statement for a moment after its answer.
+        let own_one = async {
+            while sessions(&mut looker, &scratch, own).await != (REQUEST_SESSIONS, REQUEST_SESSIONS + 1) {
+                sleep(PAUSE).await;
+            }
+        };
+        if timeout(WAIT_MAX, own_one).await.is_ok() {
+            transaction.rollback().await.unwrap();
+            return;
         }
-        assert_eq!(found, (REQUEST_SESSIONS, REQUEST_SESSIONS + 1));
-        transaction.rollback().await.unwrap();
-        return;
+        // The bound on a wait for a row has passed: on a slow machine, once more.
+        hanging.join_all().await;
     }
-    panic!("every renewal came after a request that hung, in {ROUNDS_MAX} rounds");
+    panic!("no renewal had a session of its own beside requests that hung, in {ROUNDS_MAX} rounds");
 }
 
 /// Sessions of the store: those that run an acquisition, and all. The test's own are no part of them.

@@ -1,6 +1,6 @@
 //! Taking locks, waiting for them, giving them back, on a real store.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, lock_timing, soon};
+use crate::harness::{LONG_BEFORE, Site, lock_timing, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
@@ -80,7 +80,7 @@ async fn a_release_that_nobody_waits_for_any_more_is_made_and_can_be_asked_for_a
 #[tokio::test]
 async fn one_look_tells_who_holds_it_and_costs_no_wait() {
     let site = Site::new();
-    let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
+    let (ours, theirs) = (site.long_manager("ours"), site.long_manager("theirs"));
     let lock = soon("their lock", theirs.lock("a")).await.unwrap();
     let began = Instant::now();
     match soon("one look", ours.try_lock("a")).await {
@@ -89,7 +89,7 @@ async fn one_look_tells_who_holds_it_and_costs_no_wait() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(began.elapsed() < LONG_BEFORE, "{:?}", began.elapsed());
     assert!(matches!(
         soon("at home", theirs.try_lock("a")).await,
         Err(LockError::HeldHere(_))
@@ -107,7 +107,8 @@ async fn a_bounded_wait_ends_in_time_and_leaves_nothing_behind() {
     let began = Instant::now();
     let outcome = soon("the wait", ours.try_lock_for("a", Duration::from_millis(300))).await;
     assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
-    assert!((Duration::from_millis(300)..Duration::from_secs(2)).contains(&began.elapsed()));
+    // Their lock is extended for as long as it is there: a wait without an end would go on.
+    assert!((Duration::from_millis(300)..Duration::from_secs(20)).contains(&began.elapsed()));
     wait_until_idle(&ours).await;
     drop(lock);
     wait_until_vacant(&site, "a").await;
@@ -125,7 +126,7 @@ async fn a_bounded_wait_ends_in_time_and_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_release_wakes_whoever_waits_elsewhere_long_before_the_lock_would_end() {
     let site = Site::new();
-    let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
+    let (ours, theirs) = (site.long_manager("ours"), site.long_manager("theirs"));
     let lock = soon("their lock", theirs.lock("a")).await.unwrap();
     let waiting = tokio::spawn(async move { (ours.lock("a").await, ours) });
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -134,11 +135,7 @@ async fn a_release_wakes_whoever_waits_elsewhere_long_before_the_lock_would_end(
     drop(lock);
     let (lock, _ours) = soon("the hand-over", waiting).await.unwrap();
     lock.unwrap();
-    assert!(
-        released_at.elapsed() < Duration::from_millis(900),
-        "{:?}",
-        released_at.elapsed()
-    );
+    assert!(released_at.elapsed() < LONG_BEFORE, "{:?}", released_at.elapsed());
 }
 
 #[tokio::test]
@@ -236,7 +233,7 @@ async fn a_leaked_guard_is_released_when_its_task_has_ended() {
 #[tokio::test]
 async fn a_guard_that_its_own_task_leaks_is_released_at_once() {
     let site = Site::new();
-    let manager = site.manager("a");
+    let manager = site.long_manager("a");
     let lock = soon("spawned", manager.lock("spawned")).await.unwrap();
     let began = Instant::now();
     let task = lock.spawn(|lock| async move {
@@ -246,8 +243,9 @@ async fn a_guard_that_its_own_task_leaks_is_released_at_once() {
     });
     let token = task.await.unwrap();
     wait_until_vacant(&site, "spawned").await;
+    // What is bound to a task is looked at once in a beat.
     assert!(
-        began.elapsed() < lock_timing().lease().renew_every(),
+        began.elapsed() < long_lock_timing().lease().renew_every(),
         "{:?}",
         began.elapsed()
     );

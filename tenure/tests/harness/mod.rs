@@ -40,9 +40,18 @@ impl Site {
     }
 
     pub fn election_in(store: SharedStore, candidate: &str) -> Election {
+        Self::election_of(store, candidate, timing())
+    }
+
+    /// One whose terms nothing ends within a test: see [`long_timing`].
+    pub fn long_election(&self, candidate: &str) -> Election {
+        Self::election_of(self.store(), candidate, long_timing())
+    }
+
+    fn election_of(store: SharedStore, candidate: &str, timing: Timing) -> Election {
         Election::builder("job", store)
             .candidate(candidate)
-            .timing(timing())
+            .timing(timing)
             .build()
             .unwrap()
     }
@@ -50,6 +59,12 @@ impl Site {
     /// A lock manager with a handle of its own, as another process would have.
     pub fn manager(&self, candidate: &str) -> LockManager {
         self.manager_builder(candidate).build().unwrap()
+    }
+
+    /// One whose locks nothing ends within a test: see [`long_timing`].
+    pub fn long_manager(&self, candidate: &str) -> LockManager {
+        let builder = self.manager_builder(candidate).timing(long_lock_timing());
+        builder.build().unwrap()
     }
 
     pub fn manager_builder(&self, candidate: &str) -> LockManagerBuilder {
@@ -81,6 +96,20 @@ pub fn timing() -> Timing {
 pub fn lock_timing() -> LockTiming {
     LockTimingOptions::new(Duration::from_secs(3)).check().unwrap()
 }
+
+/// A lease of a minute, renewed every 20 s: what happens within [`LONG_BEFORE`] neither its end nor a renewal has brought about.
+/// That leaves a machine that stands still for seconds its time, which a bound below the ttl of [`timing`] does not.
+pub fn long_timing() -> Timing {
+    Timing::of(Ttl::from_secs(60).unwrap())
+}
+
+/// As [`long_timing`], for locks.
+pub fn long_lock_timing() -> LockTiming {
+    LockTimingOptions::new(Duration::from_secs(60)).check().unwrap()
+}
+
+/// Long before a lease of [`long_timing`] ends, or is renewed.
+pub const LONG_BEFORE: Duration = Duration::from_secs(10);
 
 /// Fails a test that hangs.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

@@ -3,21 +3,37 @@
 use crate::common::shell::{CTRL_C, CTRL_Z, Shell, scripts};
 use crate::common::{SOON, Sandbox, exit_code};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually};
 
-/// More lines of [`TICKING`] than a term of two seconds has time for: a supervisor that stands still is found out.
+/// A term that a machine that stands still for seconds does not end, renewed often, so that its supervisor shows soon that it does not.
+const TIMING: &str = "--ttl 60s --renew 500ms";
+
+/// Lines of [`TICKING`] for three seconds: the group is woken again for one, after which nobody stops or wakes anybody.
 const TICKS: usize = 60;
+
+/// A supervisor that stands still makes none of them.
+const RENEWALS: usize = 3;
 
 /// Writes a line every 50 ms until there is a file `go`, for two minutes at most.
 const TICKING: &str =
     "n=0; while [ ! -e go ] && [ $n -lt 2400 ]; do n=$((n + 1)); echo tick $n; sleep 0.05; done";
 
-/// Waits until the file `ticks` has as many lines more as no supervisor that stands still allows.
+/// Waits until the command has worked on for a while, and its supervisor after that.
 fn until_it_has_ticked_on(sandbox: &Sandbox) {
     let ticks = || sandbox.read("ticks").lines().count();
     let before = ticks();
-    eventually(SOON, "ticks", || ticks() >= before + TICKS);
+    // Each tick starts a process, which a loaded machine takes its time for.
+    eventually(SOON * 3, "ticks", || ticks() >= before + TICKS);
+    for _ in 0..RENEWALS {
+        let before = Instant::now();
+        eventually(SOON, "a renewal", || {
+            // Taken before the store is asked: what was renewed less long ago than this was renewed since.
+            let since = before.elapsed().as_millis();
+            let renewed_ago = sandbox.lease("job")["renewed_ago_ms"].as_u64();
+            renewed_ago.is_some_and(|ago| u128::from(ago) < since)
+        });
+    }
 }
 
 /// A group in the background of a terminal would be stopped for reading from it.
@@ -49,7 +65,8 @@ fn the_command_can_read_from_the_terminal() {
 /// Whether it was started by a shell at its prompt, or by a script that waits for it.
 #[test]
 fn a_command_alone_at_its_terminal_is_in_the_foreground_and_is_not_suspended() {
-    for how in ["$tenure run --ttl 2s job -- ./work", "./outer"] {
+    let itself = format!("$tenure run {TIMING} job -- ./work");
+    for how in [itself.as_str(), "./outer"] {
         let sandbox = Sandbox::new("alone");
         // The fifth field is the process's group, the eighth the one in the foreground of its terminal.
         let foreground = "until set -- $(cat /proc/$$/stat) && [ $5 = $8 ]; do sleep 0.05; done";
@@ -60,7 +77,7 @@ fn a_command_alone_at_its_terminal_is_in_the_foreground_and_is_not_suspended() {
                     "work",
                     &format!("{foreground}\necho yes > foreground\n({TICKING}) >> ticks"),
                 ),
-                ("outer", "$tenure run --ttl 2s job -- ./work\nexit $?"),
+                ("outer", &format!("$tenure run {TIMING} job -- ./work\nexit $?")),
             ],
         );
         let mut shell = Shell::start(&sandbox);
@@ -92,7 +109,9 @@ fn a_pager_in_a_pipeline_has_the_terminal_while_the_command_works() {
         ],
     );
     let mut shell = Shell::start(&sandbox);
-    shell.enter("$tenure run --ttl 2s job -- ./work | ./pager; echo ${PIPESTATUS[*]} > codes");
+    shell.enter(&format!(
+        "$tenure run {TIMING} job -- ./work | ./pager; echo ${{PIPESTATUS[*]}} > codes"
+    ));
     shell.enter("q");
     assert_eq!(sandbox.line("key"), "q");
     until_it_has_ticked_on(&sandbox);
@@ -115,7 +134,9 @@ fn the_terminal_goes_to_the_command_that_asks_and_back_to_the_pager_that_does() 
         ],
     );
     let mut shell = Shell::start(&sandbox);
-    shell.enter("$tenure run --ttl 2s job -- ./work | ./pager; echo ${PIPESTATUS[*]} > codes");
+    shell.enter(&format!(
+        "$tenure run {TIMING} job -- ./work | ./pager; echo ${{PIPESTATUS[*]}} > codes"
+    ));
     shell.enter("secret");
     assert_eq!(sandbox.line("first"), "secret");
     shell.enter("q");
@@ -132,7 +153,9 @@ fn a_command_with_another_input_is_lent_the_terminal_it_asks_for() {
         &[("work", "read line; read key < /dev/tty; echo $line $key > got")],
     );
     let mut shell = Shell::start(&sandbox);
-    shell.enter("echo one | $tenure run --ttl 2s job -- ./work; echo ${PIPESTATUS[*]} > codes");
+    shell.enter(&format!(
+        "echo one | $tenure run {TIMING} job -- ./work; echo ${{PIPESTATUS[*]}} > codes"
+    ));
     shell.enter("two");
     assert_eq!(sandbox.line("got"), "one two");
     assert_eq!(sandbox.line("codes"), "0 0");
@@ -183,7 +206,9 @@ fn ctrl_z_suspends_nobody_of_a_pipeline() {
         ],
     );
     let mut shell = Shell::start(&sandbox);
-    shell.enter("$tenure run --ttl 2s job -- ./work | ./other; echo ${PIPESTATUS[*]} > codes");
+    shell.enter(&format!(
+        "$tenure run {TIMING} job -- ./work | ./other; echo ${{PIPESTATUS[*]}} > codes"
+    ));
     sandbox.line("ticks");
     // It may be woken before it has even seen that it is to stop.
     eventually(SOON, "it stops", || {

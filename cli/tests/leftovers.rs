@@ -1,6 +1,6 @@
 //! What the command leaves behind, or has beside its group, when it ends: it gets to clean up, and is named.
 
-use crate::common::{Sandbox, exit_code, json, signal};
+use crate::common::{Sandbox, ended, exit_code, json, signal};
 use rustix::process::Signal;
 
 /// As `timeout` and `setsid` make one: SIGTERM to `tenure` reaches it at once, SIGINT for the group is followed by SIGTERM for it.
@@ -62,8 +62,7 @@ fn work_that_is_left_in_the_background_is_named_and_counted() {
 /// Its warden ends before it: no false alarm. Many at once, as what comes last is a matter of chance.
 #[test]
 fn a_tenure_that_is_the_work_leaves_nothing_behind() {
-    let sandbox = Sandbox::new("nested-leftovers");
-    let run = &|job: &str| {
+    let run = |sandbox: &Sandbox, job: &str| {
         let inner = [
             env!("CARGO_BIN_EXE_tenure"),
             "run",
@@ -71,12 +70,19 @@ fn a_tenure_that_is_the_work_leaves_nothing_behind() {
             "--",
             "true",
         ];
-        let ended = sandbox.tenure(&[&["run", job, "--"], &inner[..]].concat());
+        let mut command = sandbox.command(&[&["run", job, "--"], &inner[..]].concat());
+        // A request that takes longer than a tenth of it is spoken of.
+        command.env("TENURE_TTL", "10m");
+        let ended = ended(command);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{ended:?}");
     };
     std::thread::scope(|scope| {
         for job in ["one", "two", "three", "four", "five", "six"] {
-            scope.spawn(move || (0..10).for_each(|_| run(job)));
+            scope.spawn(move || {
+                // A file of its own: those who wait for another's write for too long say so.
+                let sandbox = Sandbox::new("nested-leftovers");
+                (0..10).for_each(|_| run(&sandbox, job));
+            });
         }
     });
 }

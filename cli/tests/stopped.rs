@@ -5,10 +5,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use tenure_testkit::{Process, eventually};
 
-/// A term of three seconds whose command ends with 5 when the file `go` is there; and its warden, which is stopped.
+/// A term whose command ends with 5 when the file `go` is there; and its warden, which is stopped.
 fn stopped(sandbox: &Sandbox) -> (Process, u32) {
     let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exit 5";
-    let process = sandbox.run(&["--ttl", "3s"], "job", script);
+    let process = sandbox.run(&["--ttl", "20s", "--renew", "1s"], "job", script);
     let warden = parent_of(sandbox.pid("pid"));
     until_watched(process.pid());
     signal(warden, Signal::STOP);

@@ -51,7 +51,7 @@ fn a_standby_whose_messages_nobody_reads_works_when_it_wins() {
         let first = sandbox.run(&["--ttl", "3s"], "job", "sleep 300");
         sandbox.until_held("job");
         let script = "echo $$ > pid; exec sleep 300";
-        let job = ["--ttl", "3s", "job", "--", "sh", "-c", script];
+        let job = ["--ttl", "30s", "job", "--", "sh", "-c", script];
         let (second, _pipe) = unread(&sandbox, &[options, &job].concat());
         // It has met the other, and tells of it.
         std::thread::sleep(Duration::from_secs(1));

@@ -106,7 +106,12 @@ fn a_renewal_shortly_before_the_doubt_saves_the_command() {
 fn an_outage_that_ends_in_time_is_not_noticed_by_the_command() {
     let sandbox = Sandbox::new("outage");
     let script = "trap 'exit 9' TERM; i=0; while [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done; exit 4";
-    let process = sandbox.run(&["--ttl", "6s"], "job", &numbered(&sandbox, script));
+    // A renewal is due in the outage, and others for ten seconds after it.
+    let process = sandbox.run(
+        &["--ttl", "20s", "--renew", "2s"],
+        "job",
+        &numbered(&sandbox, script),
+    );
     sandbox.pid("pid");
     let locked = lock(&sandbox);
     std::thread::sleep(Duration::from_millis(2500));

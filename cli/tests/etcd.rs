@@ -99,11 +99,13 @@ fn behind_a_silent_network_the_command_dies_before_the_deadline() {
 fn a_cluster_that_loses_its_leader_costs_no_leadership() {
     let mut etcd = block_on(Etcd::start(EtcdOptions::three())).unwrap();
     let sandbox = Sandbox::at("etcd-fail-over", &etcd.url());
-    let leading = sandbox.run(&["--ttl", "6s"], "job", "sleep 300");
+    // An election of the cluster alone takes a second or two.
+    let leading = sandbox.run(&["--ttl", "15s", "--renew", "2s"], "job", "sleep 300");
     sandbox.until_held("job");
     let token = sandbox.lease("job")["token"].clone();
     etcd.kill(etcd.leader().unwrap());
-    std::thread::sleep(Duration::from_secs(8));
+    // Past the end that the lease had when the leader died.
+    std::thread::sleep(Duration::from_secs(17));
     assert!(leading.status().is_none(), "the leader gave up");
     let lease = sandbox.lease("job");
     assert_eq!((&lease["token"], &lease["state"]), (&token, &"held".into()));

@@ -13,7 +13,7 @@ fn terms(sandbox: &Sandbox, name: &str) -> Vec<Value> {
 #[test]
 fn history_tells_how_each_term_ended_and_which_one_leads() {
     let sandbox = Sandbox::new("history");
-    let quick = ["--ttl", "2s", "--candidate"];
+    let quick = ["--ttl", "15s", "--renew", "500ms", "--candidate"];
     let run =
         |candidate: &str, script: &str| sandbox.run(&[&quick[..], &[candidate]].concat(), "job", script);
     assert_eq!(exit_code(&run("first", "exit 7")), 7);

@@ -7,9 +7,12 @@ use tenure_testkit::{Process, eventually};
 const WORK: &str =
     r#"trap 'echo end >> "$LOG"; exit 0' TERM; echo begin >> "$LOG"; while :; do sleep 0.05; done"#;
 
+/// Renewed often, so that wishes are heard soon, and long enough that no busy machine costs anybody a term or a place.
+const TIMING: [&str; 4] = ["--ttl", "15s", "--renew", "500ms"];
+
 fn candidate(sandbox: &Sandbox, id: &str, options: &[&str]) -> Process {
     let script = format!("LOG={}; {WORK}", sandbox.path("work"));
-    let all = [&["--ttl", "2s", "--candidate", id, "--keep"], options].concat();
+    let all = [&TIMING[..], &["--candidate", id, "--keep"], options].concat();
     sandbox.run(&all, "job", &script)
 }
 
@@ -30,9 +33,10 @@ fn until_leads(sandbox: &Sandbox, id: &str) {
 fn a_lease_of_the_users_with_the_name_of_a_place_holds_nobody_up() {
     let sandbox = Sandbox::new("named-as-a-place");
     let name = "job/candidates/5/eu";
-    let _holds = sandbox.run(&["--ttl", "2s", "--candidate", "host-1"], name, "sleep 300");
+    let holds = [&TIMING[..], &["--candidate", "host-1"]].concat();
+    let _holds = sandbox.run(&holds, name, "sleep 300");
     eventually(SOON, "the lease", || sandbox.lease(name)["state"] == "held");
-    let waits = ["--ttl", "2s", "--candidate", "one", "--priority", "1"];
+    let waits = [&TIMING[..], &["--candidate", "one", "--priority", "1"]].concat();
     assert_eq!(exit_code(&sandbox.run(&waits, "job", "true")), 0);
     assert!(sandbox.tenure(&["status"]).stdout.contains(name));
     let _leads = candidate(&sandbox, "two", &["--priority", "1"]);

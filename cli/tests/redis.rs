@@ -109,13 +109,14 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
     let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
     let sandbox = Sandbox::at("redis-quorum", &format!("redis+quorum://{}", hosts.join(",")));
-    let first = sandbox.run(&["--ttl", "6s"], "job", "sleep 300");
+    let timing = ["--ttl", "12s", "--renew", "2s"];
+    let first = sandbox.run(&timing, "job", "sleep 300");
     sandbox.until_held("job");
     servers[0].kill();
-    let second = sandbox.run(&["--ttl", "6s"], "job", "echo mine");
+    let second = sandbox.run(&timing, "job", "echo mine");
     second.wait_for_line("waiting", SOON).unwrap();
     // Past the end that the lease had when the member died.
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(14));
     assert_eq!(sandbox.lease("job")["state"], "held");
     // Nobody knows what the dead one has kept.
     assert_eq!(sandbox.tenure(&["doctor"]).code, 82);

@@ -166,7 +166,10 @@ fn a_signal_that_comes_while_leftovers_are_ended_lets_no_other_term_begin() {
 #[test]
 fn a_signal_that_comes_while_a_term_is_ended_lets_no_other_begin() {
     for (what, options) in [
-        ("asked", &["--keep", "--ttl", "2s", "--grace", "1s"][..]),
+        (
+            "asked",
+            &["--keep", "--ttl", "15s", "--renew", "500ms", "--grace", "1s"][..],
+        ),
         (
             "unwell",
             &["--restart", "always", "--cooldown", "0s", "--grace", "1s"],

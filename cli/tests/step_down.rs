@@ -3,8 +3,8 @@
 use crate::common::{SOON, Sandbox, exit_code, json};
 use tenure_testkit::eventually;
 
-/// Short, so that the holder learns of a wish soon.
-const QUICK: [&str; 2] = ["--ttl", "2s"];
+/// Renewed often, so that the holder learns of a wish soon, and long enough that no busy machine ends it.
+const QUICK: [&str; 4] = ["--ttl", "15s", "--renew", "500ms"];
 
 #[test]
 fn step_down_hands_over_to_a_standby_and_says_to_whom() {

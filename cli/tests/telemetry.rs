@@ -157,7 +157,8 @@ fn has(attributes: &[KeyValue], (key, text): (&str, &str)) -> bool {
 
 /// Starts a candidate that tells the collector often.
 fn run(sandbox: &Sandbox, url: &str, options: &[&str], script: &str) -> Process {
-    let told = ["run", "--otlp", url, "--candidate", "one", "--ttl", "2s"];
+    let timing = ["--ttl", "30s", "--renew", "500ms"];
+    let told = [&["run", "--otlp", url, "--candidate", "one"], &timing[..]].concat();
     let work = ["job", "--", "sh", "-c", script];
     let mut command = sandbox.command(&[&told[..], options, &work].concat());
     command.env("OTEL_METRIC_EXPORT_INTERVAL", "200");

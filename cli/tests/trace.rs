@@ -12,7 +12,16 @@ fn lines(sandbox: &Sandbox, file: &str) -> usize {
 }
 
 fn run(sandbox: &Sandbox, file: &str, script: &str) -> tenure_testkit::Process {
-    let options = ["--ttl", "2s", "--trace", file, "--candidate", file];
+    let options = [
+        "--ttl",
+        "10s",
+        "--renew",
+        "500ms",
+        "--trace",
+        file,
+        "--candidate",
+        file,
+    ];
     sandbox.run(&options, "job", script)
 }
 

@@ -1,7 +1,7 @@
 //! Winning, leading, giving back, on a real store.
 
 use crate::harness::counting::Counting;
-use crate::harness::{LONG_BEFORE, Site, soon, timing};
+use crate::harness::{LONG_BEFORE, Site, enduring_timing, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 #[tokio::test]
 async fn one_leads_and_the_other_follows_when_it_steps_down() {
     let site = Site::new();
-    let (first, second) = (site.election("first"), site.election("second"));
+    let (first, second) = (site.long_election("first"), site.long_election("second"));
     let leadership = soon("the first campaign", first.campaign()).await.unwrap();
     assert!(matches!(leadership.authority(), Authority::Held { .. }));
     let token = leadership.token();
@@ -67,11 +67,11 @@ fn blocked_user_code_does_not_starve_renewals() {
         .unwrap();
     runtime.block_on(async {
         let site = Site::new();
-        let election = site.election("first");
+        let election = Site::election_of(site.store(), "first", enduring_timing());
         let leadership = soon("the campaign", election.campaign()).await.unwrap();
         let token = leadership.token();
         // The only worker of this runtime is busy for twice the ttl.
-        std::thread::sleep(2 * timing().ttl().duration());
+        std::thread::sleep(2 * enduring_timing().ttl().duration());
         assert!(matches!(leadership.authority(), Authority::Held { .. }));
         assert_eq!(leadership.token(), token);
     });
@@ -163,14 +163,15 @@ async fn authority_is_doubtful_as_soon_as_the_term_is_being_ended() {
 #[tokio::test]
 async fn candidates_of_one_id_are_two_candidates_and_the_standby_is_told() {
     let site = Site::new();
-    let (first, second) = (site.election("twin"), site.election("twin"));
+    let (first, second) = (site.long_election("twin"), site.long_election("twin"));
     let _leadership = soon("the campaign", first.campaign()).await.unwrap();
     let mut events = second.events();
-    let campaign = tokio::time::timeout(Duration::from_millis(500), second.campaign()).await;
-    assert!(campaign.is_err(), "both lead");
-    let twin = std::iter::from_fn(|| events.try_recv().ok())
-        .any(|event| matches!(event, Event::Standby { twin: true, .. }));
-    assert!(twin);
+    let is_told =
+        async { while !matches!(events.recv().await.unwrap(), Event::Standby { twin: true, .. }) {} };
+    tokio::select! {
+        _ = second.campaign() => panic!("both lead"),
+        () = soon("the standby is told", is_told) => {}
+    }
 }
 
 #[tokio::test]
@@ -249,13 +250,13 @@ async fn a_holder_that_is_asked_as_soon_as_it_leads_hears_it() {
 async fn a_stuck_worker_does_not_lead_for_ever() {
     let site = Site::new();
     let election = Election::builder("job", site.store())
-        .timing(timing())
-        .progress_within(Duration::from_millis(1500))
+        .timing(enduring_timing())
+        .progress_within(Duration::from_secs(5))
         .build()
         .unwrap();
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     for _ in 0..8 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         leadership.progress();
     }
     assert_ne!(

@@ -1,6 +1,6 @@
 //! A lock that goes from one holder to the next within a process.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, lock_timing, soon};
+use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::Occupancy;
@@ -11,7 +11,7 @@ fn counted(site: &Site) -> (Arc<Counting>, Arc<LockManager>) {
     let store = Arc::new(Counting::new(site.store()));
     let manager = LockManager::builder(store.clone())
         .candidate("a")
-        .timing(lock_timing());
+        .timing(long_lock_timing());
     (store, Arc::new(manager.build().unwrap()))
 }
 
@@ -75,8 +75,8 @@ async fn a_waiter_who_leaves_in_the_middle_of_it_leaves_nothing_held() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        // Long before its ttl of 3 s is over, or the next round would wait for that.
-        let in_time = tokio::time::timeout(Duration::from_secs(2), vacant).await;
+        // Or the next round would wait for its end.
+        let in_time = tokio::time::timeout(LONG_BEFORE, vacant).await;
         in_time.unwrap_or_else(|_| panic!("round {round}: still held"));
     }
 }

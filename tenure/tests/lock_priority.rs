@@ -1,14 +1,15 @@
 //! Who waits in order goes by priority, unless somebody is called; and one who may not lead never goes.
-use crate::harness::{Site, soon};
+use crate::harness::{Site, long_lock_timing, soon};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure::{LeaseName, LockManager, Priority, Standby};
 use tenure_testkit::eventually_async;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 fn manager(site: &Site, candidate: &str, priority: u16) -> LockManager {
-    let builder = site.manager_builder(candidate);
+    // A place that is lost is taken anew, behind those that came later.
+    let builder = site.manager_builder(candidate).timing(long_lock_timing());
     builder
         .priority(Priority::new(priority).unwrap())
         .build()

@@ -1,6 +1,6 @@
 //! Taking locks, waiting for them, giving them back, on a real store.
 use crate::harness::counting::Counting;
-use crate::harness::{LONG_BEFORE, Site, lock_timing, long_lock_timing, soon};
+use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, lock_timing, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
@@ -214,7 +214,8 @@ async fn drop_panic_and_abort_release() {
 #[tokio::test]
 async fn a_leaked_guard_is_released_when_its_task_has_ended() {
     let site = Site::new();
-    let manager = site.manager("a");
+    let timing = enduring_lock_timing();
+    let manager = site.manager_builder("a").timing(timing).build().unwrap();
     let (go, gone) = tokio::sync::oneshot::channel::<()>();
     let task = tokio::spawn(async move { drop(gone.await) });
     let lock = soon("bound", manager.lock("bound"))
@@ -223,7 +224,7 @@ async fn a_leaked_guard_is_released_when_its_task_has_ended() {
         .bound_to(&task);
     std::mem::forget(lock);
     // It is extended for as long as the task lives.
-    tokio::time::sleep(2 * lock_timing().lease().ttl().duration()).await;
+    tokio::time::sleep(2 * timing.lease().ttl().duration()).await;
     assert_eq!(site.record("bound").await.unwrap().occupancy(), Occupancy::Held);
     go.send(()).unwrap();
     wait_until_vacant(&site, "bound").await;
@@ -292,7 +293,8 @@ async fn one_lock_more_than_the_bound_is_refused_and_a_release_makes_room() {
 #[tokio::test]
 async fn a_stopped_manager_refuses_and_its_locks_go_on() {
     let site = Site::new();
-    let manager = site.manager("a");
+    let timing = enduring_lock_timing();
+    let manager = site.manager_builder("a").timing(timing).build().unwrap();
     let owner = manager.owner();
     let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
     let waiting = owner.clone();
@@ -310,7 +312,7 @@ async fn a_stopped_manager_refuses_and_its_locks_go_on() {
             .contains("lock \"b\": the lock manager has stopped"),
         "{refusal}"
     );
-    tokio::time::sleep(2 * lock_timing().lease().ttl().duration()).await;
+    tokio::time::sleep(2 * timing.lease().ttl().duration()).await;
     assert!(
         matches!(lock.authority(), Authority::Held { .. }),
         "it is extended until it goes"

@@ -1,6 +1,6 @@
 //! What an election records replays, and recording never costs a term.
 
-use crate::harness::{Site, soon, timing};
+use crate::harness::{Site, enduring_timing as timing, soon};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};

@@ -12,7 +12,7 @@ use tenure::core::Lease;
 use tenure::sqlite::SqliteStore;
 use tenure::{
     Election, LeaseName, LockManager, LockManagerBuilder, LockTiming, LockTimingOptions, SharedStore, Timing,
-    Ttl,
+    TimingOptions, Ttl,
 };
 
 pub struct Site {
@@ -48,7 +48,7 @@ impl Site {
         Self::election_of(self.store(), candidate, long_timing())
     }
 
-    fn election_of(store: SharedStore, candidate: &str, timing: Timing) -> Election {
+    pub fn election_of(store: SharedStore, candidate: &str, timing: Timing) -> Election {
         Election::builder("job", store)
             .candidate(candidate)
             .timing(timing)
@@ -95,6 +95,24 @@ pub fn timing() -> Timing {
 /// As [`timing`], for locks.
 pub fn lock_timing() -> LockTiming {
     LockTimingOptions::new(Duration::from_secs(3)).check().unwrap()
+}
+
+/// Short enough for a test that waits until it would have ended, and renewed so often that a stall of three seconds does not end it.
+pub fn enduring_timing() -> Timing {
+    let options = TimingOptions {
+        renew_every: Some(Duration::from_millis(500)),
+        ..TimingOptions::new(Duration::from_secs(6))
+    };
+    options.check().unwrap()
+}
+
+/// As [`enduring_timing`], for locks.
+pub fn enduring_lock_timing() -> LockTiming {
+    let options = LockTimingOptions {
+        beat_every: Some(Duration::from_millis(500)),
+        ..LockTimingOptions::new(Duration::from_secs(6))
+    };
+    options.check().unwrap()
 }
 
 /// A lease of a minute, renewed every 20 s: what happens within [`LONG_BEFORE`] neither its end nor a renewal has brought about.

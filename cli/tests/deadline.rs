@@ -9,6 +9,9 @@ use tenure_testkit::{Process, eventually, is_alive};
 
 const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
 
+/// A term that is killed 400 ms before its end: of a shorter one it would be 100 ms, for which a loaded machine may stand still.
+const ROOMY: [&str; 4] = ["--ttl", "20s", "--grace", "5s"];
+
 /// A command that writes its number to `pid`, and then does `what`.
 fn numbered(sandbox: &Sandbox, what: &str) -> String {
     format!("echo $$ > {}; {what}", sandbox.path("pid"))
@@ -26,11 +29,7 @@ fn lock(sandbox: &Sandbox) -> Connection {
 #[test]
 fn a_command_that_ignores_sigterm_is_killed_before_the_deadline() {
     let sandbox = Sandbox::new("deadline");
-    let process = sandbox.run(
-        &["--ttl", "4s", "--grace", "1s"],
-        "job",
-        &numbered(&sandbox, STUBBORN),
-    );
+    let process = sandbox.run(&ROOMY, "job", &numbered(&sandbox, STUBBORN));
     let command = sandbox.pid("pid");
     let locked = lock(&sandbox);
     assert!(is_alive(command), "killed without need");
@@ -268,15 +267,11 @@ fn what_left_the_group_ends_with_the_command() {
 #[test]
 fn a_frozen_supervisor_outlives_its_deadline_no_more_than_its_command_does() {
     let sandbox = Sandbox::new("frozen");
-    let first = sandbox.run(
-        &["--ttl", "3s", "--grace", "1s"],
-        "job",
-        &numbered(&sandbox, STUBBORN),
-    );
+    let first = sandbox.run(&ROOMY, "job", &numbered(&sandbox, STUBBORN));
     let command = sandbox.pid("pid");
     signal(first.pid(), Signal::STOP);
     sandbox.dies_within_its_lease(command, "job");
-    let second = sandbox.run(&["--ttl", "3s"], "job", "echo mine; sleep 300");
+    let second = sandbox.run(&["--ttl", "30s"], "job", "echo mine; sleep 300");
     second.wait_for_line("mine", SOON).unwrap();
     assert!(was_killed(&first), "it was ended, frozen as it was");
     assert_eq!(
@@ -312,7 +307,7 @@ fn a_supervisor_that_cannot_speak_still_kills_in_time() {
     let inner = numbered(&sandbox, STUBBORN);
     // A pipe that nobody reads, and that is full.
     let script = format!(
-        "mkfifo {0}; exec 3<>{0}; head -c 65536 /dev/zero >&3; exec {tenure} run --ttl 4s job -- sh -c \"{1}\" 2>&3",
+        "mkfifo {0}; exec 3<>{0}; head -c 65536 /dev/zero >&3; exec {tenure} run --ttl 20s job -- sh -c \"{1}\" 2>&3",
         sandbox.path("pipe"),
         inner.replace('$', "\\$")
     );

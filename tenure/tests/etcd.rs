@@ -7,7 +7,7 @@ use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault, eventua
 use tokio::sync::broadcast::Receiver;
 
 fn timing() -> Timing {
-    Timing::of(Ttl::from_secs(6).unwrap())
+    Timing::of(Ttl::from_secs(12).unwrap())
 }
 
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

@@ -6,7 +6,7 @@ use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_
 use tenure_testkit::{Fault, FaultProxy, Mariadb, RequestFault};
 
 fn timing() -> Timing {
-    Timing::of(Ttl::from_secs(10).unwrap())
+    Timing::of(Ttl::from_secs(20).unwrap())
 }
 
 /// Nobody in a test waits for this to end.

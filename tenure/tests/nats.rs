@@ -6,7 +6,7 @@ use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_
 use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, RequestFault};
 
 fn timing() -> Timing {
-    Timing::of(Ttl::from_secs(6).unwrap())
+    Timing::of(Ttl::from_secs(12).unwrap())
 }
 
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

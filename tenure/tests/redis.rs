@@ -7,7 +7,7 @@ use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, TimingOptio
 use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer, RequestFault, ServerClock};
 
 fn timing() -> Timing {
-    Timing::of(Ttl::from_secs(6).unwrap())
+    Timing::of(Ttl::from_secs(12).unwrap())
 }
 
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {

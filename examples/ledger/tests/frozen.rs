@@ -34,7 +34,7 @@ impl Site {
     fn candidate(&self, name: &str) -> Process {
         let store = format!("sqlite:{}", self.folder.join("leases.db").display());
         let mut command = ledger("work");
-        command.args(["--ttl", "2s", "--think", "1s", "--candidate", name]);
+        command.args(["--ttl", "6s", "--think", "1s", "--candidate", name]);
         command.args(["--store", &store, "--service", &self.address]);
         Process::spawn(command).unwrap()
     }

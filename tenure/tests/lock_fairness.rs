@@ -356,3 +356,25 @@ async fn a_manager_that_closes_leaves_the_queue_although_an_owner_waits_in_it() 
     drop(held);
     soon("the first", first).await.unwrap().unwrap();
 }
+
+/// Its machine lost its power while it waited: the clock that its place was written by is gone.
+#[tokio::test]
+async fn a_place_of_another_boot_holds_the_queue_up_for_its_ttl_at_most() {
+    let site = Site::new();
+    let (blocker, waiter) = (fair(&site, "blocker"), fair(&site, "waiter"));
+    let mut held = soon("the blocker", blocker.lock("a")).await.unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["lock_fairness::as_a_child", "--exact", "--nocapture"])
+        .env(FILE, site.file());
+    let child = Process::spawn(command).unwrap();
+    wait_until_queued(&site, "child").await;
+    child.kill_tree();
+    let other_boot =
+        "UPDATE lease SET boot_id = '00000000-0000-4000-8000-000000000000' WHERE name LIKE '%/child'";
+    site.lock()
+        .execute_batch(&format!("{other_boot}; COMMIT"))
+        .unwrap();
+    assert_eq!(soon("the release", held.release()).await, LockRelease::Released);
+    soon("its turn", waiter.lock("a")).await.unwrap();
+}

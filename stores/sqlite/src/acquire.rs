@@ -18,8 +18,10 @@ pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired
     // What this handle gave back last is most likely still free: then the look under the lock is enough.
     if !database.forget_vacated(&request.name) {
         let mut seen = look::at(&connections.durable, &database.clock, &request.name)?;
-        if is_unnoted(&seen) {
-            seen = note(database, &connections.relaxed, request)?;
+        if seen.is_unnoted() {
+            seen = transaction::write(&connections.relaxed, |connection| {
+                sighting::note_at(connection, &database.clock, &request.name)
+            })?;
         }
         match verdict(&seen, request) {
             Decision::Superseded => return Ok(Acquired::Superseded),
@@ -136,27 +138,6 @@ fn extend(
             record.version + 1,
         ])?;
     Ok(())
-}
-
-/// Whether the record is of another boot and nobody of this one has noted it yet.
-fn is_unnoted(seen: &Seen<'_>) -> bool {
-    seen.first_seen.is_none()
-        && seen
-            .record
-            .as_ref()
-            .is_some_and(|record| !record.released && record.era(seen.clock) == Era::Foreign)
-}
-
-/// The wait for a record of another boot begins with the first look at it, and is noted for the next process.
-fn note<'a>(database: &'a Database, connection: &Connection, request: &Acquire) -> Result<Seen<'a>, Trouble> {
-    transaction::write(connection, |connection| {
-        let mut seen = look::at(connection, &database.clock, &request.name)?;
-        if let Some(record) = seen.record.as_ref().filter(|_| is_unnoted(&seen)) {
-            sighting::note(connection, record, seen.clock)?;
-            seen.first_seen = Some(seen.clock.now);
-        }
-        Ok(seen)
-    })
 }
 
 fn held(seen: Seen<'_>) -> Result<Acquired, Trouble> {

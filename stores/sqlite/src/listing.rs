@@ -1,12 +1,13 @@
 //! Reading without deciding: one lease, or a page of them.
 
+use crate::clock::BootClock;
 use crate::database::Database;
 use crate::look;
 use crate::record::{Record, record_columns};
 use crate::sighting;
 use crate::trouble::Trouble;
 use rusqlite::types::ValueRef;
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
 use tenure_core::{Lease, LeaseName, LeasePage, Listed, Page};
 
 /// Most rows with impossible names that one page shows over its limit. The next page can only begin after a
@@ -16,14 +17,30 @@ const NAMELESS_MAX: usize = 1_000;
 /// One try at reading one lease.
 pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<Lease>, Trouble> {
     let connections = database.connections()?;
-    Ok(look::at(&connections.relaxed, &database.clock, name)?.into_lease())
+    let seen = look::at(&connections.relaxed, &database.clock, name)?;
+    if seen.is_unnoted() {
+        sighting::note_what_was_read(&connections.relaxed, &database.clock, std::slice::from_ref(name));
+    }
+    Ok(seen.into_lease())
 }
 
 /// One try at reading a page.
 pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, Trouble> {
     page.check().map_err(Trouble::Told)?;
     let connections = database.connections()?;
-    let connection = &connections.relaxed;
+    let (leases, unnoted) = rows(&connections.relaxed, &database.clock, &database.shown, page)?;
+    // The statement has ended: a write in the middle of it would have to follow on what it has read.
+    sighting::note_what_was_read(&connections.relaxed, &database.clock, &unnoted);
+    Ok(leases)
+}
+
+/// The page, and the names of those in it that are of another boot and that nobody has noted yet.
+fn rows(
+    connection: &Connection,
+    clock: &BootClock,
+    shown: &str,
+    page: &Page,
+) -> Result<(LeasePage, Vec<LeaseName>), Trouble> {
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",
         record_columns!(),
@@ -32,7 +49,7 @@ pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, T
     let after = page.after.as_ref().map_or("", LeaseName::as_str);
     let mut rows = statement.query(params![page.prefix, after])?;
     let limit = usize::from(page.limit);
-    let mut leases = Vec::new();
+    let (mut leases, mut unnoted) = (Vec::new(), Vec::new());
     let mut last_name = None;
     let mut can_end_here = false;
     while let Some(row) = rows.next()? {
@@ -41,28 +58,29 @@ pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, T
             break;
         }
         if (leases.len() >= limit && can_end_here) || leases.len() >= limit + NAMELESS_MAX {
-            return Ok(LeasePage {
-                leases,
-                next: last_name,
-            });
+            let next = last_name;
+            return Ok((LeasePage { leases, next }, unnoted));
         }
         let name = LeaseName::new(&key).ok();
         can_end_here = name.is_some();
         last_name = name.or(last_name);
         leases.push(match Record::read(row) {
             Ok(record) => {
-                let clock = database.clock.read();
+                let clock = clock.read();
                 let first_seen = sighting::first_seen(connection, &record, clock)?;
+                if sighting::is_unnoted(&record, clock, first_seen) {
+                    unnoted.push(record.name.clone());
+                }
                 Listed::Lease(record.into_lease(clock, first_seen))
             }
             Err(fault) => {
                 let key = key.escape_debug().to_string();
-                let error = Trouble::Record(fault).into_error(&format!("lease \"{key}\""), &database.shown);
+                let error = Trouble::Record(fault).into_error(&format!("lease \"{key}\""), shown);
                 Listed::Unreadable { key, error }
             }
         });
     }
-    Ok(LeasePage { leases, next: None })
+    Ok((LeasePage { leases, next: None }, unnoted))
 }
 
 fn key(row: &Row<'_>) -> String {

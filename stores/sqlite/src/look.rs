@@ -47,6 +47,12 @@ pub(crate) fn at<'a>(
 }
 
 impl Seen<'_> {
+    /// Whether the record is of another boot and nobody of this one has noted it yet.
+    pub(crate) fn is_unnoted(&self) -> bool {
+        let unnoted = |record| sighting::is_unnoted(record, self.clock, self.first_seen);
+        self.record.as_ref().is_some_and(unnoted)
+    }
+
     /// As the contract shows it.
     pub(crate) fn into_lease(self) -> Option<Lease> {
         self.record

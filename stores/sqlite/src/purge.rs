@@ -1,6 +1,6 @@
 //! Removing the records that nobody uses, a page at a time, each page in one transaction.
 
-use crate::clock::wall_clock_ms;
+use crate::clock::{Reading, wall_clock_ms};
 use crate::database::Database;
 use crate::record::{Record, record_columns};
 use crate::sighting;
@@ -8,7 +8,7 @@ use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
 use std::time::Duration;
-use tenure_core::{LeaseName, Purge, Purged, Purging};
+use tenure_core::{LeaseName, Moment, Purge, Purged, Purging};
 
 /// One try at a page.
 pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trouble> {
@@ -18,17 +18,21 @@ pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trou
     let connection = &connections.relaxed;
     match request.purging {
         Purging::OnlyLooks => {
-            let (unused, next) = unused(database, connection, request)?;
+            let found = look(database, connection, request)?;
+            sighting::note_what_was_read(connection, &database.clock, &found.unnoted);
             Ok(Purged {
-                unused,
+                unused: found.unused,
                 removed: 0,
-                next,
+                next: found.next,
             })
         }
         Purging::Removes => transaction::write(connection, |connection| {
-            let (unused, next) = unused(database, connection, request)?;
+            let found = look(database, connection, request)?;
+            for name in &found.unnoted {
+                sighting::note_at(connection, &database.clock, name)?;
+            }
             let mut removed = 0;
-            for name in &unused {
+            for name in &found.unused {
                 let rows = connection
                     .prepare_cached("DELETE FROM lease WHERE name = ?1")?
                     .execute([name.as_str()])?;
@@ -36,20 +40,26 @@ pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trou
                 removed += u64::try_from(rows).unwrap_or(0);
             }
             Ok(Purged {
-                unused,
+                unused: found.unused,
                 removed,
-                next,
+                next: found.next,
             })
         }),
     }
 }
 
-/// The names of one page that nobody uses, and where the next page begins.
-fn unused(
-    database: &Database,
-    connection: &Connection,
-    request: &Purge,
-) -> Result<(Vec<LeaseName>, Option<LeaseName>), Trouble> {
+/// What a look at one page has found.
+#[derive(Default)]
+struct Found {
+    /// Nobody uses these.
+    unused: Vec<LeaseName>,
+    /// These are of another boot and have not been noted yet: nobody knows since when they are unused.
+    unnoted: Vec<LeaseName>,
+    /// After which name the next page begins.
+    next: Option<LeaseName>,
+}
+
+fn look(database: &Database, connection: &Connection, request: &Purge) -> Result<Found, Trouble> {
     // The age is by the wall clock, for no other clock spans two boots; it decides only what is *kept*, never who
     // holds a lease. A text there that is no date is no age either.
     let mut statement = connection.prepare_cached(concat!(
@@ -60,7 +70,7 @@ fn unused(
     ))?;
     let after = request.after.as_ref().map_or("", LeaseName::as_str);
     let mut rows = statement.query(params![request.prefix, after, request.limit])?;
-    let (mut unused, mut seen, mut last) = (Vec::new(), 0_u16, None);
+    let (mut found, mut seen, mut last) = (Found::default(), 0_u16, None);
     while let Some(row) = rows.next()? {
         seen += 1;
         let Ok(record) = Record::read(row) else {
@@ -73,26 +83,29 @@ fn unused(
             continue;
         };
         if !record.name.as_str().starts_with(&request.prefix) {
-            return Ok((unused, None));
+            return Ok(found);
         }
         let age_ms: Option<i64> = row.get(15).unwrap_or(None);
         last = Some(record.name.clone());
-        if is_unused(database, connection, &record, age_ms, request)? {
-            unused.push(record.name);
+        let clock = database.clock.read();
+        let first_seen = sighting::first_seen(connection, &record, clock)?;
+        if sighting::is_unnoted(&record, clock, first_seen) {
+            found.unnoted.push(record.name);
+        } else if is_unused(&record, clock, first_seen, age_ms, request) {
+            found.unused.push(record.name);
         }
     }
-    Ok((unused, last.filter(|_| seen == request.limit)))
+    found.next = last.filter(|_| seen == request.limit);
+    Ok(found)
 }
 
 fn is_unused(
-    database: &Database,
-    connection: &Connection,
     record: &Record,
+    clock: Reading<'_>,
+    first_seen: Option<Moment>,
     age_ms: Option<i64>,
     request: &Purge,
-) -> Result<bool, Trouble> {
-    let clock = database.clock.read();
-    let first_seen = sighting::first_seen(connection, record, clock)?;
+) -> bool {
     // Counted from the last extension, a record has been unused for its ttl less.
     let wait = request
         .unused_at_least(record.ttl)
@@ -101,5 +114,5 @@ fn is_unused(
         .and_then(|age| u64::try_from(age).ok())
         .is_some_and(|age| Duration::from_millis(age) >= wait);
     let rises = u64::try_from(record.token.signed()).is_ok_and(|token| token < wall_clock_ms());
-    Ok(is_old && rises && record.remaining(clock, first_seen).is_zero())
+    is_old && rises && record.remaining(clock, first_seen).is_zero()
 }

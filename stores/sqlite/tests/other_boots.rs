@@ -2,7 +2,8 @@
 
 use crate::common::{Asker, Scratch, grant, held, name};
 use std::time::{Duration, Instant};
-use tenure_core::{Acquired, Ask, Asked, LeaseStore, Released, Renewed};
+use tenure_core::{Acquired, Ask, Asked, LeaseStore, Listed, Occupancy, Page, Released, Renewed};
+use tenure_testkit::eventually_async;
 
 const OTHER_BOOT: &str = "UPDATE lease SET boot_id = '00000000-0000-4000-8000-000000000000'";
 
@@ -137,4 +138,54 @@ async fn a_record_from_the_future_of_our_clock_is_watched_like_another_boots() {
         "{:?}",
         lease.remaining
     );
+}
+
+/// A queue looks at the places of its candidates and never asks for another's: after a power cut it would wait for ever for
+/// one that was held then.
+#[tokio::test]
+async fn a_record_of_another_boot_that_is_only_looked_at_expires() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let first = Asker::new("first").ttl_ms(400);
+    for lease in ["listed", "read"] {
+        let _granted = grant(&store, &first, lease).await;
+    }
+    scratch.sql(OTHER_BOOT);
+    let page = Page {
+        prefix: "list".to_owned(),
+        after: None,
+        limit: 100,
+    };
+    let began = Instant::now();
+    let listed = || async {
+        let page = store.list(&page).await.unwrap();
+        let [Listed::Lease(lease)] = &page.leases[..] else {
+            panic!("{page:?}");
+        };
+        lease.occupancy() == Occupancy::Expired
+    };
+    eventually_async(crate::common::PATIENCE, "a listed record expires", listed).await;
+    assert!(began.elapsed() >= Duration::from_millis(400));
+    let began = Instant::now();
+    let read =
+        || async { store.get(&name("read")).await.unwrap().unwrap().occupancy() == Occupancy::Expired };
+    eventually_async(crate::common::PATIENCE, "a record that was read expires", read).await;
+    assert!(began.elapsed() >= Duration::from_millis(400));
+}
+
+/// Whoever looks gets an answer while another process writes, and what could not be noted then is noted later.
+#[tokio::test]
+async fn a_record_of_another_boot_is_shown_also_while_its_sighting_cannot_be_noted() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let _granted = grant(&store, &Asker::new("first").ttl_ms(400), "job").await;
+    scratch.sql(OTHER_BOOT);
+    let writer = scratch.raw();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let lease = store.get(&name("job")).await.unwrap().unwrap();
+    assert_eq!(lease.occupancy(), Occupancy::Held);
+    writer.execute_batch("COMMIT").unwrap();
+    let expired =
+        || async { store.get(&name("job")).await.unwrap().unwrap().occupancy() == Occupancy::Expired };
+    eventually_async(crate::common::PATIENCE, "it expires", expired).await;
 }

@@ -74,6 +74,23 @@ async fn a_record_of_another_boot_is_kept_until_it_was_watched_for_its_ttl() {
     assert_eq!(left, 0, "what was noted of it goes with it");
 }
 
+/// The place of a candidate that died with its machine: nobody will ever ask for it again.
+#[tokio::test]
+async fn a_record_of_another_boot_that_nobody_asks_for_is_found_by_two_looks_a_ttl_apart() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    for (purging, lease) in [(Purging::OnlyLooks, "looked at"), (Purging::Removes, "removed")] {
+        grant(&store, &Asker::new("holder").ttl_ms(300), lease).await;
+        scratch.sql(LONG_AGO);
+        scratch.sql("UPDATE lease SET boot_id = 'another'");
+        let mut request = request(purging);
+        request.prefix = lease.to_owned();
+        assert_eq!(purge(&store, &request).await.unused, vec![], "{lease}");
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        assert_eq!(purge(&store, &request).await.unused, vec![name(lease)]);
+    }
+}
+
 #[tokio::test]
 async fn ten_ttls_count_at_least_whatever_is_asked_for() {
     let scratch = Scratch::new();

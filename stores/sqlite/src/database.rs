@@ -1,12 +1,14 @@
 //! The open file: its connections, its clock, and what is beside it.
 
 use crate::clock::BootClock;
+use crate::files::{self, FileIdentity, Files, Paths};
 use crate::filesystem::FileSystem;
 use crate::only_path;
 use crate::options::{FileSystemTrust, SqliteOptions};
 use crate::patience::{Jitter, patiently_blocking};
 use crate::place;
 use crate::schema;
+use crate::seat::{self, Connected, Seat, Seated};
 use crate::trouble::Trouble;
 use crate::wake::WakeFile;
 use rusqlite::config::DbConfig;
@@ -14,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::inotify;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{Fault, LeaseName, StoreError};
 
@@ -41,8 +43,13 @@ pub(crate) struct Connections {
     pub(crate) durable: Connection,
     /// For everything else.
     pub(crate) relaxed: Connection,
-    /// Which file these are of.
-    file: FileIdentity,
+}
+
+impl Connected for Connections {
+    fn each(&self, what: &dyn Fn(&Connection)) {
+        what(&self.durable);
+        what(&self.relaxed);
+    }
 }
 
 /// An open store file.
@@ -55,7 +62,8 @@ pub(crate) struct Database {
     pub(crate) wake: WakeFile,
     pub(crate) file_system: FileSystem,
     trust: FileSystemTrust,
-    connections: Mutex<Connections>,
+    paths: Paths,
+    connections: Arc<Seat<Connections>>,
     /// Made at opening, so that the store can say how its watches will work; the first watch takes it.
     notifier: Mutex<Option<OwnedFd>>,
     notifies: bool,
@@ -70,7 +78,8 @@ impl Database {
         let place = place::find(options)?;
         let shown = place.path.display().to_string();
         let jitter = Jitter::seeded();
-        let connections = connect_both(&place.path, &shown, &jitter)?;
+        let paths = Paths::of(&place.path);
+        let opened = patiently_blocking(&jitter, &shown, || connect_both(&paths, &shown))?;
         let notifier = notifier().ok();
         Ok(Self {
             wake: WakeFile::beside(&place.path),
@@ -80,26 +89,22 @@ impl Database {
             jitter,
             file_system: place.file_system,
             trust: options.trust,
-            connections: Mutex::new(connections),
+            connections: Seat::new(paths.clone(), opened),
+            paths,
             notifies: notifier.is_some(),
             notifier: Mutex::new(notifier),
             vacated: Mutex::new(None),
         })
     }
 
-    /// The connections, to the file that is at the path *now*.
-    ///
-    /// Somebody who deletes or replaces the file leaves every open connection with the old one, where it
-    /// would go on renewing while others elect in the new one. Hence the look before each use. While
-    /// the file has a second name, every call is refused: see [`only_path`].
-    pub(crate) fn connections(&self) -> Result<MutexGuard<'_, Connections>, Trouble> {
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if FileIdentity::of(&self.path) != Some(connections.file) {
+    /// The connections, to the file that is at the path *now*: see [`Seat::take`]. While the file has a second name,
+    /// every call is refused: see [`only_path`].
+    pub(crate) fn connections(&self) -> Result<Seated<'_, Connections>, Trouble> {
+        self.connections.take(|| {
             let options = SqliteOptions::new(&self.path).trust(self.trust);
             place::find(&options).map_err(Trouble::Told)?;
-            *connections = connect_both_once(&self.path, &self.shown)?;
-        }
-        Ok(connections)
+            connect_both(&self.paths, &self.shown)
+        })
     }
 
     /// Notes that this handle has just given back `name`.
@@ -113,9 +118,20 @@ impl Database {
         vacated.take_if(|last| last == name).is_some()
     }
 
-    /// One more connection, for a watch that polls.
-    pub(crate) fn connect_once(&self) -> Result<Connection, Trouble> {
-        connect(&self.path, Durable::InKernel)
+    /// Where the files are.
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// One more connection, for a watch.
+    pub(crate) fn connect_once(&self) -> Result<(Connection, Files), Trouble> {
+        // First to the same files: what they are is looked at there.
+        let connections = self.connections()?;
+        let connection = connect(&self.path, Durable::InKernel)?;
+        schema::identity(&connection)?;
+        drop(connections);
+        let files = Files::of_opened(&self.paths, &self.shown)?;
+        files.map(|files| (connection, files)).ok_or(Trouble::Parted)
     }
 
     /// A descriptor for a watch; an error when the user has used up theirs.
@@ -138,29 +154,32 @@ fn notifier() -> Result<OwnedFd, rustix::io::Errno> {
     inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
 }
 
-fn connect_both(path: &Path, shown: &str, jitter: &Jitter) -> Result<Connections, StoreError> {
-    patiently_blocking(jitter, shown, || connect_both_once(path, shown))
-}
-
-fn connect_both_once(path: &Path, shown: &str) -> Result<Connections, Trouble> {
+fn connect_both(paths: &Paths, shown: &str) -> Result<(Connections, Files), Trouble> {
+    let path = &paths.database;
     for _ in 0..OPENINGS_MAX {
+        seat::all_leave_if_others(path);
+        files::refuse_removed(paths, shown)?;
         let before = FileIdentity::of(path);
-        let durable = connect(path, Durable::OnDisk)?;
-        let relaxed = connect(path, Durable::InKernel)?;
+        let connections = Connections {
+            durable: connect(path, Durable::OnDisk)?,
+            relaxed: connect(path, Durable::InKernel)?,
+        };
         let after = FileIdentity::of(path);
         // Only what stood there before and still does is known to be what was opened.
-        let Some(file) = after.filter(|_| before == after) else {
+        if after.is_none() || before != after {
             continue;
-        };
-        if durable.is_readonly("main")? {
+        }
+        if connections.durable.is_readonly("main")? {
             return Err(Trouble::Told(place::read_only(shown)));
         }
-        schema::establish(&durable, shown)?;
-        return Ok(Connections {
-            durable,
-            relaxed,
-            file,
-        });
+        schema::establish(&connections.durable, shown)?;
+        // Each connection opens the log when it first reads.
+        schema::identity(&connections.relaxed)?;
+        let Some(files) = Files::of_opened(paths, shown)? else {
+            connections.each(&files::abandon);
+            return Err(Trouble::Parted);
+        };
+        return Ok((connections, files));
     }
     Err(Trouble::Told(StoreError::not_applied(
         Fault::Unreachable,
@@ -189,16 +208,4 @@ fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "cache_size", -cache_kib)?;
     Ok(connection)
-}
-
-/// Which file stands at a path: device and number.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct FileIdentity(u64, u64);
-
-impl FileIdentity {
-    /// `None` where there is none, and for a file with several names: no connection to it is ever the right one.
-    fn of(path: &Path) -> Option<Self> {
-        let stat = rustix::fs::stat(path).ok()?;
-        (stat.st_nlink <= 1).then_some(Self(stat.st_dev, stat.st_ino))
-    }
 }

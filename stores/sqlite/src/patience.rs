@@ -41,7 +41,7 @@ impl Jitter {
 /// Dropping the future between two tries leaves nothing locked: `step` never spans one.
 ///
 /// # Errors
-/// [`Fault::Busy`], not applied, when the time is over; else what `step` failed with.
+/// [`Fault::Busy`], not applied, when the time is over, or [`Trouble::Parted`]; else what `step` failed with.
 pub(crate) async fn patiently<T: Send>(
     jitter: &Jitter,
     subject: impl Fn() -> String + Send,
@@ -55,7 +55,7 @@ pub(crate) async fn patiently<T: Send>(
             Err(trouble) if trouble.is_locked() => {
                 let waited = began.get_or_insert_with(Instant::now).elapsed();
                 if waited >= LOCK_WAIT_MAX {
-                    return Err(still_locked(&subject(), path, waited));
+                    return Err(still_in_the_way(trouble, &subject(), path, waited));
                 }
             }
             Err(trouble) => return Err(trouble.into_error(&subject(), path)),
@@ -76,7 +76,7 @@ pub(crate) fn patiently_blocking<T>(
             Ok(outcome) => return Ok(outcome),
             Err(trouble) if trouble.is_locked() => {
                 if began.elapsed() >= LOCK_WAIT_MAX {
-                    return Err(still_locked("the store", path, began.elapsed()));
+                    return Err(still_in_the_way(trouble, "the store", path, began.elapsed()));
                 }
             }
             Err(trouble) => return Err(trouble.into_error("the store", path)),
@@ -85,7 +85,10 @@ pub(crate) fn patiently_blocking<T>(
     }
 }
 
-fn still_locked(subject: &str, path: &str, waited: Duration) -> StoreError {
+fn still_in_the_way(trouble: Trouble, subject: &str, path: &str, waited: Duration) -> StoreError {
+    if matches!(trouble, Trouble::Parted) {
+        return trouble.into_error(subject, path);
+    }
     StoreError::not_applied(
         Fault::Busy,
         format!(

@@ -183,7 +183,9 @@ fn each<R, T>(
             Err(trouble @ (Trouble::Record(_) | Trouble::TokensUsedUp)) => {
                 Err(trouble.into_error(&subject(name(request)), &database.shown))
             }
-            Err(trouble @ (Trouble::Statement(_) | Trouble::Commit(_) | Trouble::Told(_))) => {
+            Err(
+                trouble @ (Trouble::Statement(_) | Trouble::Commit(_) | Trouble::Parted | Trouble::Told(_)),
+            ) => {
                 return Err(trouble);
             }
         });

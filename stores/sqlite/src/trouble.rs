@@ -15,6 +15,9 @@ pub(crate) enum Trouble {
     Record(RecordFault),
     /// The token of the record is the largest there is.
     TokensUsedUp,
+    /// This process has another log of the file open than stands at its path. A connection that is just being closed or
+    /// opened may look so for a moment.
+    Parted,
     /// Already in words.
     Told(StoreError),
 }
@@ -32,10 +35,12 @@ impl From<RecordFault> for Trouble {
 }
 
 impl Trouble {
-    /// Whether another process stood in the way, so that trying again soon is worth while.
+    /// Whether another process, or another connection of this one, stood in the way, so that trying again soon is worth
+    /// while.
     pub(crate) fn is_locked(&self) -> bool {
         match self {
             Self::Statement(error) | Self::Commit(error) => fault(error) == Fault::Busy,
+            Self::Parted => true,
             Self::Record(_) | Self::TokensUsedUp | Self::Told(_) => false,
         }
     }
@@ -68,6 +73,14 @@ impl Trouble {
                 format!(
                     "{subject} in {path} has the token 9223372036854775807, the largest there is; the \
                      record was left as it is; correct or delete that row"
+                ),
+            ),
+            Self::Parted => StoreError::not_applied(
+                Fault::Unreachable,
+                format!(
+                    "{subject}: the log of {path} (-wal, -shm) was removed or replaced while it was in use, and this \
+                     process has the old one open; never remove them; close the process's other connections to the \
+                     file, or restart it"
                 ),
             ),
             Self::Told(error) => error,

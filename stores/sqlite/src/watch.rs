@@ -1,17 +1,20 @@
 //! Being woken when a lease changes.
 
 use crate::database::Database;
+use crate::files::Files;
 use crate::glances;
 use crate::patience::patiently;
 use crate::reactor;
+use crate::seat::{Connected, Seat};
 use crate::trouble::Trouble;
 use rusqlite::Connection;
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Answer, Fault, Glances, Scope, StoreError, Watch, WatchEvent, changes_between};
 use tokio::io::unix::AsyncFd;
@@ -31,12 +34,45 @@ const NOTIFICATIONS_BYTES: usize = 4096;
 struct Signal {
     /// The kernel, when the wake file was read; `None` where it cannot be asked.
     notifier: Option<AsyncFd<OwnedFd>>,
-    /// A connection of its own, since none counts its own commits. In a mutex for `Sync`.
-    connection: Mutex<Connection>,
-    /// The count of other connections' commits at the last check.
-    commits: i64,
+    /// A connection of its own, since none counts its own commits.
+    connection: Arc<Seat<Ear>>,
     /// When to check again. Kept here, so that a dropped `next` does not put it off.
     check_at: Instant,
+}
+
+/// A connection that counts the commits of others.
+struct Ear {
+    connection: Connection,
+    /// Their count at the last check; `None` before the first one.
+    commits: Cell<Option<i64>>,
+}
+
+impl Ear {
+    fn open(database: &Database) -> Result<(Self, Files), Trouble> {
+        let (connection, files) = database.connect_once()?;
+        let commits = Cell::new(None);
+        Ok((Self { connection, commits }, files))
+    }
+
+    /// Whether others have committed since the last check. After a first one there is no telling.
+    fn listen(&self) -> Result<Option<Heard>, Trouble> {
+        // A number that changes when any other connection has committed.
+        let now = self
+            .connection
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
+        Ok(match self.commits.replace(Some(now)) {
+            None => Some(Heard::Interruption),
+            Some(before) if before != now => Some(Heard::Change),
+            Some(_) => None,
+        })
+    }
+}
+
+impl Connected for Ear {
+    fn each(&self, what: &dyn Fn(&Connection)) {
+        what(&self.connection);
+    }
 }
 
 /// What a signal said.
@@ -128,13 +164,6 @@ fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
     inotify::add_watch(notifier, path, flags).map(drop)
 }
 
-/// A number that changes when any other connection has committed.
-fn commits(connection: &Connection) -> Result<i64, Trouble> {
-    Ok(connection
-        .prepare_cached("PRAGMA data_version")?
-        .query_row([], |row| row.get(0))?)
-}
-
 impl Signal {
     async fn start(database: &Database) -> Result<Self, StoreError> {
         // Used up, forbidden, or the wake file cannot be made: polling needs none of it.
@@ -144,16 +173,15 @@ impl Signal {
             || "the watch".to_owned(),
             &database.shown,
             || {
-                let connection = database.connect_once()?;
-                let commits = commits(&connection)?;
-                Ok((connection, commits))
+                let (ear, files) = Ear::open(database)?;
+                ear.listen()?;
+                Ok((ear, files))
             },
         );
-        let (connection, commits) = connected.await?;
+        let connection = Seat::new(database.paths().clone(), connected.await?);
         Ok(Self {
             notifier,
-            connection: Mutex::new(connection),
-            commits,
+            connection,
             check_at: Instant::now(),
         })
     }
@@ -180,13 +208,10 @@ impl Signal {
                 }
             };
             self.check_at = Instant::now() + check_every;
-            let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
-            match commits(connection) {
-                Ok(now) if now != self.commits => {
-                    self.commits = now;
-                    return Ok(Heard::Change);
-                }
-                Ok(_) => {}
+            let ear = self.connection.take(|| Ear::open(database));
+            match ear.and_then(|ear| ear.listen()) {
+                Ok(Some(heard)) => return Ok(heard),
+                Ok(None) => {}
                 Err(trouble) if trouble.is_locked() => {}
                 Err(trouble) => return Err(trouble.into_error("the watch", &database.shown)),
             }

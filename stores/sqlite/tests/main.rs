@@ -17,6 +17,7 @@ mod other_boots;
 mod other_paths;
 mod places;
 mod purging;
+mod removed_logs;
 mod time_namespaces;
 mod unsynced_disk;
 mod watching;

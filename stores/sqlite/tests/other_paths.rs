@@ -200,6 +200,11 @@ async fn mounted_over(file: &Path) {
     let renewed = store.renew(&[asker.renew("job", first.token)]).await;
     is_a_mount(renewed[0].as_ref().unwrap_err());
     run(Command::new("umount").arg(file));
+    let renewed = store.renew(&[asker.renew("job", first.token)]).await;
+    assert!(
+        matches!(&renewed[..], [Ok(Renewed::Extended { .. })]),
+        "{renewed:?}"
+    );
     // The same file over itself: whoever has it open shares its log with everybody, whoever opens it now might not.
     mount_over(file, file);
     let renewed = store.renew(&[asker.renew("job", first.token)]).await;

@@ -24,7 +24,10 @@ async fn watch_by_polling(file: &Path) {
     assert_eq!(store.traits().watch, WatchSource::Poll);
     let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
     println!("watching");
-    println!("told of {:?}", watch.next().await.unwrap());
+    // Until it is killed.
+    loop {
+        println!("told of {:?}", watch.next().await.unwrap());
+    }
 }
 
 fn wake_file(scratch: &Scratch) -> PathBuf {
@@ -158,12 +161,7 @@ async fn a_change_without_a_knock_is_still_told() {
     );
 }
 
-#[tokio::test]
-async fn without_inotify_a_watch_polls() {
-    let scratch = Scratch::new();
-    let store = scratch.open();
-    let asker = Asker::new("first");
-    let first = grant(&store, &asker, "job").await;
+fn watcher_without_inotify(scratch: &Scratch) -> Process {
     let exhausted = "echo 0 > /proc/sys/user/max_inotify_instances";
     let watcher = in_role_after(
         exhausted,
@@ -175,6 +173,34 @@ async fn without_inotify_a_watch_polls() {
     watcher
         .wait_for_line("watching", PATIENCE)
         .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
+    watcher
+}
+
+/// What is in the new file counts, and not what goes on in the one that was removed.
+#[tokio::test]
+async fn a_watch_without_inotify_follows_a_file_that_was_replaced() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let first = grant(&store, &Asker::new("first"), "job").await;
+    let watcher = watcher_without_inotify(&scratch);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut path = scratch.file().into_os_string();
+        path.push(suffix);
+        std::fs::remove_file(path).unwrap();
+    }
+    let second = grant(&store, &Asker::new("second"), "job").await;
+    assert!(second.token > first.token);
+    let told = format!("told of {:?}", changed("job", Change::Taken, second.token));
+    drop(watcher.wait_for_line(&told, PATIENCE).unwrap());
+}
+
+#[tokio::test]
+async fn without_inotify_a_watch_polls() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    let watcher = watcher_without_inotify(&scratch);
     drop(store.release(&[asker.release("job", first.token)]).await);
     drop(
         watcher

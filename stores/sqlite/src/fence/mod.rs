@@ -7,15 +7,17 @@ mod table;
 
 pub use table::FencedTable;
 
+use crate::files::{self, Files, Paths, refuse_removed};
 use crate::only_path;
 use crate::patience::{Jitter, patiently, patiently_blocking};
+use crate::seat::{Seat, all_leave_if_others};
 use crate::transaction;
 use crate::trouble::{Trouble, fault};
 use mark::ruled;
 use refusals::Noter;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term};
 
@@ -55,8 +57,10 @@ use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, Resourc
 pub struct SqliteFence {
     shown: String,
     jitter: Jitter,
-    // Claims and looks only; in a mutex for `Sync`.
-    connection: Mutex<Connection>,
+    /// As SQLite has opened it: absolute, so that it goes on to mean this file whatever the process's directory is.
+    path: PathBuf,
+    // Claims and looks only.
+    connection: Arc<Seat<Connection>>,
     noter: Noter,
 }
 
@@ -71,12 +75,13 @@ impl SqliteFence {
         let shown = path.display().to_string();
         let jitter = Jitter::seeded();
         // The first look at a file waits for whoever writes it, or closes it, just now.
-        let connection = patiently_blocking(&jitter, &shown, || connect(path))?;
+        let (connection, paths, files) = patiently_blocking(&jitter, &shown, || connect(path, DURABLE))?;
         let fence = Self {
             shown,
             jitter,
-            connection: Mutex::new(connection),
+            path: paths.database.clone(),
             noter: Noter::new(path),
+            connection: Seat::new(paths, (connection, files)),
         };
         let looked = fence.with(|connection| {
             let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
@@ -125,7 +130,7 @@ impl SqliteFence {
         resource: &ResourceName,
         term: &Term,
     ) -> Result<(), FenceError> {
-        self.check_file(transaction)?;
+        self.check_file(transaction, resource)?;
         match enter(transaction, resource, term) {
             Ok(admitted) => admitted.or_else(|refused| self.refuse(refused)),
             Err(error) if is_stale_snapshot(&error) => {
@@ -152,23 +157,29 @@ impl SqliteFence {
         Err(error)
     }
 
-    fn check_file(&self, transaction: &Transaction<'_>) -> Result<(), FenceError> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        if transaction.path() == connection.path() {
-            return Ok(());
+    /// Whether the transaction is in this file, and the file still the one that stands at its path: a transaction whose log
+    /// was removed neither sees a claim nor keeps one waiting.
+    fn check_file(&self, transaction: &Transaction<'_>, resource: &ResourceName) -> Result<(), FenceError> {
+        if transaction.path().map(Path::new) != Some(&self.path) {
+            return Err(FenceError::Store(StoreError::not_applied(
+                Fault::Invalid,
+                format!(
+                    "the transaction is in {}, the fence in {}: they must be in one file",
+                    transaction.path().unwrap_or("another database"),
+                    self.shown
+                ),
+            )));
         }
-        Err(FenceError::Store(StoreError::not_applied(
-            Fault::Invalid,
-            format!(
-                "the transaction is in {}, the fence in {}: they must be in one file",
-                transaction.path().unwrap_or("another database"),
-                self.shown
-            ),
-        )))
+        self.with(|_| Ok(())).map_err(|trouble| {
+            // It may be this very connection whose log was removed: closed as the last one, it would write what others have
+            // gone on without over what they have written since.
+            files::abandon(transaction);
+            self.failure(resource, trouble)
+        })
     }
 
     fn with<T>(&self, look: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Trouble> {
-        look(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&*self.connection.take(|| reconnect(&self.path, DURABLE))?)
     }
 
     fn failure(&self, resource: &ResourceName, trouble: Trouble) -> FenceError {
@@ -261,18 +272,48 @@ fn open(path: &Path) -> Result<Connection, Trouble> {
     // A term that has claimed by one path and a writer that enters by another have two logs: neither waits for the other.
     // At the opening is enough: of two paths the second one is opened while both are there.
     only_path::check(path).map_err(Trouble::Told)?;
+    // What does not exist is told by SQLite.
+    if let Ok(database) = path.canonicalize() {
+        all_leave_if_others(&database);
+        refuse_removed(&Paths::of(&database), &path.display().to_string())?;
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::ZERO)?;
     Ok(connection)
 }
 
-fn connect(path: &Path) -> Result<Connection, Trouble> {
+/// EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without which a power cut
+/// could bring the journal back and take the claim away.
+const DURABLE: &str = "EXTRA";
+
+/// A connection that has read, the paths of what it has opened, and which files these are.
+fn connect(path: &Path, synchronous: &str) -> Result<(Connection, Paths, Files), Trouble> {
     let connection = open(path)?;
-    // EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without
-    // which a power cut could bring the journal back and take the claim away.
-    connection.pragma_update(None, "synchronous", "EXTRA")?;
-    Ok(connection)
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    let paths = Paths::of(Path::new(connection.path().unwrap_or_default()));
+    let shown = path.display().to_string();
+    // It opens the log when it first reads.
+    connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    let files = match mode.as_str() {
+        "wal" => Files::of_opened(&paths, &shown)?,
+        // A journal is made anew for each transaction.
+        _ => Some(Files::at(&paths)),
+    };
+    match files {
+        Some(files) => Ok((connection, paths, files)),
+        None => {
+            files::abandon(&connection);
+            Err(Trouble::Parted)
+        }
+    }
+}
+
+/// As [`connect`], after the files at the path were found to be others.
+fn reconnect(path: &Path, synchronous: &str) -> Result<(Connection, Files), Trouble> {
+    let (connection, _, files) = connect(path, synchronous)?;
+    Ok((connection, files))
 }
 
 /// Writes the row, whatever its mark: an `UPDATE` begins a write even where it finds nothing to change, so

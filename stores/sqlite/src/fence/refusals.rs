@@ -1,7 +1,8 @@
 //! Refusals on their way into the table: at the cost of the refused, not of the term that holds the mark.
 
-use super::mark;
+use super::{connect, mark, reconnect};
 use crate::patience::{Jitter, LOCK_WAIT_MAX};
+use crate::seat::Seat;
 use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::Connection;
@@ -16,6 +17,9 @@ const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest that dropping a fence waits until its last refusals are noted.
 const LAST_NOTE_WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Counts need not survive a power cut, so nobody waits for the disk where there is a write-ahead log.
+const RELAXED: &str = "NORMAL";
 
 /// Counts refusals, and notes them on a thread that lives from the first of them until there were none for a second.
 ///
@@ -42,6 +46,8 @@ struct State {
 }
 
 impl Noter {
+    /// For the file at this path, which is absolute: it is opened at the first refusal, and the process may have changed its
+    /// directory by then.
     pub(super) fn new(path: &Path) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -96,15 +102,19 @@ impl Shared {
 
     fn note_until_quiet(&self) {
         let jitter = Jitter::seeded();
-        let mut connection = None;
+        let mut seat: Option<Arc<Seat<Connection>>> = None;
         loop {
             let pending: Vec<_> = self.lock().refusals.take().collect();
             let noted = self.patiently(&jitter, || {
-                let connection = match &mut connection {
-                    Some(connection) => connection,
-                    empty => empty.insert(connect(&self.path)?),
+                let seat = match &mut seat {
+                    Some(seat) => seat,
+                    empty => {
+                        let (connection, paths, files) = connect(&self.path, RELAXED)?;
+                        empty.insert(Seat::new(paths, (connection, files)))
+                    }
                 };
-                transaction::write(connection, |connection| {
+                let connection = seat.take(|| reconnect(&self.path, RELAXED))?;
+                transaction::write(&connection, |connection| {
                     let each = |(resource, refused): &(_, _)| mark::note(connection, resource, *refused);
                     pending.iter().try_for_each(each)
                 })
@@ -163,11 +173,4 @@ impl State {
             self.unwarned = 0;
         }
     }
-}
-
-/// Counts need not survive a power cut, so nobody waits for the disk where there is a write-ahead log.
-fn connect(path: &Path) -> Result<Connection, Trouble> {
-    let connection = super::open(path)?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    Ok(connection)
 }

@@ -1,0 +1,111 @@
+//! Connections that are used only while their files stand at the path, and left as soon as they do not.
+
+use crate::files::{Files, Paths, abandon};
+use crate::trouble::Trouble;
+use rusqlite::Connection;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+
+/// Every seat of this process. Whoever finds that the files are others must have the rest of the process leave the old ones,
+/// too, the idle ones before all: see [`refuse_removed`](crate::files::refuse_removed).
+static SEATS: Mutex<Vec<Weak<dyn Leave>>> = Mutex::new(Vec::new());
+
+/// What sits on a seat: one connection or several to one file.
+pub(crate) trait Connected: Send + 'static {
+    /// Does something with each.
+    fn each(&self, what: &dyn Fn(&Connection));
+}
+
+impl Connected for Connection {
+    fn each(&self, what: &dyn Fn(&Connection)) {
+        what(self);
+    }
+}
+
+/// The connections of one handle, in a mutex for `Sync`; empty after its files were found to be others.
+pub(crate) struct Seat<C> {
+    paths: Paths,
+    taken: Mutex<Option<(C, Files)>>,
+}
+
+/// The connections, while they are used.
+pub(crate) struct Seated<'a, C>(MutexGuard<'a, Option<(C, Files)>>);
+
+impl<C> Deref for Seated<'_, C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        let (connections, _) = self.0.as_ref().expect("connected before it was handed out");
+        connections
+    }
+}
+
+impl<C: Connected> Seat<C> {
+    /// A seat for connections that were opened on these files.
+    pub(crate) fn new(paths: Paths, opened: (C, Files)) -> Arc<Self> {
+        let seat = Arc::new(Self {
+            paths,
+            taken: Mutex::new(Some(opened)),
+        });
+        let mut seats = SEATS.lock().unwrap_or_else(PoisonError::into_inner);
+        seats.retain(|seat| seat.strong_count() > 0);
+        let weak: Weak<Self> = Arc::downgrade(&seat);
+        seats.push(weak);
+        seat
+    }
+
+    /// The connections, to the files that stand at the path *now*.
+    ///
+    /// Somebody who deletes or replaces the database, its log or the index of its log leaves every open connection with the
+    /// old ones, where it would go on renewing while others elect in the new ones. Hence the look before each use.
+    pub(crate) fn take(
+        &self,
+        reopen: impl FnOnce() -> Result<(C, Files), Trouble>,
+    ) -> Result<Seated<'_, C>, Trouble> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        leave_if_others(&mut taken, &self.paths);
+        if taken.is_none() {
+            *taken = Some(reopen()?);
+        }
+        Ok(Seated(taken))
+    }
+}
+
+/// Closes the connections if their files no longer stand at the path.
+fn leave_if_others<C: Connected>(taken: &mut Option<(C, Files)>, paths: &Paths) {
+    if let Some((connections, _)) = taken.take_if(|(_, files)| *files != Files::at(paths)) {
+        connections.each(&abandon);
+    }
+}
+
+trait Leave: Send + Sync {
+    fn leave_if_others(&self, database: &Path);
+}
+
+impl<C: Connected> Leave for Seat<C> {
+    fn leave_if_others(&self, database: &Path) {
+        if self.paths.database != database {
+            return;
+        }
+        // One that is in use looks for itself at its next use; and waiting for each other must not end in a circle.
+        match self.taken.try_lock() {
+            Ok(mut taken) => leave_if_others(&mut taken, &self.paths),
+            Err(TryLockError::Poisoned(poisoned)) => leave_if_others(&mut poisoned.into_inner(), &self.paths),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+}
+
+/// Has every idle seat of this process leave the files of this database that no longer stand at their paths.
+pub(crate) fn all_leave_if_others(database: &Path) {
+    let seats: Vec<_> = SEATS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .iter()
+        .filter_map(Weak::upgrade)
+        .collect();
+    for seat in seats {
+        seat.leave_if_others(database);
+    }
+}

@@ -1,4 +1,5 @@
 //! What the fence refuses besides stale tokens, and how refusals are counted.
+use crate::common::child::{in_role, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant};
 use rusqlite::{Connection, TransactionBehavior};
 use std::time::{Duration, Instant};
@@ -6,6 +7,20 @@ use tenure_core::{
     Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,
 };
 use tenure_sqlite::SqliteFence;
+
+#[test]
+fn as_a_child() {
+    let Some((role, file)) = role() else { return };
+    assert_eq!(role, "a program that changes its directory");
+    std::env::set_current_dir(file.parent().unwrap()).unwrap();
+    let fence = SqliteFence::new("leases.db").unwrap();
+    std::env::set_current_dir("elsewhere").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let refused = runtime
+        .unwrap()
+        .block_on(fence.claim(&ledger(), &term("nightly", 5)));
+    println!("it was told {:?}", refused.unwrap_err());
+}
 
 fn ledger() -> ResourceName {
     ResourceName::new("it's a \"ledger\"").unwrap()
@@ -189,6 +204,35 @@ async fn refusals_are_counted_beside_the_mark_and_survive_the_rollback() {
     let mark = fence.mark(&ledger()).await.unwrap().unwrap();
     assert_eq!((mark.refused, mark.last_refused), (1_001, Some(token(3))));
     enter(&mut connection, &fence, &term("nightly", 9)).unwrap();
+}
+
+/// In the directory that it goes to there is a file of the same name, with a fence, too.
+#[tokio::test]
+async fn refusals_are_counted_in_the_file_of_the_fence_wherever_the_program_goes() {
+    let scratch = Scratch::new();
+    let elsewhere = scratch.directory().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let other = Connection::open(elsewhere.join("leases.db")).unwrap();
+    SqliteFence::install(&other).unwrap();
+    let fences = [
+        fence(&scratch),
+        SqliteFence::new(elsewhere.join("leases.db")).unwrap(),
+    ];
+    for fence in &fences {
+        fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    }
+    let role = "a program that changes its directory";
+    let output = in_role(module_path!(), role, &scratch.file()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("it was told Stale"),
+        "{said}"
+    );
+    let mut refused = Vec::new();
+    for fence in &fences {
+        refused.push(fence.mark(&ledger()).await.unwrap().unwrap().refused);
+    }
+    assert_eq!(refused, [1, 0]);
 }
 
 /// Whoever holds the file for longer than a note waits delays the count, and takes nothing from it.

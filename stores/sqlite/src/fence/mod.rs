@@ -80,7 +80,7 @@ impl SqliteFence {
             shown,
             jitter,
             path: paths.database.clone(),
-            noter: Noter::new(path),
+            noter: Noter::new(&paths.database),
             connection: Seat::new(paths, (connection, files)),
         };
         let looked = fence.with(|connection| {

@@ -17,6 +17,7 @@ mod max_hold;
 mod observed;
 mod observed_expiry;
 mod observed_last_written;
+mod observed_repeated;
 mod observed_rounds;
 mod observed_store;
 mod rename;

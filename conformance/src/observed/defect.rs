@@ -9,7 +9,7 @@ pub enum ObservedDefect {
     NoRateMargin,
     /// A version counts as long as there is any.
     ExpiryAcrossRevisions,
-    /// A renewal leaves the revision as it was.
+    /// A renewal changes nothing that can be seen: neither the revision nor the count of renewals.
     RenewalKeepsRevision,
     /// Whatever revision the record has is written over.
     SwapIgnoresRevision,

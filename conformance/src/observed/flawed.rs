@@ -158,9 +158,13 @@ impl FlawedSwap {
             }
             Some(ObservedDefect::RenewalKeepsRevision) => match records.slots.get(name) {
                 Some(SwapSlot::Own(now))
-                    if now.revision == *revision && entry.renewals == now.entry.renewals + 1 =>
+                    if now.revision == *revision && entry.renewals > now.entry.renewals =>
                 {
-                    records.write_as(name, entry, revision.clone())
+                    let uncounted = Entry {
+                        renewals: now.entry.renewals,
+                        ..entry.clone()
+                    };
+                    records.write_as(name, &uncounted, revision.clone())
                 }
                 Some(_) | None => records.swap(name, revision, entry),
             },

@@ -8,20 +8,43 @@ use std::sync::Arc;
 /// Opaque: two are equal or they are not, and nothing else is ever asked. The store promises that **every write
 /// makes a revision that the record never had before**. A hash of the content will do: no two writes of one
 /// record have the same content ([`Entry::renewals`]).
+///
+/// A store that may lose what it has confirmed, and then number other writes the same, keeps that promise for as long
+/// as it is known not to have lost anything: an [epoch](Self::in_epoch).
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Revision(Arc<str>);
+pub struct Revision {
+    text: Arc<str>,
+    epoch: u64,
+}
 
 impl Revision {
     /// The revision that the store shows as this text.
     #[must_use]
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            epoch: 0,
+        }
+    }
+
+    /// The same as it was shown in this epoch of a store whose revisions may come again. Later epochs have greater
+    /// numbers. The store itself answers a swap over a revision of an epoch that may be over with
+    /// [`Conflict`](super::Written::Conflict), and sends nothing: so it is read before it is written over.
+    #[must_use]
+    pub fn in_epoch(self, epoch: u64) -> Self {
+        Self { epoch, ..self }
+    }
+
+    /// The epoch in which it was shown; 0 where the store has none.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// The text, to be given back to the store.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
@@ -34,7 +57,10 @@ impl From<u64> for Revision {
 
 impl fmt::Debug for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Revision({})", self.0)
+        match self.epoch {
+            0 => write!(f, "Revision({})", self.text),
+            epoch => write!(f, "Revision({} in epoch {epoch})", self.text),
+        }
     }
 }
 

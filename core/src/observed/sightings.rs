@@ -26,13 +26,14 @@ pub struct Sightings {
 struct Sighting {
     revision: Revision,
     heartbeat: Heartbeat,
+    released: bool,
     asked: bool,
     /// When the answer that first showed this heartbeat, or this vacancy, had arrived.
     since: Moment,
     /// When the answer that first showed this term had arrived.
     term_since: Moment,
     looked_at: Moment,
-    /// What the record holds, where this process has written this very revision and holds the lease by it.
+    /// What the record holds, where this process has written this very version and holds the lease by it.
     written: Option<Entry>,
 }
 
@@ -114,7 +115,7 @@ impl Sightings {
         let heartbeat = entry.heartbeat();
         let before = self.seen.get(name);
         let since = match before {
-            Some(before) if before.revision == *revision => before.since,
+            Some(before) if before.shows(version) => before.since,
             Some(before) if before.is_the_same_but_asked(entry) => before.since,
             Some(_) | None => now,
         };
@@ -122,11 +123,16 @@ impl Sightings {
             Some(before) if before.heartbeat.is_of_one_term(&heartbeat) => before.term_since,
             Some(_) | None => now,
         };
-        let written = before.filter(|before| before.revision == *revision);
+        // What a watch tells late was shown in an earlier epoch than what is known of the same version.
+        let latest = before
+            .filter(|before| before.shows(version) && before.revision.epoch() > revision.epoch())
+            .map(|before| &before.revision);
+        let written = before.and_then(|before| before.written.as_ref());
         let sighting = Sighting {
-            written: written.and_then(|before| before.written.clone()),
-            revision: revision.clone(),
+            written: written.filter(|written| *written == entry).cloned(),
+            revision: latest.unwrap_or(revision).clone(),
             heartbeat,
+            released: entry.released,
             asked: entry.asked_to_step_down,
             since,
             term_since,
@@ -157,8 +163,8 @@ impl Sightings {
     /// renewal.
     #[must_use]
     pub fn lease(&self, now: Moment, name: &LeaseName, version: &Version) -> Lease {
-        let Version { revision, entry } = version;
-        let sighting = self.seen.get(name).filter(|seen| seen.revision == *revision);
+        let entry = &version.entry;
+        let sighting = self.seen.get(name).filter(|seen| seen.shows(version));
         let seen_for = sighting.map_or(Duration::ZERO, |sighting| now.since(sighting.since));
         let held_for = sighting.map_or(Duration::ZERO, |sighting| now.since(sighting.term_since));
         let remaining = match entry.released {
@@ -191,6 +197,14 @@ impl Sightings {
 }
 
 impl Sighting {
+    /// Whether this version is what was seen. Its revision alone does not say so: a store that has lost what it had
+    /// confirmed may give it to another write. The wish is left out: it is no sign of life.
+    fn shows(&self, version: &Version) -> bool {
+        self.revision.as_str() == version.revision.as_str()
+            && self.heartbeat == version.entry.heartbeat()
+            && self.released == version.entry.released
+    }
+
     /// Whether `entry` is what was seen with nothing but a wish added. A wish is no sign of life: if it began the
     /// wait again, a dead holder's lease would outlast its ttl for having been asked.
     fn is_the_same_but_asked(&self, entry: &Entry) -> bool {

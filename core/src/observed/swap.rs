@@ -7,7 +7,8 @@ use crate::{Answer, Finding, LeaseName, Moment, Page, Scope, StoreError, StoreTr
 ///
 /// # To ensure correctness
 /// - Create and swap are **one atomic step** each in the store, and survive what it acknowledges.
-/// - Every write makes a [`Revision`] that the record never had before.
+/// - Every write makes a [`Revision`] that the record never had before: at least in its
+///   [epoch](Revision::in_epoch), and no swap is sent over one whose epoch may be over.
 /// - **No retry, no background task.** A driver that repeats a write by itself, and then finds its own first
 ///   write in the way, must not say [`Written::Conflict`]: a conflict says that nothing of this was written.
 ///   When unsure: [`Certainty::Unknown`](crate::Certainty::Unknown).

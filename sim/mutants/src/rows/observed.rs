@@ -44,8 +44,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             SIGHTINGS,
-            "before.filter(|before| before.revision == *revision)",
-            "before",
+            "written.filter(|written| *written == entry)",
+            "written",
         )],
     },
     Row {

@@ -1,0 +1,77 @@
+//! A store that has lost what it had confirmed numbers other writes as it had numbered those.
+use crate::observed::{Observer, Shelf, name, release, renewal, request};
+use std::time::Duration;
+use tenure_core::{FencingToken, Need, Round, Version};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// The store without anything of what it had, after this token was granted: its revisions begin again.
+fn made_again(token: FencingToken) -> Shelf {
+    let mut again = Shelf::default();
+    again.token_floor = token.number() + 1;
+    again
+}
+
+#[test]
+fn another_write_of_the_same_revision_is_observed_from_the_beginning() {
+    let (mut shelf, mut bob) = (Shelf::default(), Observer::new());
+    let first = Observer::new().take(&mut shelf, &request(1));
+    bob.be_refused(&mut shelf, &request(2));
+    bob.wait(600);
+    // All is lost; the next term of somebody else's, and a release of it, begin with the same number.
+    for released in [false, true] {
+        let mut again = made_again(first.token);
+        let mut eve = Observer::new();
+        let term = eve.take(&mut again, &request(3));
+        if released {
+            let record = again.records.get_mut(&name()).unwrap();
+            record.entry.released = true;
+        }
+        let version = again.records[&name()].clone();
+        assert_eq!(version.revision, shelf.records[&name()].revision, "it came again");
+        let unseen = bob.sightings.lease(bob.now, &name(), &version);
+        assert_eq!(unseen.renewed_ago, Duration::ZERO, "of what was never seen");
+        bob.sightings.see(bob.now, &name(), Some(&version));
+        bob.wait(100);
+        let lease = bob.sightings.lease(bob.now, &name(), &version);
+        let remaining = if released { Duration::ZERO } else { 1_000 * MS };
+        assert_eq!(
+            (lease.renewed_ago, lease.remaining),
+            (100 * MS, remaining),
+            "{term:?}"
+        );
+    }
+}
+
+#[test]
+fn another_write_of_the_same_revision_is_not_taken_for_ones_own() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    let mine = ada.take(&mut shelf, &request(1));
+    let mut again = made_again(mine.token);
+    Observer::new().take(&mut again, &request(2));
+    ada.lease(&mut again);
+    let round = ada.knowing(Round::renew(renewal(&request(1), mine.token)));
+    assert_eq!(round.next(), Need::Read(name()));
+    let round = ada.knowing(Round::release(release(&request(1), mine.token)));
+    assert_eq!(round.next(), Need::Read(name()));
+}
+
+#[test]
+fn what_was_written_is_written_over_in_the_latest_epoch_in_which_it_was_seen() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    let mine = ada.take(&mut shelf, &request(1));
+    let Version { revision, entry } = shelf.records[&name()].clone();
+    // A watch that is older than a connection tells after it, and what is read over it before.
+    for (shown, known) in [(7, 7), (5, 7), (8, 8), (0, 8)] {
+        let version = Version {
+            revision: revision.clone().in_epoch(shown),
+            entry: entry.clone(),
+        };
+        ada.sightings.glance(ada.now, &name(), &version);
+        let round = ada.knowing(Round::renew(renewal(&request(1), mine.token)));
+        let Need::Swap(_, over, _) = round.next() else {
+            panic!("{round:?}")
+        };
+        assert_eq!(over, revision.clone().in_epoch(known), "shown in {shown}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -128,6 +128,34 @@ impl NatsServer {
 
     /// Starts the process, and waits for nothing.
     pub(super) fn spawn(&mut self) -> Result<(), Error> {
+        let file = self.write_configuration()?;
+        let program = nats_program()?;
+        let mut command = match &self.disk {
+            Some(disk) => disk.command(&program),
+            None => Command::new(program),
+        };
+        command.arg("--config").arg(file);
+        self.process = Some(Process::spawn(command)?);
+        Ok(())
+    }
+
+    /// Has the running server read other further lines of configuration, and waits for nothing.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// When it was killed.
+    pub fn reload(&mut self, settings: &str) -> Result<(), Error> {
+        self.options.settings = settings.to_owned();
+        self.write_configuration()?;
+        let pid = self.running().pid().to_string();
+        let told = Command::new("kill").arg("-HUP").arg(pid).status();
+        told.map(drop)
+            .map_err(Error::system("having nats read its configuration"))
+    }
+
+    fn write_configuration(&self) -> Result<PathBuf, Error> {
         let mut text = format!(
             "listen: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\nserver_name: {}\n",
             self.port, self.monitor_port, self.name
@@ -141,14 +169,7 @@ impl NatsServer {
         text += &self.options.settings;
         let file = self.folder.join("nats.conf");
         std::fs::write(&file, text).map_err(Error::system("writing nats.conf"))?;
-        let program = nats_program()?;
-        let mut command = match &self.disk {
-            Some(disk) => disk.command(&program),
-            None => Command::new(program),
-        };
-        command.arg("--config").arg(file);
-        self.process = Some(Process::spawn(command)?);
-        Ok(())
+        Ok(file)
     }
 
     /// `127.0.0.1:port`, where clients connect to.
@@ -256,6 +277,41 @@ impl NatsServer {
 
     fn data(&self) -> PathBuf {
         self.folder.join("data")
+    }
+
+    /// Keeps a copy of what a killed server has on disk.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// While it runs.
+    pub fn keep_data(&self) -> Result<(), Error> {
+        self.copy(&self.data(), &self.folder.join("kept"))
+    }
+
+    /// Has a killed server lose all that came after [`keep_data`](NatsServer::keep_data), as the crash of a machine may.
+    ///
+    /// # Errors
+    /// [`Error::System`], also where nothing was kept.
+    ///
+    /// # Panics
+    /// While it runs.
+    pub fn put_back_data(&self) -> Result<(), Error> {
+        self.copy(&self.folder.join("kept"), &self.data())
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        assert!(!self.runs(), "a running server writes there");
+        let failed = |doing: &str| Error::system(format!("{doing} {}", to.display()));
+        if to.exists() {
+            std::fs::remove_dir_all(to).map_err(failed("clearing"))?;
+        }
+        let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+        match copied.map_err(failed("copying to"))? {
+            status if status.success() => Ok(()),
+            status => Err(failed("copying to")(std::io::Error::other(status.to_string()))),
+        }
     }
 
     /// Starts a killed server on the same ports and data, and waits for nothing: a member of a cluster is well only once

@@ -8,12 +8,15 @@ use super::nats::{NatsOptions, NatsServer, PORT_ATTEMPTS, START_TIMEOUT};
 use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::ports::free_port;
+use crate::proxy::{Fault, FaultProxy};
 
 /// A cluster of three servers, killed and cleaned up on drop.
 ///
 /// A leader that falls silent is replaced after 4 to 10 s; the servers have no setting for it.
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
+    /// Before the cluster's ports of all but the last server, which reaches them by no other way, and they it by none.
+    ways: Vec<FaultProxy>,
 }
 
 impl NatsCluster {
@@ -37,21 +40,44 @@ impl NatsCluster {
 
     async fn launch(options: &NatsOptions) -> Result<NatsCluster, Error> {
         let ports: Vec<u16> = (0..SERVERS).map(|_| free_port()).collect();
-        let routes: Vec<String> = ports
+        let at = |port: &u16| format!("127.0.0.1:{port}");
+        let (together, last) = ports.split_at(SERVERS - 1);
+        let ways = together
             .iter()
-            .map(|port| format!("nats://127.0.0.1:{port}"))
-            .collect();
-        let routes = routes.join(", ");
+            .map(|port| FaultProxy::bytes(at(port)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let way_to = |place: usize| ways.get(place).map(|way| way.address().to_string());
         let mut servers = Vec::new();
         for (place, port) in ports.iter().enumerate() {
-            let cluster =
-                format!("cluster {{ name: scratch, listen: 127.0.0.1:{port}, routes: [{routes}] }}\n");
+            let listed = |addresses: Vec<String>| {
+                let routes: Vec<String> = addresses
+                    .iter()
+                    .map(|address| format!("nats://{address}"))
+                    .collect();
+                routes.join(", ")
+            };
+            let is_last = last.contains(port);
+            // The servers tell each other where they are found: the last is found nowhere, and comes to the others itself.
+            let (routes, found_at) = match is_last {
+                true => (
+                    listed((0..place).filter_map(way_to).collect()),
+                    NOWHERE.to_owned(),
+                ),
+                false => (
+                    listed(together.iter().map(at).collect()),
+                    way_to(place).unwrap_or_default(),
+                ),
+            };
+            let cluster = format!(
+                "cluster {{ name: scratch, listen: {}, advertise: \"{found_at}\", routes: [{routes}] }}\n",
+                at(port)
+            );
             let settings = format!("{cluster}{}", options.settings);
             let mut server = NatsServer::new(&format!("scratch-{place}"), options.clone().with(&settings));
             server.spawn()?;
             servers.push(server);
         }
-        let cluster = NatsCluster { servers };
+        let cluster = NatsCluster { servers, ways };
         cluster.wait_until_complete().await?;
         Ok(cluster)
     }
@@ -74,6 +100,19 @@ impl NatsCluster {
     #[must_use]
     pub fn servers(&mut self) -> &mut [NatsServer] {
         &mut self.servers
+    }
+
+    /// Cuts the last server off from the others. Its clients reach it as ever.
+    pub fn cut_off_the_last(&self) {
+        for way in &self.ways {
+            way.set(Fault::Refuse);
+            way.cut_connections();
+        }
+    }
+
+    /// Lets the last server reach the others again.
+    pub fn join_the_last(&self) {
+        self.ways.iter().for_each(FaultProxy::heal);
     }
 
     /// Waits until every server is well, and all agree on who leads.
@@ -125,5 +164,7 @@ fn leader_as_told_by(server: &NatsServer, stream: &str) -> Option<String> {
 }
 
 const SERVERS: usize = 3;
+/// Where nobody listens.
+const NOWHERE: &str = "127.0.0.1:1";
 /// Several elections, as on a busy machine the first may fail.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! A store that has lost what it had confirmed numbers other writes as it had numbered those.
-use crate::observed::{Observer, Shelf, name, release, renewal, request};
+use crate::observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
 use std::time::Duration;
-use tenure_core::{FencingToken, Need, Round, Version};
+use tenure_core::{Certainty, Fault, FencingToken, Need, Renewed, Round, Version};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -54,6 +54,26 @@ fn another_write_of_the_same_revision_is_not_taken_for_ones_own() {
     assert_eq!(round.next(), Need::Read(name()));
     let round = ada.knowing(Round::release(release(&request(1), mine.token)));
     assert_eq!(round.next(), Need::Read(name()));
+}
+
+#[test]
+fn a_record_of_an_older_term_ends_no_later_one() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    let older = shelf.records.clone();
+    let mine = ada.take(&mut shelf, &by_attempt(&request(1), 2));
+    let asked = by_attempt(&request(1), 2);
+    let now = std::mem::replace(&mut shelf.records, older);
+    let behind = ada.run(&mut shelf, Round::renew(renewal(&asked, mine.token)));
+    let error = behind.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unreachable, Certainty::NotApplied),
+        "{error}"
+    );
+    shelf.records = now;
+    let renewed = ada.renew(&mut shelf, &asked, mine.token);
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::entry::Entry;
 use super::round::{Decide, Decision, Floor, Seen};
 use crate::{
-    Ask, Asked, Attempt, FencingToken, Incarnation, Lease, LeaseName, Occupancy, Release, Released, Renew,
-    Renewed, Wish,
+    Ask, Asked, Attempt, Fault, FencingToken, Incarnation, Lease, LeaseName, Occupancy, Release, Released,
+    Renew, Renewed, StoreError, Wish,
 };
 
 impl Decide for Renew {
@@ -18,10 +18,22 @@ impl Decide for Renew {
 
     /// That nobody else has written since is what makes it safe, and needs no clock. A term that this observer
     /// itself has seen expire is not revived all the same: the contract says so, and its holder believes no more.
+    ///
+    /// Tokens only rise: a lower one of another term is of an old record, as a server shows it that is behind, or that
+    /// has lost what came after. It says nothing of the term.
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Renewed> {
         let Some(Seen { entry, lease }) = seen else {
             return Decision::Answer(Renewed::Lost(None));
         };
+        let is_of_another = (entry.holder.incarnation, entry.attempt) != (self.incarnation, self.attempt);
+        if entry.token < self.token && is_of_another {
+            let message = format!(
+                "lease \"{}\": the store shows the record of token {}, which is older than this term of {}; it is behind, or \
+                 has lost what it confirmed",
+                self.name, entry.token, self.token
+            );
+            return Decision::Refuse(StoreError::not_applied(Fault::Unreachable, message));
+        }
         if !is_term(entry, self.incarnation, self.token, self.attempt) || lease.occupancy() != Occupancy::Held
         {
             return Decision::Answer(Renewed::Lost(Some(Box::new(lease.clone()))));

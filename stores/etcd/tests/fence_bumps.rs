@@ -1,10 +1,13 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
 use crate::common::{Scratch, giving_back, put, remove, request, seconds, shared, take, value};
+use std::time::Duration;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Mark, ResourceName, Term,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Mark,
+    ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, Fenced, FencedTransaction};
+use tenure_testkit::{FaultProxy, RequestFault};
 
 fn ledger() -> ResourceName {
     ResourceName::new("ledger").expect("a name")
@@ -218,4 +221,27 @@ async fn a_claim_in_etcd_leaves_nothing_of_the_bump_in_the_mark() {
         );
         assert_eq!(stored(&scratch).await.as_deref(), Some(damage));
     }
+}
+
+#[tokio::test]
+async fn bump_in_etcd_that_is_not_heard_of_after_it_was_made_is_unknown() {
+    let (scratch, direct, before) = bumped_after_a_claim().await;
+    let proxy = FaultProxy::http2(shared().await.address(0)).expect("a proxy");
+    let beside = Scratch {
+        url: format!("etcd://{}", proxy.address()),
+        ..scratch
+    };
+    let proxied = EtcdFence::connect(&beside.store_url()).await.expect("a fence");
+    proxied.mark(&ledger()).await.expect("it answers");
+    // It looks twice, raises, and looks; nothing happens to the first three as long as the test runs.
+    proxy.next_requests(3, RequestFault::DuplicateLater(Duration::from_secs(3_600)));
+    proxy.next_requests(1, RequestFault::CutBefore);
+    let error = proxied.bump(&bump()).await.expect_err("the look was cut");
+    assert_eq!(proxy.counts().cut_before, 1, "the fault happened");
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.certainty == Certainty::Unknown),
+        "{error:?}"
+    );
+    let after = direct.mark(&ledger()).await.expect("it answers").expect("a mark");
+    assert!(after.token > before.token, "{after:?}");
 }

@@ -2,9 +2,12 @@
 
 use crate::common::{Scratch, shared};
 use std::collections::BTreeMap;
-use tenure_core::{Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term};
+use std::time::Duration;
+use tenure_core::{
+    Bump, Certainty, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term,
+};
 use tenure_redis::{FencedScript, FencedWrites, RedisFence, Value};
-use tenure_testkit::RedisBuild;
+use tenure_testkit::{FaultProxy, RedisBuild, RequestFault};
 
 const BUILDS: [RedisBuild; 2] = [RedisBuild::Redis, RedisBuild::Valkey];
 
@@ -200,4 +203,31 @@ async fn a_claim_in_redis_leaves_nothing_of_the_bump_in_the_mark() {
         matches!(&refused, Err(FenceError::Store(error)) if error.message.contains("bumped")),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn bump_in_redis_that_is_not_heard_of_after_it_was_made_is_unknown() {
+    let (scratch, direct, before) = bumped_after_a_claim(RedisBuild::Redis).await;
+    let proxy = FaultProxy::redis(shared(RedisBuild::Redis).await.address()).expect("a proxy");
+    let beside = Scratch {
+        url: format!("redis://{}", proxy.address()),
+        ..scratch
+    };
+    let proxied = RedisFence::connect(&beside.store_url()).await.expect("a fence");
+    proxied.mark(&ledger()).await.expect("it answers");
+    // It looks twice, raises, and looks; nothing happens to the first three as long as the test runs.
+    proxy.next_commands(
+        3,
+        "EVALSHA",
+        RequestFault::DuplicateLater(Duration::from_secs(3_600)),
+    );
+    proxy.next_commands(1, "EVALSHA", RequestFault::CutBefore);
+    let error = proxied.bump(&bump()).await.expect_err("the look was cut");
+    assert_eq!(proxy.counts().cut_before, 1, "the fault happened");
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.certainty == Certainty::Unknown),
+        "{error:?}"
+    );
+    let after = direct.mark(&ledger()).await.expect("it answers").expect("a mark");
+    assert!(after.token > before.token, "{after:?}");
 }

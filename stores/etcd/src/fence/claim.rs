@@ -10,7 +10,7 @@ use tenure_core::{
     Bump, Claimed, Fault, FencingToken, Horizon, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms,
     bumped, check_owner, decide_claim, horizon, is_counted,
 };
-use tenure_remote::Deed;
+use tenure_remote::{Deed, after_a_step};
 
 impl Site {
     /// Claims: looks, decides, and raises the mark if it is still what was decided upon.
@@ -61,8 +61,10 @@ impl Site {
             })?;
             let lifted = MarkValue::lifted(owner, token);
             if self.set(resource, &found, &lifted).await? {
-                let shown = self.look(resource, None).await?.shown(resource);
-                return shown.ok_or_else(|| self.restless_mark(resource));
+                // It was raised, whatever comes of the look at it.
+                let found = self.look(resource, None).await.map_err(after_a_step)?;
+                let shown = found.shown(resource);
+                return shown.ok_or_else(|| after_a_step(self.restless_mark(resource)));
             }
         }
         Err(self.restless_mark(resource))

@@ -9,6 +9,7 @@ use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
     StoreError, Term, bump_clock_ms, bumped, horizon,
 };
+use tenure_remote::after_a_step;
 
 /// How often one claim looks and raises. It looks again only when the mark was raised meanwhile, by a later term.
 const LOOKS_MAX: u32 = 8;
@@ -64,8 +65,10 @@ impl RedisFence {
                 bumped: Some(token),
             };
             if self.set(resource, &found.kept, &lifted).await? {
-                let shown = self.look(resource, None).await?.shown(resource);
-                return shown.ok_or_else(|| restless(resource));
+                // It was raised, whatever comes of the look at it.
+                let found = self.look(resource, None).await.map_err(after_the_raise)?;
+                let shown = found.shown(resource);
+                return shown.ok_or_else(|| after_the_raise(restless(resource)));
             }
         }
         Err(restless(resource))
@@ -86,6 +89,13 @@ impl RedisFence {
             .ask(&RAISE, arguments, Deed::Write, subject(resource))
             .await?;
         Ok(reply.word()? == "raised")
+    }
+}
+
+fn after_the_raise(error: FenceError) -> FenceError {
+    match error {
+        FenceError::Store(error) => FenceError::Store(after_a_step(error)),
+        refusal => refusal,
     }
 }
 

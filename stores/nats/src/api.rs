@@ -3,15 +3,17 @@
 //! By hand and not by the driver's own layer for JetStream: that one reads from whichever replica is near where a bucket
 //! allows it, waits by time-outs of its own, and tells no refusal from an answer that was lost.
 
-use crate::connect::refused;
+use crate::connect::{nobody_there, refused};
 use crate::fault::{NO_MESSAGE, Refusal};
-use crate::link::{Link, REQUEST_TIME_MAX, Sent};
+use crate::link::{Link, REQUEST_TIME_MAX, Sent, Told};
 use crate::moments::milliseconds;
 use async_nats::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::Deed;
 
@@ -32,14 +34,20 @@ pub(crate) struct Stored {
     pub(crate) time_ms: u64,
     /// `None` where it says that the value was removed.
     pub(crate) value: Option<Vec<u8>>,
+    /// The epoch in which it was the last.
+    pub(crate) epoch: u64,
 }
 
 /// What a conditional write did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Put {
     /// It has this number.
-    As(u64),
-    /// The subject's last message is another.
+    As {
+        sequence: u64,
+        /// The epoch in which it was stored.
+        epoch: u64,
+    },
+    /// The subject's last message is another, or may be.
     Conflict,
 }
 
@@ -68,6 +76,18 @@ impl Link {
         deed: Deed,
         subject: &str,
     ) -> Result<Result<Value, Refusal>, StoreError> {
+        let told = self.tell(allowed, api, request, deed, subject).await?;
+        self.read(&told, deed, subject)
+    }
+
+    async fn tell(
+        &self,
+        allowed: Duration,
+        api: &str,
+        request: &Value,
+        deed: Deed,
+        subject: &str,
+    ) -> Result<Told, StoreError> {
         let payload = match request {
             Value::Null => Vec::new(),
             request => request.to_string().into_bytes(),
@@ -77,14 +97,18 @@ impl Link {
             headers: None,
             payload,
         };
-        let message = self.ask_within(allowed, &sent, deed, subject).await?;
-        self.read(&message.payload, deed, subject)
+        self.ask(allowed, &sent, deed, subject).await
     }
 
-    fn read(&self, payload: &[u8], deed: Deed, subject: &str) -> Result<Result<Value, Refusal>, StoreError> {
-        match serde_json::from_slice::<Value>(payload) {
+    fn read(&self, told: &Told, deed: Deed, subject: &str) -> Result<Result<Value, Refusal>, StoreError> {
+        match serde_json::from_slice::<Value>(&told.message.payload) {
             Ok(answer) => Ok(match Refusal::of(&answer) {
-                Some(refusal) => Err(refusal),
+                Some(refusal) => {
+                    if refusal.is_of_a_server_alone() {
+                        self.look_elsewhere(&told.open);
+                    }
+                    Err(refusal)
+                }
                 None => Ok(answer),
             }),
             Err(_) => Err(self.misunderstood(deed, subject)),
@@ -99,12 +123,13 @@ impl Link {
         subject: &str,
     ) -> Result<Option<Stored>, StoreError> {
         let request = json!({ "last_by_subj": of });
-        let answer = self
-            .call(&format!("STREAM.MSG.GET.{stream}"), &request, Deed::Read, subject)
+        let api = format!("STREAM.MSG.GET.{stream}");
+        let told = self
+            .tell(REQUEST_TIME_MAX, &api, &request, Deed::Read, subject)
             .await?;
-        match answer {
+        match self.read(&told, Deed::Read, subject)? {
             Ok(answer) => {
-                let stored = stored(&answer["message"]);
+                let stored = stored(&answer["message"], told.epoch);
                 stored
                     .map(Some)
                     .ok_or_else(|| self.misunderstood(Deed::Read, subject))
@@ -126,11 +151,25 @@ impl Link {
             Value::Null,
             |(of, offset)| json!({ "subjects_filter": of, "offset": offset }),
         );
-        self.call(&format!("STREAM.INFO.{stream}"), &request, Deed::Read, subject)
-            .await
+        let api = format!("STREAM.INFO.{stream}");
+        let told = self
+            .tell(REQUEST_TIME_MAX, &api, &request, Deed::Read, subject)
+            .await?;
+        match self.read(&told, Deed::Read, subject)? {
+            Ok(answer) if !is_told_by_the_leader(&answer) => {
+                self.look_elsewhere(&told.open);
+                Err(nobody_there(Deed::Read, subject, self.place()))
+            }
+            answer => Ok(answer),
+        }
     }
 
-    /// Stores a message if the last one of `guard` (of its own subject, if `None`) has this number.
+    /// Stores a message on a condition. It is sent over a connection that is older than the epoch in which the number
+    /// of the condition was shown, or not at all: another may lead to a server that has lost the message of that number,
+    /// and has given the number to another.
+    ///
+    /// A cluster refuses it while it is just storing another that the condition is about: then it is sent again after a
+    /// short pause, as nothing was stored.
     pub(crate) async fn put(
         &self,
         stream: &str,
@@ -150,14 +189,41 @@ impl Link {
             headers: Some(headers),
             payload: value,
         };
-        let message = self.ask(&sent, Deed::Write, subject).await?;
-        match self.read(&message.payload, Deed::Write, subject)? {
+        let until = Instant::now() + REQUEST_TIME_MAX;
+        loop {
+            let allowed = until.saturating_duration_since(Instant::now());
+            match self.try_to_put(allowed, &sent, condition, subject).await? {
+                Ok(put) => return Ok(put),
+                Err(refusal) if refusal.is_in_process() && Instant::now() + LAST_TRY_MIN < until => {
+                    tokio::time::sleep(pause()).await;
+                }
+                Err(refusal) => return Err(refused(Deed::Write, subject, self.place(), &refusal)),
+            }
+        }
+    }
+
+    async fn try_to_put(
+        &self,
+        allowed: Duration,
+        sent: &Sent,
+        condition: Condition<'_>,
+        subject: &str,
+    ) -> Result<Result<Put, Refusal>, StoreError> {
+        let open = self.open().await?;
+        if condition.sequence != NONE && !open.connection.is_older_than(condition.epoch) {
+            return Ok(Ok(Put::Conflict));
+        }
+        let told = self.ask_on(&open, allowed, sent, Deed::Write, subject).await?;
+        match self.read(&told, Deed::Write, subject)? {
             Ok(answer) => match answer["seq"].as_u64() {
-                Some(sequence) => Ok(Put::As(sequence)),
+                Some(sequence) => Ok(Ok(Put::As {
+                    sequence,
+                    epoch: told.epoch,
+                })),
                 None => Err(self.misunderstood(Deed::Write, subject)),
             },
-            Err(refusal) if refusal.is_conflict() => Ok(Put::Conflict),
-            Err(refusal) => Err(refused(Deed::Write, subject, self.place(), &refusal)),
+            Err(refusal) if refusal.is_conflict() => Ok(Ok(Put::Conflict)),
+            Err(refusal) => Ok(Err(refusal)),
         }
     }
 
@@ -167,26 +233,64 @@ impl Link {
     }
 }
 
+/// How long to wait before something is sent again that met another write: some time between these, so that those who have
+/// met do not meet again.
+const PAUSE_MS: RangeInclusive<u64> = 2..=50;
+
+/// Nothing is sent again that has less time than this for its answer: a refusal is worth more than a doubt.
+const LAST_TRY_MIN: Duration = Duration::from_secs(1);
+
+fn pause() -> Duration {
+    let chance = RandomState::new().build_hasher().finish();
+    let (shortest, longest) = (PAUSE_MS.start(), PAUSE_MS.end());
+    Duration::from_millis(shortest + chance % (longest - shortest + 1))
+}
+
+/// The number of no message: that there is none is true of every epoch.
+pub(crate) const NONE: u64 = 0;
+
 /// On what a message is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Condition<'a> {
     /// The number of the last message.
     pub(crate) sequence: u64,
+    /// The epoch in which it was shown.
+    pub(crate) epoch: u64,
     /// Further headers.
     pub(crate) further: &'a [(&'static str, &'a str)],
 }
 
 impl Condition<'_> {
-    /// That the last message of the same subject has this number.
-    pub(crate) fn last_is(sequence: u64) -> Self {
+    /// That the last message of the same subject has this number, which was shown in this epoch.
+    pub(crate) fn last_is(sequence: u64, epoch: u64) -> Self {
         Self {
             sequence,
+            epoch,
             further: &[],
         }
     }
+
+    /// That the last message of the same subject is still this one.
+    pub(crate) fn last_stored(stored: Option<&Stored>) -> Self {
+        let (sequence, epoch) = stored.map_or((NONE, 0), |stored| (stored.sequence, stored.epoch));
+        Self::last_is(sequence, epoch)
+    }
 }
 
-fn stored(message: &Value) -> Option<Stored> {
+/// Whether the stream's leader has told this of the stream: while there is none, any of its servers does, of whatever it has.
+/// Each names the others that keep the stream, and who leads.
+fn is_told_by_the_leader(info: &Value) -> bool {
+    let cluster = &info["cluster"];
+    let Some(cluster) = cluster.as_object() else {
+        return true;
+    };
+    let leader = cluster.get("leader").and_then(Value::as_str).unwrap_or_default();
+    let others = cluster.get("replicas").and_then(Value::as_array);
+    let is_another = others.into_iter().flatten().any(|other| other["name"] == leader);
+    !leader.is_empty() && !is_another
+}
+
+fn stored(message: &Value, epoch: u64) -> Option<Stored> {
     let decoded = |field: &str| match message.get(field) {
         None => Some(Vec::new()),
         Some(text) => STANDARD.decode(text.as_str()?).ok(),
@@ -194,6 +298,7 @@ fn stored(message: &Value) -> Option<Stored> {
     Some(Stored {
         subject: message["subject"].as_str()?.to_owned(),
         sequence: message["seq"].as_u64()?,
+        epoch,
         time_ms: milliseconds(message["time"].as_str()?)?,
         value: match is_removal(&decoded("hdrs")?) {
             true => None,
@@ -218,4 +323,35 @@ fn is_removing(operation: &str) -> bool {
 pub(crate) fn removes(headers: Option<&HeaderMap>) -> bool {
     let operation = headers.and_then(|headers| headers.get(OPERATION));
     operation.is_some_and(|operation| is_removing(operation.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_told_by_the_leader;
+    use serde_json::json;
+
+    #[test]
+    fn what_the_leader_tells_is_told_from_what_any_of_the_servers_does() {
+        let others = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| json!({ "name": name }))
+                .collect::<Vec<_>>()
+        };
+        for of_the_leader in [
+            json!({}),
+            json!({ "cluster": { "leader": "one" } }),
+            json!({ "cluster": { "leader": "one", "replicas": others(&["two", "three"]) } }),
+        ] {
+            assert!(is_told_by_the_leader(&of_the_leader), "{of_the_leader}");
+        }
+        for of_another in [
+            json!({ "cluster": { "name": "c" } }),
+            json!({ "cluster": { "leader": "", "replicas": others(&["two", "three"]) } }),
+            json!({ "cluster": { "replicas": others(&["two", "three"]) } }),
+            json!({ "cluster": { "leader": "two", "replicas": others(&["two", "three"]) } }),
+        ] {
+            assert!(!is_told_by_the_leader(&of_another), "{of_another}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::fault::{STREAM_EXISTS, STREAM_NOT_FOUND};
 use crate::keys::Keys;
 use crate::link::Link;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::Deed;
 
@@ -24,6 +24,9 @@ const MAKE_PAUSE: Duration = Duration::from_millis(250);
 
 /// Copies of a bucket that is made in a cluster, unless the URL has `replicas=`.
 const REPLICAS_IN_A_CLUSTER: u8 = 3;
+
+/// Microseconds of 2001: what is below was not taken from a clock.
+const CLOCK_MIN: u64 = 1_000_000_000_000_000;
 
 /// What is said about the bucket.
 const SUBJECT: &str = "the bucket";
@@ -122,6 +125,21 @@ impl Link {
     }
 }
 
+/// The number that the first message of a bucket gets that is made now: the clock's microseconds. So the numbers of a
+/// bucket that is made again do not come again, unless it was written to more than a million times a second.
+fn first_number() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    // Below 2^53, which every reader of JSON can read, until the year 2255.
+    now.map_or(1, |since| u64::try_from(since.as_micros()).unwrap_or(1))
+}
+
+/// Whether a bucket begins with such a number.
+pub(crate) fn begins_with_the_clock(config: &Value) -> bool {
+    config["first_seq"]
+        .as_u64()
+        .is_some_and(|first| first >= CLOCK_MIN)
+}
+
 /// A bucket for leases: on disk, one revision of each record, which nothing removes by itself.
 fn config(keys: &Keys, replicas: u8) -> Value {
     json!({
@@ -135,6 +153,7 @@ fn config(keys: &Keys, replicas: u8) -> Value {
         "discard": "new",
         "allow_rollup_hdrs": true,
         "deny_delete": true,
+        "first_seq": first_number(),
         // Whoever looks with `nats kv get` shall see what the leader has, too.
         "allow_direct": false,
     })

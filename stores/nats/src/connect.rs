@@ -3,11 +3,11 @@
 use crate::fault;
 use crate::url::{Login, Security, StoreUrl};
 use async_nats::rustls::crypto::ring;
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
+use async_nats::{Auth, AuthError, Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use std::error::Error as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
 use tokio::sync::{broadcast, watch};
@@ -28,6 +28,8 @@ pub(crate) struct Servers {
     pub(crate) place: String,
     /// Where to begin: with the server that answered last. A place in the URL's list.
     first: AtomicUsize,
+    /// How many connections were made.
+    made: AtomicU64,
 }
 
 /// A connection. It does not heal: the next request makes another.
@@ -40,6 +42,17 @@ pub(crate) struct Dialled {
     pub(crate) denials: broadcast::Sender<Arc<str>>,
     /// Which server it is: its place in the URL's list.
     pub(crate) server: usize,
+    /// How many were made before it.
+    number: u64,
+    pub(crate) made_at: Instant,
+}
+
+impl Dialled {
+    /// Whether it was there when this epoch began, and so for as long as it lasts: its server has not been started again
+    /// since what was shown in that epoch, and has lost nothing of it.
+    pub(crate) fn is_older_than(&self, epoch: u64) -> bool {
+        self.number < epoch
+    }
 }
 
 impl Servers {
@@ -48,7 +61,15 @@ impl Servers {
             url,
             place,
             first: AtomicUsize::new(0),
+            made: AtomicU64::new(0),
         }
+    }
+
+    /// A new one begins with each connection that is made. A server that crashes may have lost what it had confirmed last,
+    /// and gives other writes the numbers of those; and its connections have ended then. So what a number stands for
+    /// is known to whoever sends over a connection that is older than the epoch in which the number was shown.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.made.load(Ordering::SeqCst)
     }
 
     /// Connects to the first of the servers that answers.
@@ -71,6 +92,11 @@ impl Servers {
         }
         let none = || StoreError::not_applied(Fault::Invalid, "the NATS URL names no server");
         Err(last.unwrap_or_else(none))
+    }
+
+    /// Whether there is another to turn to.
+    pub(crate) fn are_several(&self) -> bool {
+        self.url.hosts.len() > 1
     }
 
     /// Has the next connection be tried at the server after this one first.
@@ -101,14 +127,22 @@ impl Servers {
             .map_err(|error| failed(Fault::Invalid, line(error)))?;
         let (closed, ended) = watch::channel(false);
         let (denials, _) = broadcast::channel(DENIALS_WAITING_MAX);
-        let options = self.options(allowed, closed, denials.clone());
+        let greetings = Arc::new(AtomicUsize::new(0));
+        let options = self.options(allowed, &greetings, closed, denials.clone());
         match tokio::time::timeout(allowed, options.connect(address)).await {
             Ok(Ok(client)) => Ok(Dialled {
                 client,
                 ended,
                 denials,
                 server,
+                // Not before it is there.
+                number: self.made.fetch_add(1, Ordering::SeqCst),
+                made_at: Instant::now(),
             }),
+            Ok(Err(_)) if greetings.load(Ordering::SeqCst) > 1 => {
+                let why = "it broke off after its greeting; check which server is there".to_owned();
+                Err(failed(Fault::Unreachable, why))
+            }
             Ok(Err(error)) => {
                 let source = error
                     .source()
@@ -138,18 +172,31 @@ impl Servers {
     fn options(
         &self,
         allowed: Duration,
+        greetings: &Arc<AtomicUsize>,
         closed: watch::Sender<bool>,
         denials: broadcast::Sender<Arc<str>>,
     ) -> ConnectOptions {
         // Refused if the program has chosen one before; then that one is used.
         let _chosen_before = ring::default_provider().install_default();
-        let options = ConnectOptions::new()
+        let (login, greetings) = (self.url.login.clone(), Arc::clone(greetings));
+        // Asked at each greeting. The driver would connect once more by itself, and send to a server that may have been
+        // started again what was meant for the one before.
+        let login = move |_nonce| {
+            let is_first = greetings.fetch_add(1, Ordering::SeqCst) == 0;
+            let shown = if is_first {
+                Ok(shown(&login))
+            } else {
+                Err(AuthError::new("the connection is over"))
+            };
+            std::future::ready(shown)
+        };
+        ConnectOptions::with_auth_callback(login)
             .name("tenure")
             .connection_timeout(allowed)
             .request_timeout(None)
             .subscription_capacity(crate::watch::MESSAGES_WAITING_MAX)
             // Nobody waits for what the driver would repeat or hold back: a broken connection is replaced by the next
-            // request. It tries once by itself all the same; fewer it does not know.
+            // request. Fewer it does not know.
             .max_reconnects(1)
             .ignore_discovered_servers()
             .retain_servers_order()
@@ -165,31 +212,51 @@ impl Servers {
                     _ => {}
                 }
                 async {}
-            });
-        match &self.url.login {
-            Login::Nobody => options,
-            Login::User { name, password } => options.user_and_password(name.clone(), password.clone()),
-            Login::Token(token) => options.token(token.clone()),
-        }
+            })
     }
 }
 
-/// Whether the server's complaint is about this subject, to which something was sent.
-pub(crate) fn denies(complaint: &str, subject: &str) -> bool {
+/// What is shown to a server that has greeted.
+fn shown(login: &Login) -> Auth {
+    let mut auth = Auth::new();
+    match login {
+        Login::Nobody => {}
+        Login::User { name, password } => {
+            auth.username = Some(name.clone());
+            auth.password = Some(password.clone());
+        }
+        Login::Token(token) => auth.token = Some(token.clone()),
+    }
+    auth
+}
+
+/// What a complaint of the server's says about something that was sent to this subject: that it was not taken, or that its
+/// answer may not be heard, and then nobody knows what became of it. `None`: nothing.
+pub(crate) fn denies(complaint: &str, subject: &str) -> Option<Certainty> {
     let complaint = complaint.to_ascii_lowercase();
     let of_subject = || complaint.contains(&format!("\"{}\"", subject.to_ascii_lowercase()));
-    complaint.starts_with("permissions violation for publish") && of_subject()
-        // Without the right to hear, no answer ever comes.
-        || complaint.starts_with("permissions violation for subscription") && complaint.contains("\"_inbox.")
+    if complaint.starts_with("permissions violation for publish") && of_subject() {
+        return Some(Certainty::NotApplied);
+    }
+    // The driver hears all answers of a connection by one pattern; a watch has an inbox without one.
+    let of_answers = || complaint.contains("\"_inbox.") && complaint.contains(".*\"");
+    (complaint.starts_with("permissions violation for subscription") && of_answers())
+        .then_some(Certainty::Unknown)
 }
 
 /// What is to be done about a denial.
-pub(crate) fn denied(deed: Deed, subject: &str, place: &str, complaint: &str) -> StoreError {
+pub(crate) fn denied(
+    deed: Deed,
+    certainty: Certainty,
+    subject: &str,
+    place: &str,
+    complaint: &str,
+) -> StoreError {
     let why = format!(
         "{}; grant the rights in the README of tenure-nats",
         line(complaint)
     );
-    deed.error(Fault::Forbidden, Certainty::NotApplied, subject, place, why)
+    deed.error(Fault::Forbidden, certainty, subject, place, why)
 }
 
 /// Nobody takes messages for this: the stream has no leader, or JetStream is not there.
@@ -207,8 +274,29 @@ pub(crate) fn refused(deed: Deed, subject: &str, place: &str, refusal: &fault::R
 
 #[cfg(test)]
 mod tests {
-    use super::{Ordering, Servers};
+    use super::{Ordering, Servers, denies};
     use crate::url::StoreUrl;
+    use tenure_core::Certainty;
+
+    #[test]
+    fn complaint_is_of_what_was_sent_or_of_its_answer_or_of_something_else() {
+        let of = |complaint: &str| denies(complaint, "$KV.app.lease.x");
+        assert_eq!(
+            of("Permissions Violation for Publish to \"$KV.app.lease.x\""),
+            Some(Certainty::NotApplied)
+        );
+        assert_eq!(
+            of("Permissions Violation for Subscription to \"_INBOX.Ab1.*\""),
+            Some(Certainty::Unknown)
+        );
+        for other in [
+            "Permissions Violation for Publish to \"$KV.app.lease.y\"",
+            "Permissions Violation for Subscription to \"_INBOX.Ab1\"",
+            "Slow Consumer",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn server_that_both_connections_leave_is_left_once() {

@@ -1,6 +1,7 @@
 //! The examination for an operator. It writes nothing.
 
 use crate::api::{Condition, Put};
+use crate::bucket::begins_with_the_clock;
 use crate::durability::{Syncs, judge, servers};
 use crate::moments::milliseconds;
 use crate::swap::Kv;
@@ -23,6 +24,9 @@ const FULL_PERCENT: u64 = 80;
 /// The last message of no subject: a write on this condition changes nothing.
 const NEVER: u64 = i64::MAX.unsigned_abs();
 
+/// It is never the last one's, over whatever connection.
+const EVERY_EPOCH: u64 = u64::MAX;
+
 const SUBJECT: &str = "the examination";
 
 impl Kv {
@@ -36,6 +40,7 @@ impl Kv {
         let info = self.link.bucket(&self.keys, None).await?;
         findings.push(clock(&info, here + sent.elapsed() / 2, sent.elapsed()));
         findings.push(copies(&info));
+        findings.push(numbers(&info));
         let syncs = Syncs::ask(&self.monitors).await;
         findings.push(durability(&info, &syncs));
         findings.push(room(&info));
@@ -66,17 +71,17 @@ impl Kv {
     /// Whether a record may be written: by a write that can only be refused.
     async fn privileges(&self) -> Finding {
         let to = self.keys.subject(&format!("lease.{SCRATCH}"));
-        let condition = Condition::last_is(NEVER);
+        let condition = Condition::last_is(NEVER, EVERY_EPOCH);
         match self
             .link
             .put(&self.stream, &to, Vec::new(), condition, SUBJECT)
             .await
         {
             Ok(Put::Conflict) => good("privileges", "records may be read and written"),
-            Ok(Put::As(number)) => bad(
+            Ok(Put::As { sequence, .. }) => bad(
                 "privileges",
                 format!(
-                    "a write whose condition cannot hold was stored as {number}: the servers do not compare"
+                    "a write whose condition cannot hold was stored as {sequence}: the servers do not compare"
                 ),
                 "check which servers these are; Tenure needs NATS 2.10 or later",
             ),
@@ -150,6 +155,21 @@ fn copies(info: &Value) -> Finding {
             "in a cluster: nats stream edit KV_BUCKET --replicas=3",
         ),
         _ => good("copies", detail),
+    }
+}
+
+fn numbers(info: &Value) -> Finding {
+    match begins_with_the_clock(&info["config"]) {
+        true => good(
+            "numbers",
+            "the bucket's numbers begin with the clock: they do not come again if it is made again",
+        ),
+        false => warning(
+            "numbers",
+            "the bucket's numbers begin with 1: if it is removed and made again while somebody leads, they come again, and \
+             stand for other writes",
+            "let Tenure make the bucket, or make it with \"first_seq\" set to the clock's microseconds",
+        ),
     }
 }
 

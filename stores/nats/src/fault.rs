@@ -33,7 +33,18 @@ impl Refusal {
 
     /// Whether the subject has another last message than the one that the write was conditional on.
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self.number, WRONG_LAST_SEQUENCE | WRONG_LAST_SEQUENCE_PLAIN)
+        self.number == WRONG_LAST_SEQUENCE
+    }
+
+    /// Whether another message is just being stored that the condition is about, so that it was not looked at: nothing was
+    /// stored, and nobody knows yet whether the condition holds.
+    pub(crate) fn is_in_process(&self) -> bool {
+        self.number == IN_PROCESS
+    }
+
+    /// Whether a server says so that is cut off from the others, or while none leads them.
+    pub(crate) fn is_of_a_server_alone(&self) -> bool {
+        self.class == UNAVAILABLE && self.judge().0 == Fault::Unreachable
     }
 
     /// What it means. JetStream refuses before it stores, but for faults of its own.
@@ -90,6 +101,11 @@ impl Refusal {
                 NotApplied,
                 format!("{told}; the cluster has no room for so many copies: choose fewer with replicas="),
             ),
+            IN_PROCESS => (
+                Fault::Busy,
+                NotApplied,
+                format!("{told}; another write is under way, and does not end: try again"),
+            ),
             _ if self.class == TOO_MANY => (Fault::Busy, NotApplied, told),
             _ if self.class == UNAVAILABLE => (
                 Fault::Unreachable,
@@ -109,7 +125,7 @@ pub(crate) const STREAM_NOT_FOUND: u64 = 10_059;
 pub(crate) const STREAM_EXISTS: u64 = 10_058;
 
 const WRONG_LAST_SEQUENCE: u64 = 10_071;
-const WRONG_LAST_SEQUENCE_PLAIN: u64 = 10_164;
+const IN_PROCESS: u64 = 10_164;
 const STORE_FAILED: u64 = 10_077;
 const ACCOUNT_LIMIT: u64 = 10_002;
 const SERVER_LIMIT: u64 = 10_023;

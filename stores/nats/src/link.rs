@@ -11,6 +11,9 @@ use tokio::sync::broadcast::error::RecvError;
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 
+/// How long a server is listened to that says that nobody takes requests, before another is.
+const LISTENED_TO_FOR: Duration = Duration::from_secs(1);
+
 /// The connection in use.
 pub(crate) type Open = tenure_remote::Open<Dialled>;
 
@@ -28,7 +31,8 @@ impl Dial for Servers {
         *dialled.ended.borrow()
     }
 
-    /// A server that is cut off from the others greets, and answers nothing.
+    /// A server that is frozen or has vanished answers nothing; one that is cut off from the others says that nobody is
+    /// there: see [`Link::look_elsewhere`].
     fn leave(&self, dialled: &Dialled) {
         self.pass_over(dialled.server);
     }
@@ -39,6 +43,15 @@ pub(crate) struct Sent {
     pub(crate) to: String,
     pub(crate) headers: Option<HeaderMap>,
     pub(crate) payload: Vec<u8>,
+}
+
+/// What was answered.
+pub(crate) struct Told {
+    pub(crate) message: Message,
+    /// The epoch in which it was asked: what the answer shows, or has written, is of it.
+    pub(crate) epoch: u64,
+    /// Over which connection.
+    pub(crate) open: Open,
 }
 
 impl Link {
@@ -68,32 +81,49 @@ impl Link {
     ///
     /// # Errors
     /// [`StoreError`] with `subject` (as `lease "x"`) and the place in its message.
-    pub(crate) async fn ask(&self, sent: &Sent, deed: Deed, subject: &str) -> Result<Message, StoreError> {
-        self.ask_within(REQUEST_TIME_MAX, sent, deed, subject).await
-    }
-
-    /// The same where the servers may take longer.
-    pub(crate) async fn ask_within(
+    pub(crate) async fn ask(
         &self,
         allowed: Duration,
         sent: &Sent,
         deed: Deed,
         subject: &str,
-    ) -> Result<Message, StoreError> {
+    ) -> Result<Told, StoreError> {
         let open = self.open().await?;
-        let asking = self.ask_on(&open, sent, deed, subject);
-        let check = "the network and whether the servers are frozen, or lack a majority";
-        let late = |_| Err(timed_out(deed, subject, self.place(), allowed, check));
-        tokio::time::timeout(allowed, asking).await.unwrap_or_else(late)
+        self.ask_on(&open, allowed, sent, deed, subject).await
     }
 
-    async fn ask_on(
+    /// The same over this very connection.
+    pub(crate) async fn ask_on(
         &self,
         open: &Open,
+        allowed: Duration,
         sent: &Sent,
         deed: Deed,
         subject: &str,
-    ) -> Result<Message, StoreError> {
+    ) -> Result<Told, StoreError> {
+        let epoch = self.servers().epoch();
+        let asking = self.send(open, sent, deed, subject);
+        let check = "the network and whether the servers are frozen, or lack a majority";
+        let late = |_| Err(timed_out(deed, subject, self.place(), allowed, check));
+        let message = tokio::time::timeout(allowed, asking).await.unwrap_or_else(late)?;
+        Ok(Told {
+            message,
+            epoch,
+            open: open.clone(),
+        })
+    }
+
+    /// The server says that nobody takes requests now. It may be cut off from the others, which have a majority: so the next
+    /// connection is made to another. Where all say so, an election is under way: each is listened to for a second at least.
+    pub(crate) fn look_elsewhere(&self, open: &Open) {
+        let Dialled { made_at, server, .. } = open.connection;
+        let may_change = self.servers().are_several() && made_at.elapsed() >= LISTENED_TO_FOR;
+        if may_change && self.0.discard(open) {
+            self.servers().pass_over(server);
+        }
+    }
+
+    async fn send(&self, open: &Open, sent: &Sent, deed: Deed, subject: &str) -> Result<Message, StoreError> {
         let Dialled {
             client,
             ended,
@@ -111,8 +141,12 @@ impl Link {
         let complaint = async {
             loop {
                 match denials.recv().await {
-                    Ok(complaint) if denies(&complaint, &sent.to) => return complaint,
-                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Ok(complaint) => {
+                        if let Some(certainty) = denies(&complaint, &sent.to) {
+                            return (complaint, certainty);
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
                     // The sender lives as long as the connection, whose end is told otherwise.
                     Err(RecvError::Closed) => std::future::pending().await,
                 }
@@ -123,9 +157,9 @@ impl Link {
         let answer = tokio::select! {
             biased;
             answer = client.send_request(sent.to.clone(), request) => answer,
-            complaint = complaint => {
+            (complaint, certainty) = complaint => {
                 waiting.answered();
-                return Err(denied(deed, subject, self.place(), &complaint));
+                return Err(denied(deed, certainty, subject, self.place(), &complaint));
             }
             () = broken => {
                 self.0.discard(open);
@@ -140,6 +174,7 @@ impl Link {
             }
             Err(error) if error.kind() == RequestErrorKind::NoResponders => {
                 waiting.answered();
+                self.look_elsewhere(open);
                 Err(nobody_there(deed, subject, self.place()))
             }
             Err(error) => {

@@ -81,7 +81,8 @@ impl Kv {
         // Up to this number and without it: what was written since has a greater one.
         let request = json!({ "filter": self.keys.lease(&name), "seq": sequence + 1 });
         match self.link.call(&api, &request, Deed::Write, SUBJECT).await? {
-            Ok(answer) => Ok(answer["purged"] == 1),
+            // More than one where the bucket keeps earlier revisions, too.
+            Ok(answer) => Ok(answer["purged"].as_u64().is_some_and(|purged| purged >= 1)),
             Err(refusal) => Err(refused(Deed::Write, SUBJECT, self.link.place(), &refusal)),
         }
     }

@@ -1,6 +1,6 @@
 //! The bucket as a store that compares and swaps.
 
-use crate::api::{Condition, Put, Stored};
+use crate::api::{Condition, NONE, Put, Stored};
 use crate::clock::LeaderClock;
 use crate::keys::Keys;
 use crate::link::Link;
@@ -77,22 +77,24 @@ impl Kv {
             return Ok(None);
         };
         Ok(Some(Version {
-            revision: Revision::from(stored.sequence),
+            revision: Revision::from(stored.sequence).in_epoch(stored.epoch),
             entry: decode(self.keys.key(&stored.subject), name, &value)?,
         }))
     }
 
-    async fn put(&self, name: &LeaseName, entry: &Entry, over: u64) -> Result<Put, StoreError> {
+    async fn put(&self, name: &LeaseName, entry: &Entry, over: Condition<'_>) -> Result<Written, StoreError> {
         let (to, subject) = (self.keys.lease(name), lease_subject(name));
-        let condition = Condition::last_is(over);
-        self.link
-            .put(&self.stream, &to, encode(entry), condition, &subject)
-            .await
+        let put = self.link.put(&self.stream, &to, encode(entry), over, &subject);
+        Ok(match put.await? {
+            Put::As { sequence, epoch } => Written::As(Revision::from(sequence).in_epoch(epoch)),
+            Put::Conflict => Written::Conflict,
+        })
     }
 
     async fn create_record(&self, name: &LeaseName, entry: &Entry) -> Result<Written, StoreError> {
-        if let Put::As(sequence) = self.put(name, entry, 0).await? {
-            return Ok(Written::As(Revision::from(sequence)));
+        let created = self.put(name, entry, Condition::last_is(NONE, 0)).await?;
+        if created != Written::Conflict {
+            return Ok(created);
         }
         // Where a record was removed by an operator, a mark of that stands in its place. Nothing of ours was written yet.
         let seen = self.last(name).await.map_err(|error| StoreError {
@@ -103,17 +105,11 @@ impl Kv {
             Some(Stored {
                 value: None,
                 sequence,
+                epoch,
                 ..
-            }) => Ok(written(self.put(name, entry, sequence).await?)),
+            }) => self.put(name, entry, Condition::last_is(sequence, epoch)).await,
             Some(_) | None => Ok(Written::Conflict),
         }
-    }
-}
-
-fn written(put: Put) -> Written {
-    match put {
-        Put::As(sequence) => Written::As(Revision::from(sequence)),
-        Put::Conflict => Written::Conflict,
     }
 }
 
@@ -159,7 +155,8 @@ impl CompareAndSwap for Kv {
                 let message = format!("{}: {revision:?} is none of NATS", lease_subject(name));
                 return Err(StoreError::not_applied(Fault::Internal, message));
             };
-            Ok(written(self.put(name, entry, over).await?))
+            self.put(name, entry, Condition::last_is(over, revision.epoch()))
+                .await
         })
     }
 

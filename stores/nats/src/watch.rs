@@ -7,10 +7,13 @@ use crate::swap::Kv;
 use async_nats::{Message, StatusCode, Subscriber};
 use futures_util::StreamExt as _;
 use serde_json::json;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Answer, Fault, RecordEvent, RecordWatch, Revision, Scope, StoreError, Version};
 use tenure_remote::Deed;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc};
 
 /// Watches of one store at a time. Each is a consumer of the bucket's stream.
 pub(crate) const WATCHES_MAX: usize = 64;
@@ -66,6 +69,8 @@ impl Kv {
         let open = self.link.open().await?;
         let client = &open.connection.client;
         let inbox = client.new_inbox();
+        // Before the inbox is asked for: its denial would be missed.
+        let denials = open.connection.denials.subscribe();
         let messages = client.subscribe(inbox.clone()).await.map_err(|_| {
             let why = "the connection ended";
             over(self.link.place(), why)
@@ -80,7 +85,7 @@ impl Kv {
             "stream_name": self.stream,
             "config": {
                 "name": name,
-                "deliver_subject": inbox,
+                "deliver_subject": inbox.clone(),
                 "deliver_policy": "new",
                 "filter_subject": filter,
                 "ack_policy": "none",
@@ -93,13 +98,16 @@ impl Kv {
             },
         });
         let api = format!("CONSUMER.CREATE.{}.{name}", self.stream);
+        let epoch = self.link.servers().epoch();
         match self.link.call(&api, &config, Deed::Read, SUBJECT).await? {
             Ok(_made) => Ok(Reader {
                 kv: self.clone(),
                 scope: scope.clone(),
                 messages,
+                denied: Box::pin(denied_inbox(denials, inbox.to_ascii_lowercase())),
                 ended: open.connection.ended.clone(),
                 last: 0,
+                epoch,
             }),
             Err(refusal) => Err(refused(Deed::Read, SUBJECT, self.link.place(), &refusal)),
         }
@@ -111,9 +119,13 @@ struct Reader {
     kv: Kv,
     scope: Scope,
     messages: Subscriber,
+    /// Ends when the server says that they may not be heard.
+    denied: Pin<Box<dyn Future<Output = ()> + Send>>,
     ended: tokio::sync::watch::Receiver<bool>,
     /// The consumer's number of the last message.
     last: u64,
+    /// The epoch in which the consumer was asked for: what it tells is at least of that.
+    epoch: u64,
 }
 
 impl Reader {
@@ -128,6 +140,7 @@ impl Reader {
                     Ok(message) => message.ok_or("the connection ended"),
                     Err(_late) => Err("the server fell silent"),
                 },
+                () = &mut self.denied => Err("its messages may not be heard; grant the rights in the README of tenure-nats"),
                 _ = ended.wait_for(|ended| *ended) => Err("the connection ended"),
             };
             let told = match message {
@@ -196,13 +209,25 @@ impl Reader {
                 Ok(entry) => RecordEvent::Written {
                     name,
                     version: Version {
-                        revision: Revision::from(sequence),
+                        revision: Revision::from(sequence).in_epoch(self.epoch),
                         entry,
                     },
                 },
                 Err(_) => RecordEvent::Gap,
             },
         )
+    }
+}
+
+/// Waits until the server complains that this inbox may not be heard.
+async fn denied_inbox(mut denials: broadcast::Receiver<Arc<str>>, inbox: String) {
+    loop {
+        match denials.recv().await {
+            Ok(complaint) if complaint.to_ascii_lowercase().contains(&format!("\"{inbox}\"")) => return,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            // The sender lives as long as the connection, whose end is told otherwise.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
 

@@ -1,14 +1,20 @@
 //! A cluster of three: its leader dies, a follower is behind, a majority is gone.
 
-use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{LeaseStore, Released, Renewed};
-use tenure_nats::NatsStore;
-use tenure_testkit::{NatsCluster, NatsOptions, eventually_async};
+use tenure_core::{
+    Fault, Fence, FenceError, FencingToken, LeaseStore, Released, Renewed, ResourceName, Term,
+};
+use tenure_nats::{NatsFence, NatsStore};
+use tenure_testkit::{FaultProxy, NatsCluster, NatsOptions, eventually_async};
 
 /// An election takes the servers 4 to 10 s; the rest is for a loaded machine.
 const ELECTION: Duration = Duration::from_secs(60);
+
+/// For so long at least a claim is put off before it is given up.
+const CLAIM_TIME_MIN: Duration = Duration::from_millis(1_500);
 
 #[tokio::test]
 async fn term_outlives_the_death_of_the_buckets_leader() {
@@ -32,15 +38,27 @@ async fn term_outlives_the_death_of_the_buckets_leader() {
     })
     .await;
     assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
-    let again = take(&store, &asked).await;
+    // A server that has not heard of the new leader yet knows nothing.
+    let again = eventually_async(ELECTION, "the same term", || async {
+        store.acquire(&asked).await.map(granted)
+    })
+    .await;
     assert_eq!((again.token, again.again), (term.token, true));
     // The killed one comes back, and has what it missed.
-    let released = store.release(&[giving_back(&asked, term.token)]).await.remove(0);
-    assert_eq!(released, Ok(Released::Vacated));
+    let released = eventually_async(ELECTION, "a release", || async {
+        store.release(&[giving_back(&asked, term.token)]).await.remove(0)
+    })
+    .await;
+    assert_eq!(released, Released::Vacated);
     cluster.servers()[leader].restart().await.expect("restarted");
     let url = format!("{}/{}", cluster.servers()[leader].url(), scratch.bucket);
     let late = NatsStore::connect(&url).await.expect("connects");
-    let next = take(&late, &request("job", "next", seconds(60))).await;
+    let next = eventually_async(ELECTION, "the next term", || async {
+        late.acquire(&request("job", "next", seconds(60)))
+            .await
+            .map(granted)
+    })
+    .await;
     assert!(next.token > term.token);
 }
 
@@ -163,4 +181,105 @@ async fn majority_that_comes_back_has_the_term() {
     })
     .await;
     assert_eq!((again.token, again.again), (term.token, true));
+}
+
+/// A majority is well, and its servers are in the URL: whoever is connected to the third one turns to them.
+#[tokio::test]
+async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let servers = cluster.servers();
+    let last_first = [2, 0, 1].map(|place: usize| servers[place].address()).join(",");
+    let scratch = Scratch::on(&format!("nats://{last_first}"));
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(300));
+    let term = take(&store, &asked).await;
+    let renewals = [renewal(&asked, term.token)];
+    let renewed = store.renew(&renewals).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    cluster.cut_off_the_last();
+    let renewed = eventually_async(ELECTION, "a renewal by the majority", || async {
+        // It need not have noticed yet: only what a majority has confirmed is confirmed.
+        store.renew(&renewals).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    let released = eventually_async(ELECTION, "a release over the other connection", || async {
+        store.release(&[giving_back(&asked, term.token)]).await.remove(0)
+    })
+    .await;
+    assert_eq!(released, Released::Vacated);
+    let late = eventually_async(ELECTION, "a store of a process that has just started", || async {
+        NatsStore::connect(&scratch.store_url()).await
+    })
+    .await;
+    let next = eventually_async(ELECTION, "the next term", || async {
+        late.acquire(&request("job", "next", seconds(300)))
+            .await
+            .map(granted)
+    })
+    .await;
+    assert!(next.token > term.token);
+}
+
+/// While a write is being stored that the mark admits, the servers put the claim off. Nobody else has written meanwhile.
+#[tokio::test]
+async fn claim_that_meets_a_write_under_way_waits_for_it_and_asks_seldom() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let scratch = Scratch::on(&cluster.url());
+    drop(scratch.store().await);
+    let leader = cluster.leader_of(&scratch.stream()).await.expect("it has one");
+    let followers = [(leader + 1) % 3, (leader + 2) % 3];
+    let proxy = FaultProxy::nats(cluster.servers()[leader].address()).expect("a proxy");
+    let at = |address: String| format!("nats://{address}/{}", scratch.bucket);
+    let old = NatsFence::connect(&at(cluster.servers()[leader].address())).await;
+    let new = NatsFence::connect(&at(proxy.address().to_string())).await;
+    let old = Arc::new(old.expect("a fence").with_leases_elsewhere());
+    let new = new.expect("a fence").with_leases_elsewhere();
+    let ledger = ResourceName::new("ledger").expect("a name");
+    let term = |number| Term::new(name("job"), FencingToken::new(number).expect("a token"));
+    old.claim(&ledger, &term(1)).await.expect("claimed");
+    new.mark(&ledger).await.expect("it answers");
+    for round in 2..12 {
+        for follower in followers {
+            cluster.servers()[follower].freeze();
+        }
+        let writing = tokio::spawn({
+            let (old, ledger, term) = (Arc::clone(&old), ledger.clone(), term(round - 1));
+            async move { old.put(&ledger, &term, "balance", "1").await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (before, began) = (proxy.counts().requests, Instant::now());
+        let thawing = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            for follower in followers {
+                cluster.servers()[follower].thaw();
+            }
+        };
+        let claim = term(round);
+        let (claimed, ()) = tokio::join!(new.claim(&ledger, &claim), thawing);
+        let (asked, took) = (proxy.counts().requests - before, began.elapsed());
+        assert!(
+            u128::from(asked) <= 10 + took.as_millis() / 2,
+            "{asked} messages in {took:?}"
+        );
+        drop(writing.await.expect("no panic"));
+        match claimed {
+            Ok(_raised) => return,
+            // On a loaded machine the followers came too late.
+            Err(FenceError::Store(error)) if took >= CLAIM_TIME_MIN => {
+                assert!(matches!(error.fault, Fault::Busy | Fault::TimedOut), "{error}");
+            }
+            Err(error) => panic!("given up after {took:?}: {error}"),
+        }
+        // The next one is over what holds now.
+        eventually_async(ELECTION, "the old leader's claim", || async {
+            old.claim(&ledger, &term(round)).await
+        })
+        .await;
+    }
+    panic!("no claim came through");
 }

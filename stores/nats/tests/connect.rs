@@ -356,6 +356,7 @@ async fn examination_of_nats_tells_what_matters() {
             "round trip",
             "clock",
             "copies",
+            "numbers",
             "durability",
             "room",
             "privileges",

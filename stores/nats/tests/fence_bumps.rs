@@ -1,12 +1,19 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
-use crate::common::{Scratch, name};
+use crate::common::{Scratch, name, shared};
 use serde_json::{Value, json};
-use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, Mark, ResourceName, Term};
+use std::time::Duration;
+use tenure_core::{
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Mark, ResourceName, Term,
+};
 use tenure_nats::NatsFence;
+use tenure_testkit::{FaultProxy, RequestFault};
 
 /// The mark of "ledger".
 const MARK: &str = "tenure-fence.ledger";
+
+/// Nothing happens to the request as long as the test runs.
+const NEVER_AGAIN: RequestFault = RequestFault::DuplicateLater(Duration::from_secs(3_600));
 
 fn ledger() -> ResourceName {
     ResourceName::new("ledger").expect("a name")
@@ -172,4 +179,26 @@ async fn a_claim_in_nats_leaves_nothing_of_the_bump_in_the_mark() {
         "{refused:?}"
     );
     assert_eq!(stored(&scratch).await, damaged);
+}
+
+#[tokio::test]
+async fn bump_in_nats_that_is_not_heard_of_after_it_was_made_is_unknown() {
+    let (scratch, _fence, before) = bumped_after_a_claim().await;
+    let proxy = FaultProxy::nats(shared().await.address()).expect("a proxy");
+    let beside = Scratch {
+        url: format!("nats://{}", proxy.address()),
+        bucket: scratch.bucket.clone(),
+    };
+    let proxied = fence(&beside).await.with_leases_elsewhere();
+    proxied.mark(&ledger()).await.expect("it answers");
+    // It looks, raises, and looks.
+    proxy.next_commands(1, "STREAM.MSG.GET", NEVER_AGAIN);
+    proxy.next_commands(1, "STREAM.MSG.GET", RequestFault::CutBefore);
+    let error = proxied.bump(&bump()).await.expect_err("the look was cut");
+    assert_eq!(proxy.counts().cut_before, 1, "the fault happened");
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.certainty == Certainty::Unknown),
+        "{error:?}"
+    );
+    assert!(stored(&scratch).await["token"].as_u64() > Some(before.token.number()));
 }

@@ -1,6 +1,7 @@
 //! The tests of this crate: one program, whose files wait side by side and are linked once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod clean_up;
 mod cluster;
 mod common;
 mod conformance;
@@ -11,3 +12,5 @@ mod fence_bumps;
 mod full_disk;
 mod next_server;
 mod old_server;
+mod repeated;
+mod rights;

@@ -8,9 +8,9 @@ use tenure_core::{
     Bump, Claimed, Fault, Horizon, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped,
     horizon,
 };
+use tenure_remote::after_a_step;
 
-/// How often one claim looks and raises. It looks again when the mark was raised meanwhile, by a later term, and when the
-/// servers are just storing a write that the mark admits.
+/// How often one claim looks and raises. It looks again when the mark was raised meanwhile, by a later term.
 const LOOKS_MAX: u32 = 32;
 
 impl FenceSite {
@@ -53,7 +53,9 @@ impl FenceSite {
             })?;
             let lifted = MarkValue::lifted(owner.cloned(), token);
             if self.set(resource, &found, lifted).await? {
-                return self.shown(resource).await?.ok_or_else(|| restless(resource));
+                // It was raised, whatever comes of the look at it.
+                let shown = self.shown(resource).await.map_err(after_a_step)?;
+                return shown.ok_or_else(|| after_a_step(restless(resource)));
             }
         }
         Err(restless(resource))
@@ -61,16 +63,18 @@ impl FenceSite {
 
     /// Sets the mark, if it is as it was found; `false` if it is not.
     async fn set(&self, resource: &ResourceName, found: &Found, to: MarkValue) -> Result<bool, StoreError> {
-        let (key, condition) = (self.keys.mark(resource), Condition::last_is(found.revision));
+        let key = self.keys.mark(resource);
+        let condition = Condition::last_is(found.revision, found.epoch);
         match self
             .link
             .put(&self.stream, &key, to.encode(), condition, &subject(resource))
             .await?
         {
-            Put::As(revision) => {
+            Put::As { sequence, epoch } => {
                 let raised = Found {
                     mark: Some(to),
-                    revision,
+                    revision: sequence,
+                    epoch,
                 };
                 self.remember(resource, &raised);
                 Ok(true)
@@ -84,7 +88,7 @@ pub(super) fn restless(resource: &ResourceName) -> StoreError {
     StoreError::not_applied(
         Fault::Busy,
         format!(
-            "{}: the mark changed {LOOKS_MAX} times under the request, or others wrote behind it; try again",
+            "{}: the mark changed {LOOKS_MAX} times under the request; try again",
             subject(resource)
         ),
     )

@@ -2,6 +2,7 @@
 
 use super::mark::{MarkValue, decode_refused};
 use super::{FenceSite, Leases, subject};
+use crate::api::Condition;
 use crate::connect::refused;
 use crate::moments::milliseconds;
 use crate::record::shown;
@@ -27,6 +28,8 @@ pub(crate) struct Found {
     pub(super) mark: Option<MarkValue>,
     /// The revision of the mark: what a write is conditional on. 0 where there never was one.
     pub(super) revision: u64,
+    /// The epoch in which it was shown: no write is sent on this condition over a younger connection.
+    pub(super) epoch: u64,
 }
 
 impl Found {
@@ -68,9 +71,17 @@ impl FenceSite {
             .link
             .last(&self.stream, &self.keys.mark(resource), &subject)
             .await?;
-        let revision = stored.as_ref().map_or(0, |stored| stored.sequence);
+        let Condition {
+            sequence: revision,
+            epoch,
+            ..
+        } = Condition::last_stored(stored.as_ref());
         let Some(value) = stored.and_then(|stored| stored.value) else {
-            return Ok(Found { mark: None, revision });
+            return Ok(Found {
+                mark: None,
+                revision,
+                epoch,
+            });
         };
         let Some(mark) = MarkValue::decode(&value) else {
             return Err(StoreError::not_applied(
@@ -85,6 +96,7 @@ impl FenceSite {
         let found = Found {
             mark: Some(mark),
             revision,
+            epoch,
         };
         self.remember(resource, &found);
         Ok(found)

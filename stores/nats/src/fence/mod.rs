@@ -36,7 +36,10 @@ const REMEMBERED_MAX: usize = 1_024;
 /// in another bucket cannot be guarded: a stream compares with its own messages only.
 ///
 /// What it refuses is as durable as the data beside it: servers that lose confirmed writes lose the mark together with the
-/// writes that came after it. A term whose claim was lost is refused from then on, as one that has not claimed.
+/// writes that came after it. A term whose claim was lost is refused from then on, as one that has not claimed: a server that
+/// crashes ends its connections, and over a new one the mark is looked at before anything is sent. Where a majority of a
+/// **cluster** loses its last writes, and the server that the writer is connected to lives on, nothing tells the writer: it
+/// may have one more write stored, if a later mark has the number of its own by then. `sync_interval: always` excludes it.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, ResourceName, Term};

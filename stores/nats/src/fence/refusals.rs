@@ -31,7 +31,7 @@ impl Notes for Counts {
                 .last(&site.stream, &to, &subject)
                 .await
                 .map_err(|error| error.message)?;
-            let over = stored.as_ref().map_or(0, |stored| stored.sequence);
+            let over = Condition::last_stored(stored.as_ref());
             let before = stored
                 .and_then(|stored| decode_refused(&stored.value?))
                 .map_or(0, |refused| refused.count);
@@ -39,11 +39,9 @@ impl Notes for Counts {
                 count: before.saturating_add(count),
                 last,
             });
-            let put = site
-                .link
-                .put(&site.stream, &to, value, Condition::last_is(over), &subject);
+            let put = site.link.put(&site.stream, &to, value, over, &subject);
             match put.await.map_err(|error| error.message)? {
-                Put::As(_) => return Ok(()),
+                Put::As { .. } => return Ok(()),
                 Put::Conflict => {}
             }
         }

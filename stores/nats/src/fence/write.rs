@@ -7,9 +7,8 @@ use crate::keys::Keys;
 use std::sync::Arc;
 use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
 
-/// How often one write is tried. It is tried again when the mark is not as it was remembered, and when the servers are
-/// just storing another write that the same mark admits.
-const TRIES_MAX: u32 = 64;
+/// How often one write is tried. It is tried again when the mark is not as it was remembered.
+const TRIES_MAX: u32 = 32;
 
 /// Longest key, in bytes.
 const KEY_BYTES_MAX: usize = 1_024;
@@ -102,6 +101,7 @@ impl FenceSite {
             }
             let condition = Condition {
                 sequence: found.revision,
+                epoch: found.epoch,
                 further,
             };
             match self
@@ -109,7 +109,7 @@ impl FenceSite {
                 .put(&self.stream, to, value.clone(), condition, &subject)
                 .await?
             {
-                Put::As(revision) => return Ok(revision),
+                Put::As { sequence, .. } => return Ok(sequence),
                 Put::Conflict => found = self.look(resource).await?,
             }
         }

@@ -1,0 +1,65 @@
+//! What is cleaned up where a bucket keeps more than the last revision, and how long looking at the servers takes.
+
+use crate::common::{Scratch, giving_back, request, take};
+use serde_json::json;
+use std::time::Duration;
+use tenure_core::{Durability, LeasePurge, LeaseStore, PURGE_TTLS_MIN, Purge, Purging, Released};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+
+/// Most that a URL may name.
+const MONITORS: usize = 9;
+const TRIES_MAX: usize = 20;
+
+#[tokio::test]
+async fn record_with_earlier_revisions_counts_as_one_that_was_removed() {
+    let scratch = Scratch::new().await;
+    scratch
+        .beneath()
+        .await
+        .make(json!({ "max_msgs_per_subject": 5 }))
+        .await;
+    let store = scratch.store().await;
+    let asked = request("unused", "a", store.traits().ttl_min);
+    let token = take(&store, &asked).await.token;
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    tokio::time::sleep(asked.ttl.duration() * (PURGE_TTLS_MIN + 1)).await;
+    let everything = Purge {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+        unused_for: Duration::ZERO,
+        purging: Purging::Removes,
+    };
+    let purged = store.purge(&everything).await.expect("it may");
+    assert_eq!((purged.unused, purged.removed), (vec![asked.name.clone()], 1));
+    assert_eq!(store.get(&asked.name).await, Ok(None));
+}
+
+/// All are asked before the first one answers. On a loaded machine that may be too late for its patience, again and again.
+#[tokio::test]
+async fn servers_are_asked_together_what_they_are_set_to() {
+    let scratch = Scratch::new().await;
+    for _try in 0..TRIES_MAX {
+        let monitors = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = monitors.local_addr().expect("an address").to_string();
+        let answering = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            while asked.len() < MONITORS {
+                asked.push(monitors.accept().await.expect("a connection").0);
+            }
+            let told =
+                json!({ "server_name": "scratch", "jetstream": { "config": { "sync_always": true } } });
+            let answer = format!("HTTP/1.0 200 OK\r\n\r\n{told}");
+            drop(asked[0].write_all(answer.as_bytes()).await);
+        });
+        let options = format!("?monitor={}", vec![address; MONITORS].join(","));
+        let store = scratch.store_with(&options).await;
+        answering.abort();
+        if store.traits().durability == Durability::Safe {
+            return;
+        }
+    }
+    panic!("the first had been given up when the last was asked");
+}

@@ -154,6 +154,15 @@ impl RedisServer {
         if let Some(password) = &self.options.password {
             command.args(["--requirepass", password]);
         }
+        if self
+            .options
+            .settings
+            .iter()
+            .any(|setting| setting == "--cluster-enabled")
+        {
+            // By itself it takes its port and 10,000, which may be another server's, or an outgoing connection's.
+            command.args(["--cluster-port", &free_port().to_string()]);
+        }
         command.args(&self.options.settings);
         Ok(command)
     }

@@ -127,10 +127,12 @@ impl Database {
     pub(crate) fn connect_once(&self) -> Result<(Connection, Files), Trouble> {
         // First to the same files: what they are is looked at there.
         let connections = self.connections()?;
-        let connection = connect(&self.path, Durable::InKernel)?;
+        let (connection, file) =
+            FileIdentity::of_opening(&self.path, || connect(&self.path, Durable::InKernel))?;
         schema::identity(&connection)?;
         drop(connections);
-        let files = Files::of_opened(&self.paths, &self.shown)?;
+        let file = file.ok_or(Trouble::Parted)?;
+        let files = Files::of_opened(file, &self.paths, &self.shown)?;
         files.map(|files| (connection, files)).ok_or(Trouble::Parted)
     }
 
@@ -159,23 +161,22 @@ fn connect_both(paths: &Paths, shown: &str) -> Result<(Connections, Files), Trou
     for _ in 0..OPENINGS_MAX {
         seat::all_leave_if_others(path);
         files::refuse_removed(paths, shown)?;
-        let before = FileIdentity::of(path);
-        let connections = Connections {
-            durable: connect(path, Durable::OnDisk)?,
-            relaxed: connect(path, Durable::InKernel)?,
-        };
-        let after = FileIdentity::of(path);
-        // Only what stood there before and still does is known to be what was opened.
-        if after.is_none() || before != after {
+        let (connections, file) = FileIdentity::of_opening(path, || {
+            Ok(Connections {
+                durable: connect(path, Durable::OnDisk)?,
+                relaxed: connect(path, Durable::InKernel)?,
+            })
+        })?;
+        let Some(file) = file else {
             continue;
-        }
+        };
         if connections.durable.is_readonly("main")? {
             return Err(Trouble::Told(place::read_only(shown)));
         }
         schema::establish(&connections.durable, shown)?;
         // Each connection opens the log when it first reads.
         schema::identity(&connections.relaxed)?;
-        let Some(files) = Files::of_opened(paths, shown)? else {
+        let Some(files) = Files::of_opened(file, paths, shown)? else {
             connections.each(&files::abandon);
             return Err(Trouble::Parted);
         };

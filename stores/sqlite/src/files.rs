@@ -56,6 +56,17 @@ impl FileIdentity {
         let stat = rustix::fs::stat(path).ok()?;
         (stat.st_nlink <= 1).then_some(Self(stat.st_dev, stat.st_ino))
     }
+
+    /// Opens what stands at this path, and says which file that is: `None` if it is not known, as another stood there before
+    /// or stands there since. Only what stood there before and still does is known to be what was opened.
+    pub(crate) fn of_opening<T>(
+        path: &Path,
+        open: impl FnOnce() -> Result<T, Trouble>,
+    ) -> Result<(T, Option<Self>), Trouble> {
+        let before = Self::of(path);
+        let opened = open()?;
+        Ok((opened, Self::of(path).filter(|after| Some(*after) == before)))
+    }
 }
 
 /// Which files stand at the paths of one database.
@@ -76,10 +87,21 @@ impl Files {
         }
     }
 
-    /// Those of a database that was opened just now and has read in its write-ahead log; `None` if what this process has open
-    /// is not what stands there.
-    pub(crate) fn of_opened(paths: &Paths, shown: &str) -> Result<Option<Self>, Trouble> {
-        let files = Self::at(paths);
+    /// Those that stand there now, if this very database still does.
+    pub(crate) fn beside(database: FileIdentity, paths: &Paths) -> Option<Self> {
+        Some(Self::at(paths)).filter(|files| files.database == Some(database))
+    }
+
+    /// Those of this database, which was opened just now and has read in its write-ahead log; `None` if what this process has
+    /// open is not what stands there.
+    pub(crate) fn of_opened(
+        database: FileIdentity,
+        paths: &Paths,
+        shown: &str,
+    ) -> Result<Option<Self>, Trouble> {
+        let Some(files) = Self::beside(database, paths) else {
+            return Ok(None);
+        };
         let open = OpenHere::find(paths, files, shown)?;
         Ok((!open.removed && open.log && open.index).then_some(files))
     }

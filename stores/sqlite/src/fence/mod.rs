@@ -7,7 +7,7 @@ mod table;
 
 pub use table::FencedTable;
 
-use crate::files::{self, Files, Paths, refuse_removed};
+use crate::files::{self, FileIdentity, Files, Paths, refuse_removed};
 use crate::only_path;
 use crate::patience::{Jitter, patiently, patiently_blocking};
 use crate::seat::{Seat, all_leave_if_others};
@@ -289,7 +289,8 @@ const DURABLE: &str = "EXTRA";
 
 /// A connection that has read, the paths of what it has opened, and which files these are.
 fn connect(path: &Path, synchronous: &str) -> Result<(Connection, Paths, Files), Trouble> {
-    let connection = open(path)?;
+    let (connection, file) = FileIdentity::of_opening(path, || open(path))?;
+    let file = file.ok_or(Trouble::Parted)?;
     connection.pragma_update(None, "synchronous", synchronous)?;
     let paths = Paths::of(Path::new(connection.path().unwrap_or_default()));
     let shown = path.display().to_string();
@@ -297,9 +298,9 @@ fn connect(path: &Path, synchronous: &str) -> Result<(Connection, Paths, Files),
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     let files = match mode.as_str() {
-        "wal" => Files::of_opened(&paths, &shown)?,
+        "wal" => Files::of_opened(file, &paths, &shown)?,
         // A journal is made anew for each transaction.
-        _ => Some(Files::at(&paths)),
+        _ => Files::beside(file, &paths),
     };
     match files {
         Some(files) => Ok((connection, paths, files)),

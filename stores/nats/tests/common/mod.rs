@@ -119,6 +119,11 @@ pub struct Beneath {
 const ASK_TIME_MAX: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
+/// What JetStream refuses with while it has no server to put a stream on.
+const NO_PEERS: u64 = 10_005;
+/// The class of what it refuses with while it has no leader.
+const UNAVAILABLE: u64 = 503;
+
 impl Beneath {
     pub async fn connect(url: &str, bucket: &str) -> Self {
         let addresses: Vec<async_nats::ServerAddr> = url
@@ -179,11 +184,18 @@ impl Beneath {
         for (key, value) in config.as_object().expect("an object") {
             whole[key] = value.clone();
         }
-        let made = self
-            .call(&format!("STREAM.CREATE.KV_{}", self.bucket), whole)
-            .await;
-        assert_eq!(made.get("error"), None, "{made}");
-        made
+        let create = format!("STREAM.CREATE.KV_{}", self.bucket);
+        let until = Instant::now() + ASK_TIME_MAX;
+        loop {
+            let made = self.call(&create, whole.clone()).await;
+            let Some(error) = made.get("error") else {
+                return made;
+            };
+            // The servers of a cluster that has just started do not know yet of each other that they are there.
+            let starts = error["err_code"] == NO_PEERS || error["code"] == UNAVAILABLE;
+            assert!(starts && Instant::now() < until, "{made}");
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 
     pub async fn info(&self) -> Value {

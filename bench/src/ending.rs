@@ -17,7 +17,7 @@ const RENEWAL_TIME_MAX: Duration = Duration::from_secs(60);
 pub struct Onlooker<'a> {
     store: &'a SharedStore,
     name: &'a LeaseName,
-    /// By how much more may remain than is told.
+    /// By how much less may remain than is told.
     grain: Duration,
     /// When the last two looks were sent, the older one first.
     sent: [Instant; 2],
@@ -59,8 +59,8 @@ impl<'a> Onlooker<'a> {
         let sent = Instant::now();
         let lease = self.store.get(self.name).await.unwrap().unwrap();
         let answered = Instant::now();
-        let earliest = sent + lease.remaining;
-        let latest = answered + lease.remaining + self.grain;
+        let earliest = sent + lease.remaining.saturating_sub(self.grain);
+        let latest = answered + lease.remaining;
         match self.latest {
             Some(known) if earliest <= known => self.latest = Some(known.min(latest)),
             // Too late for the term as it was: it was renewed since, or when the last look was under way.

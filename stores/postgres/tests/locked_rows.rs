@@ -230,7 +230,7 @@ async fn renewals_to_postgres_have_a_connection_of_their_own() {
         let sessions = "SELECT count(*) FILTER (WHERE query LIKE '%.renew(%'), count(*) FILTER (WHERE query LIKE '%.acquire(%'), \
              count(*) FROM pg_stat_activity WHERE application_name = $1";
         // One listens. A session that has just been closed may be shown for a moment.
-        let wanted = (1, REQUEST_SESSIONS, REQUEST_SESSIONS + 2);
+        let wanted = (1_i64, REQUEST_SESSIONS, REQUEST_SESSIONS + 2);
         let own_one = async {
             loop {
                 let row = looker.query_one(sessions, &[&scratch.schema]).await.unwrap();

@@ -61,6 +61,11 @@ impl RedisOptions {
         self
     }
 
+    /// Whether it talks to other members of a cluster.
+    fn is_member(&self) -> bool {
+        self.settings.iter().any(|setting| setting == "--cluster-enabled")
+    }
+
     /// Valkey with this clock: with the allocator that Debian links to Redis, libfaketime waits for ever.
     #[must_use]
     pub fn by(mut self, clock: &ServerClock) -> RedisOptions {
@@ -99,9 +104,12 @@ impl RedisServer {
             };
             match server.launch(&role).await {
                 Ok(()) => return Ok(server),
-                // A stranger took the port between our look and the server's.
-                Err(Error::Ended { tail, .. }) if tail.contains("in use") && attempt < PORT_ATTEMPTS => {
-                    attempt += 1
+                // A stranger took the port between our look and the server's. The one for other members of a cluster, 10,000
+                // higher, is nobody's to keep free: outgoing connections have it, too, and a server that lacks it just ends.
+                Err(Error::Ended { tail, .. })
+                    if attempt < PORT_ATTEMPTS && (tail.contains("in use") || options.is_member()) =>
+                {
+                    attempt += 1;
                 }
                 Err(error) => return Err(error),
             }
@@ -153,15 +161,6 @@ impl RedisServer {
         command.arg("--dir").arg(self.folder.path());
         if let Some(password) = &self.options.password {
             command.args(["--requirepass", password]);
-        }
-        if self
-            .options
-            .settings
-            .iter()
-            .any(|setting| setting == "--cluster-enabled")
-        {
-            // By itself it takes its port and 10,000, which may be another server's, or an outgoing connection's.
-            command.args(["--cluster-port", &free_port().to_string()]);
         }
         command.args(&self.options.settings);
         Ok(command)

@@ -1,5 +1,6 @@
 //! What the tests share: a prefix of their own on a shared server, and ways beneath the store.
 
+use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -77,11 +78,18 @@ impl Scratch {
     }
 }
 
+/// How long a test waits for an answer of its own.
+const TEST_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// A connection of the test's own.
 pub async fn connection(url: &str) -> MultiplexedConnection {
     let client = redis::Client::open(url).expect("a URL");
+    // The driver's own are a second and less, for which a loaded machine may stand still.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(TEST_TIME_MAX))
+        .set_response_timeout(Some(TEST_TIME_MAX));
     client
-        .get_multiplexed_async_connection()
+        .get_multiplexed_async_connection_with_config(&config)
         .await
         .expect("the test can connect")
 }

@@ -15,8 +15,9 @@ use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor};
 /// holder's renewals.
 pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired, Trouble> {
     let connections = database.connections()?;
-    // What this handle gave back last is most likely still free: then the look under the lock is enough.
-    if !database.forget_vacated(&request.name) {
+    // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is
+    // handed on: then the look under the lock is enough.
+    if !database.forget_own(&request.name) {
         let mut seen = look::at(&connections.durable, &database.clock, &request.name)?;
         if seen.is_unnoted() {
             seen = transaction::write(&connections.relaxed, |connection| {
@@ -33,8 +34,11 @@ pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired
         take(database, connection, request)
     })?;
     drop(connections);
-    if matches!(&acquired, Acquired::Granted(grant) if !grant.again) {
-        database.wake.knock();
+    if let Acquired::Granted(grant) = &acquired {
+        database.note_own(&request.name);
+        if !grant.again {
+            database.wake.knock();
+        }
     }
     Ok(acquired)
 }
@@ -45,7 +49,7 @@ fn verdict(seen: &Seen<'_>, request: &Acquire) -> Decision {
 
 /// Decides again, now that nobody else can write, by a clock that was read after the lock.
 fn take(database: &Database, connection: &Connection, request: &Acquire) -> Result<Acquired, Trouble> {
-    let seen = look::at(connection, &database.clock, &request.name)?;
+    let seen = sighting::note_at(connection, &database.clock, &request.name)?;
     match verdict(&seen, request) {
         Decision::Superseded => Ok(Acquired::Superseded),
         Decision::Held => held(seen),

@@ -14,6 +14,7 @@ use crate::wake::WakeFile;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::inotify;
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +23,9 @@ use tenure_core::{Fault, LeaseName, StoreError};
 
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;
+
+/// How many leases a handle remembers as its own: a lock, and the places in its queue.
+const OWN_MAX: usize = 8;
 
 /// How often a file is opened in a row that is another one by then. A new file takes two: the first makes it.
 const OPENINGS_MAX: usize = 5;
@@ -67,8 +71,8 @@ pub(crate) struct Database {
     /// Made at opening, so that the store can say how its watches will work; the first watch takes it.
     notifier: Mutex<Option<OwnedFd>>,
     notifies: bool,
-    /// The lease that this handle gave back last.
-    vacated: Mutex<Option<LeaseName>>,
+    /// The leases that this handle was granted or gave back last, the latest at the end.
+    own: Mutex<VecDeque<LeaseName>>,
 }
 
 impl Database {
@@ -93,7 +97,7 @@ impl Database {
             paths,
             notifies: notifier.is_some(),
             notifier: Mutex::new(notifier),
-            vacated: Mutex::new(None),
+            own: Mutex::new(VecDeque::with_capacity(OWN_MAX)),
         })
     }
 
@@ -107,15 +111,24 @@ impl Database {
         })
     }
 
-    /// Notes that this handle has just given back `name`.
-    pub(crate) fn note_vacated(&self, name: &LeaseName) {
-        *self.vacated.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.clone());
+    /// Notes that this handle was just granted `name`, or has just given it back.
+    pub(crate) fn note_own(&self, name: &LeaseName) {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.back() == Some(name) {
+            return;
+        }
+        own.retain(|noted| noted != name);
+        if own.len() == OWN_MAX {
+            own.pop_front();
+        }
+        own.push_back(name.clone());
     }
 
-    /// Whether `name` is what this handle gave back last; once.
-    pub(crate) fn forget_vacated(&self, name: &LeaseName) -> bool {
-        let mut vacated = self.vacated.lock().unwrap_or_else(PoisonError::into_inner);
-        vacated.take_if(|last| last == name).is_some()
+    /// Whether `name` is one of those that this handle was granted or gave back last; once.
+    pub(crate) fn forget_own(&self, name: &LeaseName) -> bool {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = own.iter().rposition(|noted| noted == name);
+        place.and_then(|place| own.remove(place)).is_some()
     }
 
     /// Where the files are.

@@ -90,7 +90,7 @@ pub(crate) fn release(
     drop(connections);
     if anything_vacated {
         if let [only] = requests {
-            database.note_vacated(&only.name);
+            database.note_own(&only.name);
         }
         database.wake.knock();
     }

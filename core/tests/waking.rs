@@ -71,6 +71,31 @@ fn a_store_clock_that_stepped_back_does_not_put_a_standby_to_sleep_for_ever() {
     );
 }
 
+/// How long a standby with this timing waits once it was told that the lease is vacant.
+fn answers_after(timing: Timing) -> Duration {
+    let mut harness = Harness::with(timing, 1);
+    let request = harness.campaign_once();
+    let theirs = lease_of(other(), 6, seconds(25.0));
+    harness.answer(request.id, Reply::Acquired(Ok(Acquired::Held(theirs))));
+    let woken_at = harness.now;
+    if harness.watch(Change::Vacated, 6).is_empty() {
+        harness.run_to_request();
+    }
+    harness.now.since(woken_at)
+}
+
+#[test]
+fn a_standby_that_nobody_is_woken_with_answers_a_release_at_once() {
+    assert!(answers_after(timing()) > Duration::ZERO);
+    assert_eq!(answers_after(timing().without_spread()), Duration::ZERO);
+    assert_eq!(timing().wake_spread(), Duration::from_millis(8));
+    let short = TimingOptions {
+        spread: Some(Duration::from_millis(2)),
+        ..TimingOptions::new(Duration::from_secs(30))
+    };
+    assert!(answers_after(short.check().unwrap()) <= Duration::from_millis(2));
+}
+
 #[test]
 fn a_vacated_lease_wakes_a_standby_within_milliseconds() {
     let mut harness = standby(25.0);

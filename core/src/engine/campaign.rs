@@ -2,7 +2,6 @@
 
 use super::seat::{Campaign, Gate, Hint, Hold, Search, Seat, Term, Wanted};
 use super::{Actions, Departure, Engine, Event, InFlight, RequestId};
-use crate::timing::WAKE_SPREAD;
 use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, Released, StoreError};
 use std::time::Duration;
 
@@ -177,7 +176,7 @@ impl Engine {
         // Not before half the spread: the leader renews on a grid that a look just after an expiry would
         // otherwise race with, and then cost a second look in one ttl.
         let spread = self.dice.between(self.timing.spread / 2, self.timing.spread);
-        let soon = self.dice.between(Duration::ZERO, WAKE_SPREAD);
+        let soon = self.dice.between(Duration::ZERO, self.timing.wake_spread());
         let twin = lease.holder.id == self.candidate.id;
         let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) else {
             return;

@@ -3,7 +3,6 @@
 
 use super::seat::{Hint, Seat};
 use super::{Actions, Cause, Engine, Event};
-use crate::timing::WAKE_SPREAD;
 use crate::{Change, FencingToken, LeaseName, Moment, WatchEvent};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ impl Engine {
                 change: Change::Vacated,
                 token,
             } => {
-                let pause = self.dice.between(Duration::ZERO, WAKE_SPREAD);
+                let pause = self.dice.between(Duration::ZERO, self.timing.wake_spread());
                 let hint = token.map_or(Hint::Anything, Hint::Vacated);
                 self.look_soon(&name, hint, now.after(pause));
             }

@@ -6,11 +6,13 @@ mod violation;
 
 pub use options::TimingOptions;
 pub use promises::Promises;
-pub(crate) use promises::WAKE_SPREAD;
 pub use violation::{TimingError, Violation};
 
 use crate::{StoreTraits, Ttl};
 use std::time::Duration;
+
+/// Within what time standbys answer a release at most: they are woken at once, and spread a little.
+const WAKE_SPREAD_MAX: Duration = Duration::from_millis(8);
 
 /// One million: rates are in parts per million.
 const MILLION: u128 = 1_000_000;
@@ -125,6 +127,22 @@ impl Timing {
     #[must_use]
     pub fn spread(&self) -> Duration {
         self.spread
+    }
+
+    /// Within what time standbys that a release has woken spread their attempts: 8 ms, and at most the
+    /// [spread](Self::spread).
+    #[must_use]
+    pub fn wake_spread(&self) -> Duration {
+        self.spread.min(WAKE_SPREAD_MAX)
+    }
+
+    /// The same timing for a candidate that nobody else is woken with: it spreads nothing.
+    #[must_use]
+    pub fn without_spread(self) -> Self {
+        Self {
+            spread: Duration::ZERO,
+            ..self
+        }
     }
 
     /// ρ: how much any clock may be too fast or too slow, in parts per million.

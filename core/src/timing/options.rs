@@ -19,8 +19,8 @@ pub struct TimingOptions {
     pub request_timeout: Option<Duration>,
     /// From doubt to the deadline. Default: a sixth of the ttl.
     pub grace: Option<Duration>,
-    /// Within what time standbys spread their attempts after an expiry. At most a quarter of the ttl.
-    /// Default: a fortieth of the ttl, at most 150 ms.
+    /// Within what time standbys spread their attempts after an expiry, and, 8 ms at most, after a release. At most a
+    /// quarter of the ttl. Default: a fortieth of the ttl, at most 150 ms.
     pub spread: Option<Duration>,
     /// ρ: how much any clock may be too fast or too slow, in parts per million. At most 100,000.
     ///

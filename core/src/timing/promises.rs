@@ -26,9 +26,6 @@ pub struct Promises {
     pub standby_requests_per_minute: u64,
 }
 
-/// Within what time standbys answer a release: they are woken at once, and spread a little.
-pub(crate) const WAKE_SPREAD: Duration = Duration::from_millis(8);
-
 impl Promises {
     pub(super) fn of(timing: &Timing) -> Self {
         let Timing {
@@ -57,7 +54,7 @@ impl Promises {
             outage_survived: survived,
             clock_rate_error_ppm: timing.clock_rate_error_ppm,
             takeover_after_crash: timing.lasts_at_most(ttl) + spread + request_timeout,
-            hand_over: WAKE_SPREAD,
+            hand_over: timing.wake_spread(),
             leader_requests_per_minute: per_minute(renew_every),
             standby_requests_per_minute: per_minute(look),
         }

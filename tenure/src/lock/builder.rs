@@ -120,7 +120,11 @@ impl LockManagerBuilder {
         let id = tag.as_ref().map_or(Ok(id.clone()), |tag| tag.mark(&id));
         let candidate = identity::candidate(id.map_err(BuildError::Name)?);
         let note = self.note.map_err(BuildError::Note)?;
-        let timing = *self.timing.lease();
+        let lock_timing = match self.fairness {
+            Fairness::Barging => self.timing,
+            Fairness::Fair => self.timing.of_one_in_turn(),
+        };
+        let timing = *lock_timing.lease();
         timing.fits(&self.store.traits()).map_err(BuildError::Timing)?;
         let events = broadcast::Sender::new(EVENTS_KEPT);
         let plan = Plan {
@@ -130,7 +134,7 @@ impl LockManagerBuilder {
             timing,
             note,
             progress_within: None,
-            watching: Watching::Waits(self.timing.back_off()),
+            watching: Watching::Waits(lock_timing.back_off()),
             tag,
             announce,
             meter: Meter::of_locks(),
@@ -144,7 +148,7 @@ impl LockManagerBuilder {
             closing: watch::Sender::new(false),
             permits: Permits::new(self.locks_max),
             candidate,
-            timing: self.timing,
+            timing: lock_timing,
             reentrancy: self.reentrancy,
             fairness: self.fairness,
             priority: self.priority,

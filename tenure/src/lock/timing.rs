@@ -18,7 +18,7 @@ pub struct LockTimingOptions {
     /// long. Default: 50 ms.
     pub back_off_base: Duration,
     /// What each such pause is longer by at most, drawn anew each time, and within what time waiters spread their
-    /// attempts after an expiry, as `maxJitter`. At most a quarter of the ttl. Default: 50 ms, and at most a
+    /// attempts after an expiry and, 8 ms at most, after a release, as `maxJitter`. At most a quarter of the ttl. Default: 50 ms, and at most a
     /// fortieth of the ttl.
     pub jitter_max: Option<Duration>,
     /// Longest such pause without the jitter, as `maxDelay`. At least the base counts. Default: 1 s.
@@ -92,6 +92,14 @@ impl LockTiming {
     #[must_use]
     pub fn lease(&self) -> &Timing {
         &self.timing
+    }
+
+    /// The same where nobody else is woken by what wakes this one.
+    pub(super) fn of_one_in_turn(self) -> Self {
+        Self {
+            timing: self.timing.without_spread(),
+            ..self
+        }
     }
 
     pub(super) fn back_off(&self) -> BackOff {

@@ -20,6 +20,8 @@ pub enum Kind {
     Mysql,
     /// One server that has each write on disk before it confirms it.
     Redis,
+    /// A quorum of five independent servers that have each write on disk before they confirm it.
+    RedisQuorum,
     /// A cluster of three.
     Etcd,
     /// One server.
@@ -69,6 +71,10 @@ impl Server {
                     .expect("a Redis server");
                 (server.url(), Box::new(server))
             }
+            Kind::RedisQuorum => {
+                let five = redis_quorum().await;
+                (quorum_url(&five), Box::new(five))
+            }
             Kind::Etcd => {
                 let cluster = Etcd::start(EtcdOptions::three())
                     .await
@@ -91,4 +97,20 @@ impl Server {
     pub fn url(&self) -> &str {
         &self.url
     }
+}
+
+/// Five servers that know nothing of each other.
+pub async fn redis_quorum() -> Vec<RedisServer> {
+    let mut five = Vec::new();
+    for _ in 0..5 {
+        let server = RedisServer::start(RedisOptions::durable()).await;
+        five.push(server.expect("a Redis server"));
+    }
+    five
+}
+
+/// As one store.
+pub fn quorum_url(servers: &[RedisServer]) -> String {
+    let addresses: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    format!("redis+quorum://{}", addresses.join(","))
 }

@@ -9,6 +9,11 @@ use std::time::{Duration, Instant};
 use tenure::{Authority, Lock, LockManager, LockTimingOptions};
 use tenure_testkit::Size;
 
+/// Calls of the store that a beat may take, of 10,000 locks or fewer; of more, one for each thousand. How many requests of the
+/// server one call is, the tests of each store count at its wire: one, but on NATS one for each lock, and on a quorum one for
+/// each member.
+const CALLS_MAX: u32 = 10;
+
 /// Tasks that take the locks.
 const TAKERS: u32 = 64;
 
@@ -56,6 +61,12 @@ pub async fn measure(kind: Kind, locks: u32, time: Duration, ttl: Duration) {
         requests / one_each,
         1.0 / 20.0,
         "",
+    );
+    judge(
+        "  calls of the store, a beat",
+        requests / beats,
+        f64::from(locks.div_ceil(1_000).max(CALLS_MAX)),
+        "calls",
     );
     let bytes = resident_bytes().saturating_sub(before);
     #[allow(clippy::cast_precision_loss, reason = "a figure for people")]

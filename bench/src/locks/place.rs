@@ -1,6 +1,6 @@
 //! A store of the bench's own.
 
-use crate::server::Kind;
+use crate::server::{Kind, quorum_url, redis_quorum};
 use std::sync::Arc;
 use tenure::SharedStore;
 use tenure::etcd::EtcdStore;
@@ -8,7 +8,7 @@ use tenure::mongodb::MongoStore;
 use tenure::mysql::MysqlStore;
 use tenure::nats::NatsStore;
 use tenure::postgres::PostgresStore;
-use tenure::redis::RedisStore;
+use tenure::redis::{QuorumStore, RedisStore};
 use tenure::sqlite::SqliteStore;
 use tenure_testkit::{
     Etcd, EtcdOptions, Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer, ReplicaSet,
@@ -21,6 +21,7 @@ pub enum Place {
     Postgres(Postgres),
     Mysql(Mariadb),
     Redis(RedisServer),
+    RedisQuorum(Vec<RedisServer>),
     Etcd(Etcd),
     Nats(NatsServer),
 }
@@ -34,6 +35,7 @@ impl Place {
                     .await
                     .expect("a Redis server"),
             ),
+            Kind::RedisQuorum => Self::RedisQuorum(redis_quorum().await),
             Kind::Etcd => Self::Etcd(
                 Etcd::start(EtcdOptions::three())
                     .await
@@ -63,9 +65,15 @@ impl Place {
 
     /// A handle of its own, as another process would have.
     pub async fn store(&self) -> SharedStore {
+        self.store_apart("locks").await
+    }
+
+    /// The same, in a file of this name where the store is one.
+    pub async fn store_apart(&self, file: &str) -> SharedStore {
         match self {
-            Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.join("locks.db")).unwrap()),
+            Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.join(format!("{file}.db"))).unwrap()),
             Self::Redis(server) => Arc::new(RedisStore::connect(&server.url()).await.unwrap()),
+            Self::RedisQuorum(five) => Arc::new(QuorumStore::connect(&quorum_url(five)).await.unwrap()),
             Self::Etcd(etcd) => Arc::new(EtcdStore::connect(&etcd.url()).await.unwrap()),
             Self::Postgres(server) => Arc::new(PostgresStore::connect(&server.uri()).await.unwrap()),
             Self::Mysql(server) => Arc::new(MysqlStore::connect(&server.uri_of("jobs")).await.unwrap()),

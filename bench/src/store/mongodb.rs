@@ -3,7 +3,7 @@
 
 use super::compare;
 use mongodb::bson::{Document, doc};
-use mongodb::options::{Acknowledgment, CollectionOptions, ReturnDocument, WriteConcern};
+use mongodb::options::{Acknowledgment, ClientOptions, CollectionOptions, ReturnDocument, WriteConcern};
 use mongodb::{Client, Collection};
 use tenure::mongodb::MongoStore;
 use tenure_testkit::{ReplicaSet, Size};
@@ -26,7 +26,11 @@ pub struct Bare {
 
 impl Bare {
     pub async fn connect(uri: &str) -> Self {
-        let client = Client::with_uri_str(uri).await.unwrap();
+        let mut options = ClientOptions::parse(uri).await.unwrap();
+        // As the store: the server keeps an image of each retryable write, which costs it another write.
+        options.retry_writes = Some(false);
+        options.retry_reads = Some(false);
+        let client = Client::with_options(options).unwrap();
         let concern = WriteConcern::builder()
             .w(Acknowledgment::Majority)
             .journal(true)

@@ -2,10 +2,13 @@
 //! one script on `TIME`, and gives it back with another.
 
 use super::compare;
+use crate::server::{quorum_url, redis_quorum};
 use redis::Script;
 use redis::aio::MultiplexedConnection;
-use tenure::redis::RedisStore;
+use std::sync::Arc;
+use tenure::redis::{QuorumStore, RedisStore};
 use tenure_testkit::{RedisOptions, RedisServer};
+use tokio::sync::Semaphore;
 
 pub async fn measure(rounds: u32) {
     for (what, options) in [
@@ -17,8 +20,66 @@ pub async fn measure(rounds: u32) {
         let mut bare = Bare::connect(&server.url()).await;
         compare(what, rounds, &store, async |round| bare.turn(round).await).await;
     }
+    let five = redis_quorum().await;
+    let store = QuorumStore::connect(&quorum_url(&five)).await.unwrap();
+    let mut bare = BareQuorum::connect(&five).await;
+    let what = "Redis, a quorum of five, each write on disk";
+    compare(what, rounds / 4, &store, async |round| bare.turn(round).await).await;
 }
 
+/// The same scripts on five servers at once, which is the least that Redlock does: without a token that rises whichever
+/// majority answers.
+pub struct BareQuorum(Vec<Bare>);
+
+impl BareQuorum {
+    pub async fn connect(servers: &[RedisServer]) -> Self {
+        let mut members = Vec::new();
+        for server in servers {
+            members.push(Bare::connect(&server.url()).await);
+        }
+        Self(members)
+    }
+
+    /// Each step is over when a majority has taken it.
+    pub async fn turn(&mut self, attempt: u32) {
+        let majority = u32::try_from(self.0.len() / 2 + 1).unwrap();
+        let steps = Arc::new(Steps::default());
+        for member in &self.0 {
+            let (mut member, steps) = (member.clone(), steps.clone());
+            tokio::spawn(async move {
+                let token = member.take(attempt).await;
+                steps.taken.add_permits(1);
+                // Closed when the majority has taken it.
+                let _closed = steps.vacate.acquire().await;
+                member.vacate(token, attempt).await;
+                steps.vacated.add_permits(1);
+            });
+        }
+        steps.taken.acquire_many(majority).await.unwrap().forget();
+        steps.vacate.close();
+        steps.vacated.acquire_many(majority).await.unwrap().forget();
+    }
+}
+
+/// How many members have come how far.
+struct Steps {
+    taken: Semaphore,
+    vacate: Semaphore,
+    vacated: Semaphore,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        let none = || Semaphore::new(0);
+        Self {
+            taken: none(),
+            vacate: none(),
+            vacated: none(),
+        }
+    }
+}
+
+#[derive(Clone)]
 pub struct Bare {
     connection: MultiplexedConnection,
     take: Script,
@@ -36,6 +97,11 @@ impl Bare {
     }
 
     pub async fn turn(&mut self, attempt: u32) {
+        let token = self.take(attempt).await;
+        assert!(self.vacate(token, attempt).await, "it was taken");
+    }
+
+    async fn take(&mut self, attempt: u32) -> u64 {
         let mut take = self.take.key("bare");
         let (token, owner, _remaining): (u64, String, i64) = take
             .arg("bench")
@@ -46,15 +112,19 @@ impl Bare {
             .await
             .unwrap();
         assert_eq!(owner, "bench");
+        token
+    }
+
+    /// Whether it was this very term's.
+    async fn vacate(&mut self, token: u64, attempt: u32) -> bool {
         let mut vacate = self.vacate.key("bare");
-        let vacated: u32 = vacate
+        vacate
             .arg("7")
             .arg(token)
             .arg(attempt)
             .invoke_async(&mut self.connection)
             .await
-            .unwrap();
-        assert_eq!(vacated, 1);
+            .unwrap()
     }
 }
 

@@ -9,6 +9,7 @@
 //! | a MongoDB replica set, whose nodes can be killed, frozen and restarted | [`ReplicaSet`] |
 //! | a Redis or Valkey server, alone, as a replica or in a cluster | [`RedisServer`] |
 //! | a Redis primary with a replica and three sentinels | [`RedisSentinels`] |
+//! | a Redis Cluster of three primaries with a replica each | [`RedisCluster`] |
 //! | a NATS server with JetStream, alone or three in a cluster | [`NatsServer`], [`NatsCluster`] |
 //! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
 //! | a pooler in front of it | [`PgBouncer`] |
@@ -58,7 +59,8 @@ pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
     Etcd, EtcdOptions, Mariadb, Members, Mongod, NatsCluster, NatsOptions, NatsServer, PgBouncer, Postgres,
-    RedisBuild, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size, User, etcd_program,
-    mariadb_program, mongod_program, nats_program, pgbouncer_program, postgres_programs, redis_program,
+    RedisBuild, RedisCluster, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size, User,
+    etcd_program, mariadb_program, mongod_program, nats_program, pgbouncer_program, postgres_programs,
+    redis_program,
 };
 pub use vanished::VanishedHost;

@@ -1,6 +1,6 @@
 //! One Redis or Valkey process with its port and its data.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -199,6 +199,29 @@ impl RedisServer {
     /// [`Error::System`] if there is no answer within ten seconds.
     pub fn ask(&self, command: &str) -> Result<String, Error> {
         self.ask_within(command, ANSWER_TIMEOUT)
+    }
+
+    /// The same of a command whose answer is one text of any length.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_all(&self, command: &str) -> Result<String, Error> {
+        let talk = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(self.address())?;
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.write_all(format!("{command}\r\n").as_bytes())?;
+            let mut reader = BufReader::new(stream);
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let length = line
+                .trim_end()
+                .strip_prefix('$')
+                .and_then(|length| length.parse().ok());
+            let mut text = vec![0; length.ok_or_else(|| std::io::Error::other(line.clone()))?];
+            reader.read_exact(&mut text)?;
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        talk().map_err(Error::system(format!("asking redis at {}", self.address())))
     }
 
     fn ask_within(&self, command: &str, patience: Duration) -> Result<String, Error> {

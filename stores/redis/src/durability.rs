@@ -33,6 +33,10 @@ pub(crate) enum Persistence {
     Always,
     /// What was not yet flushed: a second and more.
     Lagging,
+    /// What came while a child process wrote a snapshot or a new file: each other write is on disk before it is confirmed.
+    LaggingInRewrites,
+    /// The file was switched on, and does not count before it is first written.
+    NotYet,
     /// All since the last snapshot, or everything.
     None,
     /// The server does not tell.
@@ -104,11 +108,27 @@ impl Settings {
         let appends = self.config("appendonly").map(|set| set == "yes");
         match appends.or_else(|| self.info("aof_enabled").map(|set| set == "1")) {
             Some(true) => match self.config("appendfsync") {
-                Some("always") => Persistence::Always,
+                Some("always") => self.persistence_of_always(),
                 Some(_) => Persistence::Lagging,
                 None => Persistence::Unknown,
             },
             Some(false) => Persistence::None,
+            None => Persistence::Unknown,
+        }
+    }
+
+    /// Of a server that syncs each write, but for what else it is told, and for where it writes.
+    fn persistence_of_always(&self) -> Persistence {
+        let is = |key: &str, value: &str| self.info(key) == Some(value);
+        // Switched on while the server runs, the file is of no use before its first rewrite is done. An ordinary one of a file
+        // that was never rewritten since the server was first started looks alike.
+        let is_first = is("aof_rewrite_in_progress", "1") && is("aof_base_size", "0");
+        if is("aof_rewrite_scheduled", "1") || is_first {
+            return Persistence::NotYet;
+        }
+        match self.config("no-appendfsync-on-rewrite") {
+            Some("no") => Persistence::Always,
+            Some(_) => Persistence::LaggingInRewrites,
             None => Persistence::Unknown,
         }
     }
@@ -122,6 +142,16 @@ impl Settings {
             Persistence::None => return Durability::FenceOnly("the server forgets leases when it restarts"),
             Persistence::Lagging => {
                 return Durability::FenceOnly("a crash of the server loses its last second or more");
+            }
+            Persistence::LaggingInRewrites => {
+                return Durability::FenceOnly(
+                    "a crash of the server while it rewrites its file or saves loses what was confirmed meanwhile",
+                );
+            }
+            Persistence::NotYet => {
+                return Durability::FenceOnly(
+                    "the server's append-only file is not complete before its rewrite is done",
+                );
             }
             Persistence::Unknown => {
                 return Durability::FenceOnly("the server does not tell what its crash would lose");
@@ -155,9 +185,10 @@ fn refused_is_silence(told: Result<Value, StoreError>) -> Result<Option<Value>, 
     }
 }
 
-const CONFIGURATION: [&str; 6] = [
+const CONFIGURATION: [&str; 7] = [
     "appendonly",
     "appendfsync",
+    "no-appendfsync-on-rewrite",
     "maxmemory",
     "maxmemory-policy",
     "min-replicas-to-write",

@@ -157,7 +157,8 @@ fn version(settings: &Settings, told: &str) -> Finding {
 }
 
 fn persistence(settings: &Settings) -> Finding {
-    let repair = "CONFIG SET appendonly yes, CONFIG SET appendfsync always, then CONFIG REWRITE";
+    let repair = "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG SET no-appendfsync-on-rewrite no, then \
+                  CONFIG REWRITE";
     match settings.persistence() {
         Persistence::Always => good(
             "durability",
@@ -171,6 +172,17 @@ fn persistence(settings: &Settings) -> Finding {
                 repair,
             )
         }
+        Persistence::LaggingInRewrites => warning(
+            "durability",
+            "no-appendfsync-on-rewrite yes: a crash of the machine while the server rewrites its file or saves loses what was \
+             confirmed meanwhile, though appendfsync is always",
+            repair,
+        ),
+        Persistence::NotYet => warning(
+            "durability",
+            "the append-only file is being rewritten, perhaps as it was just switched on: then a crash loses what is not in it",
+            "wait until INFO persistence shows neither aof_rewrite_in_progress nor aof_rewrite_scheduled, then connect anew",
+        ),
         Persistence::None => warning(
             "durability",
             "no append-only file: a restart forgets leases, and two may lead until the first one's deadline",
@@ -179,7 +191,8 @@ fn persistence(settings: &Settings) -> Finding {
         Persistence::Unknown => warning(
             "durability",
             "the server does not tell its settings, so nothing is promised of its crash",
-            "ask who runs it for appendonly yes and appendfsync always, and for the right to CONFIG GET",
+            "ask who runs it for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, and for the right to \
+             CONFIG GET",
         ),
     }
 }

@@ -5,6 +5,7 @@ mod common;
 mod conformance;
 mod connect;
 mod demoted;
+mod durability;
 mod faults;
 mod fence;
 mod fence_bumps;

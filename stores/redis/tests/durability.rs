@@ -1,0 +1,110 @@
+//! What traits and examination say of servers that keep less than their main settings promise.
+
+use crate::common::{Scratch, connection};
+use std::time::Duration;
+use tenure_core::{Durability, Finding, LeaseStore, Verdict};
+use tenure_redis::{QuorumStore, RedisStore};
+use tenure_testkit::{RedisBuild, RedisOptions, RedisServer, eventually_async};
+
+const BUILDS: [RedisBuild; 2] = [RedisBuild::Redis, RedisBuild::Valkey];
+
+async fn durability(server: &RedisServer) -> Durability {
+    let store = RedisStore::connect(&server.url()).await.expect("connects");
+    store.traits().durability
+}
+
+async fn configure(server: &RedisServer, setting: &str, value: &str) {
+    let mut connection = connection(&server.url()).await;
+    let mut command = redis::cmd("CONFIG");
+    let set = command.arg(&["SET", setting, value]);
+    let set: String = set.query_async(&mut connection).await.expect("asked");
+    assert_eq!(set, "OK");
+}
+
+async fn examined(server: &RedisServer) -> Finding {
+    let store = RedisStore::connect(&server.url()).await.expect("connects");
+    let findings = store.examine().await.expect("an examination");
+    let durability = findings
+        .into_iter()
+        .find(|finding| finding.subject == "durability");
+    durability.expect("a finding")
+}
+
+/// With `appendfsync always` alone it would be safe: while a child process runs, such a server syncs nothing.
+#[tokio::test]
+async fn server_that_does_not_sync_while_it_rewrites_says_fence_only() {
+    let settings = "--appendonly yes --appendfsync always --no-appendfsync-on-rewrite yes";
+    for build in BUILDS {
+        let server = RedisServer::start(RedisOptions::with(settings).of(build))
+            .await
+            .expect("a server");
+        let told = durability(&server).await;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("rewrites")),
+            "{build:?}: {told:?}"
+        );
+        let finding = examined(&server).await;
+        assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+        assert!(
+            finding
+                .repair
+                .is_some_and(|repair| repair.contains("no-appendfsync-on-rewrite no")),
+            "{}",
+            finding.detail
+        );
+        configure(&server, "no-appendfsync-on-rewrite", "no").await;
+        assert_eq!(durability(&server).await, Durability::Safe, "{build:?}");
+    }
+}
+
+/// Until the first rewrite is done, a crash takes back everything.
+#[tokio::test]
+async fn server_whose_file_was_just_switched_on_says_fence_only_until_it_is_complete() {
+    for build in BUILDS {
+        // Each key takes the child ten minutes, until the test says otherwise.
+        let slow = RedisOptions::with("--appendfsync always --rdb-key-save-delay 600000000");
+        let mut server = RedisServer::start(slow.of(build)).await.expect("a server");
+        let mut admin = connection(&server.url()).await;
+        let set = redis::cmd("SET").arg(&["key", "value"]).to_owned();
+        set.query_async::<()>(&mut admin).await.expect("asked");
+        configure(&server, "appendonly", "yes").await;
+        let told = durability(&server).await;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("not complete")),
+            "{build:?}: {told:?}"
+        );
+        let finding = examined(&server).await;
+        assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+        configure(&server, "rdb-key-save-delay", "0").await;
+        configure(&server, "appendonly", "no").await;
+        configure(&server, "appendonly", "yes").await;
+        eventually_async(Duration::from_secs(60), "a complete file", || async {
+            (durability(&server).await == Durability::Safe).then_some(())
+        })
+        .await;
+        server.kill();
+    }
+}
+
+/// What one server must be set to, each member of a quorum must.
+#[tokio::test]
+async fn quorum_whose_member_does_not_sync_while_it_rewrites_says_fence_only() {
+    let start = || RedisServer::start(RedisOptions::durable());
+    let members = [start().await, start().await, start().await].map(|started| started.expect("a server"));
+    let hosts: Vec<String> = members.iter().map(RedisServer::address).collect();
+    let scratch = Scratch::on(&format!("redis+quorum://{}", hosts.join(",")));
+    let durability = || async {
+        let store = QuorumStore::connect(&scratch.store_url())
+            .await
+            .expect("connects");
+        store.traits().durability
+    };
+    // One that is slow to answer is not waited for, and keeps nothing that is known.
+    eventually_async(Duration::from_secs(60), "a quorum that is safe", || async {
+        (durability().await == Durability::Safe).then_some(())
+    })
+    .await;
+    configure(&members[1], "no-appendfsync-on-rewrite", "yes").await;
+    let told = durability().await;
+    assert!(matches!(told, Durability::FenceOnly(_)), "{told:?}");
+}

@@ -2,6 +2,7 @@
 
 use crate::fault::{Deed, repeats, store_error};
 use crate::keys::Keys;
+use crate::sentinels::Guide;
 use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::io::tcp::TcpSettings;
@@ -16,9 +17,6 @@ use tenure_core::{Fault, StoreError};
 
 /// How long one connection may take, its handshake included.
 pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
-
-/// How long a sentinel may take to answer before the next one is asked.
-const SENTINEL_TIME_MAX: Duration = Duration::from_millis(700);
 
 /// How often a member of a cluster may send us on.
 const REDIRECTIONS_MAX: usize = 3;
@@ -35,10 +33,12 @@ const VERSION_MIN: (u32, u32) = (6, 2);
 /// Where the server that rules the records is to be found.
 #[derive(Clone)]
 pub(crate) struct Target {
-    url: StoreUrl,
+    pub(crate) url: StoreUrl,
     keys: Keys,
-    /// The sentinel to ask first: a place in the URL's list. All connections of a store share it.
-    first_sentinel: Arc<AtomicUsize>,
+    /// What the sentinels say. All connections of a store share it.
+    pub(crate) guide: Arc<Guide>,
+    /// The member of a cluster to dial first: a place in the URL's list. All connections of a store share it.
+    first_member: Arc<AtomicUsize>,
 }
 
 /// A connection to the server that rules the records.
@@ -46,9 +46,17 @@ pub(crate) struct Target {
 pub(crate) struct Dialled {
     pub(crate) connection: MultiplexedConnection,
     /// The server has closed it.
-    pub(crate) ended: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
+    guide: Arc<Guide>,
     pub(crate) host: Host,
     pub(crate) hello: Hello,
+}
+
+impl Dialled {
+    /// Whether it is of no use any more: the server has closed it, or the sentinels name another one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.guide.names_another(&self.host)
+    }
 }
 
 /// What a server says of itself.
@@ -64,7 +72,16 @@ impl Target {
         Self {
             url,
             keys,
-            first_sentinel: Arc::default(),
+            guide: Arc::default(),
+            first_member: Arc::default(),
+        }
+    }
+
+    /// The same, with another guide.
+    pub(crate) fn guided_by(&self, guide: Arc<Guide>) -> Self {
+        Self {
+            guide,
+            ..self.clone()
         }
     }
 
@@ -77,22 +94,50 @@ impl Target {
     /// # Errors
     /// Not applied: nothing of a request was sent.
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
-        let Set::Sentinels { primary } = &self.url.set else {
-            return self.dial_ruler(self.url.hosts[0].clone()).await;
-        };
-        let (sentinel, host) = self.ask_sentinels(primary).await?;
-        let dialled = self.dial_ruler(host).await;
-        // One that is cut off from the others goes on naming the server that ruled before: another one is asked next.
-        let first = if dialled.is_ok() { sentinel } else { sentinel + 1 };
-        self.first_sentinel
-            .store(first % self.url.hosts.len(), Ordering::Relaxed);
-        dialled
+        match &self.url.set {
+            Set::Sentinels { primary } => self.connect_to_primary(primary).await,
+            Set::Server | Set::Independent => self.connect_to_member().await,
+        }
+    }
+
+    /// Connects to the server, or to the first that leads there of the members of a cluster. Begins with the one that did last:
+    /// the first of the list may be gone for good.
+    async fn connect_to_member(&self) -> Result<Dialled, StoreError> {
+        let count = self.url.hosts.len();
+        let first = self.first_member.load(Ordering::Relaxed);
+        let mut last = None;
+        for place in (0..count).map(|step| (first + step) % count) {
+            let dialled = self.dial_ruler(self.url.hosts[place].clone()).await;
+            let dialled = dialled.and_then(|dialled| match dialled.hello.clustered || count == 1 {
+                true => Ok(dialled),
+                // Of servers that know nothing of each other, each would have leases of its own.
+                false => Err(self.is_no_member(&self.url.hosts[place])),
+            });
+            match dialled {
+                Err(error) if error.fault == Fault::Unreachable => last = Some(error),
+                Ok(_) | Err(_) => {
+                    self.first_member.store(place, Ordering::Relaxed);
+                    return dialled;
+                }
+            }
+            // Whoever asks next, after this dial was given up, begins with another.
+            self.first_member.store((place + 1) % count, Ordering::Relaxed);
+        }
+        Err(last.unwrap_or_else(|| silent(&self.url.hosts[first])))
+    }
+
+    fn is_no_member(&self, host: &Host) -> StoreError {
+        invalid(&format!(
+            "the Redis URL names several servers, and the one at {host} is no member of a cluster; write redis+sentinel:// for \
+             sentinels, redis+quorum:// for independent servers, or name that one alone"
+        ))
     }
 
     /// Connects to this server, or to where it sends us.
-    async fn dial_ruler(&self, host: Host) -> Result<Dialled, StoreError> {
+    pub(crate) async fn dial_ruler(&self, host: Host) -> Result<Dialled, StoreError> {
         let mut dialled = self.dial_one(host).await?;
-        if dialled.hello.replica {
+        // A replica of a cluster sends on to the primary of its slots.
+        if dialled.hello.replica && !dialled.hello.clustered {
             return Err(self.is_replica(&mut dialled).await);
         }
         for _redirection in 0..REDIRECTIONS_MAX {
@@ -142,6 +187,7 @@ impl Target {
         Ok(Dialled {
             connection,
             ended,
+            guide: Arc::clone(&self.guide),
             host,
             hello,
         })
@@ -156,7 +202,7 @@ impl Target {
         }
     }
 
-    fn client(
+    pub(crate) fn client(
         &self,
         host: &Host,
         credentials: &Credentials,
@@ -194,7 +240,7 @@ impl Target {
     }
 
     /// Nothing of a request was sent, so nothing was applied.
-    fn failed(&self, error: &RedisError, host: &Host) -> StoreError {
+    pub(crate) fn failed(&self, error: &RedisError, host: &Host) -> StoreError {
         let failed = store_error(error, Deed::Read, "connecting", &host.to_string());
         if NO_DATABASE.iter().any(|words| failed.message.contains(words)) {
             return invalid(&format!(
@@ -214,53 +260,6 @@ impl Target {
             },
             false => failed,
         }
-    }
-
-    /// Asks one sentinel after the other where the primary is, and says which one knew. Begins with the one that led to the
-    /// primary last: the first of the list may be gone for good, and who waits may have less time than it is given.
-    async fn ask_sentinels(&self, primary: &str) -> Result<(usize, Host), StoreError> {
-        let count = self.url.hosts.len();
-        let first = self.first_sentinel.load(Ordering::Relaxed);
-        let mut last = None;
-        for place in (0..count).map(|step| (first + step) % count) {
-            let sentinel = &self.url.hosts[place];
-            let asking = self.ask_sentinel(sentinel, primary);
-            match tokio::time::timeout(SENTINEL_TIME_MAX, asking).await {
-                Ok(Ok(Some(host))) => return Ok((place, host)),
-                Ok(Ok(None)) => {
-                    last = Some(format!(
-                        "the sentinel at {sentinel} watches no primary \"{}\"",
-                        primary.escape_debug()
-                    ));
-                }
-                Ok(Err(error)) => last = Some(error.message),
-                Err(_late) => last = Some(format!("the sentinel at {sentinel} did not answer")),
-            }
-        }
-        let last = last.unwrap_or_default();
-        Err(StoreError::not_applied(
-            Fault::Unreachable,
-            format!(
-                "no sentinel of {} tells where the primary is; the last: {last}",
-                self.url.shown()
-            ),
-        ))
-    }
-
-    async fn ask_sentinel(&self, sentinel: &Host, primary: &str) -> Result<Option<Host>, StoreError> {
-        let mut of_sentinel = self.clone();
-        of_sentinel.url.database = 0;
-        let client = of_sentinel.client(sentinel, &self.url.sentinel_credentials, ProtocolVersion::RESP2)?;
-        let asked = async {
-            let mut connection = client.get_multiplexed_async_connection().await?;
-            redis::cmd("SENTINEL")
-                .arg("get-master-addr-by-name")
-                .arg(primary)
-                .query_async::<Option<(String, u16)>>(&mut connection)
-                .await
-        };
-        let address = asked.await.map_err(|error| self.failed(&error, sentinel))?;
-        Ok(address.map(|(name, port)| Host { name, port }))
     }
 
     /// Where the member of a cluster sends us; nowhere if the slot is its own.

@@ -1,5 +1,6 @@
 //! The examination for an operator. It writes nothing.
 
+use crate::connect::Hello;
 use crate::durability::{Eviction, Persistence, Settings};
 use crate::fault::Deed;
 use crate::site::Site;
@@ -31,7 +32,7 @@ impl Site {
         let asking = Settings::ask(&self.requests, &self.place);
         let settings = self.in_time(Deed::Read, "the examination", asking).await?;
         findings.push(version(&settings, &open.connection.hello.version));
-        findings.push(self.topology(&settings, open.connection.hello.clustered));
+        findings.push(self.topology(&settings, &open.connection.hello));
         findings.push(persistence(&settings));
         findings.push(eviction(&settings));
         findings.push(self.clock().await);
@@ -60,20 +61,24 @@ impl Site {
         })
     }
 
-    fn topology(&self, settings: &Settings, clustered: bool) -> Finding {
+    fn topology(
+        &self,
+        settings: &Settings,
+        Hello {
+            version, clustered, ..
+        }: &Hello,
+    ) -> Finding {
         let replicas = settings.replicas();
         let needed = settings.config("min-replicas-to-write").unwrap_or("unknown");
         let lossy = "replication is asynchronous, so a fail-over may give a lease to two: only the fence protects then";
         match self.target.set() {
-            Set::Sentinels { primary } => warning(
-                "topology",
-                format!(
-                    "primary \"{}\" of sentinels, {replicas} replicas, min-replicas-to-write {needed}; {lossy}",
-                    primary.escape_debug()
-                ),
-                "fence every write; CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 2 shorten the time",
+            Set::Sentinels { primary } => of_sentinels(
+                settings,
+                primary,
+                version,
+                &format!("{replicas} replicas; {lossy}"),
             ),
-            Set::Server | Set::Independent if clustered => warning(
+            Set::Server | Set::Independent if *clustered => warning(
                 "topology",
                 format!("a cluster, {replicas} replicas of this member; {lossy}"),
                 "fence every write",
@@ -149,6 +154,41 @@ impl Site {
     }
 }
 
+/// A primary that is cut off from its sentinels and replicas goes on taking writes while another rules, unless it must have a
+/// replica.
+fn of_sentinels(settings: &Settings, primary: &str, version: &str, more: &str) -> Finding {
+    let needed = settings.config("min-replicas-to-write");
+    let detail = format!(
+        "primary \"{}\" of sentinels, min-replicas-to-write {}, {more}",
+        primary.escape_debug(),
+        needed.unwrap_or("unknown")
+    );
+    if needed == Some("0") {
+        return bad(
+            "topology",
+            format!(
+                "{detail}; a primary that is cut off from its sentinels and replicas goes on granting leases beside the next one"
+            ),
+            "CONFIG SET min-replicas-to-write 1 and CONFIG SET min-replicas-max-lag 2 on each server, then CONFIG REWRITE; and \
+             fence every write",
+        );
+    }
+    if WITHOUT_MIN_REPLICAS.contains(&version) {
+        return bad(
+            "topology",
+            format!(
+                "{detail}; Redis {version} does not apply min-replicas-to-write to scripts (redis #9993)"
+            ),
+            "go on to Redis 6.2.7 or later, and fence every write",
+        );
+    }
+    warning(
+        "topology",
+        detail,
+        "fence every write; min-replicas-to-write 1 and min-replicas-max-lag 2 shorten the time",
+    )
+}
+
 fn version(settings: &Settings, told: &str) -> Finding {
     let valkey = settings
         .info("valkey_version")
@@ -216,6 +256,9 @@ fn eviction(settings: &Settings) -> Finding {
         ),
     }
 }
+
+/// They do not apply `min-replicas-to-write` to what a script writes.
+const WITHOUT_MIN_REPLICAS: [&str; 7] = ["6.2.0", "6.2.1", "6.2.2", "6.2.3", "6.2.4", "6.2.5", "6.2.6"];
 
 /// A name that nobody leads.
 const SCRATCH: &str = "tenure-examination";

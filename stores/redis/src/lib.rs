@@ -23,6 +23,7 @@ mod release;
 mod renew;
 mod reply;
 mod script;
+mod sentinels;
 mod site;
 mod store;
 mod url;

@@ -6,7 +6,6 @@ use crate::reply::Reply;
 use crate::script::{Arguments, Script};
 use redis::{Cmd, RedisError, Value};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::Dial;
 
@@ -24,7 +23,7 @@ impl Dial for Target {
     }
 
     fn is_over(dialled: &Dialled) -> bool {
-        dialled.ended.load(Ordering::Relaxed)
+        dialled.is_over()
     }
 }
 

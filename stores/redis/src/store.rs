@@ -31,7 +31,8 @@ pub struct RedisStore(Remote<Site>);
 
 impl RedisStore {
     /// Connects by a URL: `redis://[[user]:password@]host[:port][/database][?options]`, `rediss://` for TLS,
-    /// `redis+sentinel://host[:port],…/database?primary=NAME` for a primary that sentinels watch.
+    /// `redis+sentinel://host[:port],…/database?primary=NAME` for a primary that sentinels watch. Of a cluster, several
+    /// members may be named, `redis://host1,host2`: the first that answers leads to the one that has the slot.
     ///
     /// | option | default | meaning |
     /// |---|---|---|

@@ -26,7 +26,7 @@ impl fmt::Display for Host {
 /// What the hosts of a URL are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Set {
-    /// One server, or a member of a cluster.
+    /// One server, or members of a cluster.
     Server,
     /// Sentinels, which know the address of this primary.
     Sentinels { primary: String },
@@ -135,10 +135,9 @@ impl StoreUrl {
     fn count_hosts(&self) -> Result<(), StoreError> {
         let count = self.hosts.len();
         match self.set {
-            Set::Server if count > 1 => Err(invalid(
-                "the Redis URL names several servers; write redis+sentinel:// for sentinels, redis+quorum:// for \
-                 independent servers, or one member of a cluster",
-            )),
+            Set::Server if count > MEMBERS_MAX => Err(invalid(&format!(
+                "the Redis URL names {count} members of a cluster; {MEMBERS_MAX} of them are enough"
+            ))),
             Set::Independent if !(QUORUM_MIN..=QUORUM_MAX).contains(&count) => Err(invalid(&format!(
                 "a quorum of {count} servers: name {QUORUM_MIN} to {QUORUM_MAX}, an odd number of them"
             ))),
@@ -346,6 +345,9 @@ pub(crate) fn invalid(message: &str) -> StoreError {
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
+
+/// Most members of a cluster that a URL names: each that is gone costs the time of a connection.
+const MEMBERS_MAX: usize = 9;
 
 /// Fewest servers of a quorum: below, none may fail.
 const QUORUM_MIN: usize = 3;

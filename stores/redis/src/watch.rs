@@ -3,6 +3,7 @@
 use crate::fault::{Deed, store_error, timed_out};
 use crate::script::{Arguments, GET};
 use crate::site::Site;
+use crate::url::Host;
 use futures_util::StreamExt;
 use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
@@ -39,6 +40,7 @@ pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> R
 struct Listener {
     sink: PubSubSink,
     messages: PubSubStream,
+    host: Host,
     channels: String,
     /// Whether the watched record was there when it was looked for last.
     existed: bool,
@@ -63,6 +65,7 @@ impl Listener {
         Ok(Self {
             sink,
             messages,
+            host: open.connection.host,
             channels: site.keys.channels(),
             existed,
         })
@@ -114,10 +117,16 @@ async fn look(site: &Site, listener: &mut Listener, scope: &Scope) -> Result<Opt
         Ok(Err(error)) => return Err(store_error(&error, Deed::Read, "the watch", &site.place)),
         Err(_late) => return Err(timed_out(Deed::Read, "the watch", &site.place, PING_TIME_MAX)),
     }
+    // What this fails to find out, the next look does; the requests themselves report what is wrong.
+    let opening = site.in_time(Deed::Read, "the watch", site.requests.open());
+    if let Ok(open) = opening.await
+        && open.connection.host != listener.host
+    {
+        return Err(elsewhere(&site.place, &open.connection.host));
+    }
     let Scope::Name(name) = scope else {
         return Ok(None);
     };
-    // What this fails to find out, the next look does; the requests themselves report what is wrong.
     let Ok(exists) = exists(site, name).await else {
         return Ok(None);
     };
@@ -164,6 +173,16 @@ fn translate(message: &Msg, channels: &str, scope: &Scope) -> Option<WatchEvent>
         },
         Err(_) => WatchEvent::Gap,
     })
+}
+
+/// Nothing is told any more of what changes where the requests are sent now.
+fn elsewhere(place: &str, host: &Host) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreachable,
+        format!(
+            "the watch at {place} is over: the leases are at {host} now; start a new one, then look again"
+        ),
+    )
 }
 
 fn over(place: &str) -> StoreError {

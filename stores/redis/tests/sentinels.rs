@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, connection, granted, renewal, request, seconds, take};
 use std::time::Duration;
-use tenure_core::{LeaseStore, Renewed, StoreError};
+use tenure_core::{LeaseStore, Renewed, Scope, StoreError, Verdict};
 use tenure_testkit::{Fault, FaultProxy, RedisSentinels, eventually_async};
 
 /// What a caller waits: less than one silent sentinel is given.
@@ -52,19 +52,127 @@ async fn fail_over_is_followed_past_a_silent_sentinel_by_who_has_little_time() {
     .await;
     let after = granted(after);
     assert!(after.token > before.token);
-    // Renewals have a connection of their own, which is made now.
-    let asked = proxy.counts().connections;
+    // Renewals have a connection of their own, which is made now, and then anew. All sentinels are asked now and then whether
+    // the primary still is one, and that may fall into one of these times.
     let renewals = [renewal(&other, after.token)];
-    let renewed = eventually_async(BOUND, "a renewal", || {
-        patient(async { store.renew(&renewals).await.remove(0) })
+    eventually_async(BOUND, "a renewal that asks no silent sentinel", || async {
+        let asked = proxy.counts().connections;
+        let killed = replica.ask("CLIENT KILL TYPE normal");
+        let renewing = || patient(async { store.renew(&renewals).await.remove(0) });
+        let renewed = eventually_async(BOUND, "a renewal", renewing).await;
+        assert!(
+            matches!(renewed, Renewed::Extended { .. }),
+            "{killed:?} {renewed:?}"
+        );
+        proxy.counts().connections == asked
     })
     .await;
-    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+}
+
+/// Whoever is on its side goes on reaching it: nobody can tell it that another one rules.
+#[tokio::test]
+async fn primary_that_the_sentinels_cannot_reach_is_left_when_they_name_another() {
+    let mut set = RedisSentinels::start().await.expect("sentinels");
+    hide_from_sentinels(&mut set, "+@all").await;
+    let scratch = Scratch::on(&set.url());
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(600));
+    let grant = take(&store, &asked).await;
+    let renewals = [renewal(&asked, grant.token)];
+    let renewed = store.renew(&renewals).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    hide_from_sentinels(&mut set, "-@all").await;
+    let [old, new] = set.servers();
+    eventually_async(BOUND, "a fail-over", || async {
+        new.ask("ROLE").is_ok_and(|first| first == "*3")
+    })
+    .await;
     assert_eq!(
-        proxy.counts().connections,
-        asked,
-        "the silent sentinel was asked before the one that answers"
+        old.ask("ROLE").expect("asked"),
+        "*3",
+        "it rules as well, for all it knows"
     );
+    // What only the new one has.
+    let other = request("other", "b", seconds(600));
+    let elsewhere = Scratch {
+        url: new.url(),
+        prefix: scratch.prefix.clone(),
+    };
+    let there = take(&elsewhere.store().await, &other).await;
+    eventually_async(BOUND, "the new primary", || async {
+        let found = store.get(&other.name).await.ok().flatten();
+        found.is_some_and(|lease| lease.token == there.token)
+    })
+    .await;
+    let renewed = eventually_async(BOUND, "a renewal there", || async {
+        let renewed = store.renew(&renewals).await.remove(0);
+        let until = elsewhere.raw("job").await.remove("lastRenewedAt");
+        renewed.map(|renewed| (renewed, until))
+    })
+    .await;
+    assert!(
+        matches!(&renewed, (Renewed::Extended { .. }, Some(_))),
+        "{renewed:?}"
+    );
+    let ended = async {
+        loop {
+            if let Err(error) = watch.next().await {
+                return error;
+            }
+        }
+    };
+    let error = tokio::time::timeout(BOUND, ended).await.expect("the watch ends");
+    assert_eq!(error.fault, tenure_core::Fault::Unreachable, "{error}");
+}
+
+/// Gives the sentinels a user of their own on both servers, with these rights on the primary.
+async fn hide_from_sentinels(set: &mut RedisSentinels, rights: &str) {
+    let url = set.url();
+    for (server, rights) in set.servers().iter().zip([rights, "+@all"]) {
+        let mut connection = connection(&server.url()).await;
+        let user = ["SETUSER", "sentinel", "on", ">hunter2", "~*", "&*", rights];
+        let set: String = redis::cmd("ACL")
+            .arg(&user)
+            .query_async(&mut connection)
+            .await
+            .expect("asked");
+        assert_eq!(set, "OK");
+    }
+    let hosts = url.trim_start_matches("redis+sentinel://").split('?').next();
+    for host in hosts.expect("hosts").split(',') {
+        let mut connection = connection(&format!("redis://{host}")).await;
+        let words = [
+            "SET",
+            RedisSentinels::PRIMARY,
+            "auth-user",
+            "sentinel",
+            "auth-pass",
+            "hunter2",
+        ];
+        let set: String = redis::cmd("SENTINEL")
+            .arg(&words)
+            .query_async(&mut connection)
+            .await
+            .expect("asked");
+        assert_eq!(set, "OK");
+    }
+}
+
+/// As what cuts it off does not end it.
+#[tokio::test]
+async fn doctor_tells_of_a_primary_that_needs_no_replica_to_go_on() {
+    let mut set = RedisSentinels::start().await.expect("sentinels");
+    let store = Scratch::on(&set.url()).store().await;
+    for (needed, verdict) in [("0", Verdict::Bad), ("1", Verdict::Warning)] {
+        let done = set.servers()[0].ask(&format!("CONFIG SET min-replicas-to-write {needed}"));
+        assert_eq!(done.expect("asked"), "+OK");
+        let findings = store.examine().await.expect("an examination");
+        let topology = findings.iter().find(|finding| finding.subject == "topology");
+        let topology = topology.expect("a finding");
+        assert_eq!(topology.verdict, verdict, "{topology:?}");
+        assert!(topology.detail.contains("min-replicas-to-write"), "{topology:?}");
+    }
 }
 
 /// It is cut off from the others, and answers.

@@ -1,0 +1,176 @@
+//! A Redis Cluster: replicas that are named, fail-overs, and slots that move while a lease is held.
+
+use crate::common::{Scratch, connection, granted, refused, renewal, request, seconds, take};
+use redis::{FromRedisValue, Value};
+use std::time::Duration;
+use tenure_core::{
+    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed,
+    ResourceName, Term,
+};
+use tenure_redis::{FencedWrites, RedisFence, RedisStore};
+use tenure_testkit::{RedisBuild, RedisCluster, RedisOptions, RedisServer, eventually_async, free_port};
+
+/// Long, as a busy machine may need it.
+const BOUND: Duration = Duration::from_secs(90);
+
+/// A replica gives up by itself after five seconds.
+const PLANNED_FAIL_OVER_MAX: Duration = Duration::from_secs(10);
+
+const BUILDS: [RedisBuild; 2] = [RedisBuild::Redis, RedisBuild::Valkey];
+
+async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    let mut connection = connection(&server.url()).await;
+    command.query_async(&mut connection).await.expect("an answer")
+}
+
+/// The slot of a prefix.
+async fn slot_of(member: &RedisServer, prefix: &str) -> u16 {
+    ask(member, &["CLUSTER", "KEYSLOT", prefix]).await
+}
+
+/// The place among the members of the one that has this slot, as this one of them knows.
+async fn owner_of(members: &[RedisServer], slot: u16, told_by: usize) -> usize {
+    let ranges: Vec<Value> = ask(&members[told_by], &["CLUSTER", "SLOTS"]).await;
+    for range in ranges {
+        let parts: Vec<Value> = redis::from_redis_value(range).expect("a range");
+        let number = |place: usize| redis::from_redis_value::<u16>(parts[place].clone()).expect("a slot");
+        if (number(0)..=number(1)).contains(&slot) {
+            let node: Vec<Value> = redis::from_redis_value(parts[2].clone()).expect("a node");
+            let port: u16 = redis::from_redis_value(node[1].clone()).expect("a port");
+            let place = members.iter().position(|member| member.port() == port);
+            return place.expect("a member");
+        }
+    }
+    panic!("nobody has slot {slot}")
+}
+
+async fn is_primary(server: &RedisServer) -> bool {
+    let role: Vec<Value> = ask(server, &["ROLE"]).await;
+    redis::from_redis_value::<String>(role[0].clone()).expect("a role") == "master"
+}
+
+/// Asks the replica to take over; it gives up after a while, and must be asked anew.
+async fn planned_fail_over(replica: &RedisServer) -> Result<(), String> {
+    let began = replica.ask("CLUSTER FAILOVER");
+    let done = async {
+        while !is_primary(replica).await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PLANNED_FAIL_OVER_MAX, done).await;
+    in_time.map_err(|_late| format!("{began:?} {:?}", replica.ask_all("CLUSTER NODES")))
+}
+
+/// The replica that was started for this primary.
+fn replica_of(primary: usize) -> usize {
+    assert!(primary < RedisCluster::PRIMARIES, "it is a replica");
+    primary + RedisCluster::PRIMARIES
+}
+
+async fn renewed(store: &RedisStore, asked: &Acquire, token: FencingToken) -> Result<(), String> {
+    match store.renew(&[renewal(asked, token)]).await.remove(0) {
+        Ok(Renewed::Extended { .. }) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn ledger() -> ResourceName {
+    ResourceName::new("ledger").expect("a name")
+}
+
+#[tokio::test]
+async fn replica_of_a_cluster_sends_on_to_the_member_that_has_the_slot() {
+    for build in BUILDS {
+        let cluster = RedisCluster::start(build).await.expect("a cluster");
+        let (mut tokens, asked) = (Vec::new(), request("job", "a", seconds(300)));
+        for member in cluster.members() {
+            let store = Scratch {
+                url: member.url(),
+                prefix: "bank".to_owned(),
+            };
+            let store = store.store().await;
+            tokens.push(take(&store, &asked).await.token);
+        }
+        assert!(
+            tokens.iter().all(|token| *token == tokens[0]),
+            "{build:?}: two records of one lease: {tokens:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn members_of_a_cluster_that_are_gone_are_passed_over() {
+    let cluster = RedisCluster::start(RedisBuild::Redis).await.expect("a cluster");
+    let gone = free_port();
+    let lives = cluster.members()[0].address();
+    let store = RedisStore::connect(&format!("redis://127.0.0.1:{gone},{lives}")).await;
+    let grant = take(&store.expect("connects"), &request("job", "a", seconds(300))).await;
+    assert_eq!(grant.terms, 1);
+    let error = refused(&format!("redis://127.0.0.1:{gone},127.0.0.1:{gone}")).await;
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
+}
+
+/// Each of them would have leases of its own.
+#[tokio::test]
+async fn servers_that_are_no_members_of_a_cluster_are_not_taken_for_each_other() {
+    let start = || RedisServer::start(RedisOptions::default());
+    let (one, two) = (start().await.expect("a server"), start().await.expect("a server"));
+    let error = refused(&format!("redis://{},{}", one.address(), two.address())).await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    assert!(error.message.contains("no member of a cluster"), "{error}");
+}
+
+/// The planned one loses nothing; after the other, a later term is above whatever was known.
+#[tokio::test]
+async fn fail_overs_of_a_cluster_are_followed_by_store_and_fence_and_tokens_rise() {
+    for build in BUILDS {
+        let mut cluster = RedisCluster::start(build).await.expect("a cluster");
+        let scratch = Scratch::on(&cluster.url());
+        let store = scratch.store().await;
+        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let asked = request("job", "a", seconds(600));
+        let before = take(&store, &asked).await;
+        let term = Term::new(asked.name.clone(), before.token);
+        fence.claim(&ledger(), &term).await.expect("a claim");
+
+        let slot = slot_of(&cluster.members()[0], &scratch.prefix).await;
+        let old = owner_of(cluster.members(), slot, 0).await;
+        let new = replica_of(old);
+        eventually_async(BOUND, "a planned fail-over", || {
+            planned_fail_over(&cluster.members()[new])
+        })
+        .await;
+        eventually_async(BOUND, "a renewal", || renewed(&store, &asked, before.token)).await;
+        let lease = eventually_async(BOUND, "a read", || store.get(&asked.name)).await;
+        let lease = lease.expect("a record");
+        assert_eq!((lease.token, lease.terms), (before.token, 1), "{build:?}");
+        let data = format!("{{{}}}:balance", scratch.prefix);
+        let writes = FencedWrites::new().command(&[&data], ["INCR", &data]);
+        let resource = ledger();
+        let written = eventually_async(BOUND, "a write", || fence.write(&resource, &term, &writes)).await;
+        assert_eq!(written, vec![Value::Int(1)], "{build:?}");
+
+        cluster.kill(new);
+        eventually_async(BOUND, "a fail-over", || is_primary(&cluster.members()[old])).await;
+        let other = request("other", "b", seconds(600));
+        let after = eventually_async(BOUND, "a term after the fail-over", || async {
+            store.acquire(&other).await.map(granted)
+        })
+        .await;
+        assert!(after.token > before.token, "{build:?}");
+        let later = Term::new(other.name, after.token);
+        let claimed = eventually_async(BOUND, "a claim after the fail-over", || async {
+            match fence
+                .claim(&ResourceName::new("other").expect("a name"), &later)
+                .await
+            {
+                Err(FenceError::Store(error)) => Err(error.to_string()),
+                decided => Ok(decided),
+            }
+        })
+        .await;
+        assert_eq!(claimed, Ok(Claimed::Raised { from: None }), "{build:?}");
+    }
+}

@@ -139,7 +139,7 @@ impl Target {
     async fn ask_sentinels(&self, primary: &str) -> Result<(usize, Named), StoreError> {
         let count = self.url.hosts.len();
         let first = self.guide.first.load(Ordering::Relaxed);
-        let mut last = None;
+        let (mut last, mut unauthenticated) = (None, 0);
         for place in (0..count).map(|step| (first + step) % count) {
             let sentinel = &self.url.hosts[place];
             let asking = self.ask_sentinel(sentinel, primary);
@@ -159,15 +159,26 @@ impl Target {
                         primary.escape_debug()
                     ));
                 }
-                Ok(Err(error)) => last = Some(error.message),
+                Ok(Err(error)) => {
+                    unauthenticated += usize::from(error.fault == Fault::Unauthenticated);
+                    last = Some(error.message);
+                }
                 Err(_late) => last = Some(format!("the sentinel at {sentinel} did not answer")),
             }
         }
         let last = last.unwrap_or_default();
+        // One that cannot be reached may be the one that lets us in.
+        let (fault, repair) = match unauthenticated == count {
+            true => (
+                Fault::Unauthenticated,
+                "; sentinelUser= and sentinelPassword= in the URL say who asks the sentinels, and empty that nobody is named",
+            ),
+            false => (Fault::Unreachable, ""),
+        };
         Err(StoreError::not_applied(
-            Fault::Unreachable,
+            fault,
             format!(
-                "no sentinel of {} tells where the primary is; the last: {last}",
+                "no sentinel of {} tells where the primary is; the last: {last}{repair}",
                 self.url.shown()
             ),
         ))

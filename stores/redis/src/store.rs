@@ -39,7 +39,7 @@ impl RedisStore {
     /// | `prefix=` | `tenure` | what the names of all keys and channels begin with, in braces; 1 to 100 bytes |
     /// | `purgeAfter=` | never | remove names that nobody used for so long: `1d` to `36500d`, and never below ten ttls |
     /// | `primary=` | — | the name by which the sentinels know the primary |
-    /// | `sentinelUser=`, `sentinelPassword=` | as the servers' | who asks the sentinels |
+    /// | `sentinelUser=`, `sentinelPassword=` | as the servers' | who asks the sentinels; empty for nobody, without a password |
     ///
     /// # Errors
     /// [`StoreError`], not applied, after 5 s at most. The message never holds a password.

@@ -205,8 +205,9 @@ impl Options {
                 "primary" => options.primary = Some(plain("primary", decoded(value)?)?),
                 "prefix" => options.prefix = Some(prefix(decoded(value)?)?),
                 "purgeAfter" => options.purge_after = Some(purge_after(&decoded(value)?)?),
-                "sentinelUser" => options.sentinel().user = Some(decoded(value)?),
-                "sentinelPassword" => options.sentinel().password = Some(decoded(value)?),
+                // Empty, they say that there is none, where the servers have one.
+                "sentinelUser" => options.sentinel().user = filled(decoded(value)?),
+                "sentinelPassword" => options.sentinel().password = filled(decoded(value)?),
                 // Not by its name: after an unescaped ? in a password it is the password's end.
                 _ => {
                     return Err(invalid(
@@ -229,12 +230,13 @@ fn read_credentials(text: &str) -> Result<Credentials, StoreError> {
         .split_once(':')
         .map_or((text, None), |(user, password)| (user, Some(password)));
     Ok(Credentials {
-        user: Some(decoded(user)?).filter(|user| !user.is_empty()),
-        password: password
-            .map(decoded)
-            .transpose()?
-            .filter(|password| !password.is_empty()),
+        user: filled(decoded(user)?),
+        password: password.map(decoded).transpose()?.and_then(filled),
     })
+}
+
+fn filled(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn read_host(text: &str, default_port: u16) -> Result<Host, StoreError> {

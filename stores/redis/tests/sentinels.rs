@@ -1,6 +1,6 @@
 //! Sentinels of which one is lost, or wrong: the others lead to the primary.
 
-use crate::common::{Scratch, connection, granted, renewal, request, seconds, take};
+use crate::common::{Scratch, connection, granted, refused, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{LeaseStore, Renewed, Scope, StoreError, Verdict};
 use tenure_testkit::{Fault, FaultProxy, RedisSentinels, eventually_async};
@@ -157,6 +157,24 @@ async fn hide_from_sentinels(set: &mut RedisSentinels, rights: &str) {
             .expect("asked");
         assert_eq!(set, "OK");
     }
+}
+
+/// Sentinels without a password before servers that have one.
+#[tokio::test]
+async fn sentinels_without_a_password_lead_to_servers_with_one() {
+    let mut set = RedisSentinels::start().await.expect("sentinels");
+    let url = set.url().replace("://", "://:hunter2@");
+    for server in set.servers().iter() {
+        for setting in ["masterauth hunter2", "requirepass hunter2"] {
+            let done = server.ask(&format!("CONFIG SET {setting}")).expect("asked");
+            assert!(done == "+OK" || done.starts_with("-NOAUTH"), "{done}");
+        }
+    }
+    let error = refused(&url).await;
+    assert_eq!(error.fault, tenure_core::Fault::Unauthenticated, "{error}");
+    assert!(error.message.contains("sentinelPassword="), "{error}");
+    let scratch = Scratch::on(&format!("{url}&sentinelUser=&sentinelPassword="));
+    take(&scratch.store().await, &request("job", "a", seconds(300))).await;
 }
 
 /// As what cuts it off does not end it.

@@ -37,6 +37,7 @@ pub(crate) fn code(error: &RedisError) -> Option<&str> {
 /// request begins with looking for the server.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     match code(error) {
+        Some("ERR") => MOVING.iter().any(|refusal| words(error).contains(refusal)),
         Some(code) => {
             matches!(
                 code,
@@ -96,6 +97,9 @@ fn judge(error: &RedisError) -> (Fault, Certainty, String) {
 /// 7.2, and by later ones and Valkey.
 const MAY_NOT: [&str; 2] = ["The user executing the script can't ", "ACL failure in script"];
 
+/// What a script of a cluster is answered with whose key has left, or may not be used: the first words differ.
+const MOVING: [&str; 2] = ["access a non local key in a cluster", "while the cluster is down"];
+
 /// By the server's word. All refuse a script before its first write, but for the last, and for a right that its user lacks.
 fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
     use Certainty::{NotApplied, Unknown};
@@ -115,6 +119,12 @@ fn by_code(code: &str, told: &str) -> (Fault, Certainty, String) {
             Fault::Forbidden,
             Unknown,
             format!("{told}; grant the rights in the README of tenure-redis with ACL SETUSER"),
+        ),
+        // The same: a key whose slot moves is asked for first, and another one may not be.
+        "ERR" if MOVING.iter().any(|refusal| told.contains(refusal)) => (
+            Fault::Unreachable,
+            Unknown,
+            format!("{told}; the cluster is moving the slot or is down; ask again"),
         ),
         "READONLY" => (
             Fault::Unreachable,

@@ -4,7 +4,7 @@ use crate::common::{Scratch, connection, granted, refused, renewal, request, sec
 use redis::{FromRedisValue, Value};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed,
+    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Listed, Page, Renewed,
     ResourceName, Term,
 };
 use tenure_redis::{FencedWrites, RedisFence, RedisStore};
@@ -172,5 +172,82 @@ async fn fail_overs_of_a_cluster_are_followed_by_store_and_fence_and_tokens_rise
         })
         .await;
         assert_eq!(claimed, Ok(Claimed::Raised { from: None }), "{build:?}");
+    }
+}
+
+/// While its slot is half moved, nothing is told of a lease that is wrong; when it is moved, the term goes on.
+#[tokio::test]
+async fn a_lease_that_is_held_while_its_slot_moves_is_neither_lost_nor_unreadable() {
+    for build in BUILDS {
+        let cluster = RedisCluster::start(build).await.expect("a cluster");
+        let scratch = Scratch::on(&cluster.url());
+        let store = scratch.store().await;
+        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let asked = request("job", "a", seconds(600));
+        let token = take(&store, &asked).await.token;
+        let term = Term::new(asked.name.clone(), token);
+        fence.claim(&ledger(), &term).await.expect("a claim");
+
+        let slot = slot_of(&cluster.members()[0], &scratch.prefix).await;
+        let from = owner_of(cluster.members(), slot, 0).await;
+        let to = (from + 1) % RedisCluster::PRIMARIES;
+        let slot = slot.to_string();
+        let members = cluster.members();
+        let from_id: String = ask(&members[from], &["CLUSTER", "MYID"]).await;
+        let to_id: String = ask(&members[to], &["CLUSTER", "MYID"]).await;
+        let port = members[to].port().to_string();
+        for (place, words) in [
+            (to, ["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]),
+            (from, ["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]),
+        ] {
+            assert_eq!(ask::<String>(&members[place], &words).await, "OK");
+        }
+        let keys: Vec<String> = ask(&members[from], &["CLUSTER", "GETKEYSINSLOT", &slot, "100"]).await;
+        let (record, mark) = (scratch.key("job"), format!("{{{}}}:fence:ledger", scratch.prefix));
+        let rest = keys.iter().filter(|key| ![&record, &mark].contains(key));
+        let order = [&record, &mark].into_iter().chain(rest);
+        for key in order {
+            let words = ["MIGRATE", "127.0.0.1", &port, key, "0", "10000"];
+            assert_eq!(ask::<String>(&members[from], &words).await, "OK", "{key}");
+            nothing_is_told_that_is_wrong(&store, &fence, &asked, token).await;
+        }
+        for place in [to, from] {
+            let words = ["CLUSTER", "SETSLOT", &slot, "NODE", &to_id];
+            assert_eq!(ask::<String>(&members[place], &words).await, "OK");
+        }
+        eventually_async(BOUND, "a renewal", || renewed(&store, &asked, token)).await;
+        eventually_async(BOUND, "the fence", async || fence.check(&ledger(), &term).await).await;
+    }
+}
+
+/// Every request succeeds, or says that it is not known what is so.
+async fn nothing_is_told_that_is_wrong(
+    store: &RedisStore,
+    fence: &RedisFence,
+    asked: &Acquire,
+    token: FencingToken,
+) {
+    let passing = |error: &tenure_core::StoreError| error.fault == Fault::Unreachable;
+    let page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    match store.list(&page).await {
+        Ok(found) => assert!(matches!(found.leases[..], [Listed::Lease(_)]), "{found:?}"),
+        Err(error) => assert!(passing(&error), "{error:?}"),
+    }
+    match store.renew(&[renewal(asked, token)]).await.remove(0) {
+        Ok(renewed) => assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}"),
+        Err(error) => assert!(passing(&error), "{error:?}"),
+    }
+    match store.get(&asked.name).await {
+        Ok(lease) => assert_eq!(lease.map(|lease| lease.token), Some(token)),
+        Err(error) => assert!(passing(&error), "{error:?}"),
+    }
+    match fence.marks(None).await {
+        Ok(marks) => assert_eq!(marks.len(), 1, "{marks:?}"),
+        Err(FenceError::Store(error)) => assert!(passing(&error), "{error:?}"),
+        Err(refused) => panic!("{refused:?}"),
     }
 }

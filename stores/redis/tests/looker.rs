@@ -1,7 +1,9 @@
 //! Who only looks: the rights in the README are enough to see everything, and change no record.
 
 use crate::common::{Scratch, connection, giving_back, refused, renewal, request, seconds, take};
-use tenure_core::{Ask, Fault, Fence, FencingToken, LeaseStore, Page, ResourceName, Scope, StoreError, Term};
+use tenure_core::{
+    Ask, Fault, Fence, FenceError, FencingToken, LeaseStore, Page, ResourceName, Scope, StoreError, Term,
+};
 use tenure_redis::{RedisFence, RedisStore};
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
 
@@ -101,6 +103,58 @@ async fn looker_sees_and_changes_nothing(server: &RedisServer) {
     assert!(fence.claim(&ledger, &later).await.is_err());
     assert_eq!(scratch.raw("job").await, before);
     assert!(scratch.raw("new").await.is_empty());
+}
+
+/// A record that may not be read is not one that must be mended: whoever removed it would end a term.
+#[tokio::test]
+async fn who_may_not_read_records_is_not_told_that_they_are_unreadable() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let server = RedisServer::start(RedisOptions::default().of(build)).await;
+        let server = server.expect("a server");
+        let scratch = Scratch::on(&server.url());
+        let asked = request("job", "a", seconds(300));
+        let token = take(&scratch.store().await, &asked).await.token;
+        let term = Term::new(asked.name.clone(), token);
+        let ledger = ResourceName::new("ledger").expect("a name");
+        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        fence.claim(&ledger, &term).await.expect("claimed");
+        let mut admin = connection(&server.url()).await;
+        let rights = [
+            "SETUSER", "blind", "on", ">hunter2", "~*", "&*", "+@all", "-hmget",
+        ];
+        let user = redis::cmd("ACL").arg(&rights).to_owned();
+        let _set: String = user.query_async(&mut admin).await.expect("a user");
+        let url = scratch.store_url().replace("redis://", "redis://blind:hunter2@");
+        let blind = RedisStore::connect(&url).await.expect("connects");
+        let page = Page {
+            prefix: String::new(),
+            after: None,
+            limit: 10,
+        };
+        let fence = RedisFence::connect(&url).await.expect("a fence");
+        let errors = [
+            blind.acquire(&asked).await.expect_err("read"),
+            blind.get(&asked.name).await.expect_err("read"),
+            blind.list(&page).await.expect_err("read"),
+            blind
+                .renew(&[renewal(&asked, token)])
+                .await
+                .remove(0)
+                .expect_err("read"),
+            fence_error(fence.check(&ledger, &term).await),
+            fence_error(fence.marks(None).await.map(drop)),
+        ];
+        for error in errors {
+            assert_eq!(error.fault, Fault::Forbidden, "{build:?}: {error}");
+        }
+    }
+}
+
+fn fence_error(told: Result<(), FenceError>) -> StoreError {
+    match told {
+        Err(FenceError::Store(error)) => error,
+        told => panic!("{told:?}"),
+    }
 }
 
 /// Redis knows databases by number, and has sixteen unless it is told otherwise.

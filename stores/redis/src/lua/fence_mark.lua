@@ -11,7 +11,11 @@ end
 -- How the mark of a key stands: none, unreadable or mark; its lease, its token, and what it was bumped to.
 local function read_mark(key)
   local values = redis.pcall('HMGET', key, 'lease', 'token', 'bumped')
-  if values.err then return 'unreadable', false, false, false end
+  if values.err then
+    -- What is refused for another reason, as where a slot moves or a right is missing, may well be understood.
+    if not string.find(values.err, 'WRONGTYPE', 1, true) then redis.call('HMGET', key, 'lease', 'token', 'bumped') end
+    return 'unreadable', false, false, false
+  end
   local lease, token, bumped = values[1], values[2], values[3]
   if not lease and not token and redis.call('EXISTS', key) == 0 then return 'none', false, false, false end
   local plain = is_token(token) and (not bumped or is_token(bumped))

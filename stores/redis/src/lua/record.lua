@@ -91,7 +91,11 @@ end
 -- How the record of a key stands: none, unreadable, vacant, expired or held; its fields by name; and in their order.
 local function read(key)
   local values = redis.pcall('HMGET', key, unpack(FIELDS))
-  if values.err then return 'unreadable', nil, false end
+  if values.err then
+    -- What is refused for another reason, as where a slot moves or a right is missing, may well be understood.
+    if not string.find(values.err, 'WRONGTYPE', 1, true) then redis.call('HMGET', key, unpack(FIELDS)) end
+    return 'unreadable', nil, false
+  end
   local r, found = {}, false
   for place, field in ipairs(FIELDS) do
     r[field] = values[place]

@@ -13,10 +13,9 @@ pub(crate) static RELEASE: LazyLock<Script> = LazyLock::new(|| on_records(includ
 /// Leaves a wish.
 pub(crate) static ASK: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/ask.lua")));
 /// Reads a record.
-pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| only_reading_records(include_str!("lua/get.lua")));
+pub(crate) static GET: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/get.lua")));
 /// Reads a page of records.
-pub(crate) static LIST: LazyLock<Script> =
-    LazyLock::new(|| only_reading_records(include_str!("lua/list.lua")));
+pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/list.lua")));
 /// Removes what nobody uses.
 pub(crate) static PURGE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/purge.lua")));
 
@@ -28,7 +27,7 @@ pub(crate) static CONFIRM: LazyLock<Script> =
 /// Lets go of what was taken.
 pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_undo.lua")));
 
-/// For scripts that only read.
+/// For scripts that have written nothing.
 pub(crate) const STILL_RULES: &str = include_str!("lua/still_rules.lua");
 
 /// A script, and the hash by which a server knows it.
@@ -47,16 +46,13 @@ impl Script {
     }
 }
 
-/// A script that reads records as strictly as `record.rs`.
+/// A script that reads records as strictly as `record.rs`, and knows how to ask whether the server still rules.
 fn on_records(body: &str) -> Script {
     let fields = FIELDS.join("', '");
     let reading = include_str!("lua/record.lua");
-    Script::new(format!("local FIELDS = {{ '{fields}' }}\n{reading}\n{body}"))
-}
-
-/// One that changes none, and asks first whether the server still may.
-fn only_reading_records(body: &str) -> Script {
-    on_records(&format!("{STILL_RULES}\n{body}"))
+    Script::new(format!(
+        "local FIELDS = {{ '{fields}' }}\n{reading}\n{STILL_RULES}\n{body}"
+    ))
 }
 
 /// What a script is run with.

@@ -1,8 +1,11 @@
 //! Servers that were demoted after the store had connected: they tell nothing of what they no longer rule.
 
-use crate::common::{Scratch, connection, request, seconds, take};
-use tenure_core::{Fence, LeaseStore, Page, ResourceName, StoreError, Term};
-use tenure_redis::{QuorumStore, RedisFence};
+use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
+use tenure_core::{
+    Acquired, Ask, Asked, Fence, FenceError, FencingToken, LeaseStore, Page, Released, Renewed, ResourceName,
+    StoreError, Term,
+};
+use tenure_redis::{FencedScript, FencedWrites, QuorumStore, RedisFence};
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
 
 async fn server(build: RedisBuild) -> RedisServer {
@@ -11,10 +14,14 @@ async fn server(build: RedisBuild) -> RedisServer {
 }
 
 async fn demote(old: &RedisServer, new: &RedisServer) {
+    make_replica(old, new.port()).await;
+}
+
+async fn make_replica(old: &RedisServer, of_port: u16) {
     let mut connection = connection(&old.url()).await;
     let demoted: String = redis::cmd("REPLICAOF")
         .arg("127.0.0.1")
-        .arg(new.port())
+        .arg(of_port)
         .query_async(&mut connection)
         .await
         .expect("asked");
@@ -64,6 +71,100 @@ async fn server_that_is_demoted_lists_neither_leases_nor_marks() {
             }
         }
     }
+}
+
+/// It has not heard anything of its new primary, and goes on telling what it knew: each of these answers needs no write.
+#[tokio::test]
+async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let old = server(build).await;
+        let scratch = Scratch::on(&old.url());
+        let store = scratch.store().await;
+        let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+        let (asked, rival) = (
+            request("job", "a", seconds(600)),
+            request("job", "b", seconds(600)),
+        );
+        let token = take(&store, &asked).await.token;
+        let earlier = FencingToken::new(token.number() - 1).expect("a token");
+        let ledger = ResourceName::new("ledger").expect("a name");
+        let [over, term] = [earlier, token].map(|token| Term::new(asked.name.clone(), token));
+        fence.claim(&ledger, &term).await.expect("a claim");
+        let data = format!("{{{}}}:balance", scratch.prefix);
+        let writes = FencedWrites::new().command(&[&data], ["INCR", &data]);
+        let script = FencedScript::new("return redis.call('INCR', KEYS[1])");
+        let wish = Ask {
+            name: asked.name.clone(),
+            token: earlier,
+        };
+        // What it decides as long as it rules.
+        assert!(matches!(store.acquire(&rival).await, Ok(Acquired::Held(_))));
+        let renewed = store.renew(&[renewal(&asked, earlier)]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Lost(Some(_)))), "{renewed:?}");
+        let released = store.release(&[giving_back(&asked, earlier)]).await.remove(0);
+        assert!(
+            matches!(released, Ok(Released::NotYours(Some(_)))),
+            "{released:?}"
+        );
+        assert_eq!(store.ask(&wish).await, Ok(Asked::NotHeld));
+        let stale = fence.write(&ledger, &over, &writes).await;
+        assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
+
+        let nobody = tenure_testkit::free_port();
+        // Who finds it out leaves the connection, and connects to it no more: each begins with the server as a primary.
+        let told = || demoted_once_connected(&scratch, &old, nobody);
+        let (store, _) = told().await;
+        says_that_it_is_demoted(&store.acquire(&rival).await.expect_err("held"));
+        let (store, _) = told().await;
+        let renewed = store.renew(&[renewal(&asked, earlier)]).await.remove(0);
+        says_that_it_is_demoted(&renewed.expect_err("lost"));
+        let (store, _) = told().await;
+        let released = store.release(&[giving_back(&asked, earlier)]).await.remove(0);
+        says_that_it_is_demoted(&released.expect_err("not yours"));
+        let (store, _) = told().await;
+        says_that_it_is_demoted(&store.ask(&wish).await.expect_err("not held"));
+        for by_script in [false, true] {
+            let (_, fence) = told().await;
+            let none: [&str; 0] = [];
+            let refused = match by_script {
+                false => fence.write(&ledger, &over, &writes).await.map(drop),
+                true => fence
+                    .run(&ledger, &over, &script, &[&data], &none)
+                    .await
+                    .map(drop),
+            };
+            match refused {
+                Err(FenceError::Store(error)) => says_that_it_is_demoted(&error),
+                told => panic!("{build:?}: {told:?}"),
+            }
+        }
+    }
+}
+
+/// Store and fence that were connected while the server ruled, and it no longer does.
+async fn demoted_once_connected(
+    scratch: &Scratch,
+    server: &RedisServer,
+    of_port: u16,
+) -> (tenure_redis::RedisStore, RedisFence) {
+    let mut connection = connection(&server.url()).await;
+    let alone: String = redis::cmd("REPLICAOF")
+        .arg(&["NO", "ONE"])
+        .query_async(&mut connection)
+        .await
+        .expect("asked");
+    assert_eq!(alone, "OK");
+    let store = scratch.store().await;
+    // Both of its connections.
+    let asked = request("warm", "warm", seconds(60));
+    store.get(&asked.name).await.expect("a read");
+    let renewed = store.renew(&[renewal(&asked, FencingToken::MAX)]).await.remove(0);
+    assert_eq!(renewed, Ok(Renewed::Lost(None)));
+    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let ledger = ResourceName::new("ledger").expect("a name");
+    fence.mark(&ledger).await.expect("a look");
+    make_replica(server, of_port).await;
+    (store, fence)
 }
 
 #[tokio::test]

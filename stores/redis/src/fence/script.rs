@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 
 /// Reads a mark with all that decides about it.
 pub(super) static LOOK: LazyLock<Script> =
-    LazyLock::new(|| on_marks(&[STILL_RULES, include_str!("../lua/fence_look.lua")]));
+    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_look.lua")]));
 /// Raises a mark, if it is still as it was found.
 pub(super) static RAISE: LazyLock<Script> =
     LazyLock::new(|| on_marks(&[include_str!("../lua/fence_raise.lua")]));
 /// Reads a page of marks.
 pub(super) static MARKS: LazyLock<Script> =
-    LazyLock::new(|| on_marks(&[STILL_RULES, include_str!("../lua/fence_marks.lua")]));
+    LazyLock::new(|| on_marks(&[include_str!("../lua/fence_marks.lua")]));
 /// Writes, if the term holds the mark.
 pub(super) static WRITE: LazyLock<Script> = LazyLock::new(|| {
     on_marks(&[
@@ -25,7 +25,7 @@ pub(super) static REFUSALS: LazyLock<Script> =
 
 fn on_marks(parts: &[&str]) -> Script {
     Script::new(format!(
-        "{}\n{}",
+        "{}\n{STILL_RULES}\n{}",
         include_str!("../lua/fence_mark.lua"),
         parts.join("\n")
     ))

@@ -3,12 +3,18 @@ local index, key = KEYS[1], KEYS[2]
 local owner, incarnation, attempt, ttl, note = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local name, channel, purge_ms, prefix = ARGV[6], ARGV[7], tonumber(ARGV[8]), ARGV[9]
 local state, r, values = read(key)
-if state == 'unreadable' then return { 'unreadable', now, values } end
+-- What is answered without a write is known only while the server rules. Not asked before a write: that one is refused by
+-- itself, and after the question the server no longer looks whether it has room.
+local function unchanged(...)
+  still_rules(index)
+  return { ... }
+end
+if state == 'unreadable' then return unchanged('unreadable', now, values) end
 
 local expires = end_of(ttl)
 if r and r.incarnation == incarnation then
   local same = r.attempt == attempt
-  if less(attempt, r.attempt) or (same and state == 'vacant') then return { 'superseded', now } end
+  if less(attempt, r.attempt) or (same and state == 'vacant') then return unchanged('superseded', now) end
   if same and state == 'held' then
     redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl, 'lastRenewedAt', text_of(now))
     redis.call('ZADD', index, 0, name)
@@ -16,9 +22,9 @@ if r and r.incarnation == incarnation then
     return { 'again', now, r.generation, r.terms, r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt }
   end
 elseif state == 'held' then
-  return { 'held', now, values }
+  return unchanged('held', now, values)
 end
-if r and r.generation == MAX then return { 'exhausted', now } end
+if r and r.generation == MAX then return unchanged('exhausted', now) end
 
 local previous = { false, false, false, false }
 if r then

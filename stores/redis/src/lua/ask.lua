@@ -1,11 +1,19 @@
 -- KEYS: index of names, record. ARGV: token, channel.
 local key, token, channel = KEYS[2], ARGV[1], ARGV[2]
 local state, r, values = read(key)
-if state == 'unreadable' then return { 'unreadable', now, values } end
+if state == 'unreadable' then
+  still_rules(KEYS[1])
+  return { 'unreadable', now, values }
+end
 -- What a candidate has taken in a member of a quorum still has the token of the term before, whose wish is not its own.
-if state ~= 'held' or r.unconfirmed or r.generation ~= token then return { 'not held', now } end
+if state ~= 'held' or r.unconfirmed or r.generation ~= token then
+  still_rules(KEYS[1])
+  return { 'not held', now }
+end
 if not r.stepDownAskedAt then
   redis.call('HSET', key, 'stepDownAskedAt', text_of(now))
   redis.call('PUBLISH', channel, 'asked ' .. token)
+else
+  still_rules(KEYS[1])
 end
 return { 'noted', now }

@@ -2,7 +2,7 @@
 
 use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take};
 use redis::FromRedisValue;
-use tenure_core::{Acquired, CandidateId, Fault, LeaseStore, Listed, Note, Page, Renewed};
+use tenure_core::{Acquired, CandidateId, Fault, FencingToken, LeaseStore, Listed, Note, Page, Renewed};
 use tenure_redis::RedisStore;
 
 async fn ask<T: FromRedisValue>(scratch: &Scratch, words: &[&[u8]]) -> T {
@@ -286,6 +286,54 @@ async fn records_outlive_their_leases_and_are_purged_only_if_that_is_wished() {
         -1,
         "a term that nobody wishes to purge would vanish"
     );
+}
+
+/// The next token of a name that is gone begins with the clock: a record whose token is ahead of it must stay until it is not.
+#[tokio::test]
+async fn record_whose_token_is_ahead_of_the_clock_is_not_purged_before_the_clock_has_reached_it() {
+    let scratch = Scratch::new().await;
+    let left = || async { ask::<i64>(&scratch, &[b"PTTL", scratch.key("job").as_bytes()]).await };
+    let day_ms: u64 = 24 * 60 * 60 * 1000;
+    let [soon, later] = ["1d", "9d"].map(|wait| format!("{}&purgeAfter={wait}", scratch.store_url()));
+    let (soon, later) = (
+        RedisStore::connect(&soon).await.expect("connects"),
+        RedisStore::connect(&later).await.expect("connects"),
+    );
+    let mut asked = request("job", "a", seconds(60));
+    take(&soon, &asked).await;
+    assert!(left().await > 0);
+    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_millis();
+    let ahead = u64::try_from(now).expect("a time") + 5 * day_ms;
+    set(&scratch, "generation", ahead.to_string().as_bytes()).await;
+    let ahead = FencingToken::new(ahead).expect("a token");
+    for by in ["a renewal", "the same attempt", "a release", "another term"] {
+        for (store, kept) in [(&later, false), (&soon, true)] {
+            match by {
+                "a renewal" => {
+                    let renewed = store.renew(&[renewal(&asked, ahead)]).await.remove(0);
+                    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+                }
+                "the same attempt" => assert_eq!(take(store, &asked).await.token, ahead),
+                "a release" => {
+                    let _held: i64 =
+                        ask(&scratch, &[b"HDEL", scratch.key("job").as_bytes(), b"releasedAt"]).await;
+                    let released = store.release(&[giving_back(&asked, ahead)]).await.remove(0);
+                    released.expect("released");
+                }
+                _ => {
+                    asked = request("job", &format!("holder {kept}"), seconds(60));
+                    let token = take(store, &asked).await.token;
+                    assert!(token > ahead);
+                    store
+                        .release(&[giving_back(&asked, token)])
+                        .await
+                        .remove(0)
+                        .expect("released");
+                }
+            }
+            assert_eq!(left().await == -1, kept, "{by}: {} left", left().await);
+        }
+    }
 }
 
 #[tokio::test]

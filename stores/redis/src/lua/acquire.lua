@@ -18,7 +18,7 @@ if r and r.incarnation == incarnation then
   if same and state == 'held' then
     redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl, 'lastRenewedAt', text_of(now))
     redis.call('ZADD', index, 0, name)
-    keep(key, purge_ms, tonumber(ttl))
+    keep(key, purge_ms, tonumber(ttl), r.generation)
     return { 'again', now, r.generation, r.terms, r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt }
   end
 elseif state == 'held' then
@@ -58,6 +58,6 @@ else
   end
 end
 redis.call('ZADD', index, 0, name)
-keep(key, purge_ms, tonumber(ttl))
+keep(key, purge_ms, tonumber(ttl), token)
 redis.call('PUBLISH', channel, 'taken ' .. token)
 return { 'granted', now, token, terms, previous[1], previous[2], previous[3], previous[4] }

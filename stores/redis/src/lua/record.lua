@@ -108,9 +108,14 @@ local function read(key)
   return 'held', r, values
 end
 
--- A name that nobody uses is removed in the end, if that is wished; never sooner than ten ttls.
-local function keep(key, purge_ms, ttl)
-  if purge_ms > 0 then
-    redis.call('PEXPIRE', key, text_of(math.max(purge_ms, 10 * ttl)))
+-- A name that nobody uses is removed in the end, if that is wished; never sooner than ten ttls, nor with a token that is
+-- ahead of the clock: the next one starts from the clock.
+local function keep(key, purge_ms, ttl, generation)
+  if purge_ms == 0 then return end
+  local wait = math.max(purge_ms, 10 * ttl)
+  if less(generation, text_of(now + wait)) then
+    redis.call('PEXPIRE', key, text_of(wait))
+  else
+    redis.call('PERSIST', key)
   end
 end

@@ -11,7 +11,7 @@ for place = 2, #KEYS do
     if state ~= 'vacant' then
       redis.call('HSET', key, 'releasedAt', text_of(now), 'expiresAt', text_of(math.min(tonumber(r.expiresAt), now)))
       redis.call('HDEL', key, 'stepDownAskedAt')
-      keep(key, purge_ms, tonumber(r.ttlMs))
+      keep(key, purge_ms, tonumber(r.ttlMs), r.generation)
       redis.call('PUBLISH', channel, 'vacated ' .. token)
     else
       unchanged = true

@@ -9,7 +9,7 @@ for place = 2, #KEYS do
     answer, unchanged = { state, now, values }, true
   elseif state == 'held' and r.incarnation == incarnation and r.generation == token and r.attempt == attempt then
     redis.call('HSET', key, 'expiresAt', end_of(ttl), 'ttlMs', ttl, 'lastRenewedAt', text_of(now))
-    keep(key, purge_ms, tonumber(ttl))
+    keep(key, purge_ms, tonumber(ttl), r.generation)
     answer = { 'extended', now, r.stepDownAskedAt and 1 or 0 }
   else
     answer, unchanged = { 'lost', now, values }, true

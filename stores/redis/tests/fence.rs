@@ -3,8 +3,8 @@
 use crate::common::{Scratch, giving_back, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MARKS_MAX,
-    ResourceName, Term,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore,
+    MARKS_MAX, ResourceName, Term,
 };
 use tenure_redis::{FencedScript, FencedWrites, RedisFence, Value};
 use tenure_testkit::eventually_async;
@@ -108,6 +108,34 @@ async fn scripts_of_the_user_run_behind_the_fence_with_keys_and_arguments_of_the
     fence.claim(&ledger(), &term(6)).await.expect("a claim");
     assert!(matches!(run(5).await, Err(FenceError::Stale { .. })));
     assert_eq!(balance(&scratch).await, Some(12));
+}
+
+/// The words are those by which a server refuses a script before its first write; here they are what the script found.
+#[tokio::test]
+async fn error_that_a_script_of_the_user_answers_with_is_no_refusal_by_the_server() {
+    let (scratch, fence) = scratch().await;
+    let key = data(&scratch);
+    fence.claim(&ledger(), &term(5)).await.expect("a claim");
+    let none: [&str; 0] = [];
+    let mut runs = 0;
+    for word in ["BUSY", "NOAUTH", "READONLY", "NOSCRIPT", "OOM", "MOVED"] {
+        for answer in ["ERROR", "{ 'fine', ERROR }", "{ { 1, ERROR }, 2 }"] {
+            let answer = answer.replace("ERROR", &format!("redis.error_reply('{word} of a job')"));
+            let script = FencedScript::new(&format!("redis.call('INCR', KEYS[1]) return {answer}"));
+            let told = fence.run(&ledger(), &term(5), &script, &[&key], &none).await;
+            let Err(FenceError::Store(error)) = told else {
+                panic!("{answer}: {told:?}")
+            };
+            assert_eq!(
+                (error.fault, error.certainty),
+                (Fault::Internal, Certainty::Unknown),
+                "{answer}: {error}"
+            );
+            assert!(error.message.contains(&format!("{word} of a job")), "{error}");
+            runs += 1;
+            assert_eq!(balance(&scratch).await, Some(runs), "{answer}: it ran again");
+        }
+    }
 }
 
 #[tokio::test]

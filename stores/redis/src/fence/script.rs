@@ -36,12 +36,16 @@ pub(super) fn behind_the_fence(body: &str) -> Script {
     let enter = include_str!("../lua/fence_enter.lua");
     on_marks(&[
         enter,
+        include_str!("../lua/fence_failure.lua"),
         "local function behind(KEYS, ARGV)",
         body,
         "end",
         "local keys, arguments = {}, {}",
         "for place = 2, #KEYS do keys[place - 1] = KEYS[place] end",
         "for place = 3, #ARGV do arguments[place - 2] = ARGV[place] end",
-        "return { 'admitted', now, behind(keys, arguments) }",
+        "local answer = behind(keys, arguments)",
+        "local failed = failure(answer)",
+        "if failed then return { 'failed', now, 0, failed } end",
+        "return { 'admitted', now, answer }",
     ])
 }

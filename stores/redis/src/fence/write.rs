@@ -95,7 +95,7 @@ impl RedisFence {
     /// An error in the script ends it there. **What it wrote before stands**: the server undoes nothing.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write`](Self::write). [`FenceError::Store`], too, if the script answers with an error, or with one in a table.
     pub async fn run<Key, Word>(
         &self,
         resource: &ResourceName,
@@ -133,14 +133,14 @@ impl RedisFence {
         match verdict.as_str() {
             "admitted" => Ok(reply.value().unwrap_or(Value::Nil)),
             "failed" => {
-                let (number, why) = (reply.number()?, reply.word()?);
+                let (number, why) = (reply.number()?, line(reply.word()?));
+                let what = match number {
+                    0 => format!("its script answered with an error: {why}; what it wrote stands"),
+                    _ => format!("its command {number} failed: {why}; those before it stand"),
+                };
                 Err(FenceError::Store(StoreError::unknown(
                     Fault::Internal,
-                    format!(
-                        "fence \"{resource}\": {term} was admitted, but its command {number} failed: {}; those before \
-                         it stand",
-                        line(why)
-                    ),
+                    format!("fence \"{resource}\": {term} was admitted, but {what}"),
                 )))
             }
             "refused" => {

@@ -138,6 +138,39 @@ async fn error_that_a_script_of_the_user_answers_with_is_no_refusal_by_the_serve
     }
 }
 
+/// Without a mark anybody could claim; but the record of the lease tells who is over.
+#[tokio::test]
+async fn mark_that_was_removed_lets_no_older_term_claim() {
+    let (scratch, fence) = scratch().await;
+    let store = scratch.store().await;
+    let mut terms = Vec::new();
+    for holder in ["a", "b"] {
+        let asked = request("nightly", holder, seconds(60));
+        let token = take(&store, &asked).await.token;
+        store
+            .release(&[giving_back(&asked, token)])
+            .await
+            .remove(0)
+            .expect("released");
+        terms.push(term(token.number()));
+    }
+    fence.claim(&ledger(), &terms[1]).await.expect("a claim");
+    let gone: i64 = redis::cmd("DEL")
+        .arg(format!("{{{}}}:fence:ledger", scratch.prefix))
+        .query_async(&mut scratch.connection().await)
+        .await
+        .expect("asked");
+    assert_eq!(gone, 1);
+    let stale = FenceError::Stale {
+        resource: ledger(),
+        token: terms[0].token,
+        mark: terms[1].token,
+    };
+    assert_eq!(fence.claim(&ledger(), &terms[0]).await, Err(stale));
+    let again = fence.claim(&ledger(), &terms[1]).await;
+    assert_eq!(again, Ok(Claimed::Raised { from: None }));
+}
+
 #[tokio::test]
 async fn command_that_fails_ends_the_writes_and_is_named() {
     let (scratch, fence) = scratch().await;
@@ -381,6 +414,7 @@ async fn mark_that_cannot_be_understood_is_left_alone() {
                 error.message.contains("ledger") && !error.message.contains('\n'),
                 "{error}"
             );
+            assert!(error.message.contains("tenure fence bump"), "{error}");
         }
         let after: Vec<u8> = dump.query_async(&mut connection).await.expect("read");
         assert_eq!(before, after, "{damage:?}: the mark was changed");

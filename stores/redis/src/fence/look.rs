@@ -78,7 +78,8 @@ impl RedisFence {
                 Fault::Unreadable,
                 format!(
                     "fence \"{}\" at key \"{key}\": {field} is missing or wrong; it was left as it is; look at it with \
-                     HGETALL, then mend or remove it",
+                     HGETALL, then mend it, or remove it and at once run `tenure fence bump`, as without a mark older terms \
+                     could claim",
                     shown(resource.as_bytes())
                 ),
             ))

@@ -1,28 +1,10 @@
 //! Real faults: lost replies, silent and dead servers. Errors come back bounded, tokens rise, connections heal.
 
-use crate::common::{Scratch, connection, giving_back, granted, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, connection, giving_back, granted, proxied, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_conformance::wire::{BOUND, Wire, bounded};
-use tenure_core::{Certainty, Fault as StoreFault, LeaseStore, Occupancy, Released, Renewed};
-use tenure_redis::RedisStore;
-use tenure_testkit::{Fault, FaultProxy, RedisBuild, RedisOptions, RedisServer, eventually_async};
-
-/// A proxy in front of the shared server, and a store behind it whose scripts the server knows.
-async fn proxied() -> (FaultProxy, Scratch, RedisStore) {
-    let server = shared(RedisBuild::Redis).await;
-    let proxy = FaultProxy::redis(server.address()).expect("a proxy");
-    let scratch = Scratch::on(&format!("redis://{}", proxy.address()));
-    let store = scratch.store().await;
-    let warm = request("warm", "warm", seconds(60));
-    let grant = take(&store, &warm).await;
-    let renewed = store.renew(&[renewal(&warm, grant.token)]).await;
-    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
-    assert_eq!(
-        store.release(&[giving_back(&warm, grant.token)]).await[0],
-        Ok(Released::Vacated)
-    );
-    (proxy, scratch, store)
-}
+use tenure_core::{Certainty, Fault as StoreFault, LeaseStore, Occupancy, Renewed};
+use tenure_testkit::{Fault, RedisBuild, RedisOptions, RedisServer, eventually_async};
 
 async fn wire() -> Wire {
     let (proxy, scratch, store) = proxied().await;

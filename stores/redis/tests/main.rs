@@ -1,8 +1,8 @@
 //! The tests of this crate: one program, whose files wait side by side and are linked once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
 mod cluster;
+mod common;
 mod conformance;
 mod connect;
 mod demoted;
@@ -25,3 +25,4 @@ mod quorum_wishes;
 mod records;
 mod secrets;
 mod sentinels;
+mod watches;

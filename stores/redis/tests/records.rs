@@ -4,6 +4,7 @@ use crate::common::{Scratch, giving_back, granted, name, renewal, request, secon
 use redis::FromRedisValue;
 use tenure_core::{Acquired, CandidateId, Fault, FencingToken, LeaseStore, Listed, Note, Page, Renewed};
 use tenure_redis::RedisStore;
+use tenure_testkit::{RedisOptions, RedisServer};
 
 async fn ask<T: FromRedisValue>(scratch: &Scratch, words: &[&[u8]]) -> T {
     let mut command = redis::cmd(std::str::from_utf8(words[0]).expect("a command"));
@@ -369,10 +370,30 @@ async fn names_without_a_record_are_passed_over_and_leave_the_index_in_time() {
     assert!(indexed < 31, "no name without a record left the index");
 }
 
-/// The holder is asked once, and the wish ends with the term.
+/// How many scripts the server has run.
+async fn scripts_run(scratch: &Scratch) -> u64 {
+    let told: String = ask(scratch, &[b"INFO", b"commandstats"]).await;
+    let calls = told.lines().filter_map(|line| {
+        let of_scripts = line
+            .strip_prefix("cmdstat_evalsha:")
+            .or(line.strip_prefix("cmdstat_eval:"))?;
+        of_scripts
+            .strip_prefix("calls=")?
+            .split(',')
+            .next()?
+            .parse::<u64>()
+            .ok()
+    });
+    calls.sum()
+}
+
+/// Counted by the server, which nobody else uses.
 #[tokio::test]
 async fn batch_of_a_thousand_is_one_request_and_disturbs_nobody() {
-    let scratch = Scratch::new().await;
+    let server = RedisServer::start(RedisOptions::durable())
+        .await
+        .expect("a server");
+    let scratch = Scratch::on(&server.url());
     let store = scratch.store().await;
     let mut renewals = Vec::new();
     for number in 0..1000 {
@@ -386,7 +407,11 @@ async fn batch_of_a_thousand_is_one_request_and_disturbs_nobody() {
     )
     .await;
     let _gone: i64 = ask(&scratch, &[b"DEL", scratch.key("batch/0700").as_bytes()]).await;
+    // The server learns the script, and the connection is made.
+    let _first = store.renew(&renewals[..1]).await;
+    let before = scripts_run(&scratch).await;
     let verdicts = store.renew(&renewals).await;
+    assert_eq!(scripts_run(&scratch).await, before + 1, "a batch is one request");
     for (place, verdict) in verdicts.iter().enumerate() {
         match place {
             500 => assert_eq!(verdict.as_ref().expect_err("damaged").fault, Fault::Unreadable),

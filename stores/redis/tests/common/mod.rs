@@ -5,9 +5,9 @@ use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 pub use tenure_conformance::asking::*;
-use tenure_core::FencingToken;
+use tenure_core::{FencingToken, LeaseStore, Released, Renewed};
 use tenure_redis::RedisStore;
-use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
+use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
 use tokio::sync::OnceCell;
 
 /// The durable server of a build that the tests of this process share.
@@ -76,6 +76,23 @@ impl Scratch {
             .await
             .expect("the test can read")
     }
+}
+
+/// A proxy in front of the shared server, and a store behind it whose scripts the server knows.
+pub async fn proxied() -> (FaultProxy, Scratch, RedisStore) {
+    let server = shared(RedisBuild::Redis).await;
+    let proxy = FaultProxy::redis(server.address()).expect("a proxy");
+    let scratch = Scratch::on(&format!("redis://{}", proxy.address()));
+    let store = scratch.store().await;
+    let warm = request("warm", "warm", seconds(60));
+    let grant = take(&store, &warm).await;
+    let renewed = store.renew(&[renewal(&warm, grant.token)]).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    assert_eq!(
+        store.release(&[giving_back(&warm, grant.token)]).await[0],
+        Ok(Released::Vacated)
+    );
+    (proxy, scratch, store)
 }
 
 /// How long a test waits for an answer of its own.

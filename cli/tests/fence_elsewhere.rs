@@ -1,8 +1,8 @@
 //! `tenure fence bump` where the marks are in another store than the leases.
 
-use crate::common::{Sandbox, json};
+use crate::common::{Sandbox, ended, json};
 use crate::fence::counting::{claim_by_a_term, mark};
-use crate::fence::{fence, refused, term};
+use crate::fence::{fence, refused, term, users_file};
 use tenure_testkit::{Etcd, EtcdOptions, block_on};
 
 fn etcd() -> Etcd {
@@ -50,6 +50,41 @@ fn a_counted_mark_is_bumped_by_counting_in_another_etcd() {
         put.unwrap();
     }
     counted_mark_is_bumped_by_counting(&marks.url());
+}
+
+/// Nobody has named the store of the leases: a lease of the same name in the default one says nothing of this mark, and a mark
+/// of a clock's size would refuse every later term of etcd for ever.
+#[test]
+fn a_counted_mark_is_not_bumped_by_a_lease_of_the_same_name_in_a_store_by_the_clock() {
+    let leases = etcd();
+    let sandbox = Sandbox::at("fence-default", &leases.url());
+    let url = users_file(&sandbox);
+    assert_eq!(claim_by_a_term(&sandbox, &url).code, 0);
+    let before = mark(&sandbox, &url);
+    let unnamed = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command.env_remove("TENURE_STORE");
+        ended(command)
+    };
+    let bump = ["fence", "bump", "ledger", "--fence", &url];
+    refused(&unnamed(&bump), 78, "--above TOKEN");
+    let default = sandbox.dir.join("tenure/leases.db");
+    assert!(!default.exists(), "it was made by who only asks");
+    assert_eq!(unnamed(&["run", "job", "--", "true"]).code, 0);
+    assert!(default.exists());
+    refused(&unnamed(&bump), 78, "--above TOKEN");
+    // Neither is it believed where somebody has named it.
+    let named = format!("sqlite:{}", default.display());
+    refused(
+        &unnamed(&[&bump[..], &["--store", &named]].concat()),
+        78,
+        "--above TOKEN",
+    );
+    assert_eq!(mark(&sandbox, &url), before);
+    assert_eq!(fence(&sandbox, &bump[1..]).code, 0);
+    assert_eq!(mark(&sandbox, &url), before + 1);
+    let next = claim_by_a_term(&sandbox, &url);
+    assert_eq!(next.code, 0, "{next:?}");
 }
 
 /// Tokens by the clock: a mark by the revision of etcd would admit all that were granted before.

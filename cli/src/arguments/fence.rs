@@ -130,7 +130,8 @@ Examples:
   tenure fence check ledger --token $TENURE_TOKEN || exit
   tenure fence show --fence sqlite:/var/lib/app/ledger.db
   tenure fence bump ledger --fence mongodb://db1,db2,db3/bank
-        After a restore of the data or of the leases: no term from before it is admitted again.
+        After a restore of the data or of the leases: no term from before it is admitted again. Name the leases' store too
+        (--store): what it has granted counts, and the default store is not asked about a fence elsewhere.
   tenure fence guard ledger --table account --fence sqlite:/var/lib/app/ledger.db
         Whoever writes to the table without the current token in its column `fence` is refused.
   tenure fence guard ledger --table account --fence postgres://db1/bank

@@ -1,6 +1,7 @@
 //! What is printed, for people and for programs.
 
 use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
+use tenure_testkit::eventually;
 
 #[test]
 fn status_shows_every_lease_in_a_table() {
@@ -152,6 +153,37 @@ fn doctor_ends_with_1_where_leases_are_not_safe() {
     let ended = sandbox.tenure(&["doctor"]);
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.stdout.contains("repair: "), "{ended:?}");
+}
+
+/// Everything is read, and the store's own trial goes well: the lease that the clock is watched by is refused.
+#[test]
+fn doctor_ends_with_1_where_no_lease_can_be_taken() {
+    let sandbox = Sandbox::new("doctor-untaken");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    let connection = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON lease WHEN NEW.name = 'tenure-doctor/clock'
+                  BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    connection.execute_batch(refuse).unwrap();
+    drop(connection);
+    let doctor = sandbox.tenure(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    assert!(doctor.stdout.contains("no lease can be taken"), "{doctor:?}");
+    let verdict = doctor.stdout.lines().last().unwrap();
+    assert!(verdict.starts_with("Leases are not safe here"), "{doctor:?}");
+}
+
+#[test]
+fn a_second_doctor_warns_of_the_first_and_finds_nothing_bad() {
+    let sandbox = Sandbox::new("doctor-twice");
+    let first = sandbox.start(&["doctor", "--clock-for", "10m"]);
+    eventually(SOON, "it watches", || {
+        let all = sandbox.tenure(&["status", "--all"]).stdout;
+        all.contains("tenure-doctor/clock")
+    });
+    let second = sandbox.tenure(&["doctor"]);
+    assert_eq!(second.code, 0, "{second:?}");
+    assert!(second.stdout.contains("another doctor watches"), "{second:?}");
+    drop(first);
 }
 
 #[test]

@@ -76,6 +76,23 @@ fn doctor_says_what_a_server_is_worth() {
     );
 }
 
+/// With the rights that the README of the store gives to who only looks.
+#[test]
+fn doctor_ends_with_1_for_who_may_only_look() {
+    let server = durable();
+    let set = "ACL SETUSER looker on >hunter2 ~* &* +eval +evalsha +time +hmget +hget +exists +zrem +zrangebylex +subscribe \
+               +psubscribe +unsubscribe +punsubscribe +ping +hello +select +role +info +config|get +acl|whoami";
+    assert_eq!(server.ask(set).unwrap(), "+OK");
+    let url = server.url().replace("redis://", "redis://looker:hunter2@");
+    let sandbox = Sandbox::at("redis-looker", &url);
+    let doctor = sandbox.tenure(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    assert!(doctor.stdout.contains("no lease can be taken"), "{doctor:?}");
+    assert!(doctor.stdout.contains("--clock-for 0s"), "{doctor:?}");
+    let looked = sandbox.tenure(&["doctor", "--clock-for", "0s"]);
+    assert_eq!(looked.code, 0, "{looked:?}");
+}
+
 #[test]
 fn behind_a_silent_network_the_command_dies_before_the_deadline() {
     let server = durable();

@@ -7,7 +7,7 @@ use crate::commands::look::answer;
 use crate::output::short;
 use std::time::Duration;
 use tenure::core::{
-    Acquire, Acquired, Attempt, Finding, Moment, Note, Occupancy, Release, Timekeeper, Verdict,
+    Acquire, Acquired, Attempt, Fault, Finding, Moment, Note, Occupancy, Release, Timekeeper, Verdict,
 };
 use tenure::{LeaseName, LeaseStore, StoreError, Timing, Ttl, candidate, clock_now, default_candidate_id};
 
@@ -49,7 +49,9 @@ struct Seen {
 enum NotWatched {
     /// The lease was gone so long after it was taken.
     Gone(Duration),
-    /// In words.
+    /// The store gives no lease.
+    Untaken(StoreError),
+    /// It gives one, or has given it to another doctor; in words.
     Unable(String),
 }
 
@@ -81,6 +83,10 @@ pub(super) async fn watch(store: &dyn LeaseStore, timing: &Timing, time: Duratio
             );
             finding(Verdict::Bad, detail, Some(NOT_STEPPED))
         }
+        Err(NotWatched::Untaken(error)) => {
+            let detail = format!("no lease can be taken: {}", error.message);
+            finding(Verdict::Bad, detail, repair_of(error.fault))
+        }
         Err(NotWatched::Unable(why)) => {
             let detail = format!("could not be watched: {why}");
             finding(
@@ -89,6 +95,21 @@ pub(super) async fn watch(store: &dyn LeaseStore, timing: &Timing, time: Duratio
                 Some("look at it by hand; it judges every expiry"),
             )
         }
+    }
+}
+
+/// What helps where no lease is given; where there is nothing to say, the store's own words have to do.
+fn repair_of(fault: Fault) -> Option<&'static str> {
+    match fault {
+        Fault::Unauthenticated | Fault::Forbidden => Some(
+            "give the user the rights of a candidate; one that is only to look: tenure doctor --clock-for 0s",
+        ),
+        Fault::ReadOnly => Some("have the store take writes, or name the one that does"),
+        Fault::Full => Some("make room where the store keeps its data"),
+        Fault::Unreachable | Fault::TimedOut | Fault::Busy => {
+            Some("see why it answers who reads and not who writes")
+        }
+        Fault::Unreadable | Fault::Unsupported | Fault::Invalid | Fault::Internal => None,
     }
 }
 
@@ -145,7 +166,10 @@ async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<
         ttl,
         note: Note::default(),
     };
-    let token = match answer(store.acquire(&request)).await.map_err(unable)? {
+    let token = match answer(store.acquire(&request))
+        .await
+        .map_err(NotWatched::Untaken)?
+    {
         Acquired::Granted(grant) => grant.token,
         Acquired::Held(lease) => {
             let (holder, left) = (lease.holder.id, short(lease.remaining));
@@ -154,8 +178,8 @@ async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<
             )));
         }
         Acquired::Superseded => {
-            let why = "the store took the request for an old one".to_owned();
-            return Err(NotWatched::Unable(why));
+            let why = "the store took the request for an old one";
+            return Err(NotWatched::Untaken(StoreError::not_applied(Fault::Internal, why)));
         }
     };
     let readings = readings(store, &name, time, grain).await;

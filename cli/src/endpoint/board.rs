@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure::clock_now;
-use tenure::core::{Lease, Moment};
+use tenure::core::{Candidate, Lease, Moment};
 use tenure::{Event, FencingToken, LeaseName, SharedStore, StoreError};
 use tokio::sync::watch;
 
@@ -19,7 +19,7 @@ const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 /// What is known of one lease and of this process's part in it.
 pub(crate) struct Board {
     pub(super) name: LeaseName,
-    pub(super) candidate: String,
+    pub(super) candidate: Candidate,
     store: SharedStore,
     terms: Mutex<Terms>,
     works: watch::Sender<bool>,
@@ -74,7 +74,7 @@ pub(super) enum Health {
 }
 
 impl Board {
-    pub(crate) fn new(name: LeaseName, candidate: String, store: SharedStore) -> Self {
+    pub(crate) fn new(name: LeaseName, candidate: Candidate, store: SharedStore) -> Self {
         Self {
             name,
             candidate,
@@ -134,6 +134,11 @@ impl Board {
         }
     }
 
+    /// Whether this lease is held by this process, in this term.
+    pub(super) fn is_own(&self, lease: &Lease, term: FencingToken) -> bool {
+        lease.token == term && lease.holder.incarnation == self.candidate.incarnation
+    }
+
     /// Who leads, as the store says. It may take longer to say it than an answer is [`FRESH`].
     pub(super) async fn look(&self) -> Look {
         // One asks, and who comes meanwhile gets the same answer.
@@ -171,7 +176,7 @@ mod tests {
         let url = format!("sqlite:{}", folder.join("leases.db").display());
         let store = Registry::connect(&url).await.unwrap();
         let election = Election::builder("job", store.clone()).build().unwrap();
-        let board = Board::new(election.name().clone(), "one".to_owned(), store);
+        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
         let mut events = election.events();
         let leadership = election.campaign().await.unwrap();
         let first = leadership.token();

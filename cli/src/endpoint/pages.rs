@@ -8,8 +8,8 @@ use hyper::{Method, Response, StatusCode};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tenure::clock_now;
 use tenure::core::Occupancy;
+use tenure::{FencingToken, clock_now};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -83,7 +83,7 @@ async fn leader(board: &Board) -> Page {
 fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
     let mut page = json!({
         "lease": board.name.as_str(),
-        "candidate": board.candidate,
+        "candidate": board.candidate.id.as_str(),
         // Not known, until the store has said it.
         "leads": null,
         "own_token": null,
@@ -103,25 +103,23 @@ fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
             return (StatusCode::SERVICE_UNAVAILABLE, JSON, format!("{page}\n"));
         }
     };
-    let (leads, token) = match board.health() {
-        Health::Leads(token, _) => (true, Some(token.number())),
-        Health::Idle | Health::WorksWithoutTerm => (false, None),
+    let lease = lease.filter(|lease| lease.occupancy() == Occupancy::Held && lease.remaining > age);
+    // What this process believes is older than what the store says: its term may have been taken from it.
+    let own = match board.health() {
+        Health::Leads(token, _) => Some(token),
+        Health::Idle | Health::WorksWithoutTerm => None,
     };
-    page["leads"] = json!(leads);
-    page["own_token"] = json!(token);
-    let holder = lease.and_then(|lease| {
-        let remaining = lease.remaining.saturating_sub(age);
-        let is_held = lease.occupancy() == Occupancy::Held && !remaining.is_zero();
-        is_held.then(|| {
-            json!({
-                "holder": lease.holder.id.as_str(),
-                "token": lease.token.number(),
-                "held_for_ms": milliseconds(lease.held_for + age),
-                "remaining_ms": milliseconds(remaining),
-            })
+    let own = own.filter(|own| lease.as_ref().is_some_and(|lease| board.is_own(lease, *own)));
+    page["leads"] = json!(own.is_some());
+    page["own_token"] = json!(own.map(FencingToken::number));
+    page["leader"] = lease.map_or(Value::Null, |lease| {
+        json!({
+            "holder": lease.holder.id.as_str(),
+            "token": lease.token.number(),
+            "held_for_ms": milliseconds(lease.held_for + age),
+            "remaining_ms": milliseconds(lease.remaining.saturating_sub(age)),
         })
     });
-    page["leader"] = holder.unwrap_or(Value::Null);
     (StatusCode::OK, JSON, format!("{page}\n"))
 }
 
@@ -132,6 +130,7 @@ fn milliseconds(duration: Duration) -> u64 {
 #[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
+    use tenure::core::{Lease, Release};
     use tenure::{Election, Registry};
     use tenure_testkit::ScratchDir;
 
@@ -143,7 +142,7 @@ mod tests {
         let election = Election::builder("job", store.clone()).build().unwrap();
         let mut events = election.events();
         let _leadership = election.campaign().await.unwrap();
-        let board = Board::new(election.name().clone(), "one".to_owned(), store);
+        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
         while matches!(board.health(), Health::Idle) {
             board.take_in(&events.recv().await.unwrap());
         }
@@ -155,5 +154,72 @@ mod tests {
             assert_eq!(page["leader"].is_object(), status == 200, "{body}");
             assert_eq!(page["leads"] == true, status == 200, "{body}");
         }
+    }
+
+    /// It was vacated by force, and then taken by another, and this process has heard of neither.
+    #[tokio::test]
+    async fn a_process_whose_term_was_taken_is_not_shown_to_lead() {
+        let folder = ScratchDir::new("taken-away");
+        let url = format!("sqlite:{}", folder.join("leases.db").display());
+        let store = Registry::connect(&url).await.unwrap();
+        let election = Election::builder("job", store.clone()).build().unwrap();
+        let leadership = election.campaign().await.unwrap();
+        let token = leadership.token();
+        let own = Board::new(
+            election.name().clone(),
+            election.candidate().clone(),
+            store.clone(),
+        );
+        own.begins(token, leadership.until());
+        let page = async || {
+            let look = Look {
+                asked_at: clock_now(),
+                found: store.get(election.name()).await,
+            };
+            let (status, _, body) = leader_of(&own, look, Duration::ZERO);
+            assert_eq!(status.as_u16(), 200, "{body}");
+            assert!(
+                matches!(own.health(), Health::Leads(of, _) if of == token),
+                "it believes"
+            );
+            serde_json::from_str::<Value>(&body).unwrap()
+        };
+        let led = page().await;
+        assert_eq!(
+            (&led["leads"], &led["own_token"]),
+            (&json!(true), &json!(token.number()))
+        );
+        // The same label and token, and another process: revisions that went back.
+        let mut other = own.candidate.clone();
+        other.incarnation = tenure::candidate(tenure::default_candidate_id()).incarnation;
+        let lease = store.get(election.name()).await.unwrap().unwrap();
+        assert!(own.is_own(&lease, token));
+        assert!(!own.is_own(
+            &Lease {
+                holder: other,
+                ..lease.clone()
+            },
+            token
+        ));
+        let vacating = Release {
+            name: lease.name,
+            incarnation: lease.holder.incarnation,
+            token,
+            attempt: lease.attempt,
+        };
+        store.release(&[vacating]).await.remove(0).unwrap();
+        let vacated = page().await;
+        assert_eq!(
+            (&vacated["leads"], &vacated["own_token"], &vacated["leader"]),
+            (&json!(false), &Value::Null, &Value::Null)
+        );
+        let rival = Election::builder("job", store.clone()).build().unwrap();
+        let next = rival.campaign().await.unwrap();
+        let taken = page().await;
+        assert_eq!(
+            (&taken["leads"], &taken["own_token"]),
+            (&json!(false), &Value::Null)
+        );
+        assert_eq!(taken["leader"]["token"], next.token().number());
     }
 }

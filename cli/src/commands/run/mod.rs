@@ -142,7 +142,7 @@ pub(super) async fn undertake(
     job.claim(place.for_command(Credentials::Shared), incarnation);
     let board = Arc::new(Board::new(
         name.clone(),
-        election.candidate().id.to_string(),
+        election.candidate().clone(),
         pages_store,
     ));
     let told = seeing.begin(&board, &election, place).map_err(of_lease)?;

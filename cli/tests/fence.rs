@@ -183,6 +183,37 @@ fn status_shows_the_marks_and_how_many_were_refused() {
     refused(&wrong, 78, "sqlite:PATH");
 }
 
+/// Beside the leases and elsewhere: the leases are shown, and what is wrong with the marks is an error.
+#[test]
+fn status_shows_the_leases_where_a_mark_is_damaged_and_says_so() {
+    let sandbox = Sandbox::new("fence");
+    assert_eq!(sandbox.tenure(&["run", "nightly", "--", "true"]).code, 0);
+    let url = users_file(&sandbox);
+    for (place, file) in [(&[][..], "leases.db"), (&["--fence", &url], "ledger.db")] {
+        let claim = [&term("claim", "nightly", "9")[..], place].concat();
+        assert_eq!(fence(&sandbox, &claim).code, 0);
+        Connection::open(sandbox.path(file))
+            .unwrap()
+            .execute_batch("UPDATE tenure_fence SET token = -5")
+            .unwrap();
+        let status = sandbox.tenure(&[&["status"], place].concat());
+        assert_eq!(status.code, 65, "{status:?}");
+        assert!(status.stdout.contains("nightly"), "{status:?}");
+        assert!(!status.stdout.contains("MARK"), "{status:?}");
+        assert_eq!(status.stderr.lines().count(), 1, "{status:?}");
+        assert!(status.stderr.contains("ledger"), "{status:?}");
+        let status = sandbox.tenure(&[&["status", "--output", "json"], place].concat());
+        assert_eq!(status.code, 65, "{status:?}");
+        let told = json(&status.stdout);
+        assert_eq!(told["leases"][0]["name"], "nightly", "{status:?}");
+        assert!(
+            told["fences"].is_null(),
+            "what is not known is not none: {status:?}"
+        );
+        assert_eq!(json(&status.stderr)["code"].as_u64(), Some(65), "{status:?}");
+    }
+}
+
 #[test]
 fn a_table_is_guarded_and_let_go() {
     let sandbox = Sandbox::new("fence");

@@ -93,6 +93,25 @@ fn doctor_ends_with_1_for_who_may_only_look() {
     assert_eq!(looked.code, 0, "{looked:?}");
 }
 
+/// Beside the leases nobody need have the right to look at marks; where somebody has said that there are some, it is missed.
+#[test]
+fn status_without_the_right_to_see_marks_shows_the_leases() {
+    let server = durable();
+    let admin = Sandbox::at("redis-status", &server.url());
+    assert_eq!(admin.tenure(&["run", "job", "--", "true"]).code, 0);
+    let set = "ACL SETUSER looker on >hunter2 ~{tenure}:lease* &* +@all";
+    assert_eq!(server.ask(set).unwrap(), "+OK");
+    let url = server.url().replace("redis://", "redis://looker:hunter2@");
+    let sandbox = Sandbox::at("redis-no-marks", &url);
+    let status = sandbox.tenure(&["status"]);
+    assert_eq!((status.code, status.stderr.as_str()), (0, ""), "{status:?}");
+    assert!(status.stdout.contains("job"), "{status:?}");
+    let status = sandbox.tenure(&["status", "--fence", &url]);
+    assert_eq!(status.code, 77, "{status:?}");
+    assert!(status.stdout.contains("job"), "{status:?}");
+    assert_eq!(status.stderr.lines().count(), 1, "{status:?}");
+}
+
 #[test]
 fn behind_a_silent_network_the_command_dies_before_the_deadline() {
     let server = durable();

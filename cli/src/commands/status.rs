@@ -3,7 +3,7 @@
 use super::fence::{self, FencePlace, Making};
 use super::look::{Chosen, code_of};
 use crate::arguments::{FencePlaceArguments, Form, Selection, StatusArguments};
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::output::{self, Rows, json_of, json_of_mark, table_of, table_of_marks};
 use clap::ArgMatches;
 use serde_json::{Value, json};
@@ -26,14 +26,25 @@ pub(crate) async fn status(
     };
     // At once: what remains of a lease is older with everything that is read after it.
     let (marks, leases) = tokio::join!(marks(&arguments.place, store), leases);
-    let ((opened, rows), mut marks) = (leases?, marks?);
-    marks.retain(|mark| every || is_of(mark, &rows));
+    let ((opened, rows), mut marks) = (leases?, marks);
+    if let Ok(marks) = &mut marks {
+        marks.retain(|mark| every || is_of(mark, &rows));
+    }
+    // What was said of the fence is wrong, and nothing was looked at there.
+    let marks = match marks {
+        Err(failure) if failure.code == Code::Configuration.number() => return Err(failure),
+        marks => marks,
+    };
     output::print(&match form {
-        Form::Text if marks.is_empty() => table_of(&rows),
-        Form::Text => format!("{}\n{}", table_of(&rows), table_of_marks(&marks)),
+        Form::Text => match &marks {
+            Ok(marks) if !marks.is_empty() => format!("{}\n{}", table_of(&rows), table_of_marks(marks)),
+            Ok(_) | Err(_) => table_of(&rows),
+        },
         Form::Json => {
             let leases: Vec<Value> = rows.iter().map(json_of).collect();
-            let fences: Vec<Value> = marks.iter().map(json_of_mark).collect();
+            // Not known is not none.
+            let fences = marks.as_ref().ok();
+            let fences = fences.map(|marks| marks.iter().map(json_of_mark).collect::<Vec<Value>>());
             let location = opened.traits().location;
             format!(
                 "{}\n",
@@ -41,10 +52,11 @@ pub(crate) async fn status(
             )
         }
     })?;
-    Ok(code_of(&rows))
+    marks.map(|_shown| code_of(&rows))
 }
 
-/// The marks at the place that was given. Beside the leases there need not be any, nor the right to look.
+/// The marks at the place that was given. Beside the leases there need not be any, nor the right to look, nor a fence for that
+/// kind of store; what is damaged there is told all the same.
 async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<Mark>, Failure> {
     let place = FencePlace::find(place, store)?;
     let read = async {
@@ -54,7 +66,13 @@ async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<M
         fence::all(opened.fence()).await
     };
     match (read.await, place) {
-        (Err(_), FencePlace::BesideLeases(_)) => Ok(Vec::new()),
+        (Err(failure), FencePlace::BesideLeases(_))
+            if [Code::Forbidden, Code::Configuration]
+                .map(Code::number)
+                .contains(&failure.code) =>
+        {
+            Ok(Vec::new())
+        }
         (read, _) => read,
     }
 }

@@ -95,6 +95,64 @@ fn step_down_hands_over_to_the_candidate_that_is_named_and_no_two_work_at_once()
     );
 }
 
+/// Who is called is frozen in its place, and leads only when it is thawed.
+#[test]
+fn step_down_ends_well_only_when_the_one_who_is_named_leads_though_nobody_held_the_lease() {
+    let sandbox = Sandbox::new("by-name-vacant");
+    let frozen = |id: &str| {
+        let long = [
+            "--ttl",
+            "10m",
+            "--candidate",
+            id,
+            "--priority",
+            "5",
+            "--no-history",
+        ];
+        let waits = sandbox.run(&long, "job", "sleep 300");
+        until_waits(&sandbox, id, 5);
+        waits.freeze();
+        waits
+    };
+    let until_vacant = |holder: &Process| {
+        holder.terminate();
+        exit_code(holder);
+        eventually(SOON, "nobody leads", || sandbox.lease("job")["state"] == "vacant");
+    };
+    let holder = candidate(&sandbox, "one", &["--priority", "5"]);
+    until_leads(&sandbox, "one");
+    let called = frozen("two");
+    until_vacant(&holder);
+    let hand_over = sandbox.start(&[
+        "step-down",
+        "job",
+        "--to",
+        "two",
+        "--output",
+        "json",
+        "--wait",
+        "60s",
+    ]);
+    eventually(SOON, "it is called", || {
+        sandbox.lease("job/candidates/5/two")["asked_to_step_down"] == true
+    });
+    called.thaw();
+    let told = hand_over.wait_for_line("successor", SOON).unwrap().text;
+    assert_eq!(exit_code(&hand_over), 0, "{told}");
+    let told = json(&told);
+    assert!(told["ended"].is_null(), "{told}");
+    assert_eq!(told["successor"]["holder"], "two", "{told}");
+
+    let _never_thawed = frozen("three");
+    until_vacant(&called);
+    let ended = sandbox.tenure(&["step-down", "job", "--to", "three", "--wait", "300ms"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{ended:?}");
+    assert!(
+        ended.stderr.contains("three has not taken over after 300ms"),
+        "{ended:?}"
+    );
+}
+
 #[test]
 fn the_highest_priority_goes_first_and_zero_never() {
     let sandbox = Sandbox::new("by-priority");

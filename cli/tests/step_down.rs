@@ -94,6 +94,67 @@ fn a_holder_that_does_not_answer_is_reported() {
     holder.thaw();
 }
 
+/// It was killed with its warden, so that nothing gives the lease back: nobody has stepped down.
+#[test]
+fn a_holder_whose_lease_expired_has_not_stepped_down() {
+    for form in ["text", "json"] {
+        let sandbox = Sandbox::new("expired");
+        let options = ["--ttl", "10s", "--candidate", "one", "--no-history"];
+        let holder = sandbox.run(&options, "job", "echo works; sleep 300");
+        holder.wait_for_line("works", SOON).unwrap();
+        let token = sandbox.lease("job")["token"].clone();
+        holder.kill_all_at_once();
+        let ended = sandbox.tenure(&["step-down", "job", "--wait", "60s", "--output", form]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        match form {
+            "text" => {
+                assert!(!ended.stdout.contains("stepped down"), "{ended:?}");
+                assert!(ended.stdout.contains("has not answered"), "{ended:?}");
+                assert!(ended.stdout.contains("only a fence"), "{ended:?}");
+            }
+            _ => {
+                let told = json(&ended.stdout)["ended"].clone();
+                assert_eq!((&told["how"], &told["token"]), (&"expired".into(), &token));
+            }
+        }
+    }
+}
+
+#[test]
+fn how_a_term_ended_is_said_as_far_as_the_record_tells() {
+    let sandbox = Sandbox::new("how");
+    let step_down = |options: &[&str]| {
+        let holder = sandbox.run(&QUICK, "job", "echo works; sleep 300");
+        holder.wait_for_line("works", SOON).unwrap();
+        let arguments = ["step-down", "job", "--wait", "30s", "--output", "json"];
+        let ended = sandbox.tenure(&[&arguments[..], options].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert_eq!(exit_code(&holder), 79);
+        json(&ended.stdout)["ended"]["how"].clone()
+    };
+    assert_eq!(step_down(&[]), "released");
+    assert_eq!(step_down(&["--force"]), "vacated");
+}
+
+#[test]
+fn a_token_is_looked_at_though_nobody_holds_the_lease() {
+    let sandbox = Sandbox::new("token-of-nobody");
+    let never = sandbox.tenure(&["step-down", "job", "--token", "7"]);
+    assert_eq!((never.code, never.stdout.as_str()), (1, ""), "{never:?}");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    let last = sandbox.lease("job")["token"].as_u64().unwrap();
+    let other = (last - 1).to_string();
+    let earlier = sandbox.tenure(&["step-down", "job", "--token", &other]);
+    assert_eq!((earlier.code, earlier.stdout.as_str()), (1, ""), "{earlier:?}");
+    assert!(
+        earlier.stderr.contains(&format!("had token {last}")),
+        "{earlier:?}"
+    );
+    // That term has ended, as was wished.
+    let over = sandbox.tenure(&["step-down", "job", "--token", &last.to_string()]);
+    assert_eq!(over.code, 0, "{over:?}");
+}
+
 #[test]
 fn stepping_down_what_nobody_holds_is_done_at_once() {
     let sandbox = Sandbox::new("nobody");

@@ -31,7 +31,7 @@ pub(crate) use select::{SelectArguments, Selection};
 pub(crate) use status::StatusArguments;
 pub(crate) use step_down::StepDownArguments;
 pub(crate) use store::{StoreArguments, StoreDeed};
-pub(crate) use timing::TimingArguments;
+pub(crate) use timing::{TTL_DEFAULT, TimingArguments};
 pub(crate) use top::TopArguments;
 
 use clap::builder::FalseyValueParser;

@@ -22,7 +22,7 @@ use supervise::system::end_by;
 fn main() -> ExitCode {
     let parsed = Cli::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = match parsed {
+    let (cli, matches) = match parsed.map_err(arguments::without_urls) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() && arguments::ask_for_json() => {
             let failure = Failure::from(error);

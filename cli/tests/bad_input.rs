@@ -246,6 +246,8 @@ fn a_password_is_never_printed() {
         "nats://user:{}@127.0.0.1:1/app",
         "nats://{}@127.0.0.1:1",
         "user:{}@host",
+        "{}@host:4222",
+        "{}:x@host:4222",
     ] {
         let url = scheme.replace("{}", secret);
         for arguments in [
@@ -260,6 +262,36 @@ fn a_password_is_never_printed() {
             let ended = ended(command);
             let printed = ended.stdout + &ended.stderr;
             assert!(!printed.contains(secret), "{arguments:?}: {printed}");
+        }
+    }
+    // In the place of something else.
+    let sandbox = Sandbox::new("misplaced-url");
+    let url = format!("mongodb://user:{secret}@h/db");
+    for arguments in [
+        &["status", &url][..],
+        &["run", &url, "--", "true"],
+        &["run", "--candidate", &url, "job", "--", "true"],
+        &["fence", "show", &url],
+        &["step-down", &url],
+        &["history", &url],
+        &["doctor", &url],
+        &["status", "--output", &url],
+        &["doctor", "--ttl", &url],
+        &[&url],
+    ] {
+        for form in ["text", "json"] {
+            let ended = ended({
+                let mut command = sandbox.command(arguments);
+                command.env("TENURE_OUTPUT", form);
+                command
+            });
+            assert!(matches!(ended.code, 2 | 78), "{arguments:?}: {ended:?}");
+            let printed = ended.stdout + &ended.stderr;
+            assert!(!printed.contains(secret), "{arguments:?}: {printed}");
+            assert!(
+                printed.contains("looks like a URL; use --store"),
+                "{arguments:?}: {printed}"
+            );
         }
     }
 }

@@ -97,3 +97,22 @@ fn an_incarnation_survives_its_text_and_nothing_else_is_one() {
         assert!(text.parse::<Incarnation>().is_err(), "{text}");
     }
 }
+
+/// A URL in the place of a name brings its password along.
+#[test]
+fn a_name_that_looks_like_a_url_is_not_shown() {
+    let long = format!("user:hunter2@{}", "x".repeat(300));
+    for text in [
+        "mongodb://user:hunter2@h/db",
+        "https://hunter2/",
+        " user:hunter2@h",
+        &long,
+    ] {
+        let error = LeaseName::new(text).expect_err("it is no name");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert!(
+            error.to_string().contains("looks like a URL; use --store"),
+            "{error}"
+        );
+    }
+}

@@ -16,7 +16,7 @@ pub type SharedPurge = Arc<dyn LeasePurge>;
 type Opening = Pin<Box<dyn Future<Output = Result<SharedStore, StoreError>> + Send>>;
 type Opener = Box<dyn Fn(String) -> Opening + Send + Sync>;
 
-/// Longest part of an unknown scheme that a message shows, in characters: it may be a novel.
+/// Longest unknown scheme that a message shows, in characters: it may be a novel.
 const SCHEME_CHARACTERS_MAX: usize = 40;
 
 /// Which URL schemes are known, and how each is opened.
@@ -161,20 +161,19 @@ impl Registry {
     /// [`Fault::Invalid`] for a text that is no URL and for an unknown scheme (the message lists the known
     /// ones); whatever the store says otherwise. Nothing was started. No message holds a password.
     pub async fn open(&self, url: &str) -> Result<SharedStore, StoreError> {
-        let Some((scheme, _)) = url.split_once(':') else {
+        let Some((scheme, rest)) = url.split_once(':') else {
             let message = format!(
                 "the store URL has no scheme; it looks like \"sqlite:/var/lib/app/leases.db\" (known: {self})"
             );
             return Err(StoreError::not_applied(Fault::Invalid, message));
         };
         let Some(open) = self.openers.get(scheme) else {
-            // Up to the first odd character only: what stands before a colon may be a password, too.
-            let shown: String = scheme
-                .chars()
-                .take_while(|c| c.is_ascii_alphanumeric() || "+.-".contains(*c))
-                .take(SCHEME_CHARACTERS_MAX)
-                .collect();
-            let message = format!("no store for scheme \"{shown}\" is compiled in (known: {self})");
+            let message = match is_surely_a_scheme(scheme, rest) {
+                true => format!("no store for scheme \"{scheme}\" is compiled in (known: {self})"),
+                false => format!(
+                    "the store URL has no scheme that is known, such as \"sqlite:/var/lib/app/leases.db\" (known: {self})"
+                ),
+            };
             return Err(StoreError::not_applied(Fault::Invalid, message));
         };
         open(url.to_owned()).await
@@ -187,6 +186,14 @@ impl Registry {
     pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
         Self::compiled_in().open(url).await
     }
+}
+
+/// Whether a message may show it: what stands before a colon may be a password, or a token, too.
+fn is_surely_a_scheme(scheme: &str, rest: &str) -> bool {
+    let is_of_a_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+    scheme.chars().all(is_of_a_scheme)
+        && scheme.len() <= SCHEME_CHARACTERS_MAX
+        && (rest.starts_with("//") || scheme == "sqlite")
 }
 
 impl fmt::Display for Registry {

@@ -24,7 +24,13 @@ async fn a_text_that_is_no_url_is_refused_with_an_example() {
 
 #[tokio::test]
 async fn no_message_shows_what_may_be_a_password() {
-    for url in ["user pa$$word:5432", "redis://user:hunter2@host", "x y hunter2"] {
+    for url in [
+        "user pa$$word:5432",
+        "redis://user:hunter2@host",
+        "x y hunter2",
+        "hunter2@host:4222",
+        "hunter2:secret@host:4222",
+    ] {
         let Err(error) = Registry::connect(url).await else {
             panic!("{url}")
         };

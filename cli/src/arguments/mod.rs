@@ -35,6 +35,7 @@ pub(crate) use timing::{TTL_DEFAULT, TimingArguments};
 pub(crate) use top::TopArguments;
 
 use clap::builder::FalseyValueParser;
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::{OsStr, OsString};
@@ -207,6 +208,22 @@ fn own_label(given: Option<String>, matches: &ArgMatches) -> Option<String> {
     let is_inherited = matches.value_source("candidate") == Some(ValueSource::EnvVariable)
         && std::env::var_os(TOKEN).is_some();
     given.filter(|_| !is_inherited)
+}
+
+/// The same error, without the URL that somebody has given in the place of something else: it may hold a password.
+pub(crate) fn without_urls(mut error: clap::Error) -> clap::Error {
+    for kind in [
+        ContextKind::InvalidArg,
+        ContextKind::InvalidValue,
+        ContextKind::InvalidSubcommand,
+    ] {
+        let is_url = |text: &str| text.contains("://") || text.contains('@');
+        if matches!(error.get(kind), Some(ContextValue::String(text)) if is_url(text)) {
+            let shown = "(not shown: this looks like a URL; use --store for one)";
+            error.insert(kind, ContextValue::String(shown.to_owned()));
+        }
+    }
+    error
 }
 
 /// Whether the output is to be JSON, as far as arguments say that cannot be understood.

@@ -39,7 +39,7 @@ pub enum NameFault {
 pub struct NameError {
     /// What the text was to be: `lease name`, `candidate id`, `resource name`.
     pub what: &'static str,
-    /// The beginning of the text, escaped, at most 40 characters.
+    /// The beginning of the text, escaped, at most 40 characters; empty if it may be a URL, which may hold a password.
     pub shown: String,
     /// Why it is refused.
     pub fault: NameFault,
@@ -48,26 +48,31 @@ pub struct NameError {
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, shown, fault } = self;
+        let quoted = match (shown.is_empty(), fault) {
+            (true, _) => "(not shown: this looks like a URL; use --store for one)".to_owned(),
+            (false, NameFault::TooLong { .. }) => format!("\"{shown}…\""),
+            (false, _) => format!("\"{shown}\""),
+        };
         match fault {
             NameFault::Empty => write!(f, "the {what} is empty; give it at least one character"),
             NameFault::TooLong { bytes, bytes_max } => {
                 write!(
                     f,
-                    "{what} \"{shown}…\" has {bytes} bytes; at most {bytes_max} are allowed"
+                    "{what} {quoted} has {bytes} bytes; at most {bytes_max} are allowed"
                 )
             }
             NameFault::ControlCharacter { at } => {
                 write!(
                     f,
-                    "{what} \"{shown}\" has a control character at byte {at}; use printable characters"
+                    "{what} {quoted} has a control character at byte {at}; use printable characters"
                 )
             }
             NameFault::OuterWhiteSpace => {
-                write!(f, "{what} \"{shown}\" begins or ends with white space; remove it")
+                write!(f, "{what} {quoted} begins or ends with white space; remove it")
             }
             NameFault::PathTraversal => write!(
                 f,
-                "{what} \"{shown}\" has an empty, \".\" or \"..\" part between slashes; name every part"
+                "{what} {quoted} has an empty, \".\" or \"..\" part between slashes; name every part"
             ),
         }
     }
@@ -92,7 +97,11 @@ fn check(what: &'static str, bytes_max: usize, text: &str) -> Result<(), NameErr
     } else {
         return Ok(());
     };
-    let shown = text.chars().take(40).flat_map(char::escape_debug).collect();
+    // Somebody who gives a URL in the place of a name gives its password with it.
+    let shown = match text.contains("://") || text.contains('@') {
+        true => String::new(),
+        false => text.chars().take(40).flat_map(char::escape_debug).collect(),
+    };
     Err(NameError { what, shown, fault })
 }
 

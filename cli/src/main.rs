@@ -13,14 +13,14 @@ mod supervise;
 mod warden;
 
 use arguments::{Cli, Form};
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use exit::{Code, End, Failure, of_signal};
 use output::Voice;
 use std::process::ExitCode;
 use supervise::system::end_by;
 
 fn main() -> ExitCode {
-    let parsed = Cli::command().try_get_matches();
+    let parsed = arguments::definitions().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed.map_err(arguments::without_urls) {
         Ok(parsed) => parsed,

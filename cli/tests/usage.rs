@@ -64,3 +64,52 @@ fn wrong_arguments_are_told_in_words_else_and_help_is_help() {
     assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{help:?}");
     assert!(help.stdout.contains("Usage:"), "{help:?}");
 }
+
+/// They are set for all that run on a host, and are nothing here. The help names them all.
+#[test]
+fn empty_variables_say_nothing() {
+    for (words, rest) in [
+        (&["run"][..], &["job", "--", "true"][..]),
+        (&["lock"], &["lock", "--", "true"]),
+        (&["status"], &[]),
+        (&["history"], &["job"]),
+        (&["step-down"], &["job"]),
+        (&["doctor"], &[]),
+        (&["gc"], &[]),
+        (&["explain"], &[]),
+        (&["fence", "show"], &[]),
+        (&["fence", "claim"], &["ledger", "--lease", "job", "--token", "7"]),
+        (&["fence", "bump"], &["ledger"]),
+    ] {
+        let sandbox = Sandbox::new("empty-variables");
+        let help = sandbox.tenure(&[words, &["--help"]].concat()).stdout;
+        let named = help.split("[env: ").skip(1);
+        let named: Vec<&str> = named.map(|rest| rest.split([']', '=']).next().unwrap()).collect();
+        assert!(named.contains(&"TENURE_STORE"), "{help}");
+        let mut command = sandbox.command(&[words, rest].concat());
+        for variable in named {
+            command.env(variable, "");
+        }
+        let ended = ended(command);
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (0, ""),
+            "{words:?}: {ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_variable_that_is_empty_is_none_that_is_missing() {
+    let sandbox = Sandbox::new("empty-token");
+    let mut command = sandbox.command(&["fence", "claim", "ledger", "--lease", "job"]);
+    command.env("TENURE_TOKEN", "");
+    let claim = ended(command);
+    assert_eq!(claim.code, 2, "{claim:?}");
+    assert!(claim.stderr.contains("--token"), "{claim:?}");
+    // Whose token it is, is not said: it counts as one without a name beside it.
+    let mut command = sandbox.command(&["fence", "claim", "ledger", "--lease", "job"]);
+    command.env("TENURE_TOKEN", "7").env("TENURE_NAME", "");
+    let claim = ended(command);
+    assert_eq!(claim.code, 0, "{claim:?}");
+}

@@ -34,7 +34,7 @@ pub(crate) use store::{StoreArguments, StoreDeed};
 pub(crate) use timing::{TTL_DEFAULT, TimingArguments};
 pub(crate) use top::TopArguments;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{self, FalseyValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -205,9 +205,27 @@ pub(crate) const TOKEN: &str = "TENURE_TOKEN";
 /// The label that this candidate was given. In the work of a term a variable tells that term's: as a label of its own it would
 /// make one candidate of all that the work runs, with one place in a queue.
 fn own_label(given: Option<String>, matches: &ArgMatches) -> Option<String> {
-    let is_inherited = matches.value_source("candidate") == Some(ValueSource::EnvVariable)
-        && std::env::var_os(TOKEN).is_some();
+    let is_inherited =
+        matches.value_source("candidate") == Some(ValueSource::EnvVariable) && variable(TOKEN).is_some();
     given.filter(|_| !is_inherited)
+}
+
+/// What is understood. A variable that is empty says nothing: it may be set for all that run on a host, and be none here.
+pub(crate) fn definitions() -> clap::Command {
+    without_empty_variables(Cli::command())
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let heed = |option: clap::Arg| match option.get_env() {
+        Some(name) if variable(name).is_none() => option.env(Resettable::<builder::OsStr>::Reset),
+        Some(_) | None => option,
+    };
+    command.mut_args(heed).mut_subcommands(without_empty_variables)
+}
+
+/// A variable that says something.
+fn variable(name: impl AsRef<OsStr>) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The same error, without the URL that somebody has given in the place of something else: it may hold a password.

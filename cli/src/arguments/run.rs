@@ -195,7 +195,7 @@ impl RunArguments {
             &self.lease,
             &self.name,
             matches.value_source("name"),
-            std::env::var_os(TOKEN),
+            super::variable(TOKEN),
         ) {
             return Err(Failure::new(
                 Code::Usage,

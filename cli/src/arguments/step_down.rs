@@ -53,7 +53,7 @@ impl StepDownArguments {
     /// that command, and for no other.
     pub(crate) fn wanted_token(&self, matches: &ArgMatches) -> Option<u64> {
         let inherited = matches.value_source("token") == Some(ValueSource::EnvVariable);
-        let theirs = std::env::var_os("TENURE_NAME").is_some_and(|name| *name != *self.name);
+        let theirs = super::variable("TENURE_NAME").is_some_and(|name| *name != *self.name);
         self.token.filter(|_| !(inherited && theirs))
     }
 }
@@ -61,7 +61,8 @@ impl StepDownArguments {
 const HELP: &str = "\
 The holder learns of the wish with its next renewal, ends its work, and gives the lease back; a standby then takes
 over. Ends with 1 if the term has not ended after --wait, or --token is not the current one; with --to also if nobody of
-that name waits, or another has the lease after --wait: a candidate without --priority takes it whenever it is free.
+that name waits, or it does not lead after --wait: a candidate without --priority takes the lease whenever it is free.
+A term that merely expired is told as such: its holder has not answered, and only a fence keeps its late writes out.
 
 Examples:
   tenure step-down nightly-settlement

@@ -192,7 +192,7 @@ async fn unguard(table: &TableArguments, store: Option<&str>, form: Form) -> Res
 fn term_of(arguments: &TermArguments, matches: &ArgMatches) -> Result<(ResourceName, Term), Failure> {
     let resource = ResourceName::new(&arguments.resource)?;
     let inherited = |id| matches.value_source(id) == Some(ValueSource::EnvVariable);
-    let others = std::env::var("TENURE_NAME").is_ok_and(|name| name != arguments.lease);
+    let others = std::env::var("TENURE_NAME").is_ok_and(|name| !name.is_empty() && name != arguments.lease);
     if inherited("token") && others {
         return Err(Failure::new(
             Code::Usage,

@@ -1,7 +1,7 @@
 //! What `tenure fence claim` says of a claim.
 
 use crate::common::{Sandbox, json};
-use crate::fence::{fence, term, users_file};
+use crate::fence::{fence, refused, term, users_file};
 
 /// The mark is at the term's number by then, but nobody has claimed it.
 #[test]
@@ -33,4 +33,38 @@ fn a_claim_of_a_bumped_mark_by_its_own_number_is_a_new_one_once() {
             "{place:?}"
         );
     }
+}
+
+/// Its lock is a file that is made where it is missing: whoever looks makes none, and keeps no service out meanwhile.
+#[test]
+fn who_looks_at_a_watermark_locks_nothing_and_who_checks_counts() {
+    let sandbox = Sandbox::new("fence-looks");
+    let url = format!("file:{}", sandbox.path("marks"));
+    let at = ["--fence", &url];
+    let claimed = fence(&sandbox, &[&term("claim", "nightly", "7")[..], &at].concat());
+    assert_eq!(claimed.code, 0, "{claimed:?}");
+    let locks = || {
+        let files = std::fs::read_dir(sandbox.dir.path()).unwrap().flatten();
+        let names = files.map(|file| file.file_name().into_string().unwrap());
+        names
+            .filter(|name| name != "marks" && name.contains("marks"))
+            .collect::<Vec<_>>()
+    };
+    let made = locks();
+    assert!(!made.is_empty(), "a claim locks");
+    for lock in made {
+        std::fs::remove_file(sandbox.dir.join(&lock)).unwrap();
+    }
+    for words in [&["fence", "show", "ledger"][..], &["fence", "show"], &["status"]] {
+        let looked = sandbox.tenure(&[words, &at].concat());
+        assert_eq!(looked.code, 0, "{looked:?}");
+        assert_eq!(locks(), Vec::<String>::new(), "{words:?}");
+    }
+    refused(
+        &fence(&sandbox, &[&term("check", "nightly", "5")[..], &at].concat()),
+        80,
+        "stale",
+    );
+    let shown = fence(&sandbox, &[&["show", "--output", "json"][..], &at].concat());
+    assert_eq!(json(&shown.stdout)["fences"][0]["refused"], 1, "{shown:?}");
 }

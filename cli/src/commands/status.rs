@@ -60,7 +60,7 @@ pub(crate) async fn status(
 async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<Mark>, Failure> {
     let place = FencePlace::find(place, store)?;
     let read = async {
-        let Some(opened) = place.open(Making::Never).await? else {
+        let Some(opened) = place.open(Making::OnlyLooks).await? else {
             return Ok(Vec::new());
         };
         fence::all(opened.fence()).await

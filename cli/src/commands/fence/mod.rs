@@ -127,7 +127,7 @@ async fn show(
     let names: Result<Vec<_>, _> = resources.iter().map(ResourceName::new).collect();
     let names = names?;
     let mut marks = Vec::new();
-    if let Some(fence) = FencePlace::find(place, store)?.open(Making::Never).await? {
+    if let Some(fence) = FencePlace::find(place, store)?.open(Making::OnlyLooks).await? {
         if names.is_empty() {
             marks = all(fence.fence()).await?;
         }

@@ -13,8 +13,10 @@ use tenure::{Fence, FenceError, Watermark, WatermarkView};
 pub(crate) enum Making {
     /// Where they are missing.
     WhereMissing,
-    /// Never: whoever looks changes nothing.
+    /// Never. What is refused is counted all the same.
     Never,
+    /// Never, and nothing is decided: whoever looks changes nothing, and keeps nobody out meanwhile.
+    OnlyLooks,
 }
 
 /// Where the marks are.
@@ -199,8 +201,12 @@ impl Opened {
 }
 
 fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
-    if making == Making::Never && !path.exists() {
+    if making != Making::WhereMissing && !path.exists() {
         return Ok(None);
+    }
+    if making == Making::OnlyLooks {
+        let view = Watermark::look(&path).map_err(refusal)?;
+        return Ok(view.map(Opened::LookedAt));
     }
     match Watermark::open(&path) {
         Ok(fence) => Ok(Some(Opened::Watermark(fence))),
@@ -219,8 +225,8 @@ pub(super) fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failur
     let path = SqliteFence::path_of(url).map_err(refusal)?;
     let fence = match making {
         Making::WhereMissing => SqliteFence::create(path).map(Some),
-        Making::Never if !path.exists() => Ok(None),
-        Making::Never => SqliteFence::find(path),
+        Making::Never | Making::OnlyLooks if !path.exists() => Ok(None),
+        Making::Never | Making::OnlyLooks => SqliteFence::find(path),
     };
     Ok(fence.map_err(refusal)?.map(Opened::Sqlite))
 }

@@ -87,6 +87,19 @@ fn a_dry_run_says_which_and_removes_nothing() {
     );
 }
 
+/// Cron mails what is printed, every day.
+#[test]
+fn a_quiet_gc_prints_nothing() {
+    let (sandbox, _holder) = used();
+    let removed = sandbox.tenure(&["gc", "--quiet"]);
+    assert_eq!(
+        (removed.code, removed.stdout.as_str(), removed.stderr.as_str()),
+        (0, "", "")
+    );
+    let looked = sandbox.tenure(&["gc", "--dry-run"]);
+    assert_eq!(looked.stdout, "", "they are gone: {looked:?}");
+}
+
 #[test]
 fn what_was_used_within_a_day_cannot_be_asked_for() {
     let sandbox = Sandbox::new("gc-soon");

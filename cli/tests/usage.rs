@@ -113,3 +113,10 @@ fn a_variable_that_is_empty_is_none_that_is_missing() {
     let claim = ended(command);
     assert_eq!(claim.code, 0, "{claim:?}");
 }
+
+#[test]
+fn top_does_not_look_without_a_pause() {
+    let ended = Sandbox::new("top-restless").tenure(&["top", "--every", "0s"]);
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.stderr.contains("longer than 0"), "{ended:?}");
+}

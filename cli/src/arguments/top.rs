@@ -1,4 +1,4 @@
-use super::durations::duration;
+use super::durations::some_duration;
 use clap::Args;
 use std::time::Duration;
 
@@ -10,6 +10,6 @@ pub(crate) struct TopArguments {
     pub(crate) prefix: Option<String>,
 
     /// How often to look; each look reads every lease
-    #[arg(long, env = "TENURE_TOP_EVERY", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "1s")]
+    #[arg(long, env = "TENURE_TOP_EVERY", hide_env_values = true, value_name = "DURATION", value_parser = some_duration, default_value = "1s")]
     pub(crate) every: Duration,
 }

@@ -63,6 +63,8 @@ pub(crate) async fn gc(
             let text = format!("{unused} unused records; nothing was removed");
             voice.say("looked", &text, json!({"unused": unused}));
         }
+        // Cron mails what is printed.
+        (Form::Text, false) if voice.is_quiet() => {}
         (Form::Text, false) => output::print(&format!("{removed} unused records removed\n"))?,
     }
     Ok(0)

@@ -21,6 +21,11 @@ enum Loudness {
 }
 
 impl Voice {
+    /// Whether only errors are to be said.
+    pub(crate) fn is_quiet(self) -> bool {
+        self.loudness == Loudness::ErrorsOnly
+    }
+
     /// A voice of this form; `quiet` leaves only the errors.
     pub(crate) fn new(form: Form, quiet: bool) -> Self {
         let loudness = if quiet {

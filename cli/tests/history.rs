@@ -140,3 +140,24 @@ fn nothing_is_kept_where_it_is_not_wanted_and_locks_keep_none() {
     let told = sandbox.tenure(&["history", "job"]);
     assert_eq!(told.stdout, "lease \"job\": no term was noted\n");
 }
+
+/// Its warden has given the lease back, and it had no time to say how it ended: whether it will is not known yet.
+#[test]
+fn a_term_that_was_just_given_back_has_no_word_yet() {
+    let sandbox = Sandbox::new("no-word-yet");
+    let killed = sandbox.run(&["--ttl", "10m"], "job", "echo works; sleep 300");
+    killed.wait_for_line("works", SOON).unwrap();
+    eventually(SOON, "its note", || terms(&sandbox, "job").len() == 1);
+    killed.kill_leader();
+    eventually(SOON, "it is given back", || {
+        sandbox.lease("job")["state"] == "vacant"
+    });
+    let shown = sandbox.tenure(&["history", "job"]).stdout;
+    assert!(shown.contains("no word yet"), "{shown}");
+    assert_eq!(terms(&sandbox, "job")[0]["leads"], false);
+    // Another term has begun since: it will say nothing any more.
+    let _leads = sandbox.run(&["--ttl", "10m"], "job", "sleep 300");
+    eventually(SOON, "its note", || terms(&sandbox, "job").len() == 2);
+    let shown = sandbox.tenure(&["history", "job"]).stdout;
+    assert!(shown.contains("no word: killed, or cut off"), "{shown}");
+}

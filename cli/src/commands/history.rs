@@ -5,8 +5,28 @@ use crate::arguments::{Form, HistoryArguments};
 use crate::exit::Failure;
 use crate::output::{self, clean, columns, in_json, short};
 use serde_json::{Value, json};
-use tenure::core::Occupancy;
+use tenure::core::{Lease, Occupancy};
 use tenure::{FencingToken, History, LeaseName, PastTerm};
+
+/// What the record of the lease tells of its latest term.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Latest {
+    Leads(FencingToken),
+    /// It was given back, and within a ttl it was still renewed: how it ended is noted beside, and may not be there yet.
+    JustReleased(FencingToken),
+    /// Nothing that the history does not.
+    Unknown,
+}
+
+impl Latest {
+    fn of(lease: &Lease) -> Self {
+        match lease.occupancy() {
+            Occupancy::Held => Self::Leads(lease.token),
+            Occupancy::Vacant if lease.renewed_ago < lease.ttl.duration() => Self::JustReleased(lease.token),
+            Occupancy::Vacant | Occupancy::Expired => Self::Unknown,
+        }
+    }
+}
 
 /// Shows the last terms of a lease, the latest first.
 pub(crate) async fn history(
@@ -16,28 +36,28 @@ pub(crate) async fn history(
 ) -> Result<u8, Failure> {
     let name = LeaseName::new(&arguments.name)?;
     let store = super::open(store).await?;
+    // First: a term that ends meanwhile has its word, or is shown to lead.
+    let lease = answer(store.get(&name)).await?;
     let terms = answer(History::new(store.clone(), name.clone()).read()).await?;
-    let present = answer(store.get(&name)).await?;
-    let present = present
-        .filter(|lease| lease.occupancy() == Occupancy::Held)
-        .map(|lease| lease.token);
+    let latest = lease.map_or(Latest::Unknown, |lease| Latest::of(&lease));
     output::print(&match form {
         Form::Text if terms.is_empty() => format!("lease \"{name}\": no term was noted\n"),
-        Form::Text => table(&terms, present),
+        Form::Text => table(&terms, latest),
         Form::Json => {
-            let terms: Vec<Value> = terms.iter().map(|term| in_json_of(term, present)).collect();
+            let terms: Vec<Value> = terms.iter().map(|term| in_json_of(term, latest)).collect();
             format!("{}\n", json!({"name": name.as_str(), "terms": terms}))
         }
     })?;
     Ok(0)
 }
 
-fn table(terms: &[PastTerm], present: Option<FencingToken>) -> String {
+fn table(terms: &[PastTerm], latest: Latest) -> String {
     let mut lines = vec![["TOKEN", "HOLDER", "BEGAN", "LED FOR", "END"].map(str::to_owned)];
     lines.extend(terms.iter().map(|term| {
         let (led, end) = match &term.end {
             Some((led, end)) => (short(*led), clean(end)),
-            None if present == Some(term.token) => (short(term.began_ago), "leads".to_owned()),
+            None if latest == Latest::Leads(term.token) => (short(term.began_ago), "leads".to_owned()),
+            None if latest == Latest::JustReleased(term.token) => ("?".to_owned(), "no word yet".to_owned()),
             None => ("?".to_owned(), "no word: killed, or cut off".to_owned()),
         };
         let began = format!("{} ago", short(term.began_ago));
@@ -52,13 +72,13 @@ fn table(terms: &[PastTerm], present: Option<FencingToken>) -> String {
     columns(&lines)
 }
 
-fn in_json_of(term: &PastTerm, present: Option<FencingToken>) -> Value {
+fn in_json_of(term: &PastTerm, latest: Latest) -> Value {
     json!({
         "token": term.token.number(),
         "holder": term.holder.as_str(),
         "began_ago_ms": in_json(term.began_ago),
         "led_for_ms": term.end.as_ref().map(|(led, _)| in_json(*led)),
         "end": term.end.as_ref().map(|(_, end)| end.as_str()),
-        "leads": present == Some(term.token),
+        "leads": latest == Latest::Leads(term.token),
     })
 }

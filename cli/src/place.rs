@@ -1,6 +1,7 @@
 //! Which store, and how its URL may be passed on.
 
 use crate::exit::{Code, Failure};
+use crate::output::clean;
 use std::path::{Path, PathBuf};
 use tenure::{Registry, SharedPurge, SharedStore};
 
@@ -20,6 +21,10 @@ impl Place {
     /// None was given, and there is no default: no SQLite compiled in, or no home directory.
     pub(crate) fn find(given: Option<&str>) -> Result<Self, Failure> {
         if let Some(url) = given.filter(|url| !url.is_empty()) {
+            if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.starts_with('/')) {
+                let directory = std::env::current_dir().unwrap_or_default();
+                is_utf8(&directory, &format!("sqlite:{path}"))?;
+            }
             return Ok(Self::Given(url.to_owned()));
         }
         if !cfg!(feature = "sqlite") {
@@ -28,7 +33,9 @@ impl Place {
                 "no store is named, and the default one, SQLite, is not compiled in; give --store URL",
             ));
         }
-        default_path().map(Self::Default)
+        let path = default_path()?;
+        is_utf8(&path, "the default store")?;
+        Ok(Self::Default(path))
     }
 
     /// Opens the store.
@@ -117,6 +124,20 @@ fn default_path() -> Result<PathBuf, Failure> {
              --store sqlite:/PATH",
             )
         })
+}
+
+/// A URL is text: with a directory that is none, it would be that of another file.
+fn is_utf8(directory: &Path, of: &str) -> Result<(), Failure> {
+    if directory.to_str().is_some() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::Configuration,
+        format!(
+            "{of} would be in {}, which is not UTF-8 and cannot be written as a URL; give --store sqlite:/PATH",
+            clean(&directory.to_string_lossy())
+        ),
+    ))
 }
 
 /// The URL of an SQLite file, from any directory.

@@ -296,6 +296,24 @@ fn a_password_is_never_printed() {
     }
 }
 
+/// A URL is text: the command of a term would be told of another file.
+#[test]
+fn a_directory_that_is_not_utf8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let sandbox = Sandbox::new("not-utf8");
+    let odd = sandbox.dir.path().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    fs::create_dir(&odd).unwrap();
+    let run = ["run", "job", "--", "touch", &sandbox.path("ran")];
+    let mut relative = sandbox.command(&run);
+    relative.env("TENURE_STORE", "sqlite:leases.db").current_dir(&odd);
+    one_line(&ended(relative), 78, &["not UTF-8", "--store sqlite:/PATH"]);
+    let mut default = sandbox.command(&run);
+    default.env_remove("TENURE_STORE").env("XDG_STATE_HOME", &odd);
+    one_line(&ended(default), 78, &["not UTF-8", "--store sqlite:/PATH"]);
+    assert!(!ran(&sandbox));
+    assert_eq!(fs::read_dir(&odd).unwrap().count(), 0, "nothing was made");
+}
+
 /// On a file system of its own, in a mount namespace that ends with the test.
 #[test]
 fn a_full_disk() {

@@ -32,6 +32,7 @@ pub mod cases;
 pub mod filling;
 pub mod model;
 pub mod observed;
+pub mod register;
 pub mod stepping;
 #[cfg(feature = "wire")]
 pub mod terms;

@@ -172,43 +172,6 @@ async fn claim_that_waits_too_long_says_so_and_is_made_again_in_mysql() {
     fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
 }
 
-/// Sixteen writers of two terms that follow each other, each read, then written: nothing accepted is lost.
-#[tokio::test]
-async fn no_accepted_write_is_lost_between_two_terms_in_mysql() {
-    let (scratch, fence) = fenced().await;
-    fence.claim(&ledger(), &term("nightly", 1)).await.unwrap();
-    let (mut tasks, uri) = (tokio::task::JoinSet::new(), scratch.url());
-    for number in 0..8_u64 {
-        let (fence, uri) = (fence.clone(), uri.clone());
-        tasks.spawn(async move {
-            let mut client = tenure_testkit::Mariadb::client(&uri).await.unwrap();
-            let (mut accepted, mut mine) = (0_i64, term("nightly", 1 + number % 2));
-            for round in 0..12 {
-                if number == 1 && round == 4 {
-                    mine = term("nightly", 2);
-                    fence.claim(&ledger(), &mine).await.unwrap();
-                }
-                let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
-                if fence.enter(&mut transaction, &ledger(), &mine).await.is_err() {
-                    transaction.rollback().await.unwrap();
-                    continue;
-                }
-                // Read and then written, as a program does it: what it has not seen it would undo.
-                let read = "SELECT cents FROM account FOR UPDATE";
-                let cents: i64 = transaction.query_first(read).await.unwrap().unwrap();
-                let write = format!("UPDATE account SET cents = {}", cents + 1);
-                transaction.query_drop(write).await.unwrap();
-                transaction.commit().await.unwrap();
-                accepted += 1;
-            }
-            accepted
-        });
-    }
-    let accepted: i64 = tasks.join_all().await.into_iter().sum();
-    assert!(accepted > 12, "{accepted}");
-    assert_eq!(cents(&scratch).await, accepted);
-}
-
 #[tokio::test]
 async fn a_token_of_another_lease_and_from_the_future_change_nothing_in_mysql() {
     let (scratch, fence) = fenced().await;

@@ -4,9 +4,7 @@ use crate::common::{Scratch, name, request, seconds, shared, shared_cluster, tak
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
-};
+use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, ResourceName, Term};
 use tenure_nats::NatsFence;
 use tenure_testkit::eventually_async;
 
@@ -319,34 +317,4 @@ async fn nothing_of_an_older_term_is_stored_after_a_claim_on_one_server() {
 #[tokio::test]
 async fn nothing_of_an_older_term_is_stored_after_a_claim_in_a_cluster() {
     nothing_of_an_older_term_is_stored_after_a_claim(Scratch::on(&shared_cluster().await.url()), 10).await;
-}
-
-/// Each term claims, reads a sum, and adds to it. Nothing that was confirmed is missing in the end.
-#[tokio::test]
-async fn no_accepted_write_is_lost_between_two_terms_in_nats() {
-    let scratch = Scratch::new().await;
-    let store = scratch.store().await;
-    let ledger = resource("ledger");
-    let mut sum = 0;
-    for round in 0..20 {
-        let asked = request("job", &format!("candidate-{round}"), seconds(60));
-        let grant = take(&store, &asked).await;
-        let term = Term::new(asked.name.clone(), grant.token);
-        let fence = NatsFence::connect(&scratch.store_url()).await.expect("connects");
-        fence.claim(&ledger, &term).await.expect("claimed");
-        let read = text(&scratch, "sum")
-            .await
-            .map_or(0, |text| text.parse().expect("a number"));
-        assert_eq!(read, sum, "in round {round}");
-        sum = read + round;
-        fence
-            .put(&ledger, &term, "sum", sum.to_string())
-            .await
-            .expect("admitted");
-        drop(
-            store
-                .release(&[crate::common::giving_back(&asked, grant.token)])
-                .await,
-        );
-    }
 }

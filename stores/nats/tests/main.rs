@@ -9,6 +9,7 @@ mod connect;
 mod faults;
 mod fence;
 mod fence_bumps;
+mod fence_history;
 mod full_disk;
 mod next_server;
 mod old_server;

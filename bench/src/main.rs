@@ -142,18 +142,8 @@ enum Figure {
         /// Only these fences; default: all.
         #[arg(long = "fence", value_enum)]
         kinds: Vec<fences::Kind>,
-        /// Stale writes on each fence. The short form: 2000.
-        #[arg(long, default_value_t = 100_000)]
-        stale_writes: u64,
-        /// Stale writes on each fence by leaders that were frozen. The short form: 300.
-        #[arg(long, default_value_t = 100_000)]
-        frozen_writes: u64,
-        /// Leaders that are frozen on each fence; the short form: 3.
-        #[arg(long, default_value_t = 20)]
-        pauses: u32,
-        /// Writes of each kind whose cost is measured; 0 leaves it out.
-        #[arg(long, default_value_t = 600)]
-        rounds: u32,
+        #[command(flatten)]
+        extent: fences::Extent,
     },
     /// The leader that `fences` freezes.
     #[command(hide = true)]
@@ -161,7 +151,7 @@ enum Figure {
         #[arg(long, value_enum)]
         kind: fences::Kind,
         #[arg(long)]
-        place: String,
+        address: String,
         #[arg(long)]
         token: u64,
         #[arg(long)]
@@ -199,27 +189,13 @@ async fn main() {
         } => seeing::hold(holder, eyes, leases, seconds).await,
         Figure::Soak { seconds } => soak::measure(seconds).await,
         Figure::Locks { figure } => locks::measure(figure).await,
-        Figure::Fences {
-            kinds,
-            stale_writes,
-            frozen_writes,
-            pauses,
-            rounds,
-        } => {
-            let extent = fences::Extent {
-                stale_writes,
-                frozen_writes,
-                pauses,
-                rounds,
-            };
-            fences::measure(&kinds, extent).await;
-        }
+        Figure::Fences { kinds, extent } => fences::measure(&kinds, extent).await,
         Figure::FenceWriter {
             kind,
-            place,
+            address,
             token,
             stale_writes,
-        } => fences::write_until_refused(kind, &place, token, stale_writes).await,
+        } => fences::write_until_refused(kind, &address, token, stale_writes).await,
         Figure::Build => build::measure(),
     }
 }

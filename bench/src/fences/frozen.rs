@@ -1,9 +1,10 @@
 //! Leaders that are processes, frozen while they write and thawed when they have been succeeded.
 
-use super::register::{Kind, Outcome, Register, resource, term};
+use super::kind::Kind;
+use super::place::Place;
+use super::register::{FrozenWriter, Outcome, term};
 use super::writer::{Told, now_ns};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_testkit::Process;
 
@@ -13,24 +14,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long those of one leader may take.
 const WRITES_PATIENCE: Duration = Duration::from_secs(900);
 
-/// Freezes so many leaders, which attempt so many stale writes together. Each reaches the register at `place`.
-pub async fn freeze_leaders(
-    kind: Kind,
-    place: &str,
-    register: &Arc<dyn Register>,
-    pauses: u32,
-    stale_writes: u64,
-) {
-    let began = Instant::now();
-    let (mut refused, mut accepted, mut failed) = (0, 0, 0);
+/// Freezes so many leaders, which attempt so many stale writes together. `last` is the highest token that was given out.
+pub async fn freeze_leaders(kind: Kind, place: &Place, last: u64, pauses: u32, stale_writes: u64) {
+    let (register, began) = (&place.register, Instant::now());
+    let (mut refused, mut accepted, mut undecided) = (0, 0, 0);
+    let mut token = last;
     for pause in 0..pauses {
-        let mark = register.fence().mark(&resource()).await.unwrap();
-        let token = mark.map_or(0, |mark| mark.token.number()) + 1;
+        token += 1;
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["fence-writer", "--kind"])
-            .arg(clap::ValueEnum::to_possible_value(&kind).unwrap().get_name())
-            .args(["--place", place, "--token", &token.to_string()])
+            .args(["fence-writer", "--kind", &kind.name()])
+            .args(["--address", &place.address, "--token", &token.to_string()])
             .args([
                 "--stale-writes",
                 &stale_writes.div_ceil(u64::from(pauses)).to_string(),
@@ -39,13 +33,13 @@ pub async fn freeze_leaders(
         leader.wait_for_line("writing", PATIENCE).unwrap();
         tokio::time::sleep(Duration::from_millis(u64::from(pause * 37 % 90))).await;
         leader.freeze();
-        let successor = term(token + 1);
+        token += 1;
+        let successor = term(token);
         let deadline = Instant::now() + PATIENCE;
-        // Frozen inside a transaction it holds the claim up: in SQLite until it is thawed, in MongoDB until the
-        // server ends the transaction.
-        while let Err(error) = register.fence().claim(&resource(), &successor).await {
-            assert!(Instant::now() < deadline, "{error}");
-            if matches!(kind, Kind::SqliteEnter | Kind::SqliteTable) {
+        // Frozen inside a transaction it holds the claim up.
+        while let Err(error) = register.claim(&successor).await {
+            assert!(Instant::now() < deadline, "{error:?}");
+            if register.frozen_writer() == FrozenWriter::HoldsUntilThawed {
                 leader.thaw();
             }
         }
@@ -62,12 +56,12 @@ pub async fn freeze_leaders(
         let told = Told::parse(&leader.wait_for_line("refused", PATIENCE).unwrap().text);
         refused += told.refused;
         accepted += told.accepted + u64::from(told.last_accepted_ns > claimed_ns);
-        failed += told.failed;
+        undecided += told.undecided;
     }
     if pauses > 0 {
         println!(
             "  {pauses} leaders frozen with SIGSTOP, {:.0?}: {} stale writes attempted, {refused} refused, {accepted} \
-             accepted; {failed} more failed, with nothing decided",
+             accepted; {undecided} more undecided",
             began.elapsed(),
             refused + accepted,
         );

@@ -1,10 +1,10 @@
 //! A number in this process, protected by a watermark and by nothing else.
 
-use super::register::{Outcome, Register, Write, resource};
+use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tenure::core::Answer;
-use tenure::{Fence, FenceError, Term, Watermark};
+use tenure::{Term, Watermark};
 
 pub struct MemoryRegister {
     fence: Watermark,
@@ -23,8 +23,8 @@ impl MemoryRegister {
 }
 
 impl Register for MemoryRegister {
-    fn fence(&self) -> &dyn Fence {
-        &self.fence
+    fn claim<'a>(&'a self, term: &'a Term) -> Answer<'a, Result<(), NotClaimed>> {
+        Box::pin(claim(&self.fence, term))
     }
 
     fn read<'a>(&'a self, _term: &'a Term) -> Answer<'a, Option<i64>> {
@@ -35,8 +35,7 @@ impl Register for MemoryRegister {
         Box::pin(async move {
             let admitted = match self.fence.admit(&resource(), term) {
                 Ok(admitted) => admitted,
-                Err(FenceError::Store(_)) => return Outcome::Failed,
-                Err(_) => return Outcome::Refused,
+                Err(error) => return Outcome::of(&error),
             };
             // Whoever could come between the check and the effect has its chance here.
             tokio::task::yield_now().await;

@@ -2,75 +2,92 @@
 
 mod contend;
 mod cost;
+mod etcd;
 mod frozen;
+mod http;
+mod kind;
 mod memory;
 mod mongodb;
+mod mysql;
+mod nats;
+mod place;
+mod postgres;
+mod redis;
 mod register;
 mod remote;
 mod sqlite;
 mod writer;
 
-pub use register::Kind;
+pub use kind::Kind;
 pub use writer::write_until_refused;
 
-use self::mongodb::MongoRegister;
-use self::sqlite::SqliteRegister;
+use crate::server::{self, Server};
+use clap::ValueEnum as _;
 use contend::contend;
-use memory::MemoryRegister;
-use register::{Register, judge_history};
-use std::sync::Arc;
-use tenure_testkit::{ReplicaSet, ScratchDir, Size};
+use frozen::freeze_leaders;
+use place::Place;
+use register::{Superseded, judge_history};
 
 /// How much is measured.
+#[derive(Clone, Copy, clap::Args)]
 pub struct Extent {
-    /// Stale writes of tasks that contend, on each fence.
-    pub stale_writes: u64,
-    /// Stale writes of leaders that were frozen, on each fence.
-    pub frozen_writes: u64,
-    /// Those leaders.
-    pub pauses: u32,
-    /// Writes whose cost is measured.
-    pub rounds: u32,
+    /// As much as the README tells: 100,000 stale writes of either sort on each fence, 20 leaders.
+    #[arg(long)]
+    full: bool,
+    /// Stale writes of tasks that contend, on each fence [default: 2000].
+    #[arg(long)]
+    stale_writes: Option<u64>,
+    /// Stale writes of leaders that were frozen, on each fence [default: 300].
+    #[arg(long)]
+    frozen_writes: Option<u64>,
+    /// Leaders that are frozen on each fence [default: 3].
+    #[arg(long)]
+    pauses: Option<u32>,
+    /// Writes of each kind whose cost is measured on MongoDB; 0 leaves it out.
+    #[arg(long, default_value_t = 600)]
+    rounds: u32,
+}
+
+impl Extent {
+    fn stale_writes(self) -> u64 {
+        self.stale_writes
+            .unwrap_or(if self.full { 100_000 } else { 2_000 })
+    }
+
+    fn frozen_writes(self) -> u64 {
+        self.frozen_writes
+            .unwrap_or(if self.full { 100_000 } else { 300 })
+    }
+
+    fn pauses(self) -> u32 {
+        self.pauses.unwrap_or(if self.full { 20 } else { 3 })
+    }
 }
 
 /// Stale writes on every fence, by tasks that contend and by processes that were frozen, then what a fence costs.
 pub async fn measure(kinds: &[Kind], extent: Extent) {
-    let folder = ScratchDir::new("bench-fences");
-    let set = ReplicaSet::start(Size::Three)
-        .await
-        .expect("three nodes of mongod");
-    mongodb::end_frozen_transactions_soon(&set.uri()).await;
-    for kind in Kind::ALL
-        .into_iter()
-        .filter(|kind| kinds.is_empty() || kinds.contains(kind))
+    let kinds = match kinds {
+        [] => Kind::value_variants(),
+        named => named,
+    };
+    for &kind in kinds {
+        let place = Place::start(kind).await;
+        println!("{}:", kind.name());
+        if place.register.superseded() == Superseded::ByRead {
+            println!(
+                "  stale here: begun after a later term has claimed the number's document, not the resource alone"
+            );
+        }
+        let last = contend(&place.register, extent.stale_writes()).await;
+        freeze_leaders(kind, &place, last, extent.pauses(), extent.frozen_writes()).await;
+        judge_history(&*place.register).await;
+    }
+    if extent.rounds > 0
+        && kinds
+            .iter()
+            .any(|kind| kind.server() == Some(server::Kind::Mongodb))
     {
-        let place = match kind {
-            Kind::Watermark => folder.join("marks").display().to_string(),
-            Kind::SqliteEnter | Kind::SqliteTable => {
-                folder.join(format!("{kind:?}.db")).display().to_string()
-            }
-            Kind::MongoTransaction | Kind::MongoDocument => set.uri(),
-        };
-        let register = open(kind, &place).await;
-        contend(kind, &register, extent.stale_writes).await;
-        let way = match kind {
-            // Its file is this process's: the leaders come over a socket.
-            Kind::Watermark => remote::serve(Arc::clone(&register)).await.to_string(),
-            _ => place,
-        };
-        frozen::freeze_leaders(kind, &way, &register, extent.pauses, extent.frozen_writes).await;
-        judge_history(&*register).await;
-    }
-    if extent.rounds > 0 {
-        cost::measure(&set.uri(), extent.rounds).await;
-    }
-}
-
-/// The register of a kind at a place.
-async fn open(kind: Kind, place: &str) -> Arc<dyn Register> {
-    match kind {
-        Kind::Watermark => Arc::new(MemoryRegister::open(place)),
-        Kind::SqliteEnter | Kind::SqliteTable => Arc::new(SqliteRegister::open(kind, place).await),
-        Kind::MongoTransaction | Kind::MongoDocument => Arc::new(MongoRegister::open(kind, place).await),
+        let set = Server::start(server::Kind::Mongodb).await;
+        cost::measure(set.url(), extent.rounds).await;
     }
 }

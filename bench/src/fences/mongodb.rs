@@ -1,6 +1,8 @@
 //! A number in MongoDB, protected in the writer's transaction or in its document.
 
-use super::register::{Kind, Outcome, Register, Write, resource};
+use super::kind::Kind;
+use super::place::TRANSACTION_LIFETIME_S;
+use super::register::{NotClaimed, Outcome, Register, Superseded, Write, claim, resource};
 use mongodb::bson::{Document, doc};
 use mongodb::options::{Acknowledgment, ClientOptions, WriteConcern};
 use mongodb::{Client, Collection};
@@ -8,11 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use tenure::core::Answer;
 use tenure::mongodb::{EnterError, FencedCollection, MongoFence};
-use tenure::{Fence, FenceError, FencingToken, Term};
-
-/// How long the server keeps a transaction that nobody ends, in seconds: its own minute would make every pause as
-/// long.
-const TRANSACTION_LIFETIME_S: i32 = 3;
+use tenure::{FencingToken, Term};
 
 /// Asks every member, since any may become the primary.
 pub async fn end_frozen_transactions_soon(uri: &str) {
@@ -107,8 +105,8 @@ impl MongoRegister {
 }
 
 impl Register for MongoRegister {
-    fn fence(&self) -> &dyn Fence {
-        &self.fence
+    fn claim<'a>(&'a self, term: &'a Term) -> Answer<'a, Result<(), NotClaimed>> {
+        Box::pin(claim(&self.fence, term))
     }
 
     fn read<'a>(&'a self, term: &'a Term) -> Answer<'a, Option<i64>> {
@@ -123,8 +121,8 @@ impl Register for MongoRegister {
             };
             match written {
                 Ok(()) => Outcome::Accepted,
-                Err(EnterError::Refused(FenceError::Store(_)) | EnterError::Driver(_)) => Outcome::Failed,
-                Err(EnterError::Refused(_)) => Outcome::Refused,
+                Err(EnterError::Driver(_)) => Outcome::Undecided,
+                Err(EnterError::Refused(error)) => Outcome::of(&error),
             }
         })
     }
@@ -156,6 +154,14 @@ impl Register for MongoRegister {
             }
             history
         })
+    }
+
+    fn superseded(&self) -> Superseded {
+        match self.kind {
+            // The claim of the resource refuses nobody yet: the claim of the document does, which reads it.
+            Kind::MongoDocument => Superseded::ByRead,
+            _ => Superseded::ByClaim,
+        }
     }
 }
 

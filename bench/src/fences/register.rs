@@ -1,28 +1,7 @@
 //! A number that terms read, add one to and write back, with the history of every write that was accepted.
 
-use clap::ValueEnum;
 use tenure::core::Answer;
-use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term};
-
-/// Which fence protects the number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Kind {
-    Watermark,
-    SqliteEnter,
-    SqliteTable,
-    MongoTransaction,
-    MongoDocument,
-}
-
-impl Kind {
-    pub const ALL: [Self; 5] = [
-        Self::Watermark,
-        Self::SqliteEnter,
-        Self::SqliteTable,
-        Self::MongoTransaction,
-        Self::MongoDocument,
-    ];
-}
+use tenure::{Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 
 /// What became of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,14 +10,51 @@ pub enum Outcome {
     /// By the fence.
     Refused,
     /// The store was busy or in conflict: nothing was decided, or nobody knows.
-    Failed,
+    Undecided,
+}
+
+impl Outcome {
+    /// What became of a write that did not get past a fence.
+    pub fn of(error: &FenceError) -> Self {
+        match error {
+            FenceError::Store(_) => Self::Undecided,
+            _ => Self::Refused,
+        }
+    }
+}
+
+/// Why a term has not claimed, or may not have: in the fence's words.
+#[derive(Debug)]
+pub enum NotClaimed {
+    Refused(String),
+    /// To be claimed again.
+    Undecided(String),
+}
+
+/// What supersedes an older term, so that what it begins to write from then on is stale.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Superseded {
+    /// A later term's claim of the resource has returned.
+    ByClaim,
+    /// A later term has read the number, which claims what the number is in.
+    ByRead,
+}
+
+/// Who gives up what a writer holds that is frozen in the midst of its write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrozenWriter {
+    /// It holds nothing, or the server ends its transaction.
+    HoldsNothingForLong,
+    /// Only the writer itself: nobody claims until it is thawed.
+    HoldsUntilThawed,
 }
 
 /// One write that was accepted: who, and what it had read.
 pub type Write = (u64, i64);
 
 pub trait Register: Send + Sync {
-    fn fence(&self) -> &dyn Fence;
+    /// Claims the resource.
+    fn claim<'a>(&'a self, term: &'a Term) -> Answer<'a, Result<(), NotClaimed>>;
 
     /// Reads the number as the term, which has claimed. `None` if that was not possible.
     fn read<'a>(&'a self, term: &'a Term) -> Answer<'a, Option<i64>>;
@@ -48,17 +64,35 @@ pub trait Register: Send + Sync {
 
     /// Every write that was accepted, in the order of their effect.
     fn history(&self) -> Answer<'_, Vec<Write>>;
+
+    fn superseded(&self) -> Superseded {
+        Superseded::ByClaim
+    }
+
+    fn frozen_writer(&self) -> FrozenWriter {
+        FrozenWriter::HoldsNothingForLong
+    }
+}
+
+/// Claims the resource of a fence.
+pub async fn claim(fence: &dyn Fence, term: &Term) -> Result<(), NotClaimed> {
+    match fence.claim(&resource(), term).await {
+        Ok(_) => Ok(()),
+        Err(error @ FenceError::Store(_)) => Err(NotClaimed::Undecided(error.to_string())),
+        Err(error) => Err(NotClaimed::Refused(error.to_string())),
+    }
 }
 
 pub fn resource() -> ResourceName {
     ResourceName::new("register").unwrap()
 }
 
+pub fn lease() -> LeaseName {
+    LeaseName::new("bench").unwrap()
+}
+
 pub fn term(number: u64) -> Term {
-    Term::new(
-        LeaseName::new("bench").unwrap(),
-        FencingToken::new(number).unwrap(),
-    )
+    Term::new(lease(), FencingToken::new(number).unwrap())
 }
 
 /// Each write must have read what the write before it left, and no older term may write after a later one.

@@ -2,10 +2,11 @@
 //!
 //! So it is in earnest: the process that guards goes on, and the leader that writes to it is frozen.
 
-use super::register::{Outcome, Register, resource, term};
+use super::register::{NotClaimed, Outcome, Register, Write, term};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tenure::Term;
+use tenure::core::Answer;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
@@ -39,17 +40,21 @@ async fn answer_all(register: &dyn Register, stream: TcpStream) {
 
 async fn answer(register: &dyn Register, asked: &str) -> String {
     let words: Vec<&str> = asked.split(' ').collect();
-    let term = term(words[1].parse().unwrap());
+    let term_of = |token: &str| term(token.parse().unwrap());
     match words[..] {
-        ["claim", _] => match register.fence().claim(&resource(), &term).await {
-            Ok(_) => "claimed".to_owned(),
-            Err(error) => error.to_string(),
+        ["claim", token] => match register.claim(&term_of(token)).await {
+            Ok(()) => "claimed".to_owned(),
+            Err(NotClaimed::Refused(why)) => format!("refused {why}"),
+            Err(NotClaimed::Undecided(why)) => format!("undecided {why}"),
         },
-        ["read", _] => register.read(&term).await.unwrap().to_string(),
-        ["write", _, read] => match register.write(&term, read.parse().unwrap()).await {
+        ["read", token] => match register.read(&term_of(token)).await {
+            Some(read) => read.to_string(),
+            None => "unread".to_owned(),
+        },
+        ["write", token, read] => match register.write(&term_of(token), read.parse().unwrap()).await {
             Outcome::Accepted => "accepted".to_owned(),
             Outcome::Refused => "refused".to_owned(),
-            Outcome::Failed => "failed".to_owned(),
+            Outcome::Undecided => "undecided".to_owned(),
         },
         _ => panic!("nobody asks \"{asked}\""),
     }
@@ -70,28 +75,44 @@ impl Remote {
         Self(Mutex::new(BufStream::new(stream)))
     }
 
-    pub async fn claim(&self, term: &Term) {
-        assert_eq!(self.ask(&format!("claim {}", term.token)).await, "claimed");
-    }
-
-    pub async fn read(&self, term: &Term) -> i64 {
-        self.ask(&format!("read {}", term.token)).await.parse().unwrap()
-    }
-
-    pub async fn write(&self, term: &Term, read: i64) -> Outcome {
-        match &*self.ask(&format!("write {} {read}", term.token)).await {
-            "accepted" => Outcome::Accepted,
-            "refused" => Outcome::Refused,
-            "failed" => Outcome::Failed,
-            other => panic!("nobody answers \"{other}\""),
-        }
-    }
-
     async fn ask(&self, line: &str) -> String {
         let mut stream = self.0.lock().await;
         tell(&mut stream, line).await.unwrap();
         let mut answer = String::new();
         stream.read_line(&mut answer).await.unwrap();
         answer.trim_end().to_owned()
+    }
+}
+
+impl Register for Remote {
+    fn claim<'a>(&'a self, term: &'a Term) -> Answer<'a, Result<(), NotClaimed>> {
+        Box::pin(async {
+            let answer = self.ask(&format!("claim {}", term.token)).await;
+            match answer.split_once(' ') {
+                None if answer == "claimed" => Ok(()),
+                Some(("refused", why)) => Err(NotClaimed::Refused(why.to_owned())),
+                Some(("undecided", why)) => Err(NotClaimed::Undecided(why.to_owned())),
+                _ => panic!("nobody answers \"{answer}\""),
+            }
+        })
+    }
+
+    fn read<'a>(&'a self, term: &'a Term) -> Answer<'a, Option<i64>> {
+        Box::pin(async { self.ask(&format!("read {}", term.token)).await.parse().ok() })
+    }
+
+    fn write<'a>(&'a self, term: &'a Term, read: i64) -> Answer<'a, Outcome> {
+        Box::pin(async move {
+            match &*self.ask(&format!("write {} {read}", term.token)).await {
+                "accepted" => Outcome::Accepted,
+                "refused" => Outcome::Refused,
+                "undecided" => Outcome::Undecided,
+                other => panic!("nobody answers \"{other}\""),
+            }
+        })
+    }
+
+    fn history(&self) -> Answer<'_, Vec<Write>> {
+        panic!("it is judged where the register is")
     }
 }

@@ -1,12 +1,13 @@
 //! A number in an SQLite file, protected in the writer's transaction or by triggers.
 
-use super::register::{Kind, Outcome, Register, Write, resource};
+use super::kind::Kind;
+use super::register::{FrozenWriter, NotClaimed, Outcome, Register, Write, claim, resource};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::sync::Mutex;
 use std::time::Duration;
+use tenure::Term;
 use tenure::core::Answer;
 use tenure::sqlite::{FencedTable, SqliteFence};
-use tenure::{Fence, FenceError, Term};
 
 pub struct SqliteRegister {
     kind: Kind,
@@ -66,20 +67,17 @@ impl SqliteRegister {
         }
         self.fence
             .enter(transaction, &resource(), term)
-            .map_err(|error| match error {
-                FenceError::Store(_) => Outcome::Failed,
-                _ => Outcome::Refused,
-            })
+            .map_err(|error| Outcome::of(&error))
     }
 
     fn run(&self, connection: &mut Connection, term: &Term, read: i64) -> Result<(), Outcome> {
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(|_| Outcome::Failed)?;
+            .map_err(|_| Outcome::Undecided)?;
         self.enter(&transaction, term)?;
         let judge = |error: rusqlite::Error| match self.tables[0].refusal(&self.fence, term, &error) {
             Some(_) => Outcome::Refused,
-            None => Outcome::Failed,
+            None => Outcome::Undecided,
         };
         let token = term.token.signed();
         transaction
@@ -88,13 +86,13 @@ impl SqliteRegister {
         transaction
             .execute("INSERT INTO history (fence, read) VALUES (?1, ?2)", [token, read])
             .map_err(judge)?;
-        transaction.commit().map_err(|_| Outcome::Failed)
+        transaction.commit().map_err(|_| Outcome::Undecided)
     }
 }
 
 impl Register for SqliteRegister {
-    fn fence(&self) -> &dyn Fence {
-        &self.fence
+    fn claim<'a>(&'a self, term: &'a Term) -> Answer<'a, Result<(), NotClaimed>> {
+        Box::pin(claim(&self.fence, term))
     }
 
     fn read<'a>(&'a self, _term: &'a Term) -> Answer<'a, Option<i64>> {
@@ -120,6 +118,10 @@ impl Register for SqliteRegister {
             rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap()
         });
         Box::pin(async { history })
+    }
+
+    fn frozen_writer(&self) -> FrozenWriter {
+        FrozenWriter::HoldsUntilThawed
     }
 }
 

@@ -1,12 +1,11 @@
 //! The program of a leader that is frozen: claims, writes until it is refused, and then goes on trying.
 
-use super::open;
-use super::register::{Kind, Outcome, Register, resource, term};
-use super::remote::Remote;
+use super::kind::Kind;
+use super::place::open;
+use super::register::{Outcome, term};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tenure::Term;
 
 /// Longest time that a leader goes on without a refusal: by then it was succeeded or the run has failed, so that whatever is
 /// accepted then is counted as stale, and a fence that refuses nothing is found out.
@@ -22,7 +21,7 @@ pub struct Told {
     /// After the first refusal, or when it was succeeded long ago.
     pub accepted: u64,
     /// Of which nothing was decided, or nobody knows.
-    pub failed: u64,
+    pub undecided: u64,
     /// When the last write began that was accepted before those.
     pub last_accepted_ns: i64,
 }
@@ -30,13 +29,13 @@ pub struct Told {
 impl Told {
     pub fn parse(line: &str) -> Self {
         let numbers: Vec<&str> = line.split(' ').skip(1).step_by(2).collect();
-        let [refused, accepted, failed, last] = numbers[..] else {
+        let [refused, accepted, undecided, last] = numbers[..] else {
             panic!("a leader told \"{line}\"")
         };
         Self {
             refused: refused.parse().unwrap(),
             accepted: accepted.parse().unwrap(),
-            failed: failed.parse().unwrap(),
+            undecided: undecided.parse().unwrap(),
             last_accepted_ns: last.parse().unwrap(),
         }
     }
@@ -48,10 +47,10 @@ pub fn now_ns() -> i64 {
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-pub async fn write_until_refused(kind: Kind, place: &str, token: u64, stale_writes: u64) {
-    let (way, term) = (Arc::new(Way::find(kind, place).await), term(token));
-    way.claim(&term).await;
-    let mut read = way.read(&term).await.unwrap();
+pub async fn write_until_refused(kind: Kind, address: &str, token: u64, stale_writes: u64) {
+    let (register, term) = (open(kind, address).await, term(token));
+    register.claim(&term).await.unwrap();
+    let mut read = register.read(&term).await.unwrap();
     let mut last_accepted_ns = 0;
     println!("writing");
     let leads_since = now_ns();
@@ -60,22 +59,22 @@ pub async fn write_until_refused(kind: Kind, place: &str, token: u64, stale_writ
         if began - leads_since > LEADS_MAX_NS {
             break 0;
         }
-        match way.write(&term, read).await {
+        match register.write(&term, read).await {
             Outcome::Accepted => (read, last_accepted_ns) = (read + 1, began),
             Outcome::Refused => break 1,
-            Outcome::Failed => read = way.read(&term).await.unwrap_or(read),
+            Outcome::Undecided => read = register.read(&term).await.unwrap_or(read),
         }
     };
     let count = Arc::new([first_refused, 0, 0].map(AtomicU64::new));
     let tasks = (0..TASKS).map(|_| {
-        let (way, term, count) = (Arc::clone(&way), term.clone(), Arc::clone(&count));
+        let (register, term, count) = (Arc::clone(&register), term.clone(), Arc::clone(&count));
         tokio::spawn(async move {
-            let [refused, accepted, failed] = &*count;
+            let [refused, accepted, undecided] = &*count;
             while refused.load(Ordering::SeqCst) + accepted.load(Ordering::SeqCst) < stale_writes {
-                let counter = match way.write(&term, read).await {
+                let counter = match register.write(&term, read).await {
                     Outcome::Refused => refused,
                     Outcome::Accepted => accepted,
-                    Outcome::Failed => failed,
+                    Outcome::Undecided => undecided,
                 };
                 counter.fetch_add(1, Ordering::SeqCst);
             }
@@ -84,43 +83,6 @@ pub async fn write_until_refused(kind: Kind, place: &str, token: u64, stale_writ
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    let [refused, accepted, failed] = &*count;
-    println!("refused {refused:?} accepted {accepted:?} failed {failed:?} last {last_accepted_ns}");
-}
-
-/// How a leader reaches the register.
-enum Way {
-    Direct(Arc<dyn Register>),
-    /// The process that guards it has it alone.
-    Remote(Remote),
-}
-
-impl Way {
-    async fn find(kind: Kind, place: &str) -> Self {
-        match kind {
-            Kind::Watermark => Self::Remote(Remote::connect(place).await),
-            _ => Self::Direct(open(kind, place).await),
-        }
-    }
-
-    async fn claim(&self, term: &Term) {
-        match self {
-            Self::Direct(register) => drop(register.fence().claim(&resource(), term).await.unwrap()),
-            Self::Remote(remote) => remote.claim(term).await,
-        }
-    }
-
-    async fn read(&self, term: &Term) -> Option<i64> {
-        match self {
-            Self::Direct(register) => register.read(term).await,
-            Self::Remote(remote) => Some(remote.read(term).await),
-        }
-    }
-
-    async fn write(&self, term: &Term, read: i64) -> Outcome {
-        match self {
-            Self::Direct(register) => register.write(term, read).await,
-            Self::Remote(remote) => remote.write(term, read).await,
-        }
-    }
+    let [refused, accepted, undecided] = &*count;
+    println!("refused {refused:?} accepted {accepted:?} undecided {undecided:?} last {last_accepted_ns}");
 }

@@ -11,6 +11,7 @@
 //! cargo run --release -p tenure-bench -- waiting   # what candidates that wait cost the server
 //! cargo run --release -p tenure-bench -- soak      # no unforced change of leader under load
 //! cargo run --release -p tenure-bench -- locks     # lock + release, hand-overs under contention, many locks held
+//! cargo run --release -p tenure-bench -- terms     # leader-terms under random faults, on every deployment
 //! cargo run --release -p tenure-bench -- build     # a clean build of the command: time, crates, size
 //! ```
 
@@ -35,10 +36,13 @@ mod seeing;
 mod server;
 mod soak;
 mod store;
+mod terms;
 mod waiting;
 
 use clap::{Parser, Subcommand};
 use server::Kind;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(about, version)]
@@ -157,12 +161,27 @@ enum Figure {
         #[arg(long)]
         stale_writes: u64,
     },
+    /// Leader-terms under random faults, on real servers: fails if any deployment is violated, or has shown nothing.
+    Terms {
+        /// How many terms on each.
+        #[arg(long, default_value_t = 10_000)]
+        terms: u64,
+        /// Only these deployments; default: all, one after the other.
+        #[arg(long = "deployment", value_enum)]
+        deployments: Vec<terms::Deployment>,
+    },
+    /// The store that `terms` kills and freezes.
+    #[command(hide = true)]
+    TermsStore {
+        #[arg(long)]
+        file: PathBuf,
+    },
     /// A clean release build of the command with its default features, in a folder of its own.
     Build,
 }
 
 #[tokio::main]
-async fn main() {
+async fn main() -> ExitCode {
     match Arguments::parse().figure {
         Figure::Store { rounds } => store::measure(&rounds).await,
         Figure::Requests { ttls } => requests::measure(ttls).await,
@@ -196,6 +215,9 @@ async fn main() {
             token,
             stale_writes,
         } => fences::write_until_refused(kind, &address, token, stale_writes).await,
+        Figure::Terms { terms, deployments } => return terms::measure(&deployments, terms).await,
+        Figure::TermsStore { file } => terms::serve(&file).await,
         Figure::Build => build::measure(),
     }
+    ExitCode::SUCCESS
 }

@@ -1,27 +1,31 @@
 //! Deployments of a single server, which all begin alike.
 
-use super::{Campaign, Deployment, Process, run};
-use std::process::ExitCode;
+use super::{Campaign, Deployment, Process, Promise, Seen, run};
 use std::time::Duration;
 use tenure_testkit::{Mariadb, NatsServer, Postgres, RedisServer};
 
 /// Processes that want the leases.
 const PROCESSES: usize = 4;
 
-/// Runs a campaign against one server; `commands` are those of [`Campaign`], and `connect` makes one process.
+/// Runs a campaign of so many terms against one server; `commands` are those of [`Campaign`], and `connect` makes one process.
 ///
 /// # Panics
 /// As [`run`].
 pub async fn run_alone(
+    terms: u64,
     commands: &'static [&'static str],
     server: &mut impl Deployment,
     connect: impl AsyncFn() -> Process,
-) -> ExitCode {
+) -> Seen {
     let campaign = Campaign {
+        terms,
+        promise: Promise::Exclusion,
         ttl: Duration::from_millis(800),
         leases: 48,
         commands,
-        faults_per_kill: 400,
+        faults_per_harm: 30,
+        harmed_max: 1,
+        harm_time_max: Duration::from_secs(1),
     };
     let mut processes = Vec::new();
     for _ in 0..PROCESSES {
@@ -35,6 +39,10 @@ macro_rules! alone {
         impl Deployment for $server {
             fn members(&self) -> usize {
                 1
+            }
+
+            fn kill(&mut self, _member: usize) {
+                <$server>::kill(self);
             }
 
             async fn restart(&mut self, _member: usize) {

@@ -1,11 +1,11 @@
 //! One process that wants one lease without end.
 
-use super::witness::Witness;
-use super::{Count, random};
+use super::witness::{Arrived, Witness};
+use super::{Count, random, random_time};
 use crate::asking::{giving_back, renewal, request};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Renewed, Ttl};
+use tenure_core::{Acquire, Acquired, Certainty, FencingToken, LeaseStore, Renewed, Ttl};
 
 /// How often one release is sent before the lease is left to expire.
 const RELEASES_MAX: u32 = 3;
@@ -13,8 +13,18 @@ const RELEASES_MAX: u32 = 3;
 /// A term is held for at most so many parts of its ttl between two renewals.
 const HOLD_PART: u32 = 3;
 
+/// One term in so many is left to expire.
+const EXPIRES_ONE_IN: u64 = 8;
+
+/// After an error for at most so long nothing is asked: a server that is down refuses at once.
+const PAUSE_MAX: Duration = Duration::from_millis(40);
+
 pub(super) struct Contender {
     asked: Acquire,
+    /// The highest token that anybody had seen when what may have been granted of this attempt was sent first.
+    above: Option<FencingToken>,
+    /// Whether a request of this attempt may have been granted unheard.
+    is_unsure: bool,
     ttl: Duration,
     store: Arc<dyn LeaseStore>,
     count: Arc<Count>,
@@ -33,6 +43,8 @@ impl Contender {
         let granted = Ttl::try_from(ttl).expect("a campaign gives a valid ttl");
         Self {
             asked: request(&format!("job-{lease}"), &format!("contender-{number}"), granted),
+            above: None,
+            is_unsure: false,
             ttl,
             store: Arc::clone(store),
             count: Arc::clone(count),
@@ -44,32 +56,53 @@ impl Contender {
         self.witness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Goes on to the next attempt.
+    fn give_up_attempt(&mut self) {
+        self.asked.attempt = self.asked.attempt.next();
+        self.is_unsure = false;
+    }
+
     /// Wants the lease, holds it for a while, gives it back, until there were enough terms.
     pub(super) async fn contend(mut self) {
         while !self.count.is_reached() {
+            if !self.is_unsure {
+                let highest = self.witness().highest();
+                self.above = highest;
+            }
             let sent = Instant::now();
             // As the engine: no request outlasts what it is good for.
             let answer = tokio::time::timeout(self.ttl, self.store.acquire(&self.asked)).await;
             match answer {
                 Ok(Ok(Acquired::Granted(grant))) => {
-                    let until = sent + self.ttl;
-                    let begun = self.witness().begin(&self.asked, grant.token, grant.again, until);
+                    let arrived = Arrived {
+                        token: grant.token,
+                        again: grant.again,
+                        above: self.above,
+                        ends: sent + self.ttl,
+                    };
+                    let begun = self.witness().begin(&self.asked, arrived);
                     if begun {
                         self.count.add_one();
-                        self.hold(grant.token, until).await;
+                        self.hold(grant.token, arrived.ends).await;
                     }
-                    self.asked.attempt = self.asked.attempt.next();
+                    self.give_up_attempt();
                 }
                 Ok(Ok(Acquired::Held(lease))) => {
                     let wait = lease.remaining.min(Duration::from_millis(30 + random(60)));
                     tokio::time::sleep(wait).await;
                 }
-                Ok(Ok(Acquired::Superseded)) => self.asked.attempt = self.asked.attempt.next(),
+                Ok(Ok(Acquired::Superseded)) => self.give_up_attempt(),
                 Ok(Err(_)) | Err(_) => {
-                    self.witness().unknown += 1;
+                    let is_unknown = match &answer {
+                        Ok(Err(error)) => error.certainty == Certainty::Unknown,
+                        _ => true,
+                    };
+                    self.witness().unknown += u64::from(is_unknown);
+                    self.is_unsure |= is_unknown;
+                    tokio::time::sleep(random_time(PAUSE_MAX)).await;
                     // Mostly the same attempt again; now and then it is given up for the next one.
                     if random(5) == 0 {
-                        self.asked.attempt = self.asked.attempt.next();
+                        self.give_up_attempt();
                     }
                 }
             }
@@ -77,9 +110,14 @@ impl Contender {
     }
 
     async fn hold(&self, token: FencingToken, mut until: Instant) {
-        let longest = u64::try_from((self.ttl / HOLD_PART).as_millis()).unwrap_or(u64::MAX);
+        if random(EXPIRES_ONE_IN) == 0 {
+            // Believes to the last moment, and gives nothing back.
+            tokio::time::sleep_until(until.into()).await;
+            self.witness().end(&self.asked);
+            return;
+        }
         for _ in 0..random(3) {
-            tokio::time::sleep(Duration::from_millis(random(longest))).await;
+            tokio::time::sleep(random_time(self.ttl / HOLD_PART)).await;
             let (sent, renewals) = (Instant::now(), [renewal(&self.asked, token)]);
             let left = until.saturating_duration_since(sent);
             let answer = tokio::time::timeout(left, self.store.renew(&renewals)).await;

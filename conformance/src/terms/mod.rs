@@ -1,59 +1,80 @@
-//! Leader-terms under random faults, on a real server: each store's `terms` example brings the server.
+//! Leader-terms under random faults, on real servers: `bench terms` brings the servers.
 //!
-//! A few processes, each behind a network of its own that delays, cuts, swallows and repeats, want many leases without end;
-//! now and then a member of the deployment is frozen, or killed and started again. It is a violation if a token is given
-//! twice, if tokens do not rise, if two believe that they hold a lease at the same time, or if a term is lost before its
-//! deadline.
+//! A few processes, each behind a network of its own that delays, cuts, swallows and (where its proxies know one request from
+//! another) repeats, want many leases without end; now and then members of the deployment are frozen, or killed and started
+//! again. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the same
+//! time, or if a term is lost before its deadline.
 
 mod alone;
 mod contender;
+mod faults;
+mod seen;
 mod witness;
 
 pub use alone::run_alone;
+pub use seen::Seen;
 
 use crate::asking::random_bits;
 use contender::Contender;
+use faults::Faults;
 use std::future::Future;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tenure_core::LeaseStore;
-use tenure_testkit::{Fault, FaultProxy, RequestFault};
+use tenure_core::{Durability, LeaseStore};
+use tenure_testkit::FaultProxy;
 use tokio::task::JoinSet;
 use witness::Witness;
 
 /// How long no lease may begin a term before the run is given up.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
-/// Terms of a run that names no number.
-const TERMS_DEFAULT: u64 = 1_000;
-
 /// What a run is to be like.
+#[derive(Clone, Copy, Debug)]
 pub struct Campaign {
+    /// How many terms.
+    pub terms: u64,
+    /// What is judged.
+    pub promise: Promise,
     /// Short, so that many terms expire; long against a round trip.
     pub ttl: Duration,
     /// Leases side by side: most of a term's time is spent waiting, for an expiry or for a fault to pass.
     pub leases: usize,
-    /// The commands by which the proxies know requests that may be lost or repeated; none, where they can only count.
+    /// The commands by which the proxies know requests that may be lost or repeated; none, where they can only count: there
+    /// nothing is repeated.
     pub commands: &'static [&'static str],
-    /// A member is killed after about so many faults of the network, and frozen twice as often.
-    pub faults_per_kill: u64,
+    /// Members are frozen and killed after about so many faults of the network.
+    pub faults_per_harm: u64,
+    /// At most so many of them at once.
+    pub harmed_max: usize,
+    /// For so long at most.
+    pub harm_time_max: Duration,
+}
+
+/// What the deployment promises, and is held to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Promise {
+    /// Exclusion, and tokens that rise and never repeat: what [`Durability::Safe`] says.
+    Exclusion,
+    /// Tokens alone, as of [`Durability::FenceOnly`]: two may believe, and terms may be lost, which is counted and no violation.
+    Tokens,
 }
 
 /// What wants the leases: a store as one process has it.
 pub struct Process {
     /// Connected through all of `ways`.
-    pub store: Box<dyn LeaseStore>,
-    /// The proxies to the members of the deployment.
-    pub ways: Vec<FaultProxy>,
+    pub store: Arc<dyn LeaseStore>,
+    /// The proxies to the members of the deployment; none, where there can be none.
+    pub ways: Vec<Arc<FaultProxy>>,
 }
 
 /// The server, or the servers, that keep the leases.
 pub trait Deployment {
     /// How many members can be killed and frozen, each by itself.
     fn members(&self) -> usize;
-    /// Kills a member and starts it again with what it has kept.
+    /// Kills a member.
+    fn kill(&mut self, member: usize);
+    /// Starts a member that was killed with what it has kept.
     fn restart(&mut self, member: usize) -> impl Future<Output = ()>;
     /// Stops a member where it is.
     fn freeze(&mut self, member: usize);
@@ -81,21 +102,28 @@ impl Count {
     }
 }
 
-/// Runs until there were as many terms as the first argument of this program says, and prints what was seen: success if
-/// nothing was violated, and there was something to violate.
+/// Runs until there were as many terms as the campaign wants, and tells what was seen. A run in which no term begins for two
+/// minutes ends there, and tells so as a violation.
 ///
 /// # Panics
-/// If no term begins for two minutes, or if a contender panics.
-pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processes: Vec<Process>) -> ExitCode {
-    let named = std::env::args().nth(1).and_then(|terms| terms.parse().ok());
+/// If a store says less, or more, of what it is worth than the campaign holds it to.
+pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processes: Vec<Process>) -> Seen {
     let count = Arc::new(Count {
         terms: AtomicU64::new(0),
-        wanted: named.unwrap_or(TERMS_DEFAULT),
+        wanted: campaign.terms,
     });
     let witnesses: Vec<_> = (0..campaign.leases).map(|_| Arc::default()).collect();
     let (mut contending, mut networks) = (JoinSet::new(), Vec::new());
     for (number, Process { store, ways }) in processes.into_iter().enumerate() {
-        let store: Arc<dyn LeaseStore> = Arc::from(store);
+        let traits = store.traits();
+        let worth = match traits.durability {
+            Durability::Safe => Promise::Exclusion,
+            Durability::FenceOnly(_) => Promise::Tokens,
+        };
+        assert_eq!(
+            worth, campaign.promise,
+            "what is judged is not what {traits:?} promises"
+        );
         for (lease, witness) in witnesses.iter().enumerate() {
             let contender = Contender::new(number, lease, campaign.ttl, &store, &count, witness);
             contending.spawn(contender.contend());
@@ -103,42 +131,49 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
         networks.push(ways);
     }
     let began = Instant::now();
-    let faults = afflict(campaign, deployment, &networks, &count, &mut contending).await;
-    networks.iter().flatten().for_each(FaultProxy::heal);
+    let (faults, ending) = afflict(campaign, deployment, &networks, &count, &mut contending).await;
+    networks.iter().flatten().for_each(|way| way.heal());
+    if ending == Ending::Stalled {
+        contending.abort_all();
+    }
     while let Some(ended) = contending.join_next().await {
-        ended.expect("a contender ends by itself");
+        assert!(
+            ended.is_ok() || ending == Ending::Stalled,
+            "a contender ends by itself: {ended:?}"
+        );
     }
     let mut sum = Witness::default();
     witnesses.iter().for_each(|witness| sum.add(witness));
-    sum.report(campaign.leases, began.elapsed(), faults)
+    if ending == Ending::Stalled {
+        sum.violate(format!("no term began for {STALL_MAX:?}, after {}", count.now()));
+    }
+    sum.told(campaign, began.elapsed(), faults)
 }
 
-/// Does harm until there were enough terms; says how often.
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Complete,
+    Stalled,
+}
+
+/// Does harm until there were enough terms; says how much.
 async fn afflict(
     campaign: &Campaign,
     deployment: &mut impl Deployment,
-    networks: &[Vec<FaultProxy>],
+    networks: &[Vec<Arc<FaultProxy>>],
     count: &Count,
     contending: &mut JoinSet<()>,
-) -> u64 {
-    let (mut faults, mut seen) = (0, (0, Instant::now()));
+) -> (Faults, Ending) {
+    let networks: Vec<_> = networks.iter().filter(|ways| !ways.is_empty()).collect();
+    let (mut faults, mut seen) = (Faults::default(), (0, Instant::now()));
     while !count.is_reached() {
         tokio::time::sleep(Duration::from_millis(20 + random(60))).await;
-        strike(campaign, pick::<Vec<_>>(networks)).await;
-        let member = usize::try_from(random(deployment.members() as u64)).expect("a small number");
-        faults += 1;
-        match random(campaign.faults_per_kill) {
-            0 => {
-                deployment.restart(member).await;
-                faults += 1;
-            }
-            1 | 2 => {
-                deployment.freeze(member);
-                tokio::time::sleep(Duration::from_millis(random(1_000))).await;
-                deployment.thaw(member);
-                faults += 1;
-            }
-            _ => {}
+        if !networks.is_empty() {
+            faults.strike(campaign, pick::<&Vec<_>>(&networks)).await;
+        }
+        if random(campaign.faults_per_harm) == 0 {
+            faults.harm(campaign, deployment).await;
         }
         while let Some(ended) = contending.try_join_next() {
             ended.expect("a contender ends by itself");
@@ -146,50 +181,11 @@ async fn afflict(
         if count.now() > seen.0 {
             seen = (count.now(), Instant::now());
         }
-        assert!(
-            seen.1.elapsed() < STALL_MAX,
-            "no term began for {STALL_MAX:?}, after {}",
-            seen.0
-        );
-    }
-    faults
-}
-
-/// One fault of a process's network, on the ways to all members, which passes.
-async fn strike(campaign: &Campaign, ways: &[FaultProxy]) {
-    match random(8) {
-        which @ 0..4 => {
-            let cut = [RequestFault::CutBefore, RequestFault::CutAfter];
-            let late = Duration::from_millis(random(1_500));
-            let repeated = [RequestFault::Duplicate, RequestFault::DuplicateLater(late)];
-            let half = usize::try_from(which % 2).expect("0 or 1");
-            for way in ways {
-                let fault = if which < 2 { cut[half] } else { repeated[half] };
-                match campaign.commands {
-                    [] => way.next_requests(1, cut[half]),
-                    commands => {
-                        let command: &&str = pick(commands);
-                        way.next_commands(1, command, fault);
-                    }
-                }
-            }
-        }
-        4 => ways.iter().for_each(FaultProxy::cut_connections),
-        which => {
-            let delay = Duration::from_millis(random(150));
-            let fault = match which {
-                5 => Fault::BlackHole,
-                6 => Fault::HalfOpen,
-                _ => Fault::Delay {
-                    to_server: delay,
-                    to_client: delay,
-                },
-            };
-            ways.iter().for_each(|way| way.set(fault));
-            tokio::time::sleep(Duration::from_millis(random(500))).await;
-            ways.iter().for_each(FaultProxy::heal);
+        if seen.1.elapsed() >= STALL_MAX {
+            return (faults, Ending::Stalled);
         }
     }
+    (faults, Ending::Complete)
 }
 
 /// A number below `limit`.
@@ -197,7 +193,16 @@ fn random(limit: u64) -> u64 {
     random_bits() % limit.max(1)
 }
 
+/// Of so many, one by chance.
+fn random_place(count: usize) -> usize {
+    usize::try_from(random(count as u64)).expect("a small number")
+}
+
 fn pick<T>(choices: &[T]) -> &T {
-    let which = usize::try_from(random(choices.len() as u64)).expect("a small number");
-    &choices[which]
+    &choices[random_place(choices.len())]
+}
+
+/// A time of at most this.
+fn random_time(longest: Duration) -> Duration {
+    Duration::from_millis(random(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)))
 }

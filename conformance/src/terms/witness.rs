@@ -1,7 +1,8 @@
 //! Sees every term of one lease, and remembers all tokens.
 
+use super::faults::Faults;
+use super::{Campaign, Promise, Seen};
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Attempt, FencingToken, Incarnation, Lease};
@@ -13,10 +14,24 @@ pub(super) struct Witness {
     late: u64,
     again: u64,
     renewed: u64,
+    duplicate_tokens: u64,
     tokens: BTreeMap<FencingToken, (Incarnation, Attempt)>,
     /// Who believes, and until when.
     holder: Option<(Incarnation, Instant)>,
+    /// Of tokens.
     violations: Vec<String>,
+    /// Of exclusion: whether they count is a matter of what the deployment promises.
+    not_excluded: Vec<String>,
+}
+
+/// A grant as it arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Arrived {
+    pub(super) token: FencingToken,
+    pub(super) again: bool,
+    /// The highest token that anybody had seen when the attempt's first request was sent.
+    pub(super) above: Option<FencingToken>,
+    pub(super) ends: Instant,
 }
 
 impl Witness {
@@ -28,29 +43,44 @@ impl Witness {
         self.late += other.late;
         self.again += other.again;
         self.renewed += other.renewed;
+        self.duplicate_tokens += other.duplicate_tokens;
         self.violations.extend(other.violations.iter().cloned());
+        self.not_excluded.extend(other.not_excluded.iter().cloned());
+    }
+
+    pub(super) fn violate(&mut self, violation: String) {
+        self.violations.push(violation);
+    }
+
+    /// The highest token that was seen.
+    pub(super) fn highest(&self) -> Option<FencingToken> {
+        self.tokens.last_key_value().map(|(token, _)| *token)
     }
 
     /// Whether a term begins with this grant: not if it is over already.
-    pub(super) fn begin(&mut self, asked: &Acquire, token: FencingToken, again: bool, ends: Instant) -> bool {
+    pub(super) fn begin(&mut self, asked: &Acquire, arrived: Arrived) -> bool {
         let (now, mine) = (Instant::now(), (asked.candidate.incarnation, asked.attempt));
-        let name = &asked.name;
-        self.again += u64::from(again);
+        let (name, token) = (&asked.name, arrived.token);
+        self.again += u64::from(arrived.again);
+        if arrived.above.is_some_and(|above| token <= above) {
+            self.violate(format!(
+                "token {token} of {name} is not above one that was given before it was asked for"
+            ));
+        }
         if let Some(other) = self.tokens.insert(token, mine)
             && other != mine
         {
-            let violation = format!("token {token} of {name} was given to two attempts");
-            self.violations.push(violation);
+            self.duplicate_tokens += 1;
+            self.violate(format!("token {token} of {name} was given to two attempts"));
         }
-        if now >= ends {
+        if now >= arrived.ends {
             self.late += 1;
             return false;
         }
         // Whoever believes from now on has the highest token of all.
-        let highest = self.tokens.last_key_value();
-        if highest.is_some_and(|(highest, _)| *highest > token) {
+        if self.highest() > Some(token) {
             let violation = format!("term {token} of {name} begins after a later one");
-            self.violations.push(violation);
+            self.not_excluded.push(violation);
         }
         if let Some((other, until)) = self.holder
             && other != mine.0
@@ -58,9 +88,9 @@ impl Witness {
         {
             let left = until - now;
             let violation = format!("two believe in {name}: {other} for {left:?} more, and term {token}");
-            self.violations.push(violation);
+            self.not_excluded.push(violation);
         }
-        self.holder = Some((mine.0, ends));
+        self.holder = Some((mine.0, arrived.ends));
         self.terms += 1;
         true
     }
@@ -75,7 +105,7 @@ impl Witness {
     pub(super) fn lost(&mut self, asked: &Acquire, token: FencingToken, until: Instant, now: Option<&Lease>) {
         let (name, left) = (&asked.name, until.saturating_duration_since(Instant::now()));
         let violation = format!("term {token} of {name} was lost {left:?} before its deadline: {now:?}");
-        self.violations.push(violation);
+        self.not_excluded.push(violation);
     }
 
     pub(super) fn end(&mut self, asked: &Acquire) {
@@ -90,25 +120,28 @@ impl Witness {
             .filter(|holder| holder.0 == asked.candidate.incarnation)
     }
 
-    /// Prints it all. A run in which nothing was unknown, or nothing was given again, has shown nothing.
-    pub(super) fn report(&self, leases: usize, took: Duration, faults: u64) -> ExitCode {
-        println!(
-            "{} terms of {leases} leases in {:.0} s, {faults} faults; {} outcomes unknown, {} replies late, {} terms given \
-             again, {} renewed; {} violations",
-            self.terms,
-            took.as_secs_f64(),
-            self.unknown,
-            self.late,
-            self.again,
-            self.renewed,
-            self.violations.len()
-        );
-        for violation in &self.violations {
-            println!("  {violation}");
-        }
-        match self.violations.is_empty() && self.unknown > 0 && self.again > 0 {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
+    /// What was seen in all.
+    pub(super) fn told(self, campaign: &Campaign, took: Duration, faults: Faults) -> Seen {
+        let mut violations = self.violations;
+        let not_excluded = match campaign.promise {
+            Promise::Exclusion => {
+                violations.extend(self.not_excluded);
+                0
+            }
+            Promise::Tokens => self.not_excluded.len() as u64,
+        };
+        Seen {
+            terms: self.terms,
+            leases: campaign.leases,
+            took,
+            faults,
+            unknown: self.unknown,
+            late: self.late,
+            again: self.again,
+            renewed: self.renewed,
+            duplicate_tokens: self.duplicate_tokens,
+            not_excluded,
+            violations,
         }
     }
 }

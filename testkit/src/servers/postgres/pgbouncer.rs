@@ -50,10 +50,16 @@ impl PgBouncer {
         Ok(pooler)
     }
 
+    /// `127.0.0.1:port`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
     /// URL of a database through the pooler, as the superuser.
     #[must_use]
     pub fn uri_of(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://postgres@{}/{database}", self.address())
     }
 }
 

@@ -3,11 +3,12 @@
 use crate::connect::Hello;
 use crate::durability::{Eviction, Persistence, Settings};
 use crate::fault::Deed;
+use crate::script::{Arguments, RIGHTS};
 use crate::site::Site;
 use crate::url::Set;
 use redis::Value;
 use std::time::{Duration, Instant, SystemTime};
-use tenure_core::{Fault, Finding, StoreError};
+use tenure_core::{Fault, Finding, LeaseName, StoreError};
 use tenure_remote::findings::{bad, good, unknown, warning};
 
 /// How many pings the round trip is the median of.
@@ -126,14 +127,41 @@ impl Site {
         }
     }
 
+    /// The commands of terms that the user may not give there, where the server can tell without their being given.
+    async fn missing_rights(&self, name: &LeaseName) -> Result<Vec<String>, StoreError> {
+        let arguments =
+            Arguments::on([self.keys.index(), self.keys.record(name)]).with(self.keys.channel(name));
+        let mut reply = self
+            .run(&RIGHTS, &arguments, Deed::Read, "its privileges")
+            .await?;
+        let mut missing = Vec::new();
+        while !reply.is_empty() {
+            missing.push(reply.word()?);
+        }
+        Ok(missing)
+    }
+
     /// Whether the user may run the scripts: tried on a name that nobody has, where it writes nothing.
     async fn privileges(&self) -> Finding {
         let user = redis::cmd("ACL").arg("WHOAMI").to_owned();
         let who = self.requests.look(user, "its privileges", &self.place);
         let who = self.in_time(Deed::Read, "its privileges", who).await;
-        let name = tenure_core::LeaseName::new(SCRATCH).expect("this is a name");
+        let name = LeaseName::new(SCRATCH).expect("this is a name");
         match self.get(&name).await {
-            Ok(_) => {}
+            Ok(_) => match self.missing_rights(&name).await {
+                Ok(missing) if missing.is_empty() => {}
+                Ok(missing) => {
+                    return warning(
+                        "privileges",
+                        format!(
+                            "the user may look, and not lead: it may not {}",
+                            missing.join(", ")
+                        ),
+                        "grant whoever leads the rights in the README of tenure-redis",
+                    );
+                }
+                Err(error) => return unknown("privileges", &error),
+            },
             Err(error) if error.fault == Fault::Forbidden => {
                 return bad(
                     "privileges",

@@ -19,6 +19,10 @@ pub(crate) static LIST: LazyLock<Script> = LazyLock::new(|| on_records(include_s
 /// Removes what nobody uses.
 pub(crate) static PURGE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/purge.lua")));
 
+/// Which rights of who leads a user lacks.
+pub(crate) static RIGHTS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/rights.lua").to_owned()));
+
 /// Takes a record in a member of a quorum.
 pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));
 /// Gives what was taken its token.

@@ -150,6 +150,31 @@ async fn who_may_not_read_records_is_not_told_that_they_are_unreadable() {
     }
 }
 
+/// To read a record takes fewer rights than to lead.
+#[tokio::test]
+async fn examination_names_the_rights_that_whoever_leads_lacks() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let server = RedisServer::start(RedisOptions::default().of(build)).await;
+        let server = server.expect("a server");
+        let mut admin = connection(&server.url()).await;
+        let url = server.url().replace("redis://", "redis://user:hunter2@");
+        for (rights, missing) in [
+            (["~*", "&*", "-hset", "-zadd"], "hset, zadd"),
+            (["~*", "resetchannels", "&other:*", "+ping"], "publish"),
+        ] {
+            let user = ["SETUSER", "user", "reset", "on", ">hunter2", "+@all"];
+            let user = redis::cmd("ACL").arg(&user).arg(&rights).to_owned();
+            let _set: String = user.query_async(&mut admin).await.expect("a user");
+            let store = RedisStore::connect(&url).await.expect("connects");
+            let findings = store.examine().await.expect("an examination");
+            let told = findings.iter().find(|finding| finding.subject == "privileges");
+            let told = told.expect("a finding");
+            assert_eq!(told.verdict, tenure_core::Verdict::Warning, "{build:?}: {told:?}");
+            assert!(told.detail.ends_with(missing), "{build:?}: {told:?}");
+        }
+    }
+}
+
 fn fence_error(told: Result<(), FenceError>) -> StoreError {
     match told {
         Err(FenceError::Store(error)) => error,

@@ -213,6 +213,63 @@ fn the_socket_is_gone_when_its_process_has_ended_by_itself() {
     assert!(path.symlink_metadata().is_err(), "the socket was left behind");
 }
 
+/// Somebody has put another file in its place.
+#[test]
+fn the_file_of_another_is_not_removed_with_the_socket() {
+    let sandbox = Sandbox::new("socket-replaced");
+    let address = format!("unix:{}", sandbox.path("pages.sock"));
+    let script = "rm pages.sock && echo mine > pages.sock";
+    let ended = sandbox.tenure(&["run", "--metrics", &address, "job", "--", "sh", "-c", script]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(sandbox.read("pages.sock"), "mine\n");
+}
+
+/// One of all that find a socket that nobody serves has it, and keeps it; the others are told.
+#[test]
+fn a_socket_that_was_left_behind_goes_to_one_of_those_who_come_at_once() {
+    for _ in 0..2 {
+        let sandbox = Sandbox::new("socket-once");
+        let path = sandbox.path("pages.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let address = format!("unix:{path}");
+        let names: Vec<String> = (0..8).map(|number| format!("job-{number}")).collect();
+        let come = |name: &String| sandbox.run(&["--metrics", &address], name, "echo works; sleep 300");
+        let all: Vec<_> = names.iter().map(come).collect();
+        let serves = |process: &tenure_testkit::Process| process.status().is_none();
+        eventually(SOON, "each works or is refused", || {
+            all.iter().all(|process| {
+                !serves(process) || process.lines().iter().any(|line| line.text.contains("works"))
+            })
+        });
+        let (served, refused): (Vec<_>, Vec<_>) = all.iter().partition(|process| serves(process));
+        assert_eq!(served.len(), 1, "they serve the same socket");
+        for process in refused {
+            assert_eq!(exit_code(process), 78);
+        }
+        let (status, body) = page(UnixStream::connect(&path).unwrap(), "/livez");
+        assert_eq!((status, body.as_str()), (200, "ok\n"));
+    }
+}
+
+/// It is in the middle of taking it.
+#[test]
+fn nobody_takes_a_socket_while_another_does() {
+    let sandbox = Sandbox::new("socket-locked");
+    let path = sandbox.dir.join("pages.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let folder = std::fs::File::open(sandbox.dir.path()).unwrap();
+    folder.lock().unwrap();
+    let address = format!("unix:{}", path.display());
+    let arguments = ["run", "--metrics", &address, "job", "--", "touch", "ran"];
+    let ended = sandbox.tenure(&arguments);
+    assert_eq!(ended.code, 78, "{ended:?}");
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("locked the folder"), "{ended:?}");
+    assert!(path.symlink_metadata().is_ok() && !sandbox.dir.join("ran").exists());
+    drop(folder);
+    assert_eq!(sandbox.tenure(&arguments).code, 0);
+}
+
 #[test]
 fn a_file_that_is_no_socket_is_refused_and_left_as_it_is() {
     let sandbox = Sandbox::new("no-socket");

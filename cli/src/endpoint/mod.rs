@@ -3,6 +3,9 @@
 
 mod board;
 mod pages;
+mod socket;
+
+pub(crate) use socket::SocketFile;
 
 pub(crate) use board::{Board, Left};
 
@@ -18,9 +21,8 @@ use hyper_util::rt::TokioIo;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::convert::Infallible;
 use std::net::TcpListener;
-use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::Event;
@@ -55,15 +57,6 @@ enum Listener {
     Unix(UnixListener),
 }
 
-/// A socket's file, removed when this is dropped.
-pub(crate) struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 impl Endpoint {
     /// Takes `address`: `HOST:PORT`, or `unix:PATH`. Its pages show the metrics that the recorder takes in.
     ///
@@ -77,6 +70,7 @@ impl Endpoint {
                     "this user may not; name a port above 1023, or another path"
                 }
                 std::io::ErrorKind::AlreadyExists => "name another path, or remove it",
+                std::io::ErrorKind::WouldBlock => "try again, or name a path in another folder",
                 _ => "give HOST:PORT, such as 127.0.0.1:9150, or unix:/run/NAME.sock",
             };
             let shown = clean(address);
@@ -87,7 +81,7 @@ impl Endpoint {
         };
         let (listener, file) = match address.strip_prefix(UNIX) {
             Some(path) => {
-                let (listener, file) = unix_listener(Path::new(path)).map_err(failed)?;
+                let (listener, file) = socket::listen(Path::new(path)).map_err(failed)?;
                 (Listener::Unix(listener), Some(file))
             }
             None => (Listener::Tcp(TcpListener::bind(address).map_err(failed)?), None),
@@ -136,23 +130,6 @@ impl Endpoint {
         let listening = listen(self.listener, Arc::clone(&board), self.metrics);
         tokio::join!(upkeep, follow(board, events), listening);
     }
-}
-
-fn unix_listener(path: &Path) -> std::io::Result<(UnixListener, SocketFile)> {
-    if let Ok(found) = path.symlink_metadata() {
-        // Whatever it is, it is somebody's: what is no socket refuses a connection just as one that nobody serves.
-        if !found.file_type().is_socket() {
-            let what = "a file that is no socket is there";
-            return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, what));
-        }
-        // One that was left behind by a killed process; one that is served answers, and is left alone.
-        if std::os::unix::net::UnixStream::connect(path)
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-        {
-            std::fs::remove_file(path)?;
-        }
-    }
-    Ok((UnixListener::bind(path)?, SocketFile(path.to_owned())))
 }
 
 async fn follow(board: Arc<Board>, mut events: broadcast::Receiver<Event>) {

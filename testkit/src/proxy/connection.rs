@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::control::Control;
 use super::fault::{Fault, RequestFault};
 use super::frame::{Message, Protocol, Reader, Side};
-use super::nats;
 use super::postgres::GREETING;
+use super::replay::replay;
 
 /// How a connection ends.
 enum End {
@@ -222,61 +222,8 @@ async fn wait(control: &Control, direction: Direction) -> Fault {
     fault
 }
 
-/// Sends a request once more, on a connection of its own, and waits for the reply.
-async fn replay(control: &Control, greeting: Option<Message>, request: &Message) {
-    let exchange = async {
-        let mut server = TcpStream::connect(control.upstream()).await?;
-        let mut reader = Reader::new(control.protocol, Side::Server);
-        if control.protocol == Protocol::Http2 {
-            return repeat_all(server, reader, greeting, request).await;
-        }
-        if control.protocol.server_begins() {
-            reader.read(&mut server).await?;
-        }
-        if let Some(greeting) = greeting {
-            server.write_all(&greeting.bytes).await?;
-            reader.read(&mut server).await?;
-        }
-        server.write_all(&request.bytes).await?;
-        if control.protocol == Protocol::Nats {
-            // The reply goes where the first one went, to the client itself; this comes after it was written.
-            server.write_all(nats::SIGN).await?;
-        }
-        reader.read(&mut server).await
-    };
-    match timeout(ANSWER_TIMEOUT, exchange).await {
-        Ok(Ok(Some(_))) => control.count(|counts| counts.duplicated += 1),
-        failure => eprintln!(
-            "testkit: a duplicate of `{}` got no answer: {failure:?}",
-            request.command
-        ),
-    }
-}
-
-/// Sends all that the client has sent up to the request, which is among it, and waits for the request's reply.
-async fn repeat_all(
-    mut server: TcpStream,
-    mut reader: Reader,
-    sent: Option<Message>,
-    request: &Message,
-) -> io::Result<Option<Message>> {
-    let sent = sent.ok_or(io::ErrorKind::NotFound)?;
-    if sent.bytes.len() > REMEMBERED_BYTES_MAX {
-        return Err(io::Error::other(
-            "its connection has sent too much to be repeated",
-        ));
-    }
-    server.write_all(&sent.bytes).await?;
-    while let Some(reply) = reader.read(&mut server).await? {
-        if reply.answers == request.id {
-            return Ok(Some(reply));
-        }
-    }
-    Ok(None)
-}
-
 /// Enough for a test's requests, and little beside those of a long proof.
-const REMEMBERED_BYTES_MAX: usize = 1 << 20;
+pub(super) const REMEMBERED_BYTES_MAX: usize = 1 << 20;
 
 /// Long enough for a server under load; a bound on what a dead one may cost.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

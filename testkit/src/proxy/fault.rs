@@ -77,7 +77,8 @@ pub struct Counts {
     pub cut_before: u64,
     /// Requests whose reply was received and dropped.
     pub cut_after: u64,
-    /// Requests that were sent, and answered, a second time.
+    /// Requests that were sent, and answered, a second time; one that was answered with an error is not among them, unless it
+    /// is MongoDB's of a key that is there already.
     pub duplicated: u64,
     /// Connections reset by [`FaultProxy::cut_connections`](crate::FaultProxy::cut_connections).
     pub cut_connections: u64,

@@ -75,6 +75,14 @@ fn message(bytes: Vec<u8>, counts: Option<i32>) -> Message {
     }
 }
 
+/// Whether a frame carries a part of this stream's message.
+pub(super) fn is_body_of(stream: i32, frame: &[u8]) -> bool {
+    let of = frame
+        .get(5..HEADER)
+        .and_then(|field| <[u8; 4]>::try_from(field).ok());
+    frame.len() > HEADER && frame[3] == DATA && of.is_some_and(|of| i32::from_be_bytes(of) == stream)
+}
+
 pub(super) const HOUSEKEEPING: &str = "http2 housekeeping";
 
 const PREFACE: usize = 24;

@@ -8,6 +8,7 @@ mod http2;
 mod mysql;
 mod nats;
 mod postgres;
+mod replay;
 mod server;
 
 pub use fault::{Counts, Fault, RequestFault};

@@ -185,6 +185,18 @@ async fn read_packet(source: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>)
     Ok(true)
 }
 
+/// Whether the last packet of a reply is an error: none comes after one.
+pub(super) fn has_error(reply: &[u8]) -> bool {
+    let (mut at, mut is_error) = (0, false);
+    while let Some(header) = reply.get(at..at + HEADER) {
+        let length = header[..3].iter().rev();
+        let length = length.fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
+        is_error = reply.get(at + HEADER) == Some(&ERROR);
+        at += HEADER + length;
+    }
+    is_error
+}
+
 /// Whether the status at the end of a result says that another follows.
 fn more_follows(packet: &[u8]) -> bool {
     let status = if packet.len() == CLASSIC_END {

@@ -121,6 +121,8 @@ fn number(subject: &str) -> i32 {
 const PUBLISH: &str = "PUB";
 /// What makes a server say that it has read all that came before.
 pub(super) const SIGN: &[u8] = b"PING\r\n";
+/// What it says then.
+pub(super) const SIGN_SEEN: &[u8] = b"PONG";
 /// The number of what is no request and no reply.
 const NOBODY: i32 = -1;
 /// What a message may have at most, in bytes.

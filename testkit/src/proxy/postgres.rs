@@ -134,6 +134,22 @@ pub(super) fn called(text: &str) -> String {
     }
 }
 
+/// Whether an error is among the messages of a reply.
+pub(super) fn has_error(reply: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(kind) = reply.get(at) {
+        if *kind == b'E' {
+            return true;
+        }
+        // A length counts itself, and not the type before it; what has none ends the reply.
+        match usize::try_from(number(reply, at + 1)) {
+            Ok(length) => at += 1 + length,
+            Err(_none) => return false,
+        }
+    }
+    false
+}
+
 fn number(bytes: &[u8], at: usize) -> i32 {
     let field = bytes.get(at..at + 4).and_then(|field| field.try_into().ok());
     field.map_or(-1, i32::from_be_bytes)

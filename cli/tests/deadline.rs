@@ -7,18 +7,18 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};
 
-const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
+pub(super) const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
 
 /// A term that is killed 400 ms before its end: of a shorter one it would be 100 ms, for which a loaded machine may stand still.
-const ROOMY: [&str; 4] = ["--ttl", "20s", "--grace", "5s"];
+pub(super) const ROOMY: [&str; 4] = ["--ttl", "20s", "--grace", "5s"];
 
 /// A command that writes its number to `pid`, and then does `what`.
-fn numbered(sandbox: &Sandbox, what: &str) -> String {
+pub(super) fn numbered(sandbox: &Sandbox, what: &str) -> String {
     format!("echo $$ > {}; {what}", sandbox.path("pid"))
 }
 
 /// Holds the write lock: nobody can renew, everybody can read.
-fn lock(sandbox: &Sandbox) -> Connection {
+pub(super) fn lock(sandbox: &Sandbox) -> Connection {
     let file = sandbox.dir.join("leases.db");
     let connection = Connection::open(file).unwrap();
     connection.busy_timeout(Duration::from_secs(20)).unwrap();

@@ -1,8 +1,9 @@
 //! `tenure lock` has the habits of flock(1), and its command never outlives the lock.
 
 use crate::common::{SOON, Sandbox, ended, exit_code};
+use crate::deadline::{self, ROOMY, STUBBORN};
 use std::time::{Duration, Instant};
-use tenure_testkit::{Process, eventually};
+use tenure_testkit::{Process, eventually, is_alive};
 
 fn hold(sandbox: &Sandbox, options: &[&str]) -> Process {
     let holder = sandbox.start(
@@ -106,14 +107,13 @@ fn a_killed_holder_frees_the_lock_at_once() {
 #[test]
 fn the_command_never_outlives_the_lock() {
     let sandbox = Sandbox::new("lock-lost");
-    let holder = hold(&sandbox, &["--ttl", "2s"]);
-    // The store is gone: nothing is extended any more.
-    let away = sandbox.dir.join("away");
-    std::fs::create_dir(&away).unwrap();
-    for name in ["leases.db", "leases.db-wal", "leases.db-shm"] {
-        drop(std::fs::rename(sandbox.dir.join(name), away.join(name)));
-    }
-    std::fs::create_dir(sandbox.dir.join("leases.db")).unwrap();
+    let work = deadline::numbered(&sandbox, STUBBORN);
+    let holder = sandbox.start(&[&["lock"], &ROOMY[..], &["a", "--", "sh", "-c", &work]].concat());
+    let command = sandbox.pid("pid");
+    let locked = deadline::lock(&sandbox);
+    assert!(is_alive(command), "killed without need");
+    sandbox.dies_within_its_lease(command, "a");
+    drop(locked);
     assert_eq!(exit_code(&holder), 79);
 }
 

@@ -1,6 +1,6 @@
 //! A `tenure` in the work of another: whose options, whose lease, whose control groups.
 
-use crate::common::{SOON, Sandbox, ended, signal};
+use crate::common::{Need, SOON, Sandbox, ended, leave_out_or_fail, signal};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Such as killed wardens leave behind; `None`, and said, where none may be made.
+    /// Such as killed wardens leave behind; `None` where none may be made, and that is known.
     fn left_behind(member: Option<Child>) -> Option<Self> {
         let dead = || {
             let mut process = Command::new("true").spawn().unwrap();
@@ -129,7 +129,7 @@ impl Groups {
         };
         let outer = group_of("self").map(|own| own.join(dead()));
         let Some(outer) = outer.filter(|outer| fs::create_dir(outer).is_ok()) else {
-            eprintln!("no control group may be made here: nothing is tested");
+            leave_out_or_fail(Need::ControlGroups);
             return None;
         };
         if let Some(member) = &member {
@@ -212,7 +212,7 @@ fn a_killed_tenure_leaves_no_control_group_of_one_in_its_work() {
         // Without it, before Linux 5.14, none is used.
         .filter(|place| place.0.join("cgroup.kill").exists());
     let Some(place) = place else {
-        eprintln!("no control group may be made here: nothing is tested");
+        leave_out_or_fail(Need::ControlGroups);
         return;
     };
     let mut command = Command::new("sh");

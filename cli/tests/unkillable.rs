@@ -1,6 +1,6 @@
 //! Work that is hard to find or cannot be killed: it is said, and the lease is not given back while it lives.
 
-use crate::common::{SOON, Sandbox, exit_code, signal};
+use crate::common::{Need, SOON, Sandbox, exit_code, leave_out_or_fail, signal};
 use rustix::process::{Signal, geteuid};
 use serde_json::json;
 use std::fs;
@@ -68,10 +68,10 @@ impl Drop for Killed {
 
 /// A child of `tenure run` that takes no signal of ours, as it has become another user.
 ///
-/// Only root can make a program that changes its user. Run as anybody else, nothing comes back, and it is said.
+/// Only root can make a program that changes its user: nothing comes back where it is known that the test is run as another.
 fn foreign_child(sandbox: &Sandbox) -> Option<(Process, Killed)> {
     if !geteuid().is_root() {
-        eprintln!("NOT RUN: only root can make a program that changes its user");
+        leave_out_or_fail(Need::Root);
         return None;
     }
     chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();

@@ -160,6 +160,40 @@ pub fn ended(mut command: Command) -> Ended {
     }
 }
 
+/// What a test asks of the machine that not every machine gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// A control group (version 2) that it may make, below its own.
+    ControlGroups,
+    /// To be root: only root can make a program that changes its user.
+    Root,
+}
+
+/// A comma between the words of those that this machine is known not to give, and whose tests are left out.
+const WITHOUT: &str = "TESTS_WITHOUT";
+
+/// Fails, and says how to give the test what it needs, or that it may be left out.
+#[track_caller]
+pub fn leave_out_or_fail(need: Need) {
+    let (word, way_out) = match need {
+        Need::ControlGroups => (
+            "control-groups",
+            "a control group (version 2, of Linux 5.14 or later) that it may make: run it as root, or by \
+             `systemd-run --user --scope -p Delegate=yes`",
+        ),
+        Need::Root => (
+            "root",
+            "root, as only root can make a program that changes its user: run it as root",
+        ),
+    };
+    let without = std::env::var(WITHOUT).unwrap_or_default();
+    assert!(
+        without.split(',').any(|known| known.trim() == word),
+        "this test needs {way_out}; or leave it out with {WITHOUT}={word}"
+    );
+    eprintln!("NOT RUN: {WITHOUT} names {word}");
+}
+
 /// Reads JSON.
 #[track_caller]
 pub fn json(text: &str) -> Value {

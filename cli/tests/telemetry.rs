@@ -156,8 +156,8 @@ fn has(attributes: &[KeyValue], (key, text): (&str, &str)) -> bool {
 }
 
 /// Starts a candidate that tells the collector often.
-fn run(sandbox: &Sandbox, url: &str, options: &[&str], script: &str) -> Process {
-    let timing = ["--ttl", "30s", "--renew", "500ms"];
+fn run(sandbox: &Sandbox, url: &str, ttl: &str, options: &[&str], script: &str) -> Process {
+    let timing = ["--ttl", ttl, "--renew", "500ms"];
     let told = [&["run", "--otlp", url, "--candidate", "one"], &timing[..]].concat();
     let work = ["job", "--", "sh", "-c", script];
     let mut command = sandbox.command(&[&told[..], options, &work].concat());
@@ -170,7 +170,13 @@ fn a_collector_is_told_what_the_pages_show_and_how_it_ended() {
     let collector = Collector::start();
     let sandbox = Sandbox::new("collector");
     let pages = format!("127.0.0.1:{}", free_port());
-    let process = run(&sandbox, &collector.url, &["--metrics", &pages], "sleep 300");
+    let process = run(
+        &sandbox,
+        &collector.url,
+        "30s",
+        &["--metrics", &pages],
+        "sleep 300",
+    );
     let job = ("lease", "job");
     eventually(SOON, "the leader is told of", || {
         collector.number("leader_status", job) == Some(1.0)
@@ -261,22 +267,59 @@ fn a_collector_is_told_of_each_term_as_a_span_that_the_work_can_go_on_from() {
     );
 }
 
+/// What a silent collector may cost an end, and what a loaded machine may add to it.
+const HELD_UP_MAX: Duration = Duration::from_millis(1_000 + 500);
+
+/// Tries of an end that is measured: one on a machine that stands still proves nothing.
+const ENDS_MAX: usize = 6;
+
+/// How long after its work a candidate has ended.
+fn end_of(process: &Process) -> Duration {
+    process.wait_for_line("over", SOON).unwrap();
+    let over = Instant::now();
+    assert_eq!(exit_code(process), 7);
+    over.elapsed()
+}
+
 #[test]
 fn a_collector_that_never_answers_holds_up_nothing_but_the_end_by_a_moment() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let sandbox = Sandbox::new("silent");
-    let began = Instant::now();
-    assert_eq!(
-        sandbox.tenure(&["run", "job", "--", "sh", "-c", "exit 7"]).code,
-        7
-    );
-    let untold = began.elapsed();
-    let began = Instant::now();
-    assert_eq!(exit_code(&run(&sandbox, &url, &[], "exit 7")), 7);
+    let work = "echo over; exit 7";
     // The SDK would wait for its exporter, which gives up after five seconds.
-    let held_up = began.elapsed().saturating_sub(untold);
-    assert!(held_up < Duration::from_secs(4), "{held_up:?}");
+    let mut tries = Vec::new();
+    let in_time = |tries: &[Duration]| tries.iter().any(|held_up| *held_up <= HELD_UP_MAX);
+    while tries.len() < ENDS_MAX && !in_time(&tries) {
+        let untold = end_of(&sandbox.run(&[], "job", work));
+        let told = end_of(&run(&sandbox, &url, "30s", &[], work));
+        tries.push(told.saturating_sub(untold));
+    }
+    assert!(in_time(&tries), "{tries:?}");
+    let (_told, _) = silent.accept().unwrap();
+}
+
+#[test]
+fn a_collector_that_never_answers_costs_no_term_anything() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let sandbox = Sandbox::new("silent-term");
+    let process = run(&sandbox, &url, "10s", &[], "echo working; sleep 300");
+    process.wait_for_line("working", SOON).unwrap();
+    let (_told, _) = silent.accept().unwrap();
+    // Longer than the ttl, and than one telling may take: without renewals the term would be over.
+    std::thread::sleep(Duration::from_secs(13));
+    let lease = sandbox.lease("job");
+    assert_eq!(
+        (&lease["state"], &lease["terms"]),
+        (&"held".into(), &1.into()),
+        "{lease}"
+    );
+    let lines = process.lines();
+    let doubtful = lines.iter().any(|line| line.text.contains("doubtful"));
+    assert!(!doubtful, "{lines:?}");
+    process.terminate();
+    process.wait_for_exit(SOON).unwrap();
 }
 
 #[test]

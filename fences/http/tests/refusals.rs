@@ -1,4 +1,5 @@
 //! Refusals that the gate decides by its own memory: they are seen beside the mark, as those of the fence itself.
+use crate::common::log::warnings;
 use crate::common::{Counting, Marks, ledger, presented, protection, term, token};
 use axum::Router;
 use axum::body::Body;
@@ -56,6 +57,38 @@ async fn every_refusal_by_the_gate_is_counted_once_beside_the_mark_of_a_watermar
     let seen = Watermark::look(&path).unwrap().unwrap();
     let mark = seen.mark(&ledger()).await.unwrap();
     assert_eq!(counted(mark), Some((7, Some(token(7)))));
+}
+
+/// The fence logs what it refuses itself, with how many since its last line, and the gate each zombie once that it refuses by
+/// its memory.
+#[tokio::test]
+async fn refusals_are_logged_by_the_fence_and_by_the_gate_before_it() {
+    let marks = Marks::new();
+    for fence in [
+        Arc::new(marks.fence()) as Arc<dyn Fence>,
+        Arc::new(Watermark::new()),
+    ] {
+        let lines = warnings(refuse_seven(fence)).await;
+        // The fence says how many; on a loaded machine its next second may have come, and then another line.
+        let (of_fence, of_gate): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|line| line.contains("refusals="));
+        for (lines, said) in [
+            (
+                of_fence,
+                [
+                    "token 5 is stale for \"ledger\", which term 9 has claimed",
+                    "refusals=1 ",
+                ],
+            ),
+            (
+                of_gate,
+                ["token 6 is stale for \"ledger\", which term 9 has claimed", ""],
+            ),
+        ] {
+            let is_it = |line: &&String| said.iter().all(|words| line.contains(words));
+            assert_eq!(lines.iter().filter(is_it).count(), 1, "{said:?}: {lines:#?}");
+        }
+    }
 }
 
 /// A stranger may name any resource: what nobody has claimed must leave no trace in the fence's store.

@@ -1,5 +1,7 @@
 //! A real fence in a file, for whatever stands behind it.
 
+pub mod log;
+
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::etcd::EtcdStore;
 use tenure::{Authority, Cause, Election, Event, Leadership, SharedStore, Timing, Ttl, clock_now};
-use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault, eventually};
+use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault, eventually, eventually_async};
 use tokio::sync::broadcast::Receiver;
 
 fn timing() -> Timing {
@@ -116,6 +116,10 @@ async fn a_restarted_etcd_and_cut_connections_cost_no_leadership() {
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let mut events = leader.events();
     proxy.cut_connections();
+    eventually_async(Duration::from_secs(30), "the connections are cut", || async {
+        proxy.counts().cut_connections > 0
+    })
+    .await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     etcd.restart(0).await.unwrap();
     assert_still_leads(&leadership, &mut events, timing()).await;

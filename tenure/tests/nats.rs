@@ -86,6 +86,7 @@ async fn a_lost_reply_to_the_acquisition_in_nats_costs_no_second_term() {
     let (_server, proxy, leader, _standby) = behind_a_proxy().await;
     proxy.next_commands(1, "PUB", RequestFault::CutAfter);
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    assert_eq!(proxy.counts().cut_after, 1, "the reply was lost");
     assert_eq!(leadership.terms(), 1, "the same attempt found its own term");
 }
 
@@ -110,14 +111,24 @@ async fn a_release_in_nats_wakes_the_standby_long_before_the_lease_would_end() {
 async fn a_watching_standby_takes_over_one_ttl_after_the_last_renewal() {
     let (_server, proxy, leader, standby) = behind_a_proxy().await;
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
-    let campaign =
-        tokio::spawn(async move { (standby.campaign().await.map(|won| won.token()), clock_now()) });
+    let leadership = Arc::new(leadership);
+    let before = Arc::clone(&leadership);
+    let campaign = tokio::spawn(async move {
+        let won = standby.campaign().await.map(|won| won.token());
+        (won, clock_now(), before.authority())
+    });
     // Some renewals are seen by the watch alone.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let (silent_since, ttl) = (clock_now(), timing().ttl().duration());
     proxy.set(Fault::BlackHole);
-    let (won, when) = soon("the take-over", campaign).await.unwrap();
+    let (won, when, believed) = soon("the take-over", campaign).await.unwrap();
     assert!(won.unwrap() > leadership.token());
+    // Not before: its deadline is the last that a renewal has set, and none is heard of any more.
+    assert!(
+        when >= leadership.until() && believed == Authority::None,
+        "taken over from {believed:?}, {when:?} before {:?}",
+        leadership.until()
+    );
     let waited = when.since(silent_since);
     assert!(waited < ttl + ttl / 2, "{waited:?} with a ttl of {ttl:?}");
 }

@@ -96,6 +96,7 @@ async fn a_lost_reply_to_the_acquisition_in_redis_costs_no_second_term() {
         .build()
         .unwrap();
     let leadership = soon("the campaign", other.campaign()).await.unwrap();
+    assert_eq!(proxy.counts().cut_after, 1, "the reply was lost");
     assert_eq!(leadership.terms(), 1, "the same attempt found its own term");
 }
 

@@ -28,7 +28,16 @@ mod locks_redis;
 mod loss;
 #[cfg(feature = "metrics")]
 mod metrics;
-#[cfg(all(feature = "metrics", feature = "sqlite", feature = "redis"))]
+#[cfg(all(
+    feature = "metrics",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "redis",
+    feature = "etcd",
+    feature = "nats",
+    feature = "mongodb"
+))]
 mod metrics_of_fences;
 #[cfg(feature = "mongodb")]
 mod mongodb;

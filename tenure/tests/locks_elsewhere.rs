@@ -1,0 +1,116 @@
+//! Locks in PostgreSQL, MariaDB, NATS and a quorum of Redis servers: many, and contended.
+use crate::harness::{many, soon};
+use std::time::Duration;
+use tenure::core::Release;
+use tenure::{LeaseName, Registry, SharedStore};
+use tenure_testkit::{Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer};
+
+/// Long enough for a thousand locks on a loaded machine, as each is taken by a request of its own.
+const TTL: Duration = Duration::from_secs(30);
+
+async fn connect(url: &str) -> SharedStore {
+    soon("connecting", Registry::connect(url)).await.unwrap()
+}
+
+/// Has an operator give one of the locks back, whatever its holder knows.
+async fn a_beat_extends_all(url: &str) {
+    let operator = connect(url).await;
+    let tamper = || async {
+        let victim = LeaseName::new(many::VICTIM).unwrap();
+        let lease = operator.get(&victim).await.unwrap().unwrap();
+        let release = Release {
+            name: victim,
+            incarnation: lease.holder.incarnation,
+            token: lease.token,
+            attempt: lease.attempt,
+        };
+        operator.release(&[release]).await.remove(0).unwrap();
+    };
+    many::a_beat_extends_all_and_one_that_is_lost_disturbs_none(connect(url).await, TTL, tamper).await;
+}
+
+async fn sixty_four_tasks_lose_no_update(url: &str) {
+    let stores = [
+        connect(url).await,
+        connect(url).await,
+        connect(url).await,
+        connect(url).await,
+    ];
+    many::sixty_four_tasks_lose_no_update(stores).await;
+}
+
+/// A schema of its own, set up.
+async fn in_postgres(schema: &str) -> String {
+    let url = format!("{}?schema={schema}", Postgres::shared().await.uri());
+    tenure::postgres::PostgresStore::init(&url).await.unwrap();
+    url
+}
+
+/// A database of its own, set up.
+async fn in_mariadb(database: &str) -> String {
+    let server = Mariadb::shared().await;
+    server
+        .execute(&format!("CREATE DATABASE {database}"))
+        .await
+        .unwrap();
+    let url = format!("mysql://root@{}/{database}", server.address());
+    tenure::mysql::MysqlStore::init(&url).await.unwrap();
+    url
+}
+
+#[tokio::test]
+async fn a_beat_extends_all_locks_in_postgres_and_one_that_is_lost_disturbs_none() {
+    a_beat_extends_all(&in_postgres("locks_beat").await).await;
+}
+
+#[tokio::test]
+async fn a_beat_extends_all_locks_in_mysql_and_one_that_is_lost_disturbs_none() {
+    a_beat_extends_all(&in_mariadb("locks_beat").await).await;
+}
+
+#[tokio::test]
+async fn a_beat_extends_all_locks_in_nats_and_one_that_is_lost_disturbs_none() {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    a_beat_extends_all(&format!("{}/locks", server.url())).await;
+}
+
+#[tokio::test]
+async fn a_beat_extends_all_locks_in_a_quorum_and_one_that_is_lost_disturbs_none() {
+    let servers = three_redis_servers().await;
+    a_beat_extends_all(&quorum_url(&servers)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_tasks_lose_no_update_in_postgres() {
+    sixty_four_tasks_lose_no_update(&in_postgres("locks_tasks").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_tasks_lose_no_update_in_mysql() {
+    sixty_four_tasks_lose_no_update(&in_mariadb("locks_tasks").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_tasks_lose_no_update_in_nats() {
+    let server = NatsServer::start(NatsOptions::default()).await.unwrap();
+    sixty_four_tasks_lose_no_update(&format!("{}/locks", server.url())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_tasks_lose_no_update_in_a_quorum() {
+    let servers = three_redis_servers().await;
+    sixty_four_tasks_lose_no_update(&quorum_url(&servers)).await;
+}
+
+async fn three_redis_servers() -> Vec<RedisServer> {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        servers.push(RedisServer::start(RedisOptions::durable()).await.unwrap());
+    }
+    servers
+}
+
+fn quorum_url(servers: &[RedisServer]) -> String {
+    let addresses: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    format!("redis+quorum://{}", addresses.join(","))
+}

@@ -1,5 +1,5 @@
 use crate::fault::Deed;
-use crate::record::{note_text, read};
+use crate::record::{is_there, note_text, read};
 use crate::site::{Site, subject};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,10 +64,18 @@ impl Site {
         let Some(row) = rows.first() else {
             return Err(self.without_verdict(&subject));
         };
+        if !is_there(row, 1) {
+            return Err(self.crossed(&subject));
+        }
         // What was granted is granted, whether or not its record can be read.
         let granted = matches!(row.try_get(0), Ok("granted" | "again"));
         let record =
             read(row, 1, &self.table()).map_err(|error| if granted { after_a_step(error) } else { error })?;
+        let holder = &record.lease.holder;
+        if record.lease.name != request.name || granted && holder.incarnation != request.candidate.incarnation
+        {
+            return Err(self.crossed(&subject));
+        }
         let grant = |again| Grant {
             token: record.lease.token,
             ttl: record.lease.ttl,
@@ -114,7 +122,9 @@ impl Site {
         });
     }
 
+    /// For an answer that says nothing of what was asked. It may have been to something else: see [`Site::crossed`].
     pub(crate) fn without_verdict(&self, subject: &str) -> StoreError {
+        self.leave();
         let message = format!(
             "{subject} at {}: the server answered without a verdict; run `tenure store init`, the functions may be another \
              version's",

@@ -5,6 +5,7 @@ use crate::shared::{Shared, Standing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tenure_core::StoreError;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 use tokio_postgres::Client;
 
@@ -13,7 +14,11 @@ pub(crate) struct Live {
     pub(crate) client: Client,
     /// A request was given up unanswered, so the other side may be gone without a word.
     suspect: AtomicBool,
-    in_flight: AtomicUsize,
+    /// Requests that are under way or wait for their turn.
+    wanted: AtomicUsize,
+    /// One request at a time. Whoever leaves a pooler with several under way may leave the answer to one of them to whoever
+    /// gets the server's connection next: PgBouncer takes that for free at the first answer.
+    turn: Arc<Mutex<()>>,
     driver: AbortHandle,
     dial: Arc<Dial>,
     /// Whose it is: a place in the URL's list.
@@ -25,7 +30,8 @@ impl Live {
         Self {
             client,
             suspect: AtomicBool::new(false),
-            in_flight: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
+            turn: Arc::default(),
             driver,
             dial: Arc::clone(dial),
             host,
@@ -49,23 +55,48 @@ impl Drop for Live {
     }
 }
 
+/// One that wants a connection, for as long as this lives.
+struct Wanting(Arc<Live>);
+
+impl Wanting {
+    fn new(live: Arc<Live>) -> Self {
+        live.wanted.fetch_add(1, Ordering::Relaxed);
+        Self(live)
+    }
+}
+
+impl Drop for Wanting {
+    fn drop(&mut self) {
+        self.0.wanted.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A request under way. Dropped without an answer, it leaves its connection suspect, and its host.
 pub(crate) struct UnderWay {
-    live: Arc<Live>,
+    live: Wanting,
     answered: bool,
+    // Given to the next when it is known whether the connection is of use.
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl UnderWay {
-    pub(crate) fn begin(live: Arc<Live>) -> Self {
-        live.in_flight.fetch_add(1, Ordering::Relaxed);
+    /// Waits for its turn on this connection.
+    pub(crate) async fn begin(live: Arc<Live>) -> Self {
+        let turn = Arc::clone(&live.turn);
+        let live = Wanting::new(live);
         Self {
             live,
             answered: false,
+            _turn: turn.lock_owned().await,
         }
     }
 
     pub(crate) fn client(&self) -> &Client {
-        &self.live.client
+        &self.live.0.client
+    }
+
+    fn is_usable(&self) -> bool {
+        self.live.0.is_usable()
     }
 
     pub(crate) fn answered(&mut self) {
@@ -75,16 +106,16 @@ impl UnderWay {
     /// There was an answer, but there will be no other on this connection.
     pub(crate) fn ended(&mut self) {
         self.answered = true;
-        self.live.give_up();
+        self.live.0.give_up();
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.live.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.answered {
-            self.live.give_up();
-            self.live.dial.leave(self.live.host);
+            let live = &self.live.0;
+            live.give_up();
+            live.dial.leave(live.host);
         }
     }
 }
@@ -94,7 +125,8 @@ impl Drop for UnderWay {
 pub(crate) struct Lane(Shared<Arc<Live>>);
 
 impl Lane {
-    /// The connection, or a new one where there is none that works.
+    /// The connection, or a new one where there is none that works, when it is this request's turn. Who waits for it bounds
+    /// the wait.
     ///
     /// # Errors
     /// Not applied: nothing was asked yet.
@@ -103,16 +135,23 @@ impl Lane {
             let dial = Arc::clone(dial);
             async move { dial.open().await }
         };
-        let live = self.0.get(|live| live.is_usable(), open);
-        Ok(UnderWay::begin(live.await.map_err(about(what))?))
+        loop {
+            let live = self.0.get(|live| live.is_usable(), open);
+            let mut turn = UnderWay::begin(live.await.map_err(about(what))?).await;
+            if turn.is_usable() {
+                return Ok(turn);
+            }
+            // Whoever was before it has found it broken; nothing more was asked on it.
+            turn.answered();
+        }
     }
 
-    /// How many requests are under way; more than any number while a connection is being made.
+    /// How many requests are under way or wait; more than any number while a connection is being made.
     pub(crate) fn load(&self) -> usize {
         match self.0.standing() {
             Standing::Empty => 0,
             Standing::UnderWay => usize::MAX,
-            Standing::Made(live) => live.in_flight.load(Ordering::Relaxed),
+            Standing::Made(live) => live.wanted.load(Ordering::Relaxed),
         }
     }
 

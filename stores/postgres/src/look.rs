@@ -1,7 +1,7 @@
 //! Reading, and the one request that only leaves a wish.
 
 use crate::fault::Deed;
-use crate::record::{Record, read, shortened};
+use crate::record::{Record, is_there, read, shortened};
 use crate::schema::RECORD;
 use crate::site::{Site, Typed, subject};
 use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -33,7 +33,14 @@ impl Site {
                 &[(&name.as_str(), Type::TEXT)],
             )
             .await?;
-        found.first().map(|row| read(row, 1, &self.table())).transpose()
+        if found.first().is_some_and(|row| !is_there(row, 1)) {
+            return Err(self.crossed(&subject(name)));
+        }
+        let record = found.first().map(|row| read(row, 1, &self.table())).transpose()?;
+        match record {
+            Some(record) if record.lease.name != *name => Err(self.crossed(&subject(name))),
+            record => Ok(record),
+        }
     }
 
     /// Reads a page.

@@ -45,6 +45,15 @@ pub(crate) struct Record {
     pub(crate) previous: Option<Predecessor>,
 }
 
+/// How many columns a record has.
+const COLUMNS: usize = 18;
+
+/// Whether a row has a record in its columns from `first` on, and nothing else. One that has not is the answer to something
+/// else.
+pub(crate) fn is_there(row: &Row, first: usize) -> bool {
+    row.len() == first + COLUMNS
+}
+
 /// Reads the record in the columns from `first` on, in the order of [`RECORD`](crate::schema::RECORD).
 ///
 /// # Errors

@@ -120,6 +120,24 @@ impl Site {
         }
     }
 
+    /// Makes all connections anew.
+    pub(crate) fn leave(&self) {
+        self.renewals.close();
+        self.requests.iter().for_each(Lane::close);
+    }
+
+    /// For an answer that is none to what was asked. What follows on that connection may be none either: all are made anew.
+    pub(crate) fn crossed(&self, subject: &str) -> StoreError {
+        self.leave();
+        let message = format!(
+            "{subject} at {}: what came is the answer to another request, so what became of this one is not known; a pooler has \
+             confused its clients (PgBouncer does after one that left with several requests under way); give Tenure a user of \
+             its own there, or connect round the pooler",
+            self.place
+        );
+        StoreError::unknown(Fault::Internal, message)
+    }
+
     /// Statements without parameters and without an answer, as for a change of a table.
     pub(crate) async fn run(&self, subject: &str, statements: &str) -> Result<(), StoreError> {
         let mut under_way: Option<UnderWay> = None;

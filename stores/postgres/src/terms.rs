@@ -1,10 +1,11 @@
 //! Renewing and releasing: many leases in one statement, with a verdict for each.
 
 use crate::fault::Deed;
-use crate::record::{Record, read};
+use crate::record::{Record, is_there, read};
 use crate::site::{Site, Typed, subject};
 use tenure_core::{
-    Attempt, Fault, FencingToken, Incarnation, LeaseName, Release, Released, Renew, Renewed, StoreError, Wish,
+    Attempt, Fault, FencingToken, Incarnation, Lease, LeaseName, Release, Released, Renew, Renewed,
+    StoreError, Wish,
 };
 use tenure_remote::after_a_step;
 use tokio_postgres::Row;
@@ -66,16 +67,21 @@ impl Site {
             .ask_on(&self.renewals, Deed::Write, &subject, &statement, &parameters)
             .await;
         let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
-        self.answers(&names, rows, |verdict, record| match (verdict, record) {
-            (Verdict::Done, Some(record)) => Some(Renewed::Extended {
-                ttl: record.lease.ttl,
-                wish: match record.lease.asked_to_step_down {
-                    true => Wish::StepDown,
-                    false => Wish::Nothing,
-                },
-            }),
-            (Verdict::Done, None) => None,
-            (Verdict::Not, record) => Some(Renewed::Lost(record.map(|record| Box::new(record.lease)))),
+        let is_of_term = |place: usize, lease: &Lease| {
+            (lease.holder.incarnation, lease.token) == (requests[place].incarnation, requests[place].token)
+        };
+        self.answers(&names, rows, is_of_term, |verdict, record| {
+            match (verdict, record) {
+                (Verdict::Done, Some(record)) => Some(Renewed::Extended {
+                    ttl: record.lease.ttl,
+                    wish: match record.lease.asked_to_step_down {
+                        true => Wish::StepDown,
+                        false => Wish::Nothing,
+                    },
+                }),
+                (Verdict::Done, None) => None,
+                (Verdict::Not, record) => Some(Renewed::Lost(record.map(|record| Box::new(record.lease)))),
+            }
         })
     }
 
@@ -95,39 +101,58 @@ impl Site {
             .ask(Deed::Write, &subject, &statement, &terms.parameters())
             .await;
         let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
-        self.answers(&names, rows, |verdict, record| match (verdict, record) {
-            (Verdict::Done, Some(_)) => Some(Released::Vacated),
-            (Verdict::Done, None) => None,
-            (Verdict::Not, record) => Some(Released::NotYours(record.map(|record| Box::new(record.lease)))),
+        let is_of_term = |place: usize, lease: &Lease| {
+            (lease.holder.incarnation, lease.token) == (requests[place].incarnation, requests[place].token)
+        };
+        self.answers(&names, rows, is_of_term, |verdict, record| {
+            match (verdict, record) {
+                (Verdict::Done, Some(_)) => Some(Released::Vacated),
+                (Verdict::Done, None) => None,
+                (Verdict::Not, record) => {
+                    Some(Released::NotYours(record.map(|record| Box::new(record.lease))))
+                }
+            }
         })
     }
 
-    /// One answer per request, in their order.
+    /// One answer per request, in their order. What is done must have been done to the term that was asked for.
     fn answers<T>(
         &self,
         names: &[&LeaseName],
         rows: Result<Vec<Row>, StoreError>,
+        is_of_term: impl Fn(usize, &Lease) -> bool,
         answer: impl Fn(Verdict, Option<Record>) -> Option<T>,
     ) -> Vec<Result<T, StoreError>> {
         let rows = match rows {
             Ok(rows) => rows,
             Err(error) => return names.iter().map(|_| Err(error.clone())).collect(),
         };
-        let mut answers: Vec<_> = names
-            .iter()
-            .map(|name| Err(self.without_verdict(&subject(name))))
-            .collect();
+        let mut answers: Vec<_> = names.iter().map(|_| None).collect();
         for row in &rows {
+            if !is_there(row, 2) {
+                continue;
+            }
             let place = row.try_get::<_, i64>(0).ok();
             let place = place.and_then(|place| usize::try_from(place - 1).ok());
             let Some(place) = place.filter(|place| *place < names.len()) else {
                 continue;
             };
-            answers[place] = self.verdict(names[place], row).and_then(|(verdict, record)| {
+            let answer = self.verdict(names[place], row).and_then(|(verdict, record)| {
+                let is_anothers = |record: &Record| {
+                    record.lease.name != *names[place]
+                        || verdict == Verdict::Done && !is_of_term(place, &record.lease)
+                };
+                if record.as_ref().is_some_and(is_anothers) {
+                    return Err(self.crossed(&subject(names[place])));
+                }
                 answer(verdict, record).ok_or_else(|| self.without_verdict(&subject(names[place])))
             });
+            answers[place] = Some(answer);
         }
+        let answers = answers.into_iter().zip(names);
         answers
+            .map(|(answer, name)| answer.unwrap_or_else(|| Err(self.without_verdict(&subject(name)))))
+            .collect()
     }
 
     fn verdict(&self, name: &LeaseName, row: &Row) -> Result<(Verdict, Option<Record>), StoreError> {

@@ -65,7 +65,7 @@ impl Listener {
             told.close();
         });
         let live = Arc::new(Live::new(client, driver.abort_handle(), dial, host));
-        let mut asking = UnderWay::begin(Arc::clone(&live));
+        let mut asking = UnderWay::begin(Arc::clone(&live)).await;
         let listen = format!("LISTEN {}", quoted(&channel(&dial.url.schema)));
         let listening = tokio::time::timeout(dial.time_max, asking.client().batch_execute(&listen)).await;
         let late = |_| timed_out(Deed::Read, "", &dial.place, dial.time_max);
@@ -88,7 +88,7 @@ impl Listener {
     /// Whether it still answers. If not, or if nobody waits for the answer, the next watch has another; those on this one
     /// are told by the heartbeat.
     async fn answers(&self) -> bool {
-        let mut asking = UnderWay::begin(Arc::clone(&self.live));
+        let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
         let asked = tokio::time::timeout(ANSWER_TIME_MAX, asking.client().batch_execute(""));
         let answers = matches!(asked.await, Ok(Ok(())));
         if answers {

@@ -13,6 +13,7 @@ mod locked_rows;
 mod machine;
 mod partition;
 mod pooler;
+mod pooler_crossing;
 mod search_path;
 mod setup;
 mod setup_beside;

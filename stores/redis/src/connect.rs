@@ -94,9 +94,10 @@ impl Target {
     /// # Errors
     /// Not applied: nothing of a request was sent.
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
+        // Boxed: within the futures of those who connect, it would be more than the compiler lays out in one another.
         match &self.url.set {
-            Set::Sentinels { primary } => self.connect_to_primary(primary).await,
-            Set::Server | Set::Independent => self.connect_to_member().await,
+            Set::Sentinels { primary } => Box::pin(self.connect_to_primary(primary)).await,
+            Set::Server | Set::Independent => Box::pin(self.connect_to_member()).await,
         }
     }
 

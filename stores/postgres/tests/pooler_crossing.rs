@@ -1,0 +1,157 @@
+//! Many requests at once through a pooler with few connections, beside clients that leave it in the middle: who gets an answer
+//! to another's request does not take it for its own.
+
+use crate::common::{PATIENCE, Scratch, giving_back, random_bits, renewal, request, seconds};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::{Acquired, Certainty, LeaseStore, Released, Renewed};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::{PgBouncer, Postgres, eventually_async};
+use tokio::task::JoinSet;
+use tokio_postgres::NoTls;
+use tokio_postgres::types::Type;
+
+/// Clients of the pooler, each a process.
+const PROCESSES: usize = 4;
+/// Of each process, all at once; and how often it takes each.
+const LEASES: usize = 48;
+const ROUNDS: u64 = 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_leaves_a_pooler_in_the_middle_leaves_no_answer_to_others() {
+    let pooled = Pooled::start().await;
+    let leaving = tokio::spawn(leave_in_the_middle(pooled.url.clone()));
+    let failed = pooled.contend().await;
+    leaving.abort();
+    assert_eq!(failed, 0, "requests whose answers went to others");
+}
+
+/// A program of somebody else's, with the same user, may do what this one does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_believes_an_answer_to_another_that_a_pooler_gives_it() {
+    let pooled = Pooled::start().await;
+    let leaving = tokio::spawn(pipeline_and_leave(pooled.uri.clone()));
+    let failed = pooled.contend().await;
+    leaving.abort();
+    // What is believed was checked. Whether the pooler of this machine confuses anybody is its own affair.
+    println!("{failed} answers were to others, or never came");
+}
+
+/// A pooler with fewer connections than its clients have.
+struct Pooled {
+    direct: Arc<PostgresStore>,
+    uri: String,
+    url: String,
+    _pooler: PgBouncer,
+}
+
+impl Pooled {
+    async fn start() -> Self {
+        let scratch = Scratch::new().await;
+        let pooler = PgBouncer::start(Postgres::shared().await, 3).await.unwrap();
+        let uri = pooler.uri_of("postgres");
+        Self {
+            direct: Arc::new(scratch.store().await),
+            url: scratch.url_on(&uri, "listen=off"),
+            uri,
+            _pooler: pooler,
+        }
+    }
+
+    /// Has many leases be taken and given back at once by several processes. How many requests failed.
+    async fn contend(&self) -> usize {
+        let mut contending = JoinSet::new();
+        for process in 0..PROCESSES {
+            let look = || PostgresStore::connect(&self.url);
+            let store = eventually_async(PATIENCE, "a store that is answered itself", look).await;
+            let store = Arc::new(store);
+            for lease in 0..LEASES {
+                let (store, direct) = (store.clone(), self.direct.clone());
+                let name = format!("{process}-{lease}-{:x}", random_bits());
+                contending.spawn(async move { take_and_give_back(&store, &direct, &name).await });
+            }
+        }
+        contending.join_all().await.into_iter().sum()
+    }
+}
+
+/// Processes that ask much at once and are gone before it is answered, one after another.
+async fn leave_in_the_middle(url: String) {
+    for pause in (0..).map(|turn| Duration::from_micros(300 * (turn % 20))) {
+        let Ok(store) = PostgresStore::connect(&url).await else {
+            continue;
+        };
+        let (store, mut asking) = (Arc::new(store), JoinSet::new());
+        for _ in 0..LEASES {
+            let asked = request(&format!("{:x}", random_bits()), "gone", seconds(300));
+            let store = store.clone();
+            asking.spawn(async move { store.acquire(&asked).await.map(drop) });
+        }
+        tokio::time::sleep(pause).await;
+        asking.shutdown().await;
+    }
+}
+
+/// Clients that send many statements without waiting for the answers, and are gone.
+async fn pipeline_and_leave(uri: String) {
+    for pause in (0..).map(|turn| Duration::from_micros(300 * (turn % 20))) {
+        let Ok((client, connection)) = tokio_postgres::connect(&uri, NoTls).await else {
+            continue;
+        };
+        let connection = tokio::spawn(connection);
+        let (client, mut asking) = (Arc::new(client), JoinSet::new());
+        for number in 0..LEASES {
+            let client = client.clone();
+            asking.spawn(async move {
+                let number = i64::try_from(number).unwrap();
+                client
+                    .query_typed("SELECT $1", &[(&number, Type::INT8)])
+                    .await
+                    .map(drop)
+            });
+        }
+        tokio::time::sleep(pause).await;
+        // Without the farewell that the driver says when its client is dropped.
+        connection.abort();
+        asking.shutdown().await;
+    }
+}
+
+/// How many requests failed; all others were answered right.
+async fn take_and_give_back(store: &PostgresStore, direct: &PostgresStore, name: &str) -> usize {
+    let mut asked = request(name, "holder", seconds(300));
+    let mut failed = 0;
+    for _round in 0..ROUNDS {
+        let mut may_be_applied = false;
+        let grant = loop {
+            match store.acquire(&asked).await {
+                Ok(Acquired::Granted(grant)) => break grant,
+                Ok(other) => panic!("{name}: nobody else wants it: {other:?}"),
+                Err(error) => {
+                    may_be_applied |= error.certainty == Certainty::Unknown;
+                    failed += 1;
+                }
+            }
+        };
+        assert!(
+            may_be_applied || !grant.again,
+            "{name}: it was said not to be applied"
+        );
+        let lease = direct.get(&asked.name).await.unwrap().unwrap();
+        assert_eq!(lease.token, grant.token, "{name}: it is another's token");
+        match store.renew(&[renewal(&asked, grant.token)]).await.remove(0) {
+            Ok(renewed) => assert!(matches!(renewed, Renewed::Extended { .. }), "{name}: {renewed:?}"),
+            Err(_lost) => failed += 1,
+        }
+        loop {
+            match store.release(&[giving_back(&asked, grant.token)]).await.remove(0) {
+                Ok(released) => break assert_eq!(released, Released::Vacated, "{name}"),
+                Err(_lost) => failed += 1,
+            }
+        }
+        let lease = direct.get(&asked.name).await.unwrap().unwrap();
+        assert!(lease.released, "{name}: what was released was another's");
+        asked.attempt = asked.attempt.next();
+    }
+    failed
+}

@@ -4,7 +4,7 @@
 use crate::common::{PATIENCE, Scratch, giving_back, random_bits, renewal, request, seconds};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, LeaseStore, Released, Renewed};
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Released, Renewed, StoreError};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 use tokio::task::JoinSet;
@@ -14,16 +14,20 @@ use tokio_postgres::types::Type;
 /// Clients of the pooler, each a process.
 const PROCESSES: usize = 4;
 /// Of each process, all at once; and how often it takes each.
-const LEASES: usize = 48;
+const LEASES: usize = 24;
 const ROUNDS: u64 = 10;
+/// Statements that one such client has under way.
+const PIPELINED: i64 = 64;
+/// Clients that leave in the middle, one after another.
+const LEAVING: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_a_pooler_in_the_middle_leaves_no_answer_to_others() {
     let pooled = Pooled::start().await;
     let leaving = tokio::spawn(leave_in_the_middle(pooled.url.clone()));
-    let failed = pooled.contend().await;
+    let astray = pooled.contend().await;
     leaving.abort();
-    assert_eq!(failed, 0, "requests whose answers went to others");
+    assert_eq!(astray, 0, "answers that were to others");
 }
 
 /// A program of somebody else's, with the same user, may do what this one does not.
@@ -31,10 +35,10 @@ async fn whoever_leaves_a_pooler_in_the_middle_leaves_no_answer_to_others() {
 async fn nobody_believes_an_answer_to_another_that_a_pooler_gives_it() {
     let pooled = Pooled::start().await;
     let leaving = tokio::spawn(pipeline_and_leave(pooled.uri.clone()));
-    let failed = pooled.contend().await;
+    let astray = pooled.contend().await;
     leaving.abort();
     // What is believed was checked. Whether the pooler of this machine confuses anybody is its own affair.
-    println!("{failed} answers were to others, or never came");
+    println!("{astray} answers were to others");
 }
 
 /// A pooler with fewer connections than its clients have.
@@ -58,7 +62,8 @@ impl Pooled {
         }
     }
 
-    /// Has many leases be taken and given back at once by several processes. How many requests failed.
+    /// Has many leases be taken and given back at once by several processes. How many were
+    /// answered what others had asked.
     async fn contend(&self) -> usize {
         let mut contending = JoinSet::new();
         for process in 0..PROCESSES {
@@ -77,7 +82,7 @@ impl Pooled {
 
 /// Processes that ask much at once and are gone before it is answered, one after another.
 async fn leave_in_the_middle(url: String) {
-    for pause in (0..).map(|turn| Duration::from_micros(300 * (turn % 20))) {
+    for pause in (0..LEAVING).map(|turn| Duration::from_micros(300 * (turn % 20))) {
         let Ok(store) = PostgresStore::connect(&url).await else {
             continue;
         };
@@ -92,18 +97,18 @@ async fn leave_in_the_middle(url: String) {
     }
 }
 
-/// Clients that send many statements without waiting for the answers, and are gone.
+/// Clients that send many statements without waiting for the answers, and are gone. So many and no more, as they would keep a
+/// slow machine's pooler from everybody else.
 async fn pipeline_and_leave(uri: String) {
-    for pause in (0..).map(|turn| Duration::from_micros(300 * (turn % 20))) {
+    for pause in (0..LEAVING).map(|turn| Duration::from_micros(300 * (turn % 20))) {
         let Ok((client, connection)) = tokio_postgres::connect(&uri, NoTls).await else {
             continue;
         };
         let connection = tokio::spawn(connection);
         let (client, mut asking) = (Arc::new(client), JoinSet::new());
-        for number in 0..LEASES {
+        for number in 0..PIPELINED {
             let client = client.clone();
             asking.spawn(async move {
-                let number = i64::try_from(number).unwrap();
                 client
                     .query_typed("SELECT $1", &[(&number, Type::INT8)])
                     .await
@@ -117,10 +122,10 @@ async fn pipeline_and_leave(uri: String) {
     }
 }
 
-/// How many requests failed; all others were answered right.
+/// How many answers were to others' requests; what was believed was right.
 async fn take_and_give_back(store: &PostgresStore, direct: &PostgresStore, name: &str) -> usize {
     let mut asked = request(name, "holder", seconds(300));
-    let mut failed = 0;
+    let mut astray = 0;
     for _round in 0..ROUNDS {
         let mut may_be_applied = false;
         let grant = loop {
@@ -129,7 +134,7 @@ async fn take_and_give_back(store: &PostgresStore, direct: &PostgresStore, name:
                 Ok(other) => panic!("{name}: nobody else wants it: {other:?}"),
                 Err(error) => {
                     may_be_applied |= error.certainty == Certainty::Unknown;
-                    failed += 1;
+                    astray += is_astray(&error);
                 }
             }
         };
@@ -141,17 +146,22 @@ async fn take_and_give_back(store: &PostgresStore, direct: &PostgresStore, name:
         assert_eq!(lease.token, grant.token, "{name}: it is another's token");
         match store.renew(&[renewal(&asked, grant.token)]).await.remove(0) {
             Ok(renewed) => assert!(matches!(renewed, Renewed::Extended { .. }), "{name}: {renewed:?}"),
-            Err(_lost) => failed += 1,
+            Err(error) => astray += is_astray(&error),
         }
         loop {
             match store.release(&[giving_back(&asked, grant.token)]).await.remove(0) {
                 Ok(released) => break assert_eq!(released, Released::Vacated, "{name}"),
-                Err(_lost) => failed += 1,
+                Err(error) => astray += is_astray(&error),
             }
         }
         let lease = direct.get(&asked.name).await.unwrap().unwrap();
         assert!(lease.released, "{name}: what was released was another's");
         asked.attempt = asked.attempt.next();
     }
-    failed
+    astray
+}
+
+/// A time-out is the machine's, and a connection that ends the pooler's.
+fn is_astray(error: &StoreError) -> usize {
+    usize::from(error.fault == Fault::Internal)
 }

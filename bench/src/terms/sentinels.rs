@@ -56,7 +56,7 @@ pub async fn measure(terms: u64) -> Seen {
         ttl: Duration::from_millis(800),
         leases: 48,
         commands: &[],
-        faults_per_harm: 40,
+        faults_per_harm: 4,
         harmed_max: 1,
         // A primary that is silent for a second is replaced.
         harm_time_max: Duration::from_secs(6),

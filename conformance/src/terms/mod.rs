@@ -147,7 +147,10 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
     if ending == Ending::Stalled {
         sum.violate(format!("no term began for {STALL_MAX:?}, after {}", count.now()));
     }
-    sum.told(campaign, began.elapsed(), faults)
+    Seen {
+        has_networks: networks.iter().any(|ways| !ways.is_empty()),
+        ..sum.told(campaign, began.elapsed(), faults)
+    }
 }
 
 /// How a run ended.

@@ -12,6 +12,8 @@ pub struct Seen {
     pub leases: usize,
     /// How long it took.
     pub took: Duration,
+    /// Whether any process had a network of its own.
+    pub has_networks: bool,
     /// What was done to the processes' networks and to the members.
     pub faults: Faults,
     /// Requests whose outcome nobody knew.
@@ -33,10 +35,12 @@ pub struct Seen {
 
 impl Seen {
     /// Whether the run has shown something: one in which no outcome was unknown and no term was given again has not, nor has one
-    /// in which no member was harmed.
+    /// in which no member was harmed. Where there are no networks, an outcome is unknown by chance alone.
     #[must_use]
     pub fn has_shown_something(&self) -> bool {
-        self.unknown > 0 && self.again > 0 && self.faults.killed + self.faults.frozen > 0
+        let asked_again = self.unknown > 0 && self.again > 0;
+        let harmed = self.faults.killed > 0 && self.faults.frozen > 0;
+        harmed && (asked_again || !self.has_networks)
     }
 
     /// Whether nothing was violated, and there was something to violate.

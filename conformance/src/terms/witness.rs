@@ -134,6 +134,7 @@ impl Witness {
             terms: self.terms,
             leases: campaign.leases,
             took,
+            has_networks: false,
             faults,
             unknown: self.unknown,
             late: self.late,

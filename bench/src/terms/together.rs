@@ -129,7 +129,9 @@ pub async fn etcd(terms: u64) -> Seen {
         .expect("a cluster of etcd");
     let campaign = Campaign {
         terms,
-        promise: Promise::Exclusion,
+        // The etcd that can be had here is one whose stalled leaders may end leases early (etcd-io/etcd#15247). Whether they did is counted
+        // beside.
+        promise: Promise::Tokens,
         // The shortest that the cluster grants.
         ttl: Duration::from_secs(1),
         leases: 40,

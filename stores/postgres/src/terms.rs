@@ -38,6 +38,12 @@ impl<'a> Terms<'a> {
         ]
     }
 
+    /// Whether it is the term at this place that holds the lease.
+    fn is_at(&self, place: usize, lease: &Lease) -> bool {
+        self.tokens[place] == lease.token.signed()
+            && self.incarnations[place] == lease.holder.incarnation.to_string()
+    }
+
     /// What a failure of the whole batch is about.
     fn subject(&self, deed: &str) -> String {
         match self.names.as_slice() {
@@ -67,21 +73,16 @@ impl Site {
             .ask_on(&self.renewals, Deed::Write, &subject, &statement, &parameters)
             .await;
         let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
-        let is_of_term = |place: usize, lease: &Lease| {
-            (lease.holder.incarnation, lease.token) == (requests[place].incarnation, requests[place].token)
-        };
-        self.answers(&names, rows, is_of_term, |verdict, record| {
-            match (verdict, record) {
-                (Verdict::Done, Some(record)) => Some(Renewed::Extended {
-                    ttl: record.lease.ttl,
-                    wish: match record.lease.asked_to_step_down {
-                        true => Wish::StepDown,
-                        false => Wish::Nothing,
-                    },
-                }),
-                (Verdict::Done, None) => None,
-                (Verdict::Not, record) => Some(Renewed::Lost(record.map(|record| Box::new(record.lease)))),
-            }
+        self.answers(&terms, &names, rows, |verdict, record| match (verdict, record) {
+            (Verdict::Done, Some(record)) => Some(Renewed::Extended {
+                ttl: record.lease.ttl,
+                wish: match record.lease.asked_to_step_down {
+                    true => Wish::StepDown,
+                    false => Wish::Nothing,
+                },
+            }),
+            (Verdict::Done, None) => None,
+            (Verdict::Not, record) => Some(Renewed::Lost(record.map(|record| Box::new(record.lease)))),
         })
     }
 
@@ -101,26 +102,19 @@ impl Site {
             .ask(Deed::Write, &subject, &statement, &terms.parameters())
             .await;
         let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
-        let is_of_term = |place: usize, lease: &Lease| {
-            (lease.holder.incarnation, lease.token) == (requests[place].incarnation, requests[place].token)
-        };
-        self.answers(&names, rows, is_of_term, |verdict, record| {
-            match (verdict, record) {
-                (Verdict::Done, Some(_)) => Some(Released::Vacated),
-                (Verdict::Done, None) => None,
-                (Verdict::Not, record) => {
-                    Some(Released::NotYours(record.map(|record| Box::new(record.lease))))
-                }
-            }
+        self.answers(&terms, &names, rows, |verdict, record| match (verdict, record) {
+            (Verdict::Done, Some(_)) => Some(Released::Vacated),
+            (Verdict::Done, None) => None,
+            (Verdict::Not, record) => Some(Released::NotYours(record.map(|record| Box::new(record.lease)))),
         })
     }
 
     /// One answer per request, in their order. What is done must have been done to the term that was asked for.
     fn answers<T>(
         &self,
+        terms: &Terms<'_>,
         names: &[&LeaseName],
         rows: Result<Vec<Row>, StoreError>,
-        is_of_term: impl Fn(usize, &Lease) -> bool,
         answer: impl Fn(Verdict, Option<Record>) -> Option<T>,
     ) -> Vec<Result<T, StoreError>> {
         let rows = match rows {
@@ -140,7 +134,7 @@ impl Site {
             let answer = self.verdict(names[place], row).and_then(|(verdict, record)| {
                 let is_anothers = |record: &Record| {
                     record.lease.name != *names[place]
-                        || verdict == Verdict::Done && !is_of_term(place, &record.lease)
+                        || verdict == Verdict::Done && !terms.is_at(place, &record.lease)
                 };
                 if record.as_ref().is_some_and(is_anothers) {
                     return Err(self.crossed(&subject(names[place])));

@@ -1,9 +1,11 @@
-//! Locks in PostgreSQL, MariaDB, NATS and a quorum of Redis servers: many, and contended.
+//! Locks in PostgreSQL, MariaDB, etcd, NATS and a quorum of Redis servers: many, and contended.
 use crate::harness::{many, soon};
 use std::time::Duration;
 use tenure::core::Release;
 use tenure::{LeaseName, Registry, SharedStore};
-use tenure_testkit::{Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer};
+use tenure_testkit::{
+    Etcd, EtcdOptions, Mariadb, NatsOptions, NatsServer, Postgres, RedisOptions, RedisServer,
+};
 
 /// Long enough for a thousand locks on a loaded machine, as each is taken by a request of its own.
 const TTL: Duration = Duration::from_secs(30);
@@ -69,6 +71,12 @@ async fn a_beat_extends_all_locks_in_mysql_and_one_that_is_lost_disturbs_none() 
 }
 
 #[tokio::test]
+async fn a_beat_extends_all_locks_in_etcd_and_one_that_is_lost_disturbs_none() {
+    let etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    a_beat_extends_all(&etcd.url()).await;
+}
+
+#[tokio::test]
 async fn a_beat_extends_all_locks_in_nats_and_one_that_is_lost_disturbs_none() {
     let server = NatsServer::start(NatsOptions::default()).await.unwrap();
     a_beat_extends_all(&format!("{}/locks", server.url())).await;
@@ -88,6 +96,12 @@ async fn sixty_four_tasks_lose_no_update_in_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_tasks_lose_no_update_in_mysql() {
     sixty_four_tasks_lose_no_update(&in_mariadb("locks_tasks").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_tasks_lose_no_update_in_etcd() {
+    let etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    sixty_four_tasks_lose_no_update(&etcd.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

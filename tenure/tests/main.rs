@@ -18,10 +18,14 @@ mod lock_processes;
 mod lock_tags;
 mod lock_watches;
 mod locks;
-#[cfg(all(feature = "postgres", feature = "mysql", feature = "nats", feature = "redis"))]
+#[cfg(all(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "etcd",
+    feature = "nats",
+    feature = "redis"
+))]
 mod locks_elsewhere;
-#[cfg(feature = "etcd")]
-mod locks_etcd;
 mod locks_many;
 #[cfg(feature = "mongodb")]
 mod locks_mongodb;

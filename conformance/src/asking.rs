@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, LeaseName,
-    LeasePurge, LeaseStore, Note, PURGE_TTLS_MIN, Purge, Purging, Release, Released, Renew, Ttl,
+    LeasePurge, LeaseStore, Note, PURGE_TTLS_MIN, Purge, Purging, Release, Released, Renew, Renewed, Ttl,
 };
 
 /// Bits that no other test has.
@@ -119,4 +119,17 @@ pub async fn only_the_cleaner_cleans_up(
     let purged = cleaner.purge(&everything).await.expect("it may");
     assert_eq!((purged.unused, purged.removed), (vec![asked.name.clone()], 1));
     assert_eq!(cleaner.get(&asked.name).await, Ok(None));
+}
+
+/// Takes, extends and gives back a lease of no interest, so that connections are made and scripts are known.
+///
+/// # Panics
+/// If the store does not do as it is asked.
+pub async fn warm_up(store: &dyn LeaseStore) {
+    let warm = request("warm", "warm", seconds(60));
+    let grant = take(store, &warm).await;
+    let renewed = store.renew(&[renewal(&warm, grant.token)]).await;
+    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let released = store.release(&[giving_back(&warm, grant.token)]).await;
+    assert_eq!(released[0], Ok(Released::Vacated));
 }

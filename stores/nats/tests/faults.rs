@@ -2,6 +2,7 @@
 
 use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
+use tenure_conformance::asking::warm_up;
 use tenure_core::{Certainty, Durability, Fault as StoreFault, LeaseStore, Released, Renewed, Scope};
 use tenure_nats::NatsStore;
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer, RequestFault, eventually_async};
@@ -15,14 +16,7 @@ async fn proxied() -> (FaultProxy, Scratch, NatsStore) {
     let proxy = FaultProxy::nats(server.address()).expect("a proxy");
     let scratch = Scratch::on(&format!("nats://{}", proxy.address()));
     let store = scratch.store().await;
-    let warm = request("warm", "warm", seconds(60));
-    let grant = take(&store, &warm).await;
-    let renewed = store.renew(&[renewal(&warm, grant.token)]).await;
-    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
-    assert_eq!(
-        store.release(&[giving_back(&warm, grant.token)]).await[0],
-        Ok(Released::Vacated)
-    );
+    warm_up(&store).await;
     (proxy, scratch, store)
 }
 

@@ -5,7 +5,7 @@ use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 pub use tenure_conformance::asking::*;
-use tenure_core::{FencingToken, LeaseStore, Released, Renewed};
+use tenure_core::FencingToken;
 use tenure_redis::RedisStore;
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
 use tokio::sync::OnceCell;
@@ -84,14 +84,7 @@ pub async fn proxied() -> (FaultProxy, Scratch, RedisStore) {
     let proxy = FaultProxy::redis(server.address()).expect("a proxy");
     let scratch = Scratch::on(&format!("redis://{}", proxy.address()));
     let store = scratch.store().await;
-    let warm = request("warm", "warm", seconds(60));
-    let grant = take(&store, &warm).await;
-    let renewed = store.renew(&[renewal(&warm, grant.token)]).await;
-    assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
-    assert_eq!(
-        store.release(&[giving_back(&warm, grant.token)]).await[0],
-        Ok(Released::Vacated)
-    );
+    warm_up(&store).await;
     (proxy, scratch, store)
 }
 

@@ -11,8 +11,8 @@ use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
 use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor};
 
-/// One try. A candidate that gets nothing takes no lock: a thousand standbys may ask without slowing the
-/// holder's renewals.
+/// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand standbys may ask
+/// without slowing the holder's renewals.
 pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired, Trouble> {
     let connections = database.connections()?;
     // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is

@@ -110,7 +110,7 @@ impl LockManager {
         &self.shared.candidate
     }
 
-    /// The timing.
+    /// The timing. That of fair locks has no spread: whoever campaigns for one does so alone.
     #[must_use]
     pub fn timing(&self) -> &LockTiming {
         &self.shared.timing

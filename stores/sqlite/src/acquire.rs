@@ -14,13 +14,14 @@ use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor};
 /// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand standbys may ask
 /// without slowing the holder's renewals.
 pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired, Trouble> {
-    let connections = database.connections()?;
+    let session = database.session()?;
+    let connection = &session.connection;
     // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is
     // handed on: then the look under the lock is enough.
     if !database.forget_own(&request.name) {
-        let mut seen = look::at(&connections.durable, &database.clock, &request.name)?;
+        let mut seen = look::at(connection, &database.clock, &request.name)?;
         if seen.is_unnoted() {
-            seen = transaction::write(&connections.relaxed, |connection| {
+            seen = transaction::write(connection, |connection| {
                 sighting::note_at(connection, &database.clock, &request.name)
             })?;
         }
@@ -30,11 +31,11 @@ pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired
             Decision::Grant(_) | Decision::Again => {}
         }
     }
-    let acquired = transaction::write(&connections.durable, |connection| {
-        take(database, connection, request)
-    })?;
-    drop(connections);
+    session.log.mend(connection)?;
+    let acquired = transaction::write(connection, |connection| take(database, connection, request))?;
     if let Acquired::Granted(grant) = &acquired {
+        session.log.sync()?;
+        drop(session);
         database.note_own(&request.name);
         if !grant.again {
             database.wake.knock();

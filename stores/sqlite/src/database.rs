@@ -3,6 +3,7 @@
 use crate::clock::BootClock;
 use crate::files::{self, FileIdentity, Files, Paths};
 use crate::filesystem::FileSystem;
+use crate::log::Log;
 use crate::only_path;
 use crate::options::{FileSystemTrust, SqliteOptions};
 use crate::patience::{Jitter, patiently_blocking};
@@ -24,35 +25,28 @@ use tenure_core::{Fault, LeaseName, StoreError};
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;
 
+/// Pages that one connection keeps, in KiB; SQLite's own default is 2,000. A new term touches a handful of pages; a beat
+/// of thousands of locks goes through the table in the order of its names, and needs no page twice.
+const CACHE_KIB: i64 = 256;
+
 /// How many leases a handle remembers as its own: a lock, and the places in its queue.
 const OWN_MAX: usize = 8;
 
 /// How often a file is opened in a row that is another one by then. A new file takes two: the first makes it.
 const OPENINGS_MAX: usize = 5;
 
-/// How much a commit waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Durable {
-    /// The disk: what is committed survives a power cut. For tokens.
-    OnDisk,
-    /// The kernel: what is committed survives the end of the process. A power cut may take it, but a power
-    /// cut also ends the boot whose clock the record was written by.
-    InKernel,
+/// The connection of a handle, and the log that it writes.
+///
+/// What is committed survives the end of the process. A power cut may take it until the log is synced; but a power cut also
+/// ends the boot whose clock the record was written by.
+pub(crate) struct Session {
+    pub(crate) connection: Connection,
+    pub(crate) log: Log,
 }
 
-/// The two connections of a handle. One for both would parse a pragma at each call, which takes longer than it takes the
-/// other to read what this one has written; a second one costs a few descriptors.
-pub(crate) struct Connections {
-    /// For new terms.
-    pub(crate) durable: Connection,
-    /// For everything else.
-    pub(crate) relaxed: Connection,
-}
-
-impl Connected for Connections {
-    fn each(&self, what: &dyn Fn(&Connection)) {
-        what(&self.durable);
-        what(&self.relaxed);
+impl Connected for Session {
+    fn leave(&self) {
+        files::abandon(&self.connection);
     }
 }
 
@@ -67,7 +61,7 @@ pub(crate) struct Database {
     pub(crate) file_system: FileSystem,
     trust: FileSystemTrust,
     paths: Paths,
-    connections: Arc<Seat<Connections>>,
+    session: Arc<Seat<Session>>,
     /// Made at opening, so that the store can say how its watches will work; the first watch takes it.
     notifier: Mutex<Option<OwnedFd>>,
     notifies: bool,
@@ -83,7 +77,7 @@ impl Database {
         let shown = place.path.display().to_string();
         let jitter = Jitter::seeded();
         let paths = Paths::of(&place.path);
-        let opened = patiently_blocking(&jitter, &shown, || connect_both(&paths, &shown))?;
+        let opened = patiently_blocking(&jitter, &shown, || begin_session(&paths, &shown))?;
         let notifier = notifier().ok();
         Ok(Self {
             wake: WakeFile::beside(&place.path),
@@ -93,7 +87,7 @@ impl Database {
             jitter,
             file_system: place.file_system,
             trust: options.trust,
-            connections: Seat::new(paths.clone(), opened),
+            session: Seat::new(paths.clone(), opened),
             paths,
             notifies: notifier.is_some(),
             notifier: Mutex::new(notifier),
@@ -101,13 +95,13 @@ impl Database {
         })
     }
 
-    /// The connections, to the file that is at the path *now*: see [`Seat::take`]. While the file has a second name,
+    /// The connection, to the file that is at the path *now*: see [`Seat::take`]. While the file has a second name,
     /// every call is refused: see [`only_path`].
-    pub(crate) fn connections(&self) -> Result<Seated<'_, Connections>, Trouble> {
-        self.connections.take(|| {
+    pub(crate) fn session(&self) -> Result<Seated<'_, Session>, Trouble> {
+        self.session.take(|| {
             let options = SqliteOptions::new(&self.path).trust(self.trust);
             place::find(&options).map_err(Trouble::Told)?;
-            connect_both(&self.paths, &self.shown)
+            begin_session(&self.paths, &self.shown)
         })
     }
 
@@ -139,11 +133,10 @@ impl Database {
     /// One more connection, for a watch.
     pub(crate) fn connect_once(&self) -> Result<(Connection, Files), Trouble> {
         // First to the same files: what they are is looked at there.
-        let connections = self.connections()?;
-        let (connection, file) =
-            FileIdentity::of_opening(&self.path, || connect(&self.path, Durable::InKernel))?;
+        let session = self.session()?;
+        let (connection, file) = FileIdentity::of_opening(&self.path, || connect(&self.path))?;
         schema::identity(&connection)?;
-        drop(connections);
+        drop(session);
         let file = file.ok_or(Trouble::Parted)?;
         let files = Files::of_opened(file, &self.paths, &self.shown)?;
         files.map(|files| (connection, files)).ok_or(Trouble::Parted)
@@ -169,31 +162,25 @@ fn notifier() -> Result<OwnedFd, rustix::io::Errno> {
     inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)
 }
 
-fn connect_both(paths: &Paths, shown: &str) -> Result<(Connections, Files), Trouble> {
+fn begin_session(paths: &Paths, shown: &str) -> Result<(Session, Files), Trouble> {
     let path = &paths.database;
     for _ in 0..OPENINGS_MAX {
         seat::all_leave_if_others(path);
         files::refuse_removed(paths, shown)?;
-        let (connections, file) = FileIdentity::of_opening(path, || {
-            Ok(Connections {
-                durable: connect(path, Durable::OnDisk)?,
-                relaxed: connect(path, Durable::InKernel)?,
-            })
-        })?;
+        let (connection, file) = FileIdentity::of_opening(path, || connect(path))?;
         let Some(file) = file else {
             continue;
         };
-        if connections.durable.is_readonly("main")? {
+        if connection.is_readonly("main")? {
             return Err(Trouble::Told(place::read_only(shown)));
         }
-        schema::establish(&connections.durable, shown)?;
-        // Each connection opens the log when it first reads.
-        schema::identity(&connections.relaxed)?;
-        let Some(files) = Files::of_opened(file, paths, shown)? else {
-            connections.each(&files::abandon);
+        schema::establish(&connection, shown)?;
+        let files = Files::of_opened(file, paths, shown)?;
+        let Some((log, files)) = files.and_then(|files| Some((Log::open(paths, &files)?, files))) else {
+            files::abandon(&connection);
             return Err(Trouble::Parted);
         };
-        return Ok((connections, files));
+        return Ok((Session { connection, log }, files));
     }
     Err(Trouble::Told(StoreError::not_applied(
         Fault::Unreachable,
@@ -201,7 +188,7 @@ fn connect_both(paths: &Paths, shown: &str) -> Result<(Connections, Files), Trou
     )))
 }
 
-fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
+fn connect(path: &Path) -> Result<Connection, Trouble> {
     // Here and not only where the place is found: a mount may have come since, and would not show in the identity.
     only_path::check(path).map_err(Trouble::Told)?;
     // No URI: a file called "file:x?mode=memory" is a file.
@@ -213,13 +200,8 @@ fn connect(path: &Path, durable: Durable) -> Result<Connection, Trouble> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Triggers and views in the file are somebody's text; they shall not call what could harm.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Pages that the connection keeps, in KiB; SQLite's own default is 2,000. A new term touches a handful of pages; a
-    // beat of thousands of locks goes through the table in the order of its names, and needs no page twice.
-    let (synchronous, cache_kib) = match durable {
-        Durable::OnDisk => ("FULL", 128),
-        Durable::InKernel => ("NORMAL", 256),
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
-    connection.pragma_update(None, "cache_size", -cache_kib)?;
+    // New terms are put on the disk by `Log`.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok(connection)
 }

@@ -1,6 +1,6 @@
 //! What `tenure doctor` shows of a store file.
 
-use crate::database::{Connections, Database};
+use crate::database::{Database, Session};
 use crate::filesystem::FileSystem;
 use crate::only_path;
 use crate::patience::patiently;
@@ -27,29 +27,24 @@ const NAMED_MAX: usize = 5;
 pub(crate) async fn examine(store: &SqliteStore, database: &Database) -> Result<Vec<Finding>, StoreError> {
     let mut findings = vec![file_system(database), free_space(database), clock(database)];
     findings.push(
-        inspect(database, "layout", |connections| layout(&connections.durable))
+        inspect(database, "layout", |session| layout(&session.connection))
             .await
             .0,
     );
-    let (durability, reachable) = inspect(database, "durability", |connections| {
-        durability(&connections.durable, &connections.relaxed)
-    })
-    .await;
+    let (durability, reachable) = inspect(database, "durability", durability).await;
     findings.push(durability);
     if !reachable {
         return Ok(findings);
     }
     findings.push(
-        inspect(database, "integrity", |connections| {
-            integrity(&connections.relaxed)
-        })
-        .await
-        .0,
+        inspect(database, "integrity", |session| integrity(&session.connection))
+            .await
+            .0,
     );
     findings.push(records(database).await);
     let began = Instant::now();
-    let (lock, unlocked) = inspect(database, "write lock", |connections| {
-        transaction::write(&connections.relaxed, |_| Ok(()))?;
+    let (lock, unlocked) = inspect(database, "write lock", |session| {
+        transaction::write(&session.connection, |_| Ok(()))?;
         Ok(write_lock(began.elapsed()))
     })
     .await;
@@ -65,13 +60,13 @@ pub(crate) async fn examine(store: &SqliteStore, database: &Database) -> Result<
 async fn inspect(
     database: &Database,
     subject: &str,
-    look: impl Fn(&Connections) -> Result<Finding, Trouble> + Send + Sync,
+    look: impl Fn(&Session) -> Result<Finding, Trouble> + Send + Sync,
 ) -> (Finding, bool) {
     let outcome = patiently(
         &database.jitter,
         || subject.to_owned(),
         &database.shown,
-        || look(&*database.connections()?),
+        || look(&*database.session()?),
     )
     .await;
     match outcome {
@@ -189,14 +184,14 @@ fn layout(connection: &Connection) -> Result<Finding, Trouble> {
     })
 }
 
-fn durability(durable: &Connection, relaxed: &Connection) -> Result<Finding, Trouble> {
-    let mode: String = durable.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    let level =
-        |connection: &Connection| connection.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
-    let (terms, rest) = (level(durable)?, level(relaxed)?);
-    let as_meant = mode == "wal" && terms >= 2 && rest >= 1;
+fn durability(session: &Session) -> Result<Finding, Trouble> {
+    let connection = &session.connection;
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    let level: i64 = connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?;
+    session.log.sync()?;
+    let as_meant = mode == "wal" && level >= 1;
     let detail = format!(
-        "journal_mode {mode}, synchronous {terms} for new terms (2: on disk before use), {rest} for the rest"
+        "journal_mode {mode}, synchronous {level}; the log of new terms is put on the disk before use"
     );
     Ok(if as_meant {
         finding("durability", Verdict::Good, detail, None)

@@ -11,8 +11,10 @@
 use crate::trouble::Trouble;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
@@ -26,7 +28,7 @@ const REMOVED: &[u8] = b" (deleted)";
 #[derive(Clone)]
 pub(crate) struct Paths {
     pub(crate) database: PathBuf,
-    log: PathBuf,
+    pub(crate) log: PathBuf,
     index: PathBuf,
 }
 
@@ -46,15 +48,28 @@ impl Paths {
     }
 }
 
-/// Which file stands at a path: device and number.
+/// Which file stands at a path: device, major and minor, and number.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileIdentity(u64, u64);
+pub(crate) struct FileIdentity(u32, u32, u64);
 
 impl FileIdentity {
     /// `None` where there is none, and for a file with several names: no connection to it is ever the right one.
+    ///
+    /// Asks for no time stamp, which `stat` does: since Linux 6.13 the first write after somebody has seen a stamp makes a
+    /// new one, exact to the nanosecond, and each sync of the log would have to write its inode, too.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        let stat = rustix::fs::stat(path).ok()?;
-        (stat.st_nlink <= 1).then_some(Self(stat.st_dev, stat.st_ino))
+        Self::told_by(CWD, path, AtFlags::empty())
+    }
+
+    /// The same of an open file.
+    pub(crate) fn of_open(descriptor: &OwnedFd) -> Option<Self> {
+        Self::told_by(descriptor.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)
+    }
+
+    fn told_by(folder: BorrowedFd<'_>, path: &Path, how: AtFlags) -> Option<Self> {
+        let asked = StatxFlags::INO | StatxFlags::NLINK;
+        let stat = statx(folder, path, how, asked).ok()?;
+        (stat.stx_nlink <= 1).then_some(Self(stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino))
     }
 
     /// Opens what stands at this path, and says which file that is: `None` if it is not known, as another stood there before
@@ -73,7 +88,7 @@ impl FileIdentity {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Files {
     database: Option<FileIdentity>,
-    log: Option<FileIdentity>,
+    pub(crate) log: Option<FileIdentity>,
     index: Option<FileIdentity>,
 }
 

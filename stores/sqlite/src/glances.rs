@@ -9,16 +9,16 @@ use tenure_core::{FencingToken, Glance, Glances, LeaseName, Scope};
 
 /// One try at looking.
 pub(crate) fn look(database: &Database, scope: &Scope) -> Result<Glances, Trouble> {
-    let connections = database.connections()?;
+    let session = database.session()?;
     match scope {
         Scope::Name(name) => {
-            let mut statement = connections
-                .relaxed
+            let mut statement = session
+                .connection
                 .prepare_cached("SELECT name, token, released, wish FROM lease WHERE name = ?1")?;
             collect(scope, statement.query([name.as_str()])?)
         }
         Scope::Prefix(prefix) => {
-            let mut statement = connections.relaxed.prepare_cached(
+            let mut statement = session.connection.prepare_cached(
                 "SELECT name, token, released, wish FROM lease WHERE name >= ?1 ORDER BY name",
             )?;
             collect(scope, statement.query([prefix])?)

@@ -14,6 +14,7 @@ mod files;
 mod filesystem;
 mod glances;
 mod listing;
+mod log;
 mod look;
 mod only_path;
 mod options;

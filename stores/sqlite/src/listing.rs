@@ -16,10 +16,10 @@ const NAMELESS_MAX: usize = 1_000;
 
 /// One try at reading one lease.
 pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<Lease>, Trouble> {
-    let connections = database.connections()?;
-    let seen = look::at(&connections.relaxed, &database.clock, name)?;
+    let session = database.session()?;
+    let seen = look::at(&session.connection, &database.clock, name)?;
     if seen.is_unnoted() {
-        sighting::note_what_was_read(&connections.relaxed, &database.clock, std::slice::from_ref(name));
+        sighting::note_what_was_read(&session.connection, &database.clock, std::slice::from_ref(name));
     }
     Ok(seen.into_lease())
 }
@@ -27,10 +27,10 @@ pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<L
 /// One try at reading a page.
 pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, Trouble> {
     page.check().map_err(Trouble::Told)?;
-    let connections = database.connections()?;
-    let (leases, unnoted) = rows(&connections.relaxed, &database.clock, &database.shown, page)?;
+    let session = database.session()?;
+    let (leases, unnoted) = rows(&session.connection, &database.clock, &database.shown, page)?;
     // The statement has ended: a write in the middle of it would have to follow on what it has read.
-    sighting::note_what_was_read(&connections.relaxed, &database.clock, &unnoted);
+    sighting::note_what_was_read(&session.connection, &database.clock, &unnoted);
     Ok(leases)
 }
 

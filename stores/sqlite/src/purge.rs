@@ -13,9 +13,9 @@ use tenure_core::{LeaseName, Moment, Purge, Purged, Purging};
 /// One try at a page.
 pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trouble> {
     request.check().map_err(Trouble::Told)?;
-    let connections = database.connections()?;
+    let session = database.session()?;
     // What a power cut takes back is removed the next time.
-    let connection = &connections.relaxed;
+    let connection = &session.connection;
     match request.purging {
         Purging::OnlyLooks => {
             let found = look(database, connection, request)?;

@@ -11,38 +11,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 /// too, the idle ones before all: see [`refuse_removed`](crate::files::refuse_removed).
 static SEATS: Mutex<Vec<Weak<dyn Leave>>> = Mutex::new(Vec::new());
 
-/// What sits on a seat: one connection or several to one file.
+/// What sits on a seat: a connection to one file, and what goes with it.
 pub(crate) trait Connected: Send + 'static {
-    /// Does something with each.
-    fn each(&self, what: &dyn Fn(&Connection));
+    /// Prepares it to be closed after its file is gone: see [`abandon`].
+    fn leave(&self);
 }
 
 impl Connected for Connection {
-    fn each(&self, what: &dyn Fn(&Connection)) {
-        what(self);
+    fn leave(&self) {
+        abandon(self);
     }
 }
 
-/// The connections of one handle, in a mutex for `Sync`; empty after its files were found to be others.
+/// What one handle has open, in a mutex for `Sync`; empty after its files were found to be others.
 pub(crate) struct Seat<C> {
     paths: Paths,
     taken: Mutex<Option<(C, Files)>>,
 }
 
-/// The connections, while they are used.
+/// The same, while it is used.
 pub(crate) struct Seated<'a, C>(MutexGuard<'a, Option<(C, Files)>>);
 
 impl<C> Deref for Seated<'_, C> {
     type Target = C;
 
     fn deref(&self) -> &C {
-        let (connections, _) = self.0.as_ref().expect("connected before it was handed out");
-        connections
+        let (connected, _) = self.0.as_ref().expect("connected before it was handed out");
+        connected
     }
 }
 
 impl<C: Connected> Seat<C> {
-    /// A seat for connections that were opened on these files.
+    /// A seat for what was opened on these files.
     pub(crate) fn new(paths: Paths, opened: (C, Files)) -> Arc<Self> {
         let seat = Arc::new(Self {
             paths,
@@ -55,7 +55,7 @@ impl<C: Connected> Seat<C> {
         seat
     }
 
-    /// The connections, to the files that stand at the path *now*.
+    /// What is open of the files that stand at the path *now*.
     ///
     /// Somebody who deletes or replaces the database, its log or the index of its log leaves every open connection with the
     /// old ones, where it would go on renewing while others elect in the new ones. Hence the look before each use.
@@ -74,8 +74,8 @@ impl<C: Connected> Seat<C> {
 
 /// Closes the connections if their files no longer stand at the path.
 fn leave_if_others<C: Connected>(taken: &mut Option<(C, Files)>, paths: &Paths) {
-    if let Some((connections, _)) = taken.take_if(|(_, files)| *files != Files::at(paths)) {
-        connections.each(&abandon);
+    if let Some((connected, _)) = taken.take_if(|(_, files)| *files != Files::at(paths)) {
+        connected.leave();
     }
 }
 

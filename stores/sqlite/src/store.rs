@@ -20,7 +20,7 @@ use tenure_core::{
 
 /// Leases in one SQLite file, shared by every candidate on one machine.
 ///
-/// A handle is cheap to clone, and clones share its two connections. Several handles on one file in one
+/// A handle is cheap to clone, and clones share its connection. Several handles on one file in one
 /// process work, as do any number of processes.
 ///
 /// Its methods run SQLite's short calls on the thread that polls them, and sleep on tokio's timer while

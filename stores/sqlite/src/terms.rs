@@ -22,8 +22,8 @@ pub(crate) fn renew(
     database: &Database,
     requests: &[Renew],
 ) -> Result<Vec<Result<Renewed, StoreError>>, Trouble> {
-    let connections = database.connections()?;
-    transaction::write(&connections.relaxed, |connection| {
+    let session = database.session()?;
+    transaction::write(&session.connection, |connection| {
         each(
             database,
             requests,
@@ -71,9 +71,9 @@ pub(crate) fn release(
     database: &Database,
     requests: &[Release],
 ) -> Result<Vec<Result<Released, StoreError>>, Trouble> {
-    let connections = database.connections()?;
+    let session = database.session()?;
     let mut anything_vacated = false;
-    let outcomes = transaction::write(&connections.relaxed, |connection| {
+    let outcomes = transaction::write(&session.connection, |connection| {
         each(
             database,
             requests,
@@ -87,7 +87,7 @@ pub(crate) fn release(
             },
         )
     })?;
-    drop(connections);
+    drop(session);
     if anything_vacated {
         if let [only] = requests {
             database.note_own(&only.name);
@@ -126,8 +126,8 @@ fn release_one(connection: &Connection, seen: Seen<'_>, request: &Release) -> Re
 
 /// One try.
 pub(crate) fn ask(database: &Database, request: &Ask) -> Result<Asked, Trouble> {
-    let connections = database.connections()?;
-    let (asked, news) = transaction::write(&connections.relaxed, |connection| {
+    let session = database.session()?;
+    let (asked, news) = transaction::write(&session.connection, |connection| {
         let seen = look::at(connection, &database.clock, &request.name)?;
         let held = |record: &&Record| {
             // The holder of a record of another boot reads nothing here; and writing the record would make
@@ -148,7 +148,7 @@ pub(crate) fn ask(database: &Database, request: &Ask) -> Result<Asked, Trouble> 
             .execute(params![request.name.as_str(), WISH_STEP_DOWN, record.version + 1])?;
         Ok((Asked::Noted, true))
     })?;
-    drop(connections);
+    drop(session);
     if news {
         database.wake.knock();
     }
@@ -184,7 +184,12 @@ fn each<R, T>(
                 Err(trouble.into_error(&subject(name(request)), &database.shown))
             }
             Err(
-                trouble @ (Trouble::Statement(_) | Trouble::Commit(_) | Trouble::Parted | Trouble::Told(_)),
+                trouble @ (Trouble::Statement(_)
+                | Trouble::Commit(_)
+                | Trouble::Unsynced(_)
+                | Trouble::StillUnsynced
+                | Trouble::Parted
+                | Trouble::Told(_)),
             ) => {
                 return Err(trouble);
             }

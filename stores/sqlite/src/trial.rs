@@ -36,8 +36,8 @@ pub(crate) async fn round_trip(database: &Database) -> Finding {
         || "the trial's record".to_owned(),
         &database.shown,
         || {
-            let connections = database.connections()?;
-            transaction::write(&connections.relaxed, |connection| {
+            let session = database.session()?;
+            transaction::write(&session.connection, |connection| {
                 connection.execute("DELETE FROM lease WHERE name = ?1", [request.name.as_str()])?;
                 Ok(())
             })

@@ -2,6 +2,7 @@
 
 use crate::record::RecordFault;
 use rusqlite::{Error, ErrorCode};
+use std::io;
 use tenure_core::{Certainty, Fault, StoreError};
 
 /// A failed step, before it is put into words.
@@ -11,6 +12,10 @@ pub(crate) enum Trouble {
     Statement(Error),
     /// At the commit.
     Commit(Error),
+    /// After the commit: what was committed is in the log, and the disk may not have it.
+    Unsynced(io::Error),
+    /// The log could not be put on the disk before, and is read: nothing was changed.
+    StillUnsynced,
     /// A row that cannot be understood.
     Record(RecordFault),
     /// The token of the record is the largest there is.
@@ -40,8 +45,8 @@ impl Trouble {
     pub(crate) fn is_locked(&self) -> bool {
         match self {
             Self::Statement(error) | Self::Commit(error) => fault(error) == Fault::Busy,
-            Self::Parted => true,
-            Self::Record(_) | Self::TokensUsedUp | Self::Told(_) => false,
+            Self::Parted | Self::StillUnsynced => true,
+            Self::Unsynced(_) | Self::Record(_) | Self::TokensUsedUp | Self::Told(_) => false,
         }
     }
 
@@ -60,6 +65,19 @@ impl Trouble {
                     message: words(subject, path, fault, &error),
                 }
             }
+            Self::Unsynced(error) => StoreError::unknown(
+                Fault::Internal,
+                format!(
+                    "{subject} in {path}: the disk did not take it ({error}); see the disk and the kernel's log"
+                ),
+            ),
+            Self::StillUnsynced => StoreError::not_applied(
+                Fault::Busy,
+                format!(
+                    "{subject} in {path}: the disk did not take what was written before, and the log cannot be begun anew \
+                     while somebody reads it; see the disk and the kernel's log"
+                ),
+            ),
             Self::Record(RecordFault(why)) => StoreError::not_applied(
                 Fault::Unreadable,
                 format!(

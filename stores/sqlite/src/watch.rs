@@ -70,8 +70,8 @@ impl Ear {
 }
 
 impl Connected for Ear {
-    fn each(&self, what: &dyn Fn(&Connection)) {
-        what(&self.connection);
+    fn leave(&self) {
+        self.connection.leave();
     }
 }
 

@@ -32,6 +32,13 @@ fn a_token_that_does_not_reach_the_disk_is_not_granted() {
                 "{failed}"
             );
             assert!(failed.message.contains("see the disk"), "{failed}");
+            // What was written is not trusted any more, and cannot be written elsewhere either.
+            let again = store.acquire(&asker.acquire("job")).await.unwrap_err();
+            assert_eq!(
+                (again.fault, again.certainty),
+                (Fault::Internal, Certainty::NotApplied),
+                "{again}"
+            );
             // A power cut that took these away would end the boot as well, by whose clock they were written.
             let renewed = store.renew(&[asker.renew("held", held.token)]).await;
             assert!(
@@ -42,12 +49,17 @@ fn a_token_that_does_not_reach_the_disk_is_not_granted() {
             assert_eq!(released, [Ok(Released::Vacated)]);
         });
     });
+    // A later sync that succeeds would not prove that what failed before is on the disk: the log begins anew.
+    let log = scratch.file().with_extension("db-wal");
+    let length = || std::fs::metadata(&log).unwrap().len();
+    let before = length();
     for (asker, lease) in [
         (asker.clone().next_attempt(), "job"),
         (asker.next_attempt(), "held"),
     ] {
         let after = run(grant(&store, &asker, lease));
         assert!(after.token > held.token);
+        assert!(length() < before, "{} bytes, {before} before", length());
     }
 }
 

@@ -2,7 +2,7 @@ use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key};
 use crate::pipeline::{
     attempt_number, expired, expiry, extension, held, literal, purge_at, ttl_ms, unreleased,
 };
-use crate::record::{Record, decode, fits, projection, readable};
+use crate::record::{Record, decode, is_record, projection};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
@@ -45,11 +45,13 @@ impl Site {
 
     /// One upsert; `None` if the server refused it for a duplicate key.
     async fn upsert(&self, request: &Acquire) -> Result<Option<Record>, StoreError> {
-        let mut filter = readable();
-        filter.insert("_id", request.name.as_str());
+        // A document with nothing but the name may be another program's lock: it is not found, and the insertion fails.
         let upsert = self
             .leases
-            .find_one_and_update(filter, pipeline(request, self.purge_after))
+            .find_one_and_update(
+                doc! { "_id": request.name.as_str(), "generation": { "$gte": 1_i64 } },
+                pipeline(request, self.purge_after),
+            )
             .upsert(true)
             .return_document(ReturnDocument::After)
             .projection(projection())
@@ -86,7 +88,7 @@ fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<
         bson!({ "$or": [earlier_attempt, { "$and": [this_attempt.clone(), expired_unreleased] }] });
     let has_successor = bson!({ "$lt": ["$generation", i64::MAX] });
     let take = bson!({ "$or": [
-        fresh(),
+        is_fresh(),
         { "$and": [has_successor, { "$cond": [mine.clone(), take_mine, free] }] },
     ] });
     let again = bson!({ "$and": [mine, this_attempt, held()] });
@@ -98,16 +100,16 @@ fn pipeline(request: &Acquire, purge_after: Option<std::time::Duration>) -> Vec<
         ],
         "default": "$$ROOT",
     } });
-    vec![doc! { "$replaceWith": { "$cond": [{ "$or": [fresh(), fits()] }, decision, "$$ROOT"] } }]
+    vec![doc! { "$replaceWith": { "$cond": [{ "$or": [is_fresh(), is_record()] }, decision, "$$ROOT"] } }]
 }
 
 /// The upsert found nothing: the document has its `_id` alone.
-fn fresh() -> Bson {
+fn is_fresh() -> Bson {
     bson!({ "$eq": [{ "$type": "$generation" }, "missing"] })
 }
 
 fn new_term(request: &Acquire, purge_after: Option<std::time::Duration>) -> Document {
-    let previous = bson!({ "$cond": [fresh(), null, {
+    let previous = bson!({ "$cond": [is_fresh(), null, {
         "owner": "$owner",
         "generation": "$generation",
         "end": { "$cond": [{ "$and": [unreleased(), expired()] }, "expired", "released"] },

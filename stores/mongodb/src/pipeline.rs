@@ -1,6 +1,6 @@
 //! Expressions that the pipelines share. They judge time by `$$NOW` alone, the server's clock of the command.
 
-use crate::record::fits;
+use crate::record::is_record;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::time::Duration;
 use tenure_core::{Attempt, FencingToken, Incarnation, Ttl};
@@ -69,11 +69,11 @@ pub(crate) fn is_term(incarnation: Incarnation, token: FencingToken, attempt: At
 
 /// The stage that leaves the record as it is unless `condition` holds, and merges `changes` into it if so.
 pub(crate) fn change_if(condition: Bson, changes: Document) -> Vec<Document> {
-    let condition = bson!({ "$and": [condition, fits()] });
+    let condition = bson!({ "$and": [condition, is_record()] });
     merge_if(condition, changes)
 }
 
-/// The same for a document that is no lease.
+/// The same for what is known to be a record, or is none at all.
 pub(crate) fn merge_if(condition: Bson, changes: Document) -> Vec<Document> {
     vec![
         doc! { "$replaceWith": { "$cond": [condition, { "$mergeObjects": ["$$ROOT", changes] }, "$$ROOT"] } },

@@ -1,6 +1,6 @@
 use crate::fault::{Deed, after_a_step, reported, timed_out};
-use crate::pipeline::{attempt_number, change_if, extension, held, is_term, ttl_ms};
-use crate::record::{Record, decode, projection, readable};
+use crate::pipeline::{attempt_number, change_if, extension, held, is_term, merge_if, ttl_ms};
+use crate::record::{Record, decode, fits, projection, readable};
 use crate::site::{Site, subject, write_concern};
 use mongodb::ClientSession;
 use mongodb::action::Find;
@@ -283,7 +283,7 @@ impl Site {
         ] });
         let mut changes = extension(first.ttl, self.purge_after);
         changes.insert("renewal", batch);
-        doc! { "q": filter, "u": change_if(condition, changes), "multi": true }
+        doc! { "q": filter, "u": merge_if(bson!({ "$and": [condition, fits()] }), changes), "multi": true }
     }
 
     async fn read_several(

@@ -1,7 +1,7 @@
 //! Where a store's records live, and the bounds of every request to it.
 
 use crate::fault::{Deed, Repeats, timed_out};
-use crate::record::{Record, decode, projection, readable};
+use crate::record::{Record, decode, projection};
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error;
 use mongodb::options::{
@@ -118,11 +118,9 @@ impl Site {
         pipeline: Vec<Document>,
         time_max: Duration,
     ) -> Result<Option<Record>, StoreError> {
-        let mut filter = readable();
-        filter.insert("_id", name.as_str());
         let request = self
             .leases
-            .find_one_and_update(filter, pipeline)
+            .find_one_and_update(doc! { "_id": name.as_str() }, pipeline)
             .return_document(ReturnDocument::After)
             .projection(projection())
             .max_time(time_max);

@@ -1,12 +1,20 @@
 //! What a record must be like for a statement to reach it; the same rules as `decode`'s, in the server's words.
 //!
-//! Two halves, for speed: types and ranges of the plain fields stand in the filter, whatever lies deeper in
-//! the pipelines. (A `$jsonSchema` says it all at once, and costs twice as much on every request.)
+//! Said twice. A statement for one lease says it all in its pipeline: what stands in its filter would be planned each time.
+//! One for many leases says what concerns types and ranges of the plain fields in its filter, and whatever lies deeper in its
+//! pipeline. (A `$jsonSchema` says it all at once, and costs twice as much on every request.)
 
 use mongodb::bson::{Bson, Document, bson, doc};
 
 /// Longest name of a lease, in bytes; the same limit as `LeaseName`'s.
 const NAME_BYTES_MAX: i32 = 255;
+
+/// Shortest and longest ttl in milliseconds; the same limits as `Ttl`'s.
+const TTL_MS_MIN: i64 = 100;
+const TTL_MS_MAX: i64 = 86_400_000;
+
+/// Length of an incarnation: 128 bits in hexadecimal digits.
+const INCARNATION_BYTES: i32 = 32;
 
 /// Longest candidate id, in bytes; the same limit as `CandidateId`'s.
 const OWNER_BYTES_MAX: i32 = 253;
@@ -20,7 +28,7 @@ pub(crate) fn name_pattern() -> &'static str {
     r"(?s)\A(?!\p{Z})(?!.*\p{Z}\z)(?!(?:.*/)?\.{0,2}(?:/|\z))[^\p{Cc}]+\z"
 }
 
-/// The condition in every writing statement's filter: only records that this crate can read are touched.
+/// The condition in the filter of a statement for many leases: only records that this crate can read are touched.
 ///
 /// A record that does not match is not found, so no update, however wrong, can reach it; an upsert on it
 /// fails with a duplicate key. [`fits`] is the other half.
@@ -40,7 +48,7 @@ pub(crate) fn readable() -> Document {
         "generation": number(),
         "attempt": number(),
         "terms": number(),
-        "ttlMs": with("long", doc! { "$gte": 100_i64, "$lte": 86_400_000_i64 }),
+        "ttlMs": with("long", doc! { "$gte": TTL_MS_MIN, "$lte": TTL_MS_MAX }),
         "createdAt": of("date".into()),
         "acquiredAt": of("date".into()),
         "lastRenewedAt": of(bson!(["date", "null"])),
@@ -82,6 +90,42 @@ pub(crate) fn fits() -> Bson {
         { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
         { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
     ] })
+}
+
+/// The whole as one expression, but for the name, which is the request's: for a statement whose filter says no more than
+/// which record.
+pub(crate) fn is_record() -> Bson {
+    let plain = [
+        ("$owner", "string"),
+        ("$incarnation", "string"),
+        ("$generation", "long"),
+        ("$attempt", "long"),
+        ("$terms", "long"),
+        ("$ttlMs", "long"),
+        ("$createdAt", "date"),
+        ("$acquiredAt", "date"),
+        ("$expiresAt", "date"),
+        ("$note", "string"),
+    ];
+    let found: Vec<Bson> = plain
+        .iter()
+        .map(|(field, _)| bson!({ "$type": *field }))
+        .collect();
+    let right: Vec<&str> = plain.iter().map(|(_, kind)| *kind).collect();
+    let typed = bson!({ "$eq": [found, { "$literal": right }] });
+    let in_range = bson!({ "$and": [
+        { "$in": [{ "$type": "$lastRenewedAt" }, { "$literal": ["date", "null"] }] },
+        { "$gte": [{ "$min": ["$generation", "$attempt", "$terms"] }, 1_i64] },
+        { "$gte": ["$ttlMs", TTL_MS_MIN] },
+        { "$lte": ["$ttlMs", TTL_MS_MAX] },
+        // Trimmed of all its digits nothing is left; a pattern would have to be compiled each time.
+        { "$eq": [{ "$strLenBytes": "$incarnation" }, INCARNATION_BYTES] },
+        { "$eq": [{ "$trim": { "input": "$incarnation", "chars": "0123456789abcdef" } }, ""] },
+        fits(),
+        { "$regexMatch": { "input": "$owner", "regex": name_pattern() } },
+    ] });
+    // What is no text has no length, and to ask for it is an error.
+    bson!({ "$cond": [typed, in_range, false] })
 }
 
 /// Both halves and the name in one filter, for counting; it may not stand in an upsert.

@@ -5,10 +5,9 @@ use super::compare;
 use crate::server::{quorum_url, redis_quorum};
 use redis::Script;
 use redis::aio::MultiplexedConnection;
-use std::sync::Arc;
 use tenure::redis::{QuorumStore, RedisStore};
 use tenure_testkit::{RedisOptions, RedisServer};
-use tokio::sync::Semaphore;
+use tokio::sync::{mpsc, watch};
 
 pub async fn measure(rounds: u32) {
     for (what, options) in [
@@ -27,8 +26,8 @@ pub async fn measure(rounds: u32) {
     compare(what, rounds / 4, &store, async |round| bare.turn(round).await).await;
 }
 
-/// The same scripts on five servers at once, which is the least that Redlock does: without a token that rises whichever
-/// majority answers.
+/// The same scripts on five servers at once, and between them the token: the highest of a majority, written back to a majority
+/// before it is used. Redlock with a token that rises, whichever majority answers, does no less.
 pub struct BareQuorum(Vec<Bare>);
 
 impl BareQuorum {
@@ -42,39 +41,39 @@ impl BareQuorum {
 
     /// Each step is over when a majority has taken it.
     pub async fn turn(&mut self, attempt: u32) {
-        let majority = u32::try_from(self.0.len() / 2 + 1).unwrap();
-        let steps = Arc::new(Steps::default());
+        let majority = self.0.len() / 2 + 1;
+        let (tell_taken, mut taken) = mpsc::unbounded_channel();
+        let (tell_raised, mut raised) = mpsc::unbounded_channel();
+        let (tell_vacated, mut vacated) = mpsc::unbounded_channel();
+        let (choose, chosen) = watch::channel(None);
+        let (finish, finished) = watch::channel(false);
         for member in &self.0 {
-            let (mut member, steps) = (member.clone(), steps.clone());
+            let mut member = member.clone();
+            let (mut chosen, mut finished) = (chosen.clone(), finished.clone());
+            let (taken, raised, vacated) = (tell_taken.clone(), tell_raised.clone(), tell_vacated.clone());
+            // Nobody waits for those that are late.
             tokio::spawn(async move {
-                let token = member.take(attempt).await;
-                steps.taken.add_permits(1);
-                // Closed when the majority has taken it.
-                let _closed = steps.vacate.acquire().await;
+                let _late = taken.send(member.take(attempt).await);
+                let token = chosen.wait_for(Option::is_some).await.map(|token| *token);
+                let token = token.ok().flatten().expect("chosen before it is dropped");
+                member.raise(token, attempt).await;
+                let _late = raised.send(());
+                drop(finished.wait_for(|finished| *finished).await);
                 member.vacate(token, attempt).await;
-                steps.vacated.add_permits(1);
+                let _late = vacated.send(());
             });
         }
-        steps.taken.acquire_many(majority).await.unwrap().forget();
-        steps.vacate.close();
-        steps.vacated.acquire_many(majority).await.unwrap().forget();
-    }
-}
-
-/// How many members have come how far.
-struct Steps {
-    taken: Semaphore,
-    vacate: Semaphore,
-    vacated: Semaphore,
-}
-
-impl Default for Steps {
-    fn default() -> Self {
-        let none = || Semaphore::new(0);
-        Self {
-            taken: none(),
-            vacate: none(),
-            vacated: none(),
+        let mut highest = 0;
+        for _member in 0..majority {
+            highest = highest.max(taken.recv().await.unwrap());
+        }
+        choose.send_replace(Some(highest));
+        for _member in 0..majority {
+            raised.recv().await.unwrap();
+        }
+        finish.send_replace(true);
+        for _member in 0..majority {
+            vacated.recv().await.unwrap();
         }
     }
 }
@@ -83,6 +82,7 @@ impl Default for Steps {
 pub struct Bare {
     connection: MultiplexedConnection,
     take: Script,
+    raise: Script,
     vacate: Script,
 }
 
@@ -92,6 +92,7 @@ impl Bare {
         Self {
             connection: client.get_multiplexed_async_connection().await.unwrap(),
             take: Script::new(TAKE),
+            raise: Script::new(RAISE),
             vacate: Script::new(VACATE),
         }
     }
@@ -113,6 +114,18 @@ impl Bare {
             .unwrap();
         assert_eq!(owner, "bench");
         token
+    }
+
+    /// Gives what was taken by this attempt its token.
+    async fn raise(&mut self, token: u64, attempt: u32) {
+        let mut raise = self.raise.key("bare");
+        raise
+            .arg("7")
+            .arg(attempt)
+            .arg(token)
+            .invoke_async::<()>(&mut self.connection)
+            .await
+            .unwrap();
     }
 
     /// Whether it was this very term's.
@@ -141,6 +154,13 @@ redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'incarnation', ARGV[2], 'attempt',
   'expiresAt', now + ARGV[4], 'ttlMs', ARGV[4], 'createdAt', record[4] or now)
 redis.call('PUBLISH', KEYS[1], 'taken')
 return { token, ARGV[1], ARGV[4] }";
+
+/// Of the very attempt.
+const RAISE: &str = "
+local record = redis.call('HMGET', KEYS[1], 'incarnation', 'attempt')
+if record[1] ~= ARGV[1] or record[2] ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 'generation', ARGV[3])
+return 1";
 
 /// Of the very term, and tells who waits.
 const VACATE: &str = "

@@ -1,13 +1,15 @@
-//! The suite that every store passes, on Redis and on Valkey.
+//! The suite that every store passes, on Redis, on Valkey, and on a Redis Cluster.
 
 use crate::common::{Scratch, shared};
 use redis::Cmd;
 use redis::aio::MultiplexedConnection;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_redis::RedisStore;
-use tenure_testkit::RedisBuild;
+use tenure_testkit::{RedisBuild, RedisCluster};
+use tokio::sync::OnceCell;
 
 struct RedisSubject {
     stores: [Arc<RedisStore>; 2],
@@ -22,6 +24,42 @@ async fn fixture_on(build: RedisBuild) -> Fixture {
         connection: scratch.connection().await,
         scratch,
     })
+}
+
+/// On the cluster that the tests of this process share; what the suite does beneath the store it does at the member that has
+/// the slot.
+async fn fixture_on_a_cluster() -> Fixture {
+    /// No stall of the machine is as long: a fail-over that nobody asked for could lose what a case has written.
+    const SILENCE: Duration = Duration::from_secs(600);
+    static CLUSTER: OnceCell<RedisCluster> = OnceCell::const_new();
+    let start = || async {
+        let cluster = RedisCluster::start_with(RedisBuild::Redis, SILENCE).await;
+        cluster.expect("a cluster starts")
+    };
+    let cluster = CLUSTER.get_or_init(start).await;
+    let everywhere = Scratch::on(&cluster.url());
+    for member in cluster.members() {
+        let scratch = Scratch {
+            url: member.url(),
+            prefix: everywhere.prefix.clone(),
+        };
+        let connection = scratch.connection().await;
+        let look = redis::cmd("HGET").arg(scratch.key("any")).arg("owner").to_owned();
+        let answer: Result<Option<String>, _> = look.query_async(&mut connection.clone()).await;
+        // Another has the slot, or this is a replica.
+        if answer.is_err() {
+            continue;
+        }
+        return Fixture::new(RedisSubject {
+            stores: [
+                Arc::new(everywhere.store().await),
+                Arc::new(everywhere.store().await),
+            ],
+            connection,
+            scratch,
+        });
+    }
+    panic!("no member has the slot")
 }
 
 impl RedisSubject {
@@ -125,6 +163,16 @@ mod on_valkey {
 
     async fn fixture() -> Fixture {
         fixture_on(RedisBuild::Valkey).await
+    }
+
+    tenure_conformance::suite!(fixture);
+}
+
+mod on_a_cluster {
+    use super::{Fixture, fixture_on_a_cluster};
+
+    async fn fixture() -> Fixture {
+        fixture_on_a_cluster().await
     }
 
     tenure_conformance::suite!(fixture);

@@ -8,8 +8,6 @@ use crate::eventually::poll_until;
 
 /// Three primaries, each with a replica, killed and cleaned up on drop.
 ///
-/// A member takes another for gone after two seconds, so a machine that stalls for so long sees a fail-over that nobody asked
-/// for.
 pub struct RedisCluster {
     members: Vec<RedisServer>,
 }
@@ -20,13 +18,26 @@ impl RedisCluster {
 
     /// Starts all six. When this returns, all know each other, the slots are given away, and the replicas have caught up.
     ///
+    /// A member takes another for gone after two seconds, so a machine that stalls for so long sees a fail-over that nobody
+    /// asked for.
+    ///
     /// # Errors
     /// [`Error::NotInstalled`], or why a server did not start.
     pub async fn start(build: RedisBuild) -> Result<RedisCluster, Error> {
-        let settings = "--cluster-enabled yes --cluster-node-timeout 2000 --repl-diskless-sync-delay 0";
+        Self::start_with(build, Duration::from_secs(2)).await
+    }
+
+    /// The same, where a member takes another for gone after `silence`, in whole milliseconds.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_with(build: RedisBuild, silence: Duration) -> Result<RedisCluster, Error> {
+        let silence_ms = silence.as_millis();
+        let settings =
+            format!("--cluster-enabled yes --cluster-node-timeout {silence_ms} --repl-diskless-sync-delay 0");
         let mut members = Vec::new();
         for _member in 0..2 * Self::PRIMARIES {
-            members.push(RedisServer::start(RedisOptions::with(settings).of(build)).await?);
+            members.push(RedisServer::start(RedisOptions::with(&settings).of(build)).await?);
         }
         let cluster = RedisCluster { members };
         cluster.give_slots_away()?;

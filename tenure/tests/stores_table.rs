@@ -7,8 +7,8 @@ use tenure::mysql::MysqlStore;
 use tenure::postgres::PostgresStore;
 use tenure::{Registry, SharedStore};
 use tenure_testkit::{
-    Etcd, EtcdOptions, Mariadb, Mongod, NatsOptions, NatsServer, Postgres, RedisBuild, RedisOptions,
-    RedisSentinels, RedisServer, ReplicaSet,
+    Etcd, EtcdOptions, Mariadb, Mongod, NatsOptions, NatsServer, Postgres, RedisBuild, RedisCluster,
+    RedisOptions, RedisSentinels, RedisServer, ReplicaSet,
 };
 
 /// Set, the documentation is written anew instead of being compared.
@@ -108,6 +108,12 @@ async fn redis() -> Vec<Row> {
             assert_eq!(server.ask(&format!("CONFIG SET {setting}")).unwrap(), "+OK");
         }
     }
+    let cluster = RedisCluster::start(RedisBuild::Redis).await.unwrap();
+    for server in cluster.members() {
+        for setting in ["appendonly yes", "appendfsync always"] {
+            assert_eq!(server.ask(&format!("CONFIG SET {setting}")).unwrap(), "+OK");
+        }
+    }
     let mut hosts = Vec::new();
     let mut members = Vec::new();
     for _ in 0..3 {
@@ -129,6 +135,13 @@ async fn redis() -> Vec<Row> {
         )
         .await,
         Row::of(
+            "Redis Cluster, `appendfsync always`",
+            "redis://HOST,HOST,…",
+            TOKENS,
+            &cluster.url(),
+        )
+        .await,
+        Row::of(
             "Redis, a quorum of durable servers",
             "redis+quorum://HOST,HOST,HOST",
             "*Rate*; *Step* on each member (R7, R8); no member is put back or replaced by an empty one while leases are held; \
@@ -145,7 +158,7 @@ async fn mysql() -> Row {
     let uri = server.uri_of("leases");
     MysqlStore::init(&uri).await.unwrap();
     Row::of(
-        "MySQL 8.0.29, MariaDB 10.6, or later",
+        "MariaDB 10.6 or later; MySQL 8.0.29 or later by its documentation, not run",
         "mysql://HOST/DATABASE",
         "*Rate*, *Step* (G2, Y9); the disk keeps what it has synced; one server takes writes, and no replica is promoted (Y2, \
          Y5)",

@@ -88,6 +88,30 @@ async fn a_beat_extends_all_locks_in_a_quorum_and_one_that_is_lost_disturbs_none
     a_beat_extends_all(&quorum_url(&servers)).await;
 }
 
+#[tokio::test]
+async fn a_row_of_postgres_that_is_kept_locked_costs_its_own_lock_alone() {
+    let url = in_postgres("locks_kept").await;
+    let keep_locked = |name| async move {
+        let keeping = format!(
+            "BEGIN; SELECT 1 FROM locks_kept.leases WHERE name = '{name}' FOR UPDATE; SELECT pg_sleep(10); ROLLBACK"
+        );
+        Postgres::shared().await.execute(&keeping).await.unwrap();
+    };
+    many::a_row_that_is_kept_locked_costs_its_own_lock_alone(connect(&url).await, keep_locked).await;
+}
+
+#[tokio::test]
+async fn a_row_of_mysql_that_is_kept_locked_costs_its_own_lock_alone() {
+    let url = in_mariadb("locks_kept").await;
+    let keep_locked = |name| async move {
+        let keeping = format!(
+            "BEGIN; SELECT 1 FROM locks_kept.tenure_leases WHERE name = '{name}' FOR UPDATE; DO SLEEP(10); ROLLBACK"
+        );
+        Mariadb::shared().await.execute(&keeping).await.unwrap();
+    };
+    many::a_row_that_is_kept_locked_costs_its_own_lock_alone(connect(&url).await, keep_locked).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_tasks_lose_no_update_in_postgres() {
     sixty_four_tasks_lose_no_update(&in_postgres("locks_tasks").await).await;

@@ -1,7 +1,7 @@
 //! A statement that somebody kills: what it had begun is over when it is answered, and nothing of it is handed on.
-use crate::common::{PATIENCE, Scratch, renewal, request, row_locked, seconds, take};
-use mysql_async::Conn;
+use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::bounded;
@@ -11,7 +11,7 @@ use tenure_core::{Certainty, Fault, LeaseStore, Renewed};
 async fn kill_who_waits(client: &mut Conn) -> u64 {
     // A statement of a procedure is shown as itself.
     let waiting = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
-                   AND command = 'Query' AND info LIKE '%FOR UPDATE%' AND time_ms > 50";
+                   AND command = 'Query' AND info LIKE '%UPDATE%' AND time_ms > 50";
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(id) = client.query_first::<u64, _>(waiting).await.unwrap() {
@@ -34,8 +34,19 @@ async fn killed_renewal_keeps_no_row_locked_and_the_next_one_extends() {
         let asked = request(label, "holder", seconds(120));
         renewals.push(renewal(&asked, take(store.as_ref(), &asked).await.token));
     }
+    // A batch passes by rows of leases that somebody keeps locked; what a trigger wants it waits for, with its own rows locked.
+    scratch
+        .sql(
+            "CREATE TABLE journal (line INT PRIMARY KEY) ENGINE = InnoDB; INSERT INTO journal VALUES (1); \
+             CREATE TRIGGER noted BEFORE UPDATE ON tenure_leases FOR EACH ROW UPDATE journal SET line = line",
+        )
+        .await;
     let mut client = scratch.client().await;
-    let transaction = row_locked(&mut client, "two").await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    transaction
+        .query_drop("SELECT line FROM journal FOR UPDATE")
+        .await
+        .unwrap();
     let mut killer = scratch.client().await;
     let (killed, id) = tokio::join!(
         bounded("a killed batch", store.renew(&renewals)),

@@ -103,3 +103,29 @@ pub async fn sixty_four_tasks_lose_no_update(stores: [SharedStore; 4]) {
         );
     }
 }
+
+/// Of a beat in which one row is locked by somebody else, for longer than the locks live, the others are extended all the same.
+/// `keep_locked` returns when the row of the named lock is free again.
+pub async fn a_row_that_is_kept_locked_costs_its_own_lock_alone<Keeping>(
+    store: SharedStore,
+    keep_locked: impl FnOnce(&'static str) -> Keeping,
+) where
+    Keeping: Future<Output = ()>,
+{
+    // So short that a request may take less than these servers' own bounds on a wait for a row.
+    let timing = LockTimingOptions::new(Duration::from_secs(4)).check().unwrap();
+    let manager = LockManager::builder(store).timing(timing).build().unwrap();
+    let mut locks = Vec::new();
+    for name in ["one", "two", "three"] {
+        locks.push(soon("a lock", manager.lock(name)).await.unwrap());
+    }
+    keep_locked("one").await;
+    assert!(
+        locks[0].remaining().is_zero(),
+        "its row was locked: {:?}",
+        locks[0]
+    );
+    for lock in &locks[1..] {
+        assert!(!lock.remaining().is_zero(), "{lock:?}");
+    }
+}

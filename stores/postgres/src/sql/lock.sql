@@ -7,11 +7,14 @@ DECLARE
         SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE SKIP LOCKED
     );
     found_now bigint;
+    shortest_ms bigint;
 BEGIN
-    SELECT count(*) INTO found_now FROM {schema}.leases l WHERE l.name = ANY (asked_names);
+    SELECT count(*), min(l.ttl_ms) INTO found_now, shortest_ms FROM {schema}.leases l WHERE l.name = ANY (asked_names);
     IF found_now > cardinality(locked) THEN
-        -- A second in all: a wait for a row is two, first for whoever waits for it already, then for whoever has it.
-        PERFORM set_config('lock_timeout', '500', true);
+        -- A second in all: a wait for a row is two, first for whoever waits for it already, then for whoever has it. And a
+        -- twentieth of the shortest ttl: who asks gives a request a tenth, and would hear nothing of those that were not
+        -- locked, whose rows this transaction keeps until it ends.
+        PERFORM set_config('lock_timeout', greatest(1, least(500, shortest_ms / 40))::text, true);
         BEGIN
             locked := ARRAY(
                 SELECT l.name::text FROM {schema}.leases l WHERE l.name = ANY (asked_names) ORDER BY l.name FOR NO KEY UPDATE

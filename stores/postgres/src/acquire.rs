@@ -71,9 +71,10 @@ impl Site {
         let granted = matches!(row.try_get(0), Ok("granted" | "again"));
         let record =
             read(row, 1, &self.table()).map_err(|error| if granted { after_a_step(error) } else { error })?;
-        let holder = &record.lease.holder;
-        if record.lease.name != request.name || granted && holder.incarnation != request.candidate.incarnation
-        {
+        let lease = &record.lease;
+        let is_asked =
+            lease.holder.incarnation == request.candidate.incarnation && lease.attempt == request.attempt;
+        if lease.name != request.name || granted && !is_asked {
             return Err(self.crossed(&subject));
         }
         let grant = |again| Grant {

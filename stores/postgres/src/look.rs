@@ -33,9 +33,6 @@ impl Site {
                 &[(&name.as_str(), Type::TEXT)],
             )
             .await?;
-        if found.first().is_some_and(|row| !is_there(row, 1)) {
-            return Err(self.crossed(&subject(name)));
-        }
         let record = found.first().map(|row| read(row, 1, &self.table())).transpose()?;
         match record {
             Some(record) if record.lease.name != *name => Err(self.crossed(&subject(name))),
@@ -104,7 +101,8 @@ impl Site {
     /// Rows of records: first whether the server is a replica, then the record.
     ///
     /// # Errors
-    /// A replica's answer may be old, and is none; the next request looks for the primary.
+    /// A replica's answer may be old, and is none; the next request looks for the primary. Nor is the answer to another request:
+    /// see [`Site::crossed`].
     pub(crate) async fn look(
         &self,
         subject: &str,
@@ -112,7 +110,7 @@ impl Site {
         end: &str,
         parameters: &[Typed<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        // The left join always gives a row, so a replica is noticed where nothing is found, too.
+        // The left join always gives a row, so a replica is noticed where nothing is found, too, and what is no answer to this.
         let statement = format!(
             "SELECT replica, found.* FROM (SELECT pg_is_in_recovery() AS replica) server LEFT JOIN LATERAL (SELECT {RECORD} \
              FROM {}.leases lease, (SELECT clock_timestamp() AS moment OFFSET 0) clock WHERE {condition} {end}) \
@@ -120,6 +118,9 @@ impl Site {
             self.schema()
         );
         let mut rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
+        if rows.is_empty() || !rows.iter().all(|row| is_there(row, 1)) {
+            return Err(self.crossed(subject));
+        }
         if rows.iter().any(|row| row.try_get(0).unwrap_or(true)) {
             for lane in &self.requests {
                 lane.close();

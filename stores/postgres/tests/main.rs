@@ -11,6 +11,7 @@ mod fence_bumps;
 mod fence_history;
 mod locked_rows;
 mod machine;
+mod meddling;
 mod partition;
 mod pooler;
 mod pooler_crossing;

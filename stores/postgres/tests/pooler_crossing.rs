@@ -2,16 +2,13 @@
 //! to another's request does not take it for its own.
 
 use crate::common::{PATIENCE, Scratch, giving_back, random_bits, renewal, request, seconds, take};
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use crate::meddling::{Meddling, meddling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Page, Released, Renewed, StoreError};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, eventually_async};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
@@ -46,11 +43,27 @@ async fn nobody_believes_an_answer_to_another_that_a_pooler_gives_it() {
     println!("{astray} answers were to others");
 }
 
+/// The end of a request: its wish to be synchronised.
+const END: &[u8] = b"S\0\0\0\x04";
+/// Parsed, bound, without rows, done, ready for more.
+const UPDATED: &[u8] = b"1\0\0\0\x042\0\0\0\x04n\0\0\0\x04C\0\0\0\x0dUPDATE 1\0Z\0\0\0\x05I";
+
 /// An update answers with no row, and a look of this program's never does: it is not read as "there is nothing".
 #[tokio::test]
 async fn empty_answer_to_another_is_not_told_as_nothing_found() {
     let scratch = Scratch::new().await;
-    let (address, confused) = confusing(Postgres::shared().await.address()).await;
+    // Requests that are yet to be answered with the answer to an update.
+    let left = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&left);
+    let take_one =
+        move || counted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    let confused = meddling(Postgres::shared().await.address(), move |request| {
+        match request.ends_with(END) && take_one().is_ok() {
+            true => Meddling::Answers(UPDATED),
+            false => Meddling::Nothing,
+        }
+    });
+    let (address, connections) = confused.await;
     let url = scratch.url_on(&format!("postgres://postgres@{address}/postgres"), "listen=off");
     let store = PostgresStore::connect(&format!("{url}&sslmode=disable"))
         .await
@@ -66,21 +79,21 @@ async fn empty_answer_to_another_is_not_told_as_nothing_found() {
     let extended = || async { matches!(store.renew(&beat).await.remove(0), Ok(Renewed::Extended { .. })) };
     assert!(extended().await);
     for look in ["one", "all"] {
-        confused.left.store(1, Ordering::SeqCst);
+        left.store(1, Ordering::SeqCst);
         let found = match look {
             "one" => store.get(&asked.name).await.map(|lease| format!("{lease:?}")),
             _ => store.list(&page).await.map(|page| format!("{page:?}")),
         };
         let error = found.unwrap_err();
         assert_eq!(
-            (error.fault, error.certainty, confused.left.load(Ordering::SeqCst)),
+            (error.fault, error.certainty, left.load(Ordering::SeqCst)),
             (Fault::Internal, Certainty::Unknown, 0),
             "{error}"
         );
         // Also that of the renewals is another.
-        let before = confused.made.load(Ordering::SeqCst);
+        let before = connections.load(Ordering::SeqCst);
         assert!(extended().await);
-        assert_eq!(confused.made.load(Ordering::SeqCst), before + 1);
+        assert_eq!(connections.load(Ordering::SeqCst), before + 1);
         assert!(store.get(&asked.name).await.unwrap().is_some());
         assert_eq!(store.list(&page).await.unwrap().leases.len(), 1);
     }
@@ -108,56 +121,6 @@ async fn grant_of_another_attempt_is_not_believed() {
         (Fault::Internal, Certainty::Unknown),
         "{error}"
     );
-}
-
-/// What a pooler confuses, and what it has done.
-#[derive(Default)]
-struct Confusion {
-    /// Requests that are yet to be answered with the answer to an update.
-    left: AtomicUsize,
-    /// Connections.
-    made: AtomicUsize,
-}
-
-/// A pooler between clients and this server.
-async fn confusing(server: String) -> (SocketAddr, Arc<Confusion>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let confusion = Arc::new(Confusion::default());
-    let counted = Arc::clone(&confusion);
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            counted.made.fetch_add(1, Ordering::SeqCst);
-            let server = TcpStream::connect(&server).await.unwrap();
-            tokio::spawn(confuse(client, server, Arc::clone(&counted)));
-        }
-    });
-    (address, confusion)
-}
-
-async fn confuse(mut client: TcpStream, mut server: TcpStream, confusion: Arc<Confusion>) -> io::Result<()> {
-    // A request ends with its wish to be synchronised.
-    const END: &[u8] = b"S\0\0\0\x04";
-    // Parsed, bound, without rows, done, ready for more.
-    const UPDATED: &[u8] = b"1\0\0\0\x042\0\0\0\x04n\0\0\0\x04C\0\0\0\x0dUPDATE 1\0Z\0\0\0\x05I";
-    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
-    loop {
-        tokio::select! {
-            read = client.read(&mut asked) => match read? {
-                0 => return Ok(()),
-                length if asked[..length].ends_with(END)
-                    && confusion.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() =>
-                {
-                    client.write_all(UPDATED).await?;
-                }
-                length => server.write_all(&asked[..length]).await?,
-            },
-            read = server.read(&mut answered) => match read? {
-                0 => return Ok(()),
-                length => client.write_all(&answered[..length]).await?,
-            },
-        }
-    }
 }
 
 /// A pooler with fewer connections than its clients have.

@@ -67,7 +67,7 @@ impl PostgresFence {
 
 /// A table that a user named.
 struct Table {
-    /// As the server writes it: quoted where it must be.
+    /// As the server writes it, with its schema: quoted where it must be.
     name: String,
     descent: Descent,
 }
@@ -89,7 +89,11 @@ impl Site {
             .ask(
                 Deed::Read,
                 &format!("table \"{shown}\""),
-                "SELECT to_regclass($1)::text, EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = to_regclass($1))",
+                // With its schema: the statement that changes it may be another session's behind a pooler, with another path.
+                "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), \
+                 EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid) \
+                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
+                 WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::oid",
                 &parameters,
             )
             .await?;

@@ -10,6 +10,11 @@ pub(crate) fn text(row: &Row, column: usize) -> Option<&str> {
     }
 }
 
+/// Whether there is a null in a column.
+pub(crate) fn is_null(row: &Row, column: usize) -> bool {
+    matches!(row.as_ref(column), Some(Value::NULL))
+}
+
 /// The whole number in a column; `None` for null, and for what is none.
 pub(crate) fn number(row: &Row, column: usize) -> Option<i64> {
     text(row, column)?.parse().ok()

@@ -5,11 +5,11 @@ use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, ResourceName, Term, Verdict,
-    is_counted,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, ResourceName, Term,
+    Verdict, is_counted,
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
-use tenure_testkit::Mariadb;
+use tenure_testkit::{FaultProxy, Mariadb, RequestFault};
 
 /// A number that a clock shows, and did long ago.
 const OF_A_CLOCK: u64 = 1_600_000_000_000;
@@ -311,4 +311,24 @@ async fn set_up(scratch: &Scratch) -> Finding {
         .into_iter()
         .find(|finding| finding.subject == "set-up")
         .unwrap()
+}
+
+/// The mark was raised when the look at it is cut off: that it was not is never said.
+#[tokio::test]
+async fn bump_in_mysql_that_is_not_heard_of_after_it_was_made_is_unknown() {
+    let (scratch, direct) = fenced().await;
+    let before = bumped_after_a_claim(&direct).await;
+    let proxy = FaultProxy::mysql(Mariadb::shared().await.address()).unwrap();
+    let url = scratch.url_at("root", &proxy.address().to_string());
+    let proxied = MysqlFence::connect(&url).await.unwrap();
+    // The look, and nothing before it, begins like this.
+    proxy.next_commands(1, "CAST", RequestFault::CutBefore);
+    let error = proxied.bump(&bump(ledger())).await.unwrap_err();
+    assert_eq!(proxy.faults_left(), 0, "the fault happened");
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.certainty == Certainty::Unknown),
+        "{error:?}"
+    );
+    let after = direct.mark(&ledger()).await.unwrap().unwrap();
+    assert!(after.token > before.token, "{after:?}");
 }

@@ -1,11 +1,13 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 use crate::common::{Scratch, name};
 use crate::fence::{fenced, ledger, term, write};
+use crate::meddling::{Meddling, meddling};
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, ResourceName, Term, Verdict,
-    is_counted,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, ResourceName, Term,
+    Verdict, is_counted,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
+use tenure_testkit::Postgres;
 
 /// A number that a clock shows, and did long ago.
 const OF_A_CLOCK: u64 = 1_600_000_000_000;
@@ -265,4 +267,29 @@ async fn set_up(scratch: &Scratch) -> Finding {
         .into_iter()
         .find(|finding| finding.subject == "set-up")
         .unwrap()
+}
+
+/// The mark was raised when the look at it is cut off: that it was not is never said.
+#[tokio::test]
+async fn bump_in_postgres_that_is_not_heard_of_after_it_was_made_is_unknown() {
+    let (scratch, direct) = fenced().await;
+    let before = bumped_after_a_claim(&direct).await;
+    // The look at the mark, and nothing before it.
+    let cut = |request: &[u8]| match request.windows(9).any(|piece| piece == b"r.refused") {
+        true => Meddling::Cuts,
+        false => Meddling::Nothing,
+    };
+    let (address, _) = meddling(Postgres::shared().await.address(), cut).await;
+    let url = scratch.url_on(
+        &format!("postgres://postgres@{address}/postgres"),
+        "sslmode=disable",
+    );
+    let proxied = PostgresFence::connect(&url).await.unwrap();
+    let error = proxied.bump(&bump(ledger())).await.unwrap_err();
+    assert!(
+        matches!(&error, FenceError::Store(error) if error.certainty == Certainty::Unknown),
+        "{error:?}"
+    );
+    let after = direct.mark(&ledger()).await.unwrap().unwrap();
+    assert!(after.token > before.token, "{after:?}");
 }

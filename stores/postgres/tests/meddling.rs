@@ -15,6 +15,8 @@ pub(super) enum Meddling {
     Nothing,
     /// It is answered with this, and the server never hears of it.
     Answers(&'static [u8]),
+    /// The connection ends, and the server never hears of it.
+    Cuts,
     /// The server is told this statement before, as by another client whose session it was.
     Precedes(&'static str),
 }
@@ -57,6 +59,7 @@ async fn pass(
                         client.write_all(answer).await?;
                         continue;
                     }
+                    Meddling::Cuts => return Ok(()),
                     Meddling::Precedes(statement) => tell(&mut server, statement).await?,
                     Meddling::Nothing => {}
                 }

@@ -1,7 +1,7 @@
 //! Raising marks.
 
 use super::subject;
-use crate::row::{number, text};
+use crate::row::{is_null, number, text};
 use crate::schema::{call, literal, literal_or_null};
 use crate::site::Site;
 use tenure_core::{
@@ -109,12 +109,14 @@ impl Site {
             ],
         );
         let rows = self.ask(Deed::Write, &subject, &statement).await?;
-        let raised = rows.first().and_then(|row| number(row, 0));
-        if raised.is_none() {
+        let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
+        if is_null(row, 0) {
             let message = format!("{subject}: no token is left above the mark");
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
-        let kept = self.kept(resource).await?;
+        number(row, 0).ok_or_else(|| self.without_verdict(&subject))?;
+        // It was raised, whatever comes of the look at it.
+        let kept = self.kept(resource).await.map_err(after_a_step)?;
         kept.map(|kept| kept.mark)
             .ok_or_else(|| self.without_verdict(&subject))
     }

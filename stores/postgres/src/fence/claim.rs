@@ -8,6 +8,7 @@ use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
     StoreError, Term, decide_claim, horizon,
 };
+use tenure_remote::after_a_step;
 use tokio_postgres::types::Type;
 
 /// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where that is the
@@ -67,15 +68,20 @@ impl Site {
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         let text = |index| row.try_get::<_, Option<String>>(index).ok().flatten();
         let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
+        let raised = row.try_get(4).map_err(|_| self.without_verdict(&subject))?;
         let mark = match number(1) {
-            Some(mark) => Some(self.understood(resource.as_str(), text(0).as_deref(), Some(mark))?),
+            Some(mark) => match self.understood(resource.as_str(), text(0).as_deref(), Some(mark)) {
+                // The server has committed it.
+                Err(error) if raised => return Err(after_a_step(error)),
+                mark => Some(mark?),
+            },
             None => None,
         };
         Ok(Found {
             mark,
             granted: number(2).and_then(|token| FencingToken::from_signed(token).ok()),
             clock_ms: number(3).and_then(|clock| u64::try_from(clock).ok()).unwrap_or(0),
-            raised: row.try_get(4).map_err(|_| self.without_verdict(&subject))?,
+            raised,
         })
     }
 
@@ -101,14 +107,13 @@ impl Site {
             (&lease, Type::TEXT),
         ];
         let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await?;
-        let raised = rows
-            .first()
-            .and_then(|row| row.try_get::<_, Option<i64>>(0).ok().flatten());
-        if raised.is_none() {
+        let raised = rows.first().and_then(|row| row.try_get::<_, Option<i64>>(0).ok());
+        if raised.ok_or_else(|| self.without_verdict(&subject))?.is_none() {
             let message = format!("{subject}: no token is left above the mark");
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
-        let kept = self.kept(resource).await?;
+        // It was raised, whatever comes of the look at it.
+        let kept = self.kept(resource).await.map_err(after_a_step)?;
         kept.map(|kept| kept.mark)
             .ok_or_else(|| self.without_verdict(&subject))
     }

@@ -2,7 +2,7 @@
 
 use crate::record::{Record, read, shortened};
 use crate::row::{number, text};
-use crate::schema::{NOW_US, RECORD, TAKES_NO_WRITES, call, literal};
+use crate::schema::{ALL_ROWS, NOW_US, RECORD, TAKES_NO_WRITES, call, literal};
 use crate::site::{Site, subject};
 use mysql_async::Row;
 use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -96,7 +96,7 @@ impl Site {
         let statement = format!(
             "SELECT server.replica, server.alone, {RECORD} FROM (SELECT {TAKES_NO_WRITES} AS replica, @@SESSION.autocommit AS \
              alone, {NOW_US} AS moment) server LEFT JOIN (SELECT * FROM tenure_leases {condition}) lease ON TRUE ORDER BY \
-             lease.name"
+             lease.name {ALL_ROWS}"
         );
         let mut rows = self.ask(Deed::Read, subject, &statement).await?;
         if rows.iter().any(|row| number(row, 0) != Some(0)) {

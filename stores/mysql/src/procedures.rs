@@ -1,7 +1,7 @@
 //! The procedures of the set-up, and whether those of a database are the same.
 
 use crate::row::text;
-use crate::schema::procedures;
+use crate::schema::{ALL_ROWS, procedures};
 use crate::site::Site;
 use tenure_core::StoreError;
 use tenure_remote::Deed;
@@ -41,9 +41,11 @@ pub(crate) enum Likeness {
 impl Site {
     /// Every procedure of the set-up, beside what the database has of it.
     pub(crate) async fn compared(&self) -> Result<Vec<(Procedure, Likeness)>, StoreError> {
-        const FOUND: &str = "SELECT ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES \
-             WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_TYPE = 'PROCEDURE'";
-        let rows = self.ask(Deed::Read, "its procedures", FOUND).await?;
+        let found = format!(
+            "SELECT ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE() AND \
+             ROUTINE_TYPE = 'PROCEDURE' {ALL_ROWS}"
+        );
+        let rows = self.ask(Deed::Read, "its procedures", &found).await?;
         let likeness = |procedure: &Procedure| {
             let found = rows.iter().find(|row| text(row, 0) == Some(&procedure.name));
             match found.map(|row| text(row, 1)) {

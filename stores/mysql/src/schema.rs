@@ -77,6 +77,9 @@ pub(crate) const RECORD: &str = "CAST(lease.name AS BINARY), CAST(lease.owner AS
      moment - COALESCE(lease.renewed_us, lease.acquired_us), CAST(lease.note AS BINARY), CAST(lease.previous_owner AS BINARY), \
      lease.previous_token, CAST(lease.previous_end AS BINARY), lease.acquired_us - lease.previous_us";
 
+/// The end of a statement that answers with all that it finds: without it, the session's `sql_select_limit` cuts it short.
+pub(crate) const ALL_ROWS: &str = "LIMIT 18446744073709551615";
+
 /// The terms of a batch, row by row.
 const TERMS: &str = "JSON_TABLE(asked, '$[*]' COLUMNS (place FOR ORDINALITY, name VARCHAR(510) PATH '$[0]', \
      incarnation VARCHAR(32) PATH '$[1]', token BIGINT PATH '$[2]', attempt BIGINT PATH '$[3]', ttl_ms BIGINT PATH '$[4]'))";
@@ -84,7 +87,8 @@ const TERMS: &str = "JSON_TABLE(asked, '$[*]' COLUMNS (place FOR ORDINALITY, nam
 /// Lets a procedure that reads and writes see what is committed now, and lock nothing beside the rows that it names,
 /// whatever the session's isolation is. Each end is spelt out (`AND NO CHAIN NO RELEASE`), as a session's `completion_type` may
 /// begin the next transaction by itself, or close the connection.
-const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;";
+const BEGIN: &str =
+    "COMMIT AND NO CHAIN NO RELEASE; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;";
 
 /// A server that has become a replica decides nothing, whatever the role may do.
 fn primary_only() -> String {

@@ -118,3 +118,31 @@ async fn what_was_committed_and_cannot_be_read_is_uncertain_in_mysql() {
         .unwrap_err();
     assert_eq!(held.certainty, Certainty::NotApplied, "{held}");
 }
+
+/// A server that cuts answers short, as for people who forget their limits, cuts none of the store's.
+#[tokio::test]
+async fn list_is_whole_where_sessions_cut_answers_short() {
+    const LEASES: usize = 150;
+    let server = Mariadb::start().await.unwrap();
+    server.execute("SET GLOBAL sql_select_limit = 100").await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let store = scratch.store().await;
+    for number in 0..LEASES {
+        take(&store, &request(&format!("job/{number}"), "holder", seconds(600))).await;
+    }
+    let (mut listed, mut after) = (0, None);
+    loop {
+        let page = Page {
+            prefix: String::new(),
+            after,
+            limit: 120,
+        };
+        let page = store.list(&page).await.unwrap();
+        listed += page.leases.len();
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed, LEASES);
+}

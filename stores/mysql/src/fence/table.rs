@@ -4,7 +4,7 @@ use super::MysqlFence;
 use crate::fault::{store_error, timed_out};
 use crate::lane::farewell;
 use crate::row::text;
-use crate::schema::{VERSION, WAIT_SHORTLY, literal, quoted};
+use crate::schema::{ALL_ROWS, VERSION, WAIT_SHORTLY, literal, quoted};
 use crate::site::Site;
 use mysql_async::prelude::Queryable as _;
 use std::iter;
@@ -111,7 +111,7 @@ impl Site {
     async fn triggers(&self, table: &Table) -> Result<Vec<String>, StoreError> {
         let asked = format!(
             "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} AND EVENT_OBJECT_TABLE = {} \
-             AND LOCATE('tenure_admit_', ACTION_STATEMENT) > 0",
+             AND LOCATE('tenure_admit_', ACTION_STATEMENT) > 0 {ALL_ROWS}",
             literal(&table.database),
             literal(&table.name)
         );

@@ -152,6 +152,10 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
             Fault::Unsupported,
             format!("{told}; set binlog_format to ROW or MIXED"),
         ),
+        1568 => refused(
+            Fault::Unsupported,
+            format!("{told}; run `tenure store init`, or set autocommit for this session (init_connect)"),
+        ),
         1064 | 1305..=1310 => refused(Fault::Unsupported, told),
         1317 | 1969 | 3024 => (
             Fault::TimedOut,

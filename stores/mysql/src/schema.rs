@@ -86,7 +86,8 @@ const TERMS: &str = "JSON_TABLE(asked, '$[*]' COLUMNS (place FOR ORDINALITY, nam
 
 /// Lets a procedure that reads and writes see what is committed now, and lock nothing beside the rows that it names,
 /// whatever the session's isolation is. Each end is spelt out (`AND NO CHAIN NO RELEASE`), as a session's `completion_type` may
-/// begin the next transaction by itself, or close the connection.
+/// begin the next transaction by itself, or close the connection. And one is ended first: a session that does not commit by
+/// itself may have one open, whose isolation cannot be set any more.
 const BEGIN: &str =
     "COMMIT AND NO CHAIN NO RELEASE; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION;";
 

@@ -141,12 +141,22 @@ async fn connections_that_were_closed_while_idle_cost_no_request() {
 #[tokio::test]
 async fn no_request_leaves_anything_in_its_session() {
     let scratch = Scratch::new().await;
+    for autocommit in ["ON", "OFF"] {
+        leaves_its_session_as_it_was(&scratch, autocommit).await;
+    }
+    // Nor does what a session is set to change a decision.
+    let store = scratch.store().await;
+    let lease = store.get(&crate::common::name("job")).await.unwrap().unwrap();
+    assert!(lease.remaining > Duration::from_secs(30), "{lease:?}");
+}
+
+async fn leaves_its_session_as_it_was(scratch: &Scratch, autocommit: &str) {
     let mut client = scratch.client().await;
+    let settings = "SET SESSION innodb_lock_wait_timeout = 33, SESSION group_concat_max_len = 4444, SESSION sql_mode = 'ANSI', \
+             SESSION time_zone = '+11:00', SESSION completion_type = 'CHAIN'; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE";
+    client.query_drop(settings).await.unwrap();
     client
-        .query_drop(
-            "SET SESSION innodb_lock_wait_timeout = 33, SESSION group_concat_max_len = 4444, SESSION sql_mode = 'ANSI', \
-             SESSION time_zone = '+11:00', SESSION completion_type = 'CHAIN'; SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
-        )
+        .query_drop(format!("SET SESSION autocommit = {autocommit}"))
         .await
         .unwrap();
     let look = "SELECT @@innodb_lock_wait_timeout, @@group_concat_max_len, @@sql_mode, @@tx_isolation, @@autocommit, \
@@ -181,12 +191,8 @@ async fn no_request_leaves_anything_in_its_session() {
         let answer = client.query_drop(&statement).await;
         assert_eq!(answer.is_err(), fails, "{statement}: {answer:?}");
         let after: Session = client.query_first(look).await.unwrap().unwrap();
-        assert_eq!(after, before, "after {statement}");
+        assert_eq!(after, before, "after {statement} with autocommit {autocommit}");
     }
-    // Nor does what a session is set to change a decision.
-    let store = scratch.store().await;
-    let lease = store.get(&crate::common::name("job")).await.unwrap().unwrap();
-    assert!(lease.remaining > Duration::from_secs(30), "{lease:?}");
 }
 
 /// SIGKILL and SIGSTOP of the whole server: what was confirmed stands, and every connection is replaced.

@@ -19,6 +19,8 @@ BEGIN
         SET SESSION innodb_lock_wait_timeout = lock_wait;
         RESIGNAL;
     END;
+    -- A session that does not commit by itself would see for ever what it saw first.
+    COMMIT AND NO CHAIN NO RELEASE;
     -- Whoever only finds that somebody else holds the lease locks nothing and writes nothing.
     SELECT owner, incarnation, token, attempt, terms, ttl_ms, acquired_us, renewed_us, expires_us, released_us, step_down_us, note,
             previous_owner, previous_token, previous_end, previous_us
@@ -28,6 +30,7 @@ BEGIN
     SET moment = {now_us};
     IF l_token IS NOT NULL AND l_incarnation <> asked_incarnation AND l_released IS NULL AND l_expires > moment THEN
         {primary_only}
+        COMMIT AND NO CHAIN NO RELEASE;
         SET verdict = 'held';
     END IF;
     IF verdict IS NULL THEN

@@ -26,4 +26,5 @@ BEGIN
     END LOOP;
     SELECT CAST(seen AS BINARY), CAST(lease.name AS BINARY), lease.token, lease.released_us IS NOT NULL, lease.step_down_us IS NOT NULL
         FROM (SELECT 1 AS one) always LEFT JOIN tenure_leases lease ON lease.name LIKE pattern ESCAPE '!';
+    COMMIT AND NO CHAIN NO RELEASE;
 END

@@ -23,11 +23,14 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 /// Oldest server whose functions and locks behave as the statements need.
 const SERVER_VERSION_MIN: i32 = 120_000;
 
-/// What is asked of a server once; none of it needs a privilege.
+/// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to `pg_monitor` alone. Who
+/// makes a copy, or reads a logical stream, will not be promoted.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
      current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
-     (SELECT count(*) FROM pg_stat_replication)";
+     (SELECT count(*) FROM pg_stat_replication), \
+     (SELECT count(*) FROM pg_stat_replication r WHERE sync_state = 'async' AND state IN ('startup', 'catchup', 'streaming') \
+      AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical'))";
 
 impl PostgresStore {
     /// Opens the store of a URL: `postgres://user:password@host:port/database`, several hosts separated by commas.
@@ -166,6 +169,8 @@ struct Server {
     /// Synchronous standbys, as they are configured.
     synchronous: String,
     standbys: i64,
+    /// Those that are known to follow asynchronously.
+    asynchronous: i64,
 }
 
 impl Server {
@@ -179,6 +184,7 @@ impl Server {
             forgets: setting(4)? == "off" || setting(5)? == "off",
             synchronous: setting(6)?,
             standbys: row.try_get(7).ok()?,
+            asynchronous: row.try_get(8).ok()?,
         })
     }
 
@@ -188,10 +194,10 @@ impl Server {
                 "fsync or full_page_writes is off: a crash can take acknowledged leases back, and two may lead",
             );
         }
-        if self.standbys > 0 && self.synchronous.is_empty() {
+        if self.asynchronous > 0 || self.standbys > 0 && self.synchronous.is_empty() {
             return Durability::FenceOnly(
                 "a standby follows asynchronously: a fail-over to it can take acknowledged leases back, and two may lead; \
-                 set synchronous_standby_names",
+                 name each in synchronous_standby_names",
             );
         }
         Durability::Safe

@@ -61,6 +61,36 @@ async fn term_outlives_a_primary_whose_standby_is_promoted() {
     assert!(after > before, "{after} after {before}");
 }
 
+/// What is confirmed is at the synchronous standby, and the other one may be promoted.
+#[tokio::test]
+async fn asynchronous_standby_beside_a_synchronous_one_is_for_the_fence_alone() {
+    let (primary, _standby, both) = pair().await;
+    let declared = || async {
+        let store = PostgresStore::connect(&both).await.unwrap();
+        store.traits().durability
+    };
+    assert_eq!(declared().await, Durability::Safe);
+    let other = primary.standby().await.unwrap();
+    let client = Postgres::client(&other.uri()).await.unwrap();
+    let row = client.query_one("SHOW primary_conninfo", &[]).await.unwrap();
+    let renamed = format!(
+        "ALTER SYSTEM SET primary_conninfo = '{} application_name=another'",
+        row.get::<_, String>(0).replace('\'', "''")
+    );
+    client.batch_execute(&renamed).await.unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let named = "ALTER SYSTEM SET synchronous_standby_names = 'walreceiver'";
+    primary.execute(named).await.unwrap();
+    primary.execute("SELECT pg_reload_conf()").await.unwrap();
+    let looker = Postgres::client(&primary.uri()).await.unwrap();
+    followers(&looker, "WHERE sync_state = 'async' AND state = 'streaming'", 1).await;
+    let durability = declared().await;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("asynchronously")),
+        "{durability:?}"
+    );
+}
+
 /// It answers like any other server, and what it says may be old.
 #[tokio::test]
 async fn standby_of_postgres_that_is_given_instead_of_the_primary_is_refused() {

@@ -17,19 +17,35 @@ const SEMI_SYNC_TIMEOUT_MIN_MS: i64 = 24 * 60 * 60 * 1_000;
 /// What is asked of a server; none of it needs a privilege. Names that a server does not know are not answered.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'innodb_read_only', 'autocommit', \
      'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'binlog_format', \
-     'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', 'max_connections', \
+     'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', \
+     'group_replication_consistency', 'max_connections', \
      'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout', 'rpl_semi_sync_master_wait_point', \
-     'rpl_semi_sync_source_wait_point')";
+     'rpl_semi_sync_source_wait_point', 'rpl_semi_sync_master_wait_no_slave', 'rpl_semi_sync_source_wait_no_replica')";
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', \
-     'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')";
+     'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
+     'Rpl_semi_sync_source_clients')";
 /// Replicas that read the binary log; without the privilege `PROCESS` none is seen.
 const REPLICAS: &str =
     "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+/// Servers that a newer MySQL follows, which has no status that says so: of a group, its members are no such. Seen by who may
+/// read the table.
+const FOLLOWED: &str = "SELECT COUNT(*) FROM performance_schema.replication_connection_status \
+     WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'";
+
+/// Levels of `group_replication_consistency` at which a new primary takes nothing before it has applied all that the one before
+/// it has confirmed. Of those that Oracle's manual names, all but `EVENTUAL`.
+const WAITS_FOR_BACKLOG: [&str; 4] = [
+    "BEFORE_ON_PRIMARY_FAILOVER",
+    "BEFORE",
+    "AFTER",
+    "BEFORE_AND_AFTER",
+];
 
 /// A server's settings and state, by their names in small letters.
 pub(crate) struct Server {
     said: BTreeMap<String, String>,
     replicas: i64,
+    followed: i64,
 }
 
 impl Site {
@@ -46,18 +62,27 @@ impl Site {
                 }
             }
         }
-        let mut server = Server { said, replicas: 0 };
+        let mut server = Server {
+            said,
+            replicas: 0,
+            followed: 0,
+        };
         // Without a binary log nobody follows.
         if server.is_on("log_bin") {
-            // Newer servers may have it elsewhere; then what the status tells is all.
-            let seen = self
-                .ask(Deed::Read, "connecting", REPLICAS)
-                .await
-                .unwrap_or_default();
-            let seen = seen.first().and_then(|row| number(row, 0)).unwrap_or(0);
+            let seen = self.seen(REPLICAS).await;
             server.replicas = seen.max(server.number("slaves_connected").unwrap_or(0));
         }
+        if server.word("slave_running").is_empty() {
+            server.followed = self.seen(FOLLOWED).await;
+        }
         Ok(server)
+    }
+
+    /// What is counted; nothing where this server keeps it elsewhere, or shows it to others. Then what the status tells is all.
+    async fn seen(&self, question: &str) -> i64 {
+        let seen = self.ask(Deed::Read, "connecting", question).await;
+        let seen = seen.unwrap_or_default();
+        seen.first().and_then(|row| number(row, 0)).unwrap_or(0)
     }
 
     /// Finds out what server this is, and refuses one that cannot keep leases.
@@ -106,11 +131,17 @@ impl Server {
             let why = "this server takes no writes (read_only), as a replica does, and may lag; name the primary in the URL";
             return Some((Fault::ReadOnly, why.to_owned()));
         }
-        let several = !self.word("group_replication_group_name").is_empty()
-            && !self.is_on("group_replication_single_primary_mode");
+        let in_group = !self.word("group_replication_group_name").is_empty();
+        let several = in_group && !self.is_on("group_replication_single_primary_mode");
         if self.is_on("wsrep_on") || several {
             let why = "several servers take writes here (Galera, or group replication without a single primary), and a lock on one \
                        is none on another: a fence could be passed; use one primary, or another store";
+            return Some((Fault::Unsupported, why.to_owned()));
+        }
+        if in_group && !WAITS_FOR_BACKLOG.contains(&self.word("group_replication_consistency")) {
+            let why = "group_replication_consistency is EVENTUAL, so a new primary takes writes before it has applied what was \
+                       confirmed before: a fence could be passed, and a lease be taken twice; set it to \
+                       BEFORE_ON_PRIMARY_FAILOVER on every server of the group";
             return Some((Fault::Unsupported, why.to_owned()));
         }
         if !self.is_on("autocommit") {
@@ -144,10 +175,11 @@ impl Server {
         if self.replicas > 0 && !self.waits_for_replicas() {
             return Durability::FenceOnly(
                 "a replica follows asynchronously, or semi-synchronously for a time only: a fail-over to it can take acknowledged \
-                 leases back, and two may lead; use semi-synchronous replication with AFTER_SYNC and a time-out of a day",
+                 leases back, and two may lead; use semi-synchronous replication for each, with AFTER_SYNC, a time-out of a day, \
+                 and waiting also while there is no replica",
             );
         }
-        if self.is_on("slave_running") {
+        if self.is_on("slave_running") || self.followed > 0 {
             return Durability::FenceOnly(
                 "this server follows another and takes writes as well: leases that are taken at both are two leases",
             );
@@ -155,12 +187,17 @@ impl Server {
         Durability::Safe
     }
 
+    /// Whether what is confirmed is at a replica, and none follows that it need not be at.
     fn waits_for_replicas(&self) -> bool {
-        ["master", "source"].iter().any(|role| {
-            self.is_on(&format!("rpl_semi_sync_{role}_status"))
-                && self.word(&format!("rpl_semi_sync_{role}_wait_point")) == "AFTER_SYNC"
-                && self.number(&format!("rpl_semi_sync_{role}_timeout")) >= Some(SEMI_SYNC_TIMEOUT_MIN_MS)
-        })
+        [("master", "slave"), ("source", "replica")]
+            .iter()
+            .any(|(role, other)| {
+                self.is_on(&format!("rpl_semi_sync_{role}_status"))
+                    && self.number(&format!("rpl_semi_sync_{role}_clients")) >= Some(self.replicas)
+                    && self.is_on(&format!("rpl_semi_sync_{role}_wait_no_{other}"))
+                    && self.word(&format!("rpl_semi_sync_{role}_wait_point")) == "AFTER_SYNC"
+                    && self.number(&format!("rpl_semi_sync_{role}_timeout")) >= Some(SEMI_SYNC_TIMEOUT_MIN_MS)
+            })
     }
 }
 
@@ -173,4 +210,48 @@ fn numbers(version: &str) -> Option<(u32, u32, u32)> {
         parts.next()??,
         parts.next().flatten().unwrap_or(0),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Server, WAITS_FOR_BACKLOG};
+    use tenure_core::Fault;
+
+    /// A MySQL that will do, but for these settings.
+    fn server(settings: &[(&str, &str)]) -> Server {
+        let sound = [("version", "8.0.36"), ("autocommit", "ON"), ("read_only", "OFF")];
+        let said = sound.iter().chain(settings);
+        Server {
+            said: said
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            replicas: 0,
+            followed: 0,
+        }
+    }
+
+    #[test]
+    fn group_whose_new_primary_does_not_wait_for_its_backlog_is_refused() {
+        assert_eq!(server(&[]).unfit(), None);
+        let group = |mode, consistency| {
+            let group = server(&[
+                (
+                    "group_replication_group_name",
+                    "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa",
+                ),
+                ("group_replication_single_primary_mode", mode),
+                ("group_replication_consistency", consistency),
+            ]);
+            group.unfit()
+        };
+        for level in WAITS_FOR_BACKLOG {
+            assert_eq!(group("ON", level), None, "{level}");
+            assert!(group("OFF", level).is_some(), "{level} with several primaries");
+        }
+        for level in ["EVENTUAL", "", "LATER_PERHAPS"] {
+            let (fault, why) = group("ON", level).expect(level);
+            assert_eq!(fault, Fault::Unsupported);
+            assert!(why.contains("BEFORE_ON_PRIMARY_FAILOVER"), "{why}");
+        }
+    }
 }

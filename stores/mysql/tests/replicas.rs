@@ -5,6 +5,13 @@ use tenure_core::{Acquired, Certainty, Durability, Fault, LeaseStore, Renew, Ren
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{FaultProxy, Mariadb, eventually_async};
 
+/// A primary that confirms what its replica has.
+const SEMI_SYNCHRONOUS: [&str; 3] = [
+    "rpl-semi-sync-master-enabled=ON",
+    "rpl-semi-sync-master-timeout=86400000",
+    "rpl-semi-sync-master-wait-point=AFTER_SYNC",
+];
+
 /// A database on a primary, and the store by an address that leads to it.
 async fn led_to(primary: &Mariadb) -> (FaultProxy, Scratch, MysqlStore) {
     let proxy = FaultProxy::mysql(primary.address()).unwrap();
@@ -34,13 +41,7 @@ async fn goes_on_at(replica: &Mariadb, proxy: &FaultProxy, store: &MysqlStore, b
 /// and nothing is lost.
 #[tokio::test]
 async fn term_outlives_a_mysql_whose_semi_synchronous_replica_is_promoted() {
-    let mut primary = Mariadb::primary(&[
-        "rpl-semi-sync-master-enabled=ON",
-        "rpl-semi-sync-master-timeout=86400000",
-        "rpl-semi-sync-master-wait-point=AFTER_SYNC",
-    ])
-    .await
-    .unwrap();
+    let mut primary = Mariadb::primary(&SEMI_SYNCHRONOUS).await.unwrap();
     let replica = primary
         .replica(&["rpl-semi-sync-slave-enabled=ON"])
         .await
@@ -62,6 +63,25 @@ async fn term_outlives_a_mysql_whose_semi_synchronous_replica_is_promoted() {
     );
     let after = take(&store, &asked("vacant", "b")).await.token;
     assert!(after > before, "{after} after {before}");
+}
+
+/// What is confirmed is at the semi-synchronous replica, and the other one may be promoted.
+#[tokio::test]
+async fn asynchronous_replica_of_mysql_beside_a_semi_synchronous_one_is_for_the_fence_alone() {
+    let primary = Mariadb::primary(&SEMI_SYNCHRONOUS).await.unwrap();
+    let semi_synchronous = ["rpl-semi-sync-slave-enabled=ON"];
+    let _one = primary.replica(&semi_synchronous).await.unwrap();
+    let (_proxy, scratch, store) = led_to(&primary).await;
+    assert_eq!(store.traits().durability, Durability::Safe);
+    let declared = || async { scratch.store().await.traits().durability };
+    // Without its replica it would go on at once.
+    let waits = |word| format!("SET GLOBAL rpl_semi_sync_master_wait_no_slave = {word}");
+    primary.execute(&waits("OFF")).await.unwrap();
+    assert!(matches!(declared().await, Durability::FenceOnly(why) if why.contains("no replica")));
+    primary.execute(&waits("ON")).await.unwrap();
+    assert_eq!(declared().await, Durability::Safe);
+    let _other = primary.replica(&["server-id=3"]).await.unwrap();
+    assert!(matches!(declared().await, Durability::FenceOnly(why) if why.contains("asynchronously")));
 }
 
 /// An asynchronous replica is promoted that has not got the last writes: what it has not got is lost, tokens rise all the same,

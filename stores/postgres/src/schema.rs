@@ -114,6 +114,11 @@ fn filled(part: &str, schema: &str) -> String {
         ("{record}", RECORD.to_owned()),
         ("{durably}", DURABLY.to_owned()),
         ("{turnstile}", turnstile(schema, "asked_resource")),
+        ("{entered}", ENTERED.to_owned()),
+        (
+            "{show}",
+            showing("asked_resource", "asked_token || ' ' || asked_lease"),
+        ),
         (
             "{milliseconds}",
             "floor(extract(epoch FROM moment) * 1000)::bigint".to_owned(),
@@ -135,6 +140,19 @@ fn filled(part: &str, schema: &str) -> String {
 pub(crate) fn turnstile(schema: &str, resource: &str) -> String {
     let prefix = literal(&format!("{schema}/"));
     format!("pg_catalog.hashtextextended({prefix} OPERATOR(pg_catalog.||) {resource}, {TURNSTILES}::bigint)")
+}
+
+/// The terms that a transaction has entered with, by resource, as an object in JSON: a setting for each resource would stay in
+/// its session.
+const ENTERED: &str = "coalesce(nullif(pg_catalog.current_setting('tenure.entered', true), ''::text), '{}'::text)::pg_catalog.jsonb";
+
+/// Shows the term of a transaction, as `<token> <lease>`: of this resource, and as the one it has entered with last. For the
+/// triggers of guarded tables, until the transaction ends.
+pub(crate) fn showing(resource: &str, term: &str) -> String {
+    format!(
+        "pg_catalog.set_config('tenure.term', {term}, true), pg_catalog.set_config('tenure.entered', ({ENTERED} \
+         OPERATOR(pg_catalog.||) pg_catalog.jsonb_build_object({resource}, {term}))::text, true)"
+    )
 }
 
 /// The channel on which changes are told.

@@ -28,7 +28,7 @@ pub(super) async fn fenced() -> (Scratch, PostgresFence) {
     (scratch, fence)
 }
 
-async fn cents(scratch: &Scratch) -> i64 {
+pub(super) async fn cents(scratch: &Scratch) -> i64 {
     let asked = format!("SELECT cents FROM {}.account", scratch.schema);
     scratch
         .client()
@@ -307,65 +307,4 @@ async fn refusals_are_counted_beside_the_mark_in_postgres() {
         assert!(Instant::now() < deadline, "{mark:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-/// The trigger asks who has entered, whatever the statement; and the refusal is told as the fence's.
-#[tokio::test]
-async fn guarded_table_takes_writes_only_from_transactions_that_entered() {
-    let (scratch, fence) = fenced().await;
-    let table = format!("{}.account", scratch.schema);
-    fence.guard(&table, &ledger()).await.unwrap();
-    let mut client = scratch.client().await;
-    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
-    write(&mut client, &fence, &scratch, &term("nightly", 5))
-        .await
-        .unwrap();
-    for statement in [
-        format!("INSERT INTO {table} VALUES (2, 0)"),
-        format!("UPDATE {table} SET cents = 7"),
-        format!("DELETE FROM {table}"),
-        format!("TRUNCATE {table}"),
-    ] {
-        let error = client.batch_execute(&statement).await.unwrap_err();
-        let refusal = fence.refusal(&term("nightly", 5), &error).await;
-        assert!(
-            matches!(refusal, Some(FenceError::Unclaimed { .. })),
-            "{statement}: {error:?}"
-        );
-        // Any program may show its term, and an old one is refused all the same.
-        for (shown, number) in [
-            ("5 nightly", 5),
-            ("4 nightly", 4),
-            ("5 hourly", 0),
-            ("99999999999999999999 x", 0),
-        ] {
-            let transaction = client.transaction().await.unwrap();
-            transaction
-                .execute("SELECT set_config('tenure.term', $1, true)", &[&shown])
-                .await
-                .unwrap();
-            let written = transaction.batch_execute(&statement).await;
-            drop(transaction);
-            match number {
-                5 => written.unwrap(),
-                4 => {
-                    let error = written.unwrap_err();
-                    let refusal = fence.refusal(&term("nightly", 4), &error).await;
-                    assert!(
-                        matches!(refusal, Some(FenceError::Stale { .. })),
-                        "{shown}: {error:?}"
-                    );
-                }
-                _ => drop(written.unwrap_err()),
-            }
-        }
-    }
-    assert_eq!(cents(&scratch).await, 1);
-    fence.unguard(&table).await.unwrap();
-    client
-        .batch_execute(&format!("UPDATE {table} SET cents = 7"))
-        .await
-        .unwrap();
-    let missing = fence.guard("no_such_table", &ledger()).await.unwrap_err();
-    assert!(missing.to_string().contains("no_such_table"), "{missing}");
 }

@@ -8,6 +8,7 @@ mod dial;
 mod faults;
 mod fence;
 mod fence_bumps;
+mod fence_guards;
 mod fence_history;
 mod locked_rows;
 mod machine;

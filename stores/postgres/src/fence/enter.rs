@@ -3,7 +3,7 @@
 use super::marks::{BUMPED_TOKEN, Kept, ruled};
 use super::{PostgresFence, subject};
 use crate::fault::{Deed, store_error};
-use crate::schema::turnstile;
+use crate::schema::{showing, turnstile};
 use crate::site::Typed;
 use tenure_core::{Fault, FenceError, ResourceName, Term};
 use tokio_postgres::types::{ToSql, Type};
@@ -39,8 +39,9 @@ impl PostgresFence {
         // The turnstile stands in a condition that knows no row: it is passed before a row is looked at, and locked.
         let statement = format!(
             "SELECT lease, token, {BUMPED_TOKEN}, CASE WHEN lease = $2 AND token = $3 AND {BUMPED_TOKEN} IS DISTINCT FROM token \
-             THEN pg_catalog.set_config('tenure.term', $3::text || ' '::text || $2, true) END FROM {}.fences f \
+             THEN pg_catalog.concat({}) END FROM {}.fences f \
              WHERE resource = $1 AND (SELECT pg_catalog.pg_advisory_xact_lock_shared({})) IS NOT NULL FOR SHARE",
+            showing("$1", "$3::text || ' '::text || $2"),
             self.site.schema(),
             turnstile(&self.site.dial.url.schema, "$1")
         );

@@ -26,17 +26,17 @@ BEGIN
             USING ERRCODE = 'TN003', CONSTRAINT = asked_resource,
                 HINT = 'claim the fence before reading what will be changed';
     END IF;
-    PERFORM set_config('tenure.term', asked_token || ' ' || asked_lease, true);
+    PERFORM {show};
 END
 $function$;
 
--- What the triggers of guarded tables call: refuses a write, unless its transaction has entered the resource. Also for
--- programs that know nothing of Tenure:
+-- What the triggers of guarded tables call: refuses a write, unless its transaction has entered the resource. It may have
+-- entered several, with terms of several leases. Also for programs that know nothing of Tenure:
 -- SELECT set_config('tenure.term', '<token> <lease>', true) shows the term of a transaction.
 CREATE OR REPLACE FUNCTION {schema}.admit(asked_table text, asked_resource text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
-    term text := coalesce(current_setting('tenure.term', true), '');
+    term text := coalesce({entered} ->> asked_resource, current_setting('tenure.term', true), '');
 BEGIN
     IF term !~ '^[0-9]{1,19} .' THEN
         RAISE EXCEPTION 'refused: table "%" is written only by the term that holds "%", and this transaction shows none',

@@ -1,0 +1,115 @@
+//! Tables that refuse whoever has not entered.
+use crate::fence::{cents, fenced, ledger, term, write};
+use tenure_core::{Fence, FenceError, ResourceName};
+
+/// The trigger asks who has entered, whatever the statement; and the refusal is told as the fence's.
+#[tokio::test]
+async fn guarded_table_takes_writes_only_from_transactions_that_entered() {
+    let (scratch, fence) = fenced().await;
+    let table = format!("{}.account", scratch.schema);
+    fence.guard(&table, &ledger()).await.unwrap();
+    let mut client = scratch.client().await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    write(&mut client, &fence, &scratch, &term("nightly", 5))
+        .await
+        .unwrap();
+    for statement in [
+        format!("INSERT INTO {table} VALUES (2, 0)"),
+        format!("UPDATE {table} SET cents = 7"),
+        format!("DELETE FROM {table}"),
+        format!("TRUNCATE {table}"),
+    ] {
+        let error = client.batch_execute(&statement).await.unwrap_err();
+        let refusal = fence.refusal(&term("nightly", 5), &error).await;
+        assert!(
+            matches!(refusal, Some(FenceError::Unclaimed { .. })),
+            "{statement}: {error:?}"
+        );
+        // Any program may show its term, and an old one is refused all the same.
+        for (shown, number) in [
+            ("5 nightly", 5),
+            ("4 nightly", 4),
+            ("5 hourly", 0),
+            ("99999999999999999999 x", 0),
+        ] {
+            let transaction = client.transaction().await.unwrap();
+            transaction
+                .execute("SELECT set_config('tenure.term', $1, true)", &[&shown])
+                .await
+                .unwrap();
+            let written = transaction.batch_execute(&statement).await;
+            drop(transaction);
+            match number {
+                5 => written.unwrap(),
+                4 => {
+                    let error = written.unwrap_err();
+                    let refusal = fence.refusal(&term("nightly", 4), &error).await;
+                    assert!(
+                        matches!(refusal, Some(FenceError::Stale { .. })),
+                        "{shown}: {error:?}"
+                    );
+                }
+                _ => drop(written.unwrap_err()),
+            }
+        }
+    }
+    assert_eq!(cents(&scratch).await, 1);
+    fence.unguard(&table).await.unwrap();
+    client
+        .batch_execute(&format!("UPDATE {table} SET cents = 7"))
+        .await
+        .unwrap();
+    let missing = fence.guard("no_such_table", &ledger()).await.unwrap_err();
+    assert!(missing.to_string().contains("no_such_table"), "{missing}");
+}
+
+/// Each table asks for the term of its own resource, whatever was entered since.
+#[tokio::test]
+async fn transaction_writes_to_the_guarded_tables_of_all_resources_that_it_has_entered() {
+    let (scratch, fence) = fenced().await;
+    scratch
+        .sql("CREATE TABLE {schema}.journal AS SELECT * FROM {schema}.account")
+        .await;
+    let journal = ResourceName::new("journal").unwrap();
+    let terms = [
+        ("account", ledger(), term("nightly", 5)),
+        ("journal", journal, term("hourly", 7)),
+    ];
+    for (table, resource, term) in &terms {
+        let table = format!("{}.{table}", scratch.schema);
+        fence.guard(&table, resource).await.unwrap();
+        fence.claim(resource, term).await.unwrap();
+    }
+    let write = |table: &str| format!("UPDATE {}.{table} SET cents = cents + 1", scratch.schema);
+    let mut client = scratch.client().await;
+    for way in ["by the driver", "by the function"] {
+        let transaction = client.transaction().await.unwrap();
+        for (_, resource, term) in &terms {
+            match way {
+                "by the driver" => fence.enter(&transaction, resource, term).await.unwrap(),
+                _ => {
+                    let (lease, token) = (term.lease.as_str(), term.token.signed());
+                    let entering = format!("SELECT {}.enter($1, $2, $3)", scratch.schema);
+                    transaction
+                        .execute(&entering, &[&resource.as_str(), &lease, &token])
+                        .await
+                        .unwrap();
+                }
+            }
+        }
+        for table in ["account", "journal", "account"] {
+            let written = transaction.execute(&write(table), &[]).await;
+            assert_eq!(written.unwrap(), 1, "{table}, entered {way}");
+        }
+        transaction.commit().await.unwrap();
+    }
+    // Of those that it has not entered, none; and nothing is left for the next transaction.
+    let transaction = client.transaction().await.unwrap();
+    let (_, resource, term) = &terms[0];
+    fence.enter(&transaction, resource, term).await.unwrap();
+    let error = transaction.execute(&write("journal"), &[]).await.unwrap_err();
+    transaction.rollback().await.unwrap();
+    assert_eq!(error.code().unwrap().code(), "TN002", "{error}");
+    let error = client.execute(&write("account"), &[]).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "TN003", "{error}");
+}

@@ -95,7 +95,7 @@ impl UnderWay {
         &self.live.0.client
     }
 
-    fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         self.live.0.is_usable()
     }
 

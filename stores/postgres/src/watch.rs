@@ -89,6 +89,11 @@ impl Listener {
     /// are told by the heartbeat.
     async fn answers(&self) -> bool {
         let mut asking = UnderWay::begin(Arc::clone(&self.live)).await;
+        if !asking.is_usable() {
+            // Whoever was before it has found it silent; each would wait as long anew.
+            asking.answered();
+            return false;
+        }
         let asked = tokio::time::timeout(ANSWER_TIME_MAX, asking.client().batch_execute(""));
         let answers = matches!(asked.await, Ok(Ok(())));
         if answers {

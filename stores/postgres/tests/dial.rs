@@ -116,6 +116,29 @@ async fn watches_that_begin_in_a_silence_wait_side_by_side() {
     bounded("a watch after it", store.watch(&scope)).await.unwrap();
 }
 
+/// One finds out that the connection is silent, and all of them have the next one, within the bound of each.
+#[tokio::test]
+async fn watches_that_begin_on_a_silent_connection_have_another() {
+    let (proxy, _scratch, store) = proxied().await;
+    let scope = Scope::Prefix(String::new());
+    bounded("a watch before it", store.watch(&scope)).await.unwrap();
+    // What has lost something stays silent for good. Nothing but the connection that listens is used meanwhile.
+    let swallowed = proxy.counts().swallowed_requests;
+    proxy.set(Fault::BlackHole);
+    let heal = async {
+        let lost = || async { proxy.counts().swallowed_requests > swallowed };
+        eventually_async(PATIENCE, "a question that was lost", lost).await;
+        proxy.heal();
+    };
+    let begin = || async { store.watch(&scope).await.map(drop) };
+    let four = || async { tokio::join!(begin(), begin(), begin(), begin()) };
+    let began = bounded("watches", async {
+        tokio::join!(four(), four(), four(), four(), heal)
+    });
+    let four = (Ok(()), Ok(()), Ok(()), Ok(()));
+    assert_eq!(began.await, (four.clone(), four.clone(), four.clone(), four, ()));
+}
+
 /// The host that answered last is asked first: one that is dead costs its bound once, and not at every cut.
 #[tokio::test]
 async fn host_that_answered_last_is_dialled_first() {

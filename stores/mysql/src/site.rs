@@ -11,7 +11,7 @@ use tenure_core::{Durability, Fault, StoreError, WatchSource};
 pub(crate) use tenure_remote::lease_subject as subject;
 use tenure_remote::{Deed, WatchPlaces};
 
-/// Connections for everything but renewals: one that waits for a row or for the disk holds up nothing but itself.
+/// Connections for everything but renewals, and as many for claims: one that waits for a row or for the disk holds up nothing but itself.
 const REQUEST_LANES: usize = 6;
 
 /// Connections for renewals alone, so that nothing else can make one wait; two, so that a batch that waits for a row does
@@ -23,6 +23,8 @@ pub(crate) struct Site {
     pub(crate) dial: Arc<Dial>,
     pub(crate) renewals: Lanes,
     pub(crate) requests: Lanes,
+    /// For what raises marks: a claim waits for transactions of users, for seconds.
+    pub(crate) claims: Lanes,
     /// Places for watches.
     pub(crate) watches: WatchPlaces,
     pub(crate) durability: Durability,
@@ -38,6 +40,7 @@ impl Site {
             dial: Arc::new(dial),
             renewals: Lanes::new(RENEWAL_LANES),
             requests: Lanes::new(REQUEST_LANES),
+            claims: Lanes::new(REQUEST_LANES),
             watches: WatchPlaces::new(WATCHES_MAX),
             durability: Durability::Safe,
             watch: WatchSource::Absent,
@@ -123,14 +126,16 @@ impl Site {
 
     /// Has every idle connection be asked before it is used: one was lost, and the others may be as well.
     fn distrust(&self) {
-        self.requests.distrust();
-        self.renewals.distrust();
+        for lanes in [&self.requests, &self.claims, &self.renewals] {
+            lanes.distrust();
+        }
     }
 
     /// Lets go of every idle connection: the name in the URL may lead to another server by now.
     pub(crate) fn leave_server(&self) {
-        self.requests.close();
-        self.renewals.close();
+        for lanes in [&self.requests, &self.claims, &self.renewals] {
+            lanes.close();
+        }
     }
 
     pub(crate) fn without_verdict(&self, subject: &str) -> StoreError {

@@ -1,11 +1,15 @@
 //! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
-use crate::common::{Scratch, renewal, request, row_locked, seconds, take};
+use crate::common::{Scratch, giving_back, name, renewal, request, row_locked, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Fault as StoreFault, LeaseStore, Renewed};
+use tenure_core::{
+    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Released, Renewed,
+    ResourceName, Term,
+};
+use tenure_mysql::MysqlFence;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -154,6 +158,52 @@ async fn renewals_to_mysql_have_connections_of_their_own() {
         hanging.join_all().await;
     }
     panic!("no renewal had a session of its own beside requests that hung, in {ROUNDS_MAX} rounds");
+}
+
+/// Claims that wait for an open transaction, as many as there are connections for them, keep no lease waiting.
+#[tokio::test]
+async fn claims_of_mysql_that_wait_hold_up_no_lease() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let fence = MysqlFence::beside(&store);
+    let (mut client, mut looker) = (scratch.client().await, scratch.client().await);
+    let own = [client.id(), looker.id()];
+    let old = Term::new(name("nightly"), FencingToken::new(5).unwrap());
+    let resources: Vec<ResourceName> = (0..REQUEST_SESSIONS)
+        .map(|number| ResourceName::new(format!("ledger/{number}")).unwrap())
+        .collect();
+    for resource in &resources {
+        fence.claim(resource, &old).await.unwrap();
+    }
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    for resource in &resources {
+        fence.enter(&mut transaction, resource, &old).await.unwrap();
+    }
+    for round in 0..ROUNDS_MAX {
+        let mut claims = JoinSet::new();
+        for resource in &resources {
+            let (fence, resource) = (fence.clone(), resource.clone());
+            let new = Term::new(name("nightly"), FencingToken::new(6).unwrap());
+            claims.spawn(async move { fence.claim(&resource, &new).await });
+        }
+        let all_wait = async {
+            while sessions(&mut looker, &scratch, own).await.0 < REQUEST_SESSIONS {
+                sleep(PAUSE).await;
+            }
+        };
+        drop(timeout(WAIT_MAX, all_wait).await);
+        let asked = request(&format!("job-{round}"), "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
+        assert_eq!(released, Ok(Released::Vacated));
+        // On a machine where all that took as long as a claim may wait, once more.
+        if claims.try_join_next().is_none() {
+            transaction.rollback().await.unwrap();
+            return;
+        }
+        claims.join_all().await;
+    }
+    panic!("every lease waited for a claim, in {ROUNDS_MAX} rounds");
 }
 
 /// Sessions of the store: those that run an acquisition, and all. The test's own are no part of them.

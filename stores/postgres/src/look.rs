@@ -122,7 +122,7 @@ impl Site {
             return Err(self.crossed(subject));
         }
         if rows.iter().any(|row| row.try_get(0).unwrap_or(true)) {
-            for lane in &self.requests {
+            for lane in self.requests.iter().chain(&self.claims) {
                 lane.close();
             }
             let message = format!(

@@ -14,7 +14,7 @@ pub(crate) use tenure_remote::lease_subject as subject;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// Connections for everything but renewals. The second and later ones are made when the others are busy: on one, an
+/// Connections for everything but renewals, and as many for claims. The second and later ones are made when the others are busy: on one, an
 /// acquisition that waits for a row or for the disk would hold up those behind it.
 const LANES: usize = 4;
 
@@ -24,6 +24,8 @@ pub(crate) struct Site {
     /// Its own, so that nothing else can make a renewal wait.
     pub(crate) renewals: Lane,
     pub(crate) requests: [Lane; LANES],
+    /// For what raises marks: a claim waits for transactions of users, for seconds.
+    pub(crate) claims: [Lane; LANES],
     pub(crate) listener: Shared<Arc<Listener>>,
     pub(crate) unannounced: Unannounced,
     pub(crate) watch: WatchSource,
@@ -47,6 +49,7 @@ impl Site {
             dial: Arc::new(dial),
             renewals: Lane::default(),
             requests: Default::default(),
+            claims: Default::default(),
             listener: Shared::default(),
             unannounced: Unannounced::default(),
             watch: WatchSource::Absent,
@@ -61,23 +64,6 @@ impl Site {
         quoted(&self.dial.url.schema)
     }
 
-    /// The lane with the fewest requests; one that is open already before one that is not.
-    pub(crate) fn least_busy(&self) -> &Lane {
-        let mut best = &self.requests[0];
-        for lane in &self.requests[1..] {
-            if best.load() == 0 {
-                break;
-            }
-            if lane.load() < best.load() {
-                best = lane;
-                if !lane.is_open() {
-                    break;
-                }
-            }
-        }
-        best
-    }
-
     /// One statement on any lane.
     pub(crate) async fn ask(
         &self,
@@ -86,7 +72,7 @@ impl Site {
         statement: &str,
         parameters: &[Typed<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        self.ask_on(self.least_busy(), deed, subject, statement, parameters)
+        self.ask_on(least_busy(&self.requests), deed, subject, statement, parameters)
             .await
     }
 
@@ -123,7 +109,7 @@ impl Site {
     /// Makes all connections anew.
     pub(crate) fn leave(&self) {
         self.renewals.close();
-        self.requests.iter().for_each(Lane::close);
+        self.requests.iter().chain(&self.claims).for_each(Lane::close);
     }
 
     /// For an answer that is none to what was asked. What follows on that connection may be none either: all are made anew.
@@ -142,7 +128,7 @@ impl Site {
     pub(crate) async fn run(&self, subject: &str, statements: &str) -> Result<(), StoreError> {
         let mut under_way: Option<UnderWay> = None;
         let running = async {
-            let live = under_way.insert(self.least_busy().enter(&self.dial, subject).await?);
+            let live = under_way.insert(least_busy(&self.requests).enter(&self.dial, subject).await?);
             let answer = live.client().batch_execute(statements).await;
             // A refused one may leave its transaction open: then the connection is of no use.
             if answer.is_ok() {
@@ -171,4 +157,21 @@ impl Site {
         }
         refused
     }
+}
+
+/// The lane with the fewest requests; one that is open already before one that is not.
+pub(crate) fn least_busy(lanes: &[Lane; LANES]) -> &Lane {
+    let mut best = &lanes[0];
+    for lane in &lanes[1..] {
+        if best.load() == 0 {
+            break;
+        }
+        if lane.load() < best.load() {
+            best = lane;
+            if !lane.is_open() {
+                break;
+            }
+        }
+    }
+    best
 }

@@ -4,6 +4,7 @@ use super::subject;
 use crate::row::{is_null, number, text};
 use crate::schema::{call, literal, literal_or_null};
 use crate::site::Site;
+use mysql_async::Row;
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
     StoreError, Term, decide_claim, horizon,
@@ -56,7 +57,7 @@ impl Site {
                 term.token.signed().to_string(),
             ],
         );
-        let rows = self.ask(Deed::Write, &subject, &statement).await;
+        let rows = self.raise(&subject, &statement).await;
         let rows = rows.map_err(|mut error| {
             if error.fault == Fault::Busy {
                 error
@@ -85,6 +86,11 @@ impl Site {
         })
     }
 
+    /// What raises a mark, and may wait for that: on connections of its own.
+    async fn raise(&self, subject: &str, statement: &str) -> Result<Vec<Row>, StoreError> {
+        self.ask_on(&self.claims, Deed::Write, subject, statement).await
+    }
+
     /// Bumps the mark; answers with it.
     pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
@@ -108,7 +114,7 @@ impl Site {
                 literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
             ],
         );
-        let rows = self.ask(Deed::Write, &subject, &statement).await?;
+        let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         if is_null(row, 0) {
             let message = format!("{subject}: no token is left above the mark");

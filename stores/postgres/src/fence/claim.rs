@@ -3,12 +3,13 @@
 use super::subject;
 use crate::fault::Deed;
 use crate::schema::literal;
-use crate::site::{Site, Typed};
+use crate::site::{Site, Typed, least_busy};
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
     StoreError, Term, decide_claim, horizon,
 };
 use tenure_remote::after_a_step;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 /// What a claim was judged by, as the server found it under the lock of the mark: without its lease, where that is the
@@ -56,7 +57,7 @@ impl Site {
             (&lease, Type::TEXT),
             (&token, Type::INT8),
         ];
-        let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await;
+        let rows = self.raise(&subject, &statement, &parameters).await;
         let rows = rows.map_err(|mut error| {
             if error.fault == Fault::Busy {
                 error
@@ -85,6 +86,18 @@ impl Site {
         })
     }
 
+    /// What raises a mark, and may wait for that: on connections of its own.
+    async fn raise(
+        &self,
+        subject: &str,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let lane = least_busy(&self.claims);
+        self.ask_on(lane, Deed::Write, subject, statement, parameters)
+            .await
+    }
+
     /// Bumps the mark; answers with it.
     pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
@@ -106,7 +119,7 @@ impl Site {
             (&above, Type::INT8),
             (&lease, Type::TEXT),
         ];
-        let rows = self.ask(Deed::Write, &subject, &statement, &parameters).await?;
+        let rows = self.raise(&subject, &statement, &parameters).await?;
         let raised = rows.first().and_then(|row| row.try_get::<_, Option<i64>>(0).ok());
         if raised.ok_or_else(|| self.without_verdict(&subject))?.is_none() {
             let message = format!("{subject}: no token is left above the mark");

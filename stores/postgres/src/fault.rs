@@ -4,6 +4,7 @@ use crate::schema::LATER;
 use std::error::Error as _;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::connection_failed;
 pub(crate) use tenure_remote::{Deed, line};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
@@ -49,10 +50,13 @@ fn is_fatal(answer: &DbError) -> bool {
 fn without_answer(error: &Error) -> String {
     match error.source() {
         // Certificates, sockets and names; none of them knows the password.
-        Some(source) => format!("the connection failed: {}", line(source)),
-        None => format!("the connection failed: {}", line(error)),
+        Some(source) => connection_failed(source, PLAIN),
+        None => connection_failed(error, PLAIN),
     }
 }
+
+/// The option by which nothing is encrypted.
+pub(crate) const PLAIN: &str = "sslmode=disable";
 
 /// A statement that the server refused changed nothing, as each is a transaction of its own. What
 /// [broke off](breaks_off) was perhaps not refused.

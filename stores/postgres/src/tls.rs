@@ -116,3 +116,39 @@ impl ServerCertVerifier for Unverified {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::fault::PLAIN;
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::server::ParsedCertificate;
+    use tenure_remote::connection_failed;
+
+    /// As many make one by hand: without extensions, and so of version 1.
+    const VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBJTCBywIUbAM90JUFBimYgcMCAi0gbFxJKHEwCgYIKoZIzj0EAwIwFDESMBAG\n\
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMzIzMzE1MVoYDzIxMjYxMDMwMjMzMTUx\n\
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC\n\
+AASR8wrT3loGx+G33usXdLIMcLflrpfdrWCsX2IxgtcKjb4jRSoMG9f8ue1mU4G+\n\
+sDGFEGrS1NABEkmRDtEGP1koMAoGCCqGSM49BAMCA0kAMEYCIQDdzeLFdQE8WgFm\n\
+HIUoE+2UPnnoz5X2GAJrXv46iCr2KgIhAL59YMYYFmxLwedOkqcX8Tmc/BIXEvib\n\
+ssoejaIAHtTV\n\
+-----END CERTIFICATE-----\n";
+
+    /// The library reads none, whoever asks: the error says what to do.
+    #[test]
+    fn certificate_of_the_first_version_is_told_with_the_way_out() {
+        let certificate = CertificateDer::from_pem_slice(VERSION_1.as_bytes()).unwrap();
+        let error = ParsedCertificate::try_from(&certificate).map(drop).unwrap_err();
+        let told = connection_failed(error, PLAIN);
+        assert!(
+            told.contains("make one of version 3") && told.contains(PLAIN),
+            "{told}"
+        );
+        assert!(!told.contains('\n'), "{told}");
+        let other = connection_failed("invalid peer certificate: Expired", PLAIN);
+        assert!(!other.contains("version"), "{other}");
+    }
+}

@@ -55,6 +55,21 @@ pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, chec
     deed.error(Fault::TimedOut, Certainty::Unknown, subject, place, why)
 }
 
+/// Why a connection failed, in a foreign error's words, and the way out where they do not lead there. `plain` is the option by
+/// which nothing is encrypted.
+#[must_use]
+pub fn connection_failed(error: impl Display, plain: &str) -> String {
+    let why = line(error);
+    // The library's, which reads no certificate of the first version, also where nobody asks whose it is.
+    let way_out = match why.contains("UnsupportedCertVersion") {
+        true => format!(
+            "; the server's certificate is of version 1 of X.509: make one of version 3 (with a subjectAltName), or say {plain}"
+        ),
+        false => String::new(),
+    };
+    format!("the connection failed: {why}{way_out}")
+}
+
 /// A foreign text as one line of bounded length.
 #[must_use]
 pub fn line(text: impl Display) -> String {

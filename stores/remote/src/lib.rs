@@ -7,7 +7,7 @@
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
-//! - [`Deed`], [`timed_out`], [`line()`]: errors as the contract wants them.
+//! - [`Deed`], [`timed_out`], [`connection_failed`], [`line()`]: errors as the contract wants them.
 //!
 //! No store's user needs this crate; it promises nothing to others.
 
@@ -20,7 +20,7 @@ mod store;
 mod thread;
 mod watch;
 
-pub use errors::{Deed, after_a_step, lease_subject, line, timed_out};
+pub use errors::{Deed, after_a_step, connection_failed, lease_subject, line, timed_out};
 pub use link::{Dial, Link, Open, Waiting};
 pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};

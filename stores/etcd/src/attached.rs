@@ -16,23 +16,14 @@ pub(crate) struct Sitting {
 ///
 /// Two of the same lease may be asked for at once, by two holders after each other or by a doubled renewal. Only answers say
 /// which of them is there, so each is a member of its own.
-#[derive(Clone)]
 pub(crate) struct Member {
-    pub(crate) sitting: Sitting,
+    sitting: Sitting,
     /// The value of its holder's key, which no other member of the session has.
     pub(crate) holder: Vec<u8>,
     /// `None` as long as the answer is not there.
     put: Option<Put>,
-    state: State,
-}
-
-/// Whether a member's holder may still trust in it.
-#[derive(Clone, Copy)]
-enum State {
     /// When its holder asked for it last. Its trust is over a ttl after that.
-    Asked(Instant),
-    /// Its holder did not ask for so long: its key is being removed, or will be.
-    Ending,
+    asked: Instant,
 }
 
 /// That the holder's key was written.
@@ -47,16 +38,11 @@ pub(crate) struct Put {
 impl Member {
     /// Whether this term holds the lease by it.
     fn is_term(&self, sitting: &Sitting, token: FencingToken) -> bool {
-        matches!(self.state, State::Asked(_))
-            && self.put.is_some_and(|put| put.token == token)
-            && self.sitting == *sitting
+        self.put.is_some_and(|put| put.token == token) && self.sitting == *sitting
     }
 
     fn is_abandoned(&self, after: Duration) -> bool {
-        match self.state {
-            State::Asked(at) => at.elapsed() >= after,
-            State::Ending => true,
-        }
+        self.asked.elapsed() >= after
     }
 
     /// Whether an answer said that the key was written, and before this revision.
@@ -83,7 +69,7 @@ impl Attached {
             sitting: sitting.clone(),
             holder,
             put: None,
-            state: State::Asked(Instant::now()),
+            asked: Instant::now(),
         };
         self.0.entry(sitting.name.clone()).or_default().push(member);
     }
@@ -108,7 +94,7 @@ impl Attached {
         let mut holds = false;
         for member in self.0.get_mut(&sitting.name).into_iter().flatten() {
             if member.is_term(sitting, token) {
-                member.state = State::Asked(Instant::now());
+                member.asked = Instant::now();
                 holds = true;
             }
         }
@@ -119,6 +105,11 @@ impl Attached {
     pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken) -> bool {
         let of_lease = self.0.get(&sitting.name);
         of_lease.is_some_and(|members| members.iter().all(|member| member.is_term(sitting, token)))
+    }
+
+    /// Whether the lease is here, or may be, for anybody who still trusts in it.
+    pub(crate) fn has(&self, name: &LeaseName) -> bool {
+        self.0.contains_key(name)
     }
 
     /// Keeps those members of a lease alone.
@@ -136,17 +127,15 @@ impl Attached {
         self.0.values().flatten().any(|member| member.is_abandoned(after))
     }
 
-    /// Those whose holders have not asked for so long. Whatever comes of it, none of them counts as held from now on: a
-    /// request to end it may arrive late. They stay members until it is known that their keys are gone.
-    pub(crate) fn begin_ending(&mut self, after: Duration) -> Vec<Member> {
-        let mut ending = Vec::new();
-        for member in self.0.values_mut().flatten() {
-            if member.is_abandoned(after) {
-                member.state = State::Ending;
-                ending.push(member.clone());
-            }
-        }
-        ending
+    /// Drops those whose holders have not asked for so long; whether there were any. None of them counts as held from now on,
+    /// also if its holder asks again: a request to remove its key may arrive late.
+    pub(crate) fn drop_abandoned(&mut self, after: Duration) -> bool {
+        let abandoned = self.has_abandoned(after);
+        self.0.retain(|_, members| {
+            members.retain(|member| !member.is_abandoned(after));
+            !members.is_empty()
+        });
+        abandoned
     }
 }
 
@@ -168,27 +157,22 @@ mod tests {
     }
 
     #[test]
-    fn lease_that_is_being_ended_counts_as_held_by_nobody_and_stays_a_member_until_it_is_gone() {
+    fn lease_that_was_abandoned_counts_as_held_by_nobody_until_its_key_is_put_anew() {
         let (sitting, token) = (sitting(), FencingToken::new(7).expect("a token"));
-        let (holder, put) = (b"first".to_vec(), Put { token, revision: 7 });
+        let put = |revision| Put { token, revision };
         let mut attached = Attached::default();
-        attached.admit(&sitting, holder.clone());
-        attached.confirm(&sitting.name, &holder, put);
+        attached.admit(&sitting, b"first".to_vec());
+        attached.confirm(&sitting.name, b"first", put(7));
         let ttl = Duration::from_secs(60);
-        assert!(attached.begin_ending(ttl).is_empty() && attached.holds(&sitting, token));
+        assert!(!attached.drop_abandoned(ttl) && attached.holds(&sitting, token));
 
-        let ending = attached.begin_ending(Duration::ZERO);
-        assert_eq!(ending.len(), 1);
-        assert!(!attached.holds(&sitting, token) && !attached.holds_alone(&sitting, token));
-        // Asking for it did not help, and what could not be ended is ended the next time.
-        assert!(attached.has_abandoned(ttl));
-        assert_eq!(attached.begin_ending(ttl).len(), 1);
-
-        // Its holder comes back: his key is put anew, beside the one that is being ended.
+        assert!(attached.has_abandoned(Duration::ZERO) && attached.drop_abandoned(Duration::ZERO));
+        // Its holder comes back: asking does not help, and putting the key anew does.
+        assert!(!attached.holds(&sitting, token) && !attached.has(&sitting.name));
         attached.admit(&sitting, b"second".to_vec());
-        attached.confirm(&sitting.name, b"second", Put { token, revision: 8 });
-        assert!(attached.holds(&sitting, token) && !attached.holds_alone(&sitting, token));
-        attached.keep(&sitting.name, |member| member.holder != holder);
-        assert!(attached.holds_alone(&sitting, token) && !attached.has_abandoned(ttl));
+        assert!(attached.has(&sitting.name) && !attached.holds(&sitting, token));
+        attached.confirm(&sitting.name, b"second", put(8));
+        assert!(attached.holds(&sitting, token) && attached.holds_alone(&sitting, token));
+        assert!(!attached.drop_abandoned(ttl));
     }
 }

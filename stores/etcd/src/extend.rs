@@ -1,13 +1,12 @@
 //! Extending sessions, and knowing that it counts.
 
-use crate::attached::Member;
 use crate::clock;
 use crate::fault::Failure;
 use crate::keys::Part;
 use crate::lane::Lane;
 use crate::session::Session;
-use crate::site::{PARTS_MAX, Site, raft_term, transact_each};
-use crate::wire::kv::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use crate::site::{Site, raft_term};
+use crate::wire::kv::{RangeRequest, RangeResponse};
 use crate::wire::path;
 use std::sync::Arc;
 use tenure_core::{LeaseName, Moment};
@@ -38,15 +37,15 @@ pub(crate) struct Witness {
 }
 
 impl Site {
-    /// Extends a session. What its holders have abandoned on it is ended beside that.
+    /// Extends a session. What nobody holds on it is ended beside that.
     pub(crate) async fn extend(
         self: &Arc<Self>,
         lane: &Lane,
         session: &Arc<Session>,
     ) -> Result<Kept, Failure> {
-        if session.has_abandoned() {
+        if session.is_to_be_cleared() {
             // Of its own: neither may the extension wait for it, nor may it end with who asked for the extension.
-            tokio::spawn(Arc::clone(self).end_abandoned(Arc::clone(session)));
+            tokio::spawn(Arc::clone(self).clear(Arc::clone(session)));
         }
         let kept = lane.keep_alive(session.id).await?;
         if kept.ttl <= 0 {
@@ -111,42 +110,5 @@ impl Site {
         Err(Failure::Status(tonic::Status::unavailable(
             "the member extends sessions in an old term of the consensus: it is cut off, or an election is under way",
         )))
-    }
-
-    /// Ends the leases that share the session and whose holders did not ask for a whole ttl, so that their trust is over:
-    /// a neighbour's renewals must not hold them for ever. What cannot be ended now is ended beside the next extension.
-    async fn end_abandoned(self: Arc<Self>, session: Arc<Session>) {
-        let Ok(_turn) = session.endings.try_lock() else {
-            return;
-        };
-        let ending = session.begin_ending();
-        for part in ending.chunks(PARTS_MAX) {
-            let endings = part.iter().map(|member| self.ending(&session, member)).collect();
-            // Not where renewals are: a member that does not write may still extend.
-            if let Err(failure) = transact_each(&self.requests, endings).await {
-                tracing::debug!(place = %self.place, leases = part.len(), ?failure, "abandoned leases could not be ended yet");
-                return;
-            }
-            for member in part {
-                session.dismiss(&member.sitting.name, &member.holder);
-                self.known.forget(&member.sitting.name);
-            }
-        }
-    }
-
-    fn ending(&self, session: &Session, member: &Member) -> TxnRequest {
-        let name = &member.sitting.name;
-        let holder = self.keys.part(name, Part::Holder);
-        TxnRequest {
-            compare: vec![
-                Compare::ends_with(&holder, session.id),
-                Compare::value(&holder, &member.holder),
-            ],
-            success: vec![
-                RequestOp::delete(holder),
-                RequestOp::delete(self.keys.part(name, Part::Wish)),
-            ],
-            failure: Vec::new(),
-        }
     }
 }

@@ -8,6 +8,7 @@ mod acquire;
 mod ask;
 mod attached;
 mod beat;
+mod clearing;
 mod clock;
 mod dial;
 mod examine;

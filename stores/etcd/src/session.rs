@@ -9,7 +9,7 @@ use crate::wire::path;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{FencingToken, LeaseName, Moment, Ttl};
 use tonic::Status;
 
@@ -34,8 +34,8 @@ pub(crate) struct Session {
     state: Mutex<State>,
     /// How many values of holders were made for it.
     serial: AtomicU64,
-    /// Held while what was abandoned on it is ended: once at a time.
-    pub(crate) endings: tokio::sync::Mutex<()>,
+    /// Held while it is cleared of what nobody holds: once at a time.
+    pub(crate) clearing: tokio::sync::Mutex<()>,
 }
 
 struct State {
@@ -44,6 +44,8 @@ struct State {
     /// There is no such session any more.
     gone: bool,
     attached: Attached,
+    /// When it is to be cleared next.
+    clear_at: Instant,
 }
 
 impl Session {
@@ -52,6 +54,7 @@ impl Session {
             alive_from,
             gone: false,
             attached: Attached::default(),
+            clear_at: Instant::now() + ttl.duration(),
         };
         Self {
             id,
@@ -59,7 +62,7 @@ impl Session {
             spare,
             state: Mutex::new(state),
             serial: AtomicU64::new(0),
-            endings: tokio::sync::Mutex::default(),
+            clearing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -118,14 +121,31 @@ impl Session {
         self.state().attached.holds_alone(sitting, token)
     }
 
-    /// Whether there are any whose holders have not asked for a whole ttl: whoever extends the session must not extend them.
-    pub(crate) fn has_abandoned(&self) -> bool {
-        self.state().attached.has_abandoned(self.ttl.duration())
+    /// Whether there may be any that nobody holds: whoever extends the session must not extend them. So it is where holders
+    /// have not asked for a whole ttl. Beside that it is looked at once a ttl: a request to put a lease on it may have
+    /// arrived when nobody waited for it any more, and a server that was put back has what was given back since.
+    pub(crate) fn is_to_be_cleared(&self) -> bool {
+        let state = self.state();
+        state.attached.has_abandoned(self.ttl.duration()) || state.clear_at <= Instant::now()
     }
 
-    /// Those; from now on they count as held by nobody. Each is to be dismissed once its key is gone.
-    pub(crate) fn begin_ending(&self) -> Vec<Member> {
-        self.state().attached.begin_ending(self.ttl.duration())
+    /// Those whose holders have not asked for a whole ttl count as held by nobody from now on, and their keys are to be
+    /// removed.
+    pub(crate) fn drop_abandoned(&self) {
+        let mut state = self.state();
+        if state.attached.drop_abandoned(self.ttl.duration()) {
+            state.clear_at = Instant::now();
+        }
+    }
+
+    /// Whether anybody may trust in the lease on it, as far as is known here.
+    pub(crate) fn has(&self, name: &LeaseName) -> bool {
+        self.state().attached.has(name)
+    }
+
+    /// Nothing is on it that nobody held at this moment, as far as it had arrived.
+    pub(crate) fn was_cleared(&self, at: Instant) {
+        self.state().clear_at = at + self.ttl.duration();
     }
 }
 
@@ -181,7 +201,10 @@ impl Sessions {
         let puts = all.iter().filter_map(|one| one.state().attached.last_put(name));
         let last = puts.max().unwrap_or(put.revision);
         for one in all {
-            one.keep(name, |member| !member.was_put_before(last));
+            // Not this one, whatever revisions say: those of a server that was put back begin anew.
+            one.keep(name, |member| {
+                member.holder == holder || !member.was_put_before(last)
+            });
         }
     }
 
@@ -221,4 +244,42 @@ pub(crate) async fn grant(lane: &Lane, seconds: u64) -> Result<Session, Failure>
         .and_then(|granted| Ttl::from_secs(granted.checked_sub(spare)?).ok())
         .ok_or_else(odd)?;
     Ok(Session::new(granted.id, ttl, Duration::from_secs(spare), sent))
+}
+
+// No server can be made to go back between two requests.
+#[cfg(test)]
+mod tests {
+    use super::{Session, Sessions};
+    use crate::attached::{Put, Sitting};
+    use crate::clock;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tenure_core::{Attempt, FencingToken, LeaseName, Ttl};
+
+    #[test]
+    fn lease_that_is_taken_of_a_server_that_was_put_back_is_on_its_session() {
+        let ttl = Ttl::from_secs(60).expect("a ttl");
+        let session = Arc::new(Session::new(1, ttl, Duration::ZERO, clock::now()));
+        let sessions = Sessions::default();
+        sessions.lock().insert(60, Arc::clone(&session));
+        let sitting = |digit: &str| Sitting {
+            name: LeaseName::new("job").expect("a name"),
+            incarnation: digit.repeat(32).parse().expect("32 digits"),
+            attempt: Attempt::FIRST,
+        };
+        let token = |number| FencingToken::new(number).expect("a token");
+        let take = |sitting: &Sitting, number: u64, revision: i64| {
+            let holder = format!("{sitting:?}").into_bytes();
+            session.admit(sitting, holder.clone());
+            let token = token(number);
+            sessions.confirm(&session, &sitting.name, &holder, Put { token, revision });
+        };
+        let (before, after) = (sitting("1"), sitting("2"));
+        take(&before, 100, 100);
+        take(&after, 60, 60);
+        assert!(session.holds(&after, token(60)));
+        // In the order of revisions the later one is there alone.
+        take(&before, 101, 101);
+        assert!(session.holds_alone(&before, token(101)));
+    }
 }

@@ -1,12 +1,12 @@
 //! Leases that share a session with others and whose holders stopped asking: they end, whatever befalls the beat that is to
 //! end them, and no neighbour pays for it.
-use crate::common::{renewal, request, seconds, take};
+use crate::common::{Scratch, renewal, request, seconds, shared, take};
 use crate::sessions::counted;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, LeaseStore, Renew, Renewed, Ttl};
 use tenure_etcd::EtcdStore;
-use tenure_testkit::Fault;
+use tenure_testkit::{Fault, FaultProxy};
 
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,4 +81,56 @@ async fn renewal_does_not_wait_until_an_abandoned_neighbour_is_ended() {
     assert!(matches!(answer, Ok(Renewed::Extended { .. })), "{answer:?}");
     assert!(!waiting.is_finished(), "the renewal waited for the ending");
     assert!(waiting.await.unwrap().is_err(), "the connection was silent");
+}
+
+/// Its candidate has left, the look for it has found nothing, and a ttl later nobody could have been granted it any more.
+#[tokio::test]
+async fn lease_whose_acquisition_arrives_when_nobody_waits_any_more_ends_although_its_neighbours_are_renewed()
+{
+    let address = shared().await.address(0);
+    let [slow, quick] = [(); 2].map(|()| FaultProxy::http2(address.as_str()).unwrap());
+    let scratch = Scratch::on(&format!("etcd://{},{}", slow.address(), quick.address()));
+    let store = scratch.store().await;
+    let direct = Scratch {
+        url: shared().await.url(),
+        ..scratch
+    };
+    let other = direct.store().await;
+    // Renewals have a connection of their own: it goes the other way.
+    slow.set(Fault::Refuse);
+    let ttl = seconds(6);
+    let kept = request("kept", "a", ttl);
+    let token = take(&store, &kept).await.token;
+    let beat = [renewal(&kept, token)];
+    extend(&store, &beat).await;
+    assert!(quick.counts().requests > 0, "renewals go the slow way");
+
+    // It waits at each of its frames: it arrives when a ttl is over, and that it is given up later still.
+    slow.set(Fault::Delay {
+        to_server: Duration::from_secs(4),
+        to_client: Duration::ZERO,
+    });
+    let late = request("late", "b", ttl);
+    let given_up = tokio::time::timeout(Duration::from_millis(400), store.acquire(&late)).await;
+    assert!(given_up.is_err(), "{given_up:?}");
+    let began = Instant::now();
+    let arrived = loop {
+        extend(&store, &beat).await;
+        if let Some(lease) = other.get(&late.name).await.unwrap() {
+            break lease;
+        }
+        assert!(began.elapsed() < PATIENCE, "it never arrived");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
+    let rival = request("late", "rival", ttl);
+    let began = Instant::now();
+    let granted = loop {
+        if let Acquired::Granted(grant) = other.acquire(&rival).await.unwrap() {
+            break grant;
+        }
+        assert!(began.elapsed() < PATIENCE, "its neighbour keeps it");
+        extend(&store, &beat).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
+    assert!(granted.token > arrived.token);
 }

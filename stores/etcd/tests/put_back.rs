@@ -1,7 +1,7 @@
 //! An etcd that was put back to what it was, without its revisions being bumped: what Tenure says, and what holds all the same.
 use crate::common::{Scratch, giving_back, put, renewal, request, seconds, shared, take};
-use std::time::Duration;
-use tenure_core::{Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Term};
+use std::time::{Duration, Instant};
+use tenure_core::{Acquired, Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Term};
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
 
@@ -83,4 +83,41 @@ async fn tokens_of_an_etcd_that_was_put_back_are_refused_by_the_fence_until_they
             from: Some(lost.token)
         })
     );
+}
+
+/// Whoever gave it back does not know of it any more, and what is there again is on a session that goes on.
+#[tokio::test]
+async fn lease_that_was_given_back_after_the_backup_ends_although_its_neighbours_are_renewed() {
+    let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let scratch = Scratch::on(&etcd.url());
+    let store = scratch.store().await;
+    // Longer than a server needs to start again.
+    let ttl = seconds(20);
+    let (kept, left) = (request("kept", "a", ttl), request("left", "b", ttl));
+    let kept_token = take(&store, &kept).await.token;
+    let left_token = take(&store, &left).await.token;
+    etcd.kill(0);
+    let backup = etcd.backup(0).unwrap();
+    etcd.restart(0).await.unwrap();
+    let releasing = async || store.release(&[giving_back(&left, left_token)]).await.remove(0);
+    let released = eventually_async(BOUND, "a release", releasing).await;
+    assert_eq!(released, Released::Vacated);
+
+    etcd.kill(0);
+    etcd.put_back(0, &backup).unwrap();
+    etcd.restart(0).await.unwrap();
+    let beat = [renewal(&kept, kept_token)];
+    let (other, rival) = (scratch.store().await, request("left", "rival", ttl));
+    let began = Instant::now();
+    let taken = loop {
+        let renewing = async || store.renew(&beat).await.remove(0);
+        let renewed = eventually_async(BOUND, "a renewal", renewing).await;
+        assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+        if let Acquired::Granted(grant) = other.acquire(&rival).await.unwrap() {
+            break grant;
+        }
+        assert!(began.elapsed() < 3 * ttl.duration(), "its neighbours keep it");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
+    assert!(taken.token > left_token, "{taken:?}");
 }

@@ -59,7 +59,7 @@ async fn term_whose_successor_sits_on_the_same_session_is_lost_in_a_batch_of_man
     }
 }
 
-/// What the term before left behind is no abandoned lease: whoever renews does not stop to end it.
+/// What the term before left behind is no abandoned lease: renewals do not look for it, except once a ttl.
 #[tokio::test]
 async fn renewals_after_a_term_passed_to_a_later_attempt_cost_two_requests_each() {
     let (proxy, store, _direct) = counted().await;
@@ -78,7 +78,12 @@ async fn renewals_after_a_term_passed_to_a_later_attempt_cost_two_requests_each(
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
         beats += 1;
     }
-    assert_eq!(proxy.counts().requests - before, 2 * beats, "in {beats} beats");
+    let cost = proxy.counts().requests - before;
+    let looks = began.elapsed().as_secs() / ttl.duration().as_secs() + 1;
+    assert!(
+        (2 * beats..=2 * beats + looks).contains(&cost),
+        "{cost} requests in {beats} beats"
+    );
 }
 
 /// Only the first of two requests can move a lease to this process's session; the second finds it there.

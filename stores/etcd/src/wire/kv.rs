@@ -106,8 +106,11 @@ pub(crate) enum Response {
     Txn(TxnResponse),
 }
 
-/// `EQUAL`, the only comparison that is made.
-pub(crate) const EQUAL: i32 = 0;
+/// How it is compared: the protocol's `CompareResult`.
+pub(crate) mod result {
+    pub(crate) const EQUAL: i32 = 0;
+    pub(crate) const LESS: i32 = 2;
+}
 
 /// What is compared: the protocol's `CompareTarget`.
 pub(crate) mod target {
@@ -144,7 +147,7 @@ pub(crate) enum Compared {
 impl Compare {
     fn equal(target: i32, key: &[u8], with: Compared) -> Self {
         Self {
-            result: EQUAL,
+            result: result::EQUAL,
             target,
             key: key.to_vec(),
             with: Some(with),
@@ -156,6 +159,18 @@ impl Compare {
         match revision {
             0 => Self::equal(target::CREATE, key, Compared::CreateRevision(0)),
             _ => Self::equal(target::MOD, key, Compared::ModRevision(revision)),
+        }
+    }
+
+    /// The key was last written by this revision or an earlier one, or is not there.
+    pub(crate) fn not_written_after(key: &[u8], revision: i64) -> Self {
+        Self {
+            result: result::LESS,
+            ..Self::equal(
+                target::MOD,
+                key,
+                Compared::ModRevision(revision.saturating_add(1)),
+            )
         }
     }
 

@@ -37,7 +37,9 @@ impl Site {
         for _round in 0..ROUNDS_MAX {
             let decision = found.decide(request);
             let round = match decision {
-                Decision::Held | Decision::Superseded if !certain => Round::Changed(self.read(name).await?),
+                Decision::Held | Decision::Superseded if !certain => {
+                    Round::Changed(self.read(&self.requests, name).await?)
+                }
                 Decision::Superseded => return Ok(Acquired::Superseded),
                 Decision::Held => {
                     let lease = self.lease_now(name, &found).await?;
@@ -52,7 +54,7 @@ impl Site {
             (found, certain) = match round {
                 Round::Granted(grant) => return Ok(Acquired::Granted(grant)),
                 Round::Changed(now) => (now, true),
-                Round::SessionOver => (self.read(name).await?, true),
+                Round::SessionOver => (self.read(&self.requests, name).await?, true),
             };
         }
         Err(self.restless(name))

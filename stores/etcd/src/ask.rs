@@ -12,7 +12,7 @@ impl Site {
     pub(crate) async fn ask(&self, request: &Ask) -> Result<Asked, StoreError> {
         let name = &request.name;
         for _round in 0..ROUNDS_MAX {
-            let found = self.read(name).await?;
+            let found = self.read(&self.requests, name).await?;
             let (Some(written), Some(holder)) = (&found.record, &found.holder) else {
                 return Ok(Asked::NotHeld);
             };

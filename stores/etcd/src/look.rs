@@ -27,13 +27,13 @@ type Rows = Vec<KeyValue>;
 impl Site {
     /// Reads one lease, from the latest state.
     pub(crate) async fn get(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
-        let found = self.read(name).await?;
+        let found = self.read(&self.requests, name).await?;
         self.lease_now(name, &found).await
     }
 
     /// The keys of a lease, from the latest state.
-    pub(crate) async fn read(&self, name: &LeaseName) -> Result<Found, StoreError> {
-        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &self.range(name)).await;
+    pub(crate) async fn read(&self, lane: &Lane, name: &LeaseName) -> Result<Found, StoreError> {
+        let answer: Result<RangeResponse, _> = lane.unary(path::RANGE, &self.range(name)).await;
         let rows = answer
             .map_err(|failure| self.failed(&failure, Deed::Read, name))?
             .kvs;

@@ -60,7 +60,7 @@ impl Site {
                 .as_ref()
                 .is_some_and(|holder| holder.session == session.id);
             if !self.is_held_by(one, &now) {
-                return self.lost(name, &now).await;
+                return Ok(self.lost(name, &now));
             }
             if !moved {
                 return Err(self.restless(name));

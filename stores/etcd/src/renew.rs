@@ -4,7 +4,7 @@ use crate::attached::Sitting;
 use crate::clock;
 use crate::extend::{Kept, Witness};
 use crate::fault::Failure;
-use crate::found::Found;
+use crate::found::{Found, Remains};
 use crate::session::Session;
 use crate::site::{PARTS_MAX, Site};
 use std::collections::BTreeMap;
@@ -178,7 +178,7 @@ impl Site {
     /// The verdict by what was found.
     async fn verdict(self: &Arc<Self>, one: &Asked<'_>, found: &Found, extended: &Extended) -> Verdict {
         let Some(holder) = found.holder.as_ref().filter(|_| self.is_held_by(one, found)) else {
-            return self.lost(one.name(), found).await;
+            return Ok(self.lost(one.name(), found));
         };
         let Some(session) = one
             .session
@@ -198,9 +198,9 @@ impl Site {
             }),
             // Found a moment before its session was over.
             Kept::Gone => {
-                let found = self.read(one.name()).await?;
+                let found = self.read(&self.renewals, one.name()).await?;
                 match found.holder {
-                    None => self.lost(one.name(), &found).await,
+                    None => Ok(self.lost(one.name(), &found)),
                     Some(_) => Err(self.restless(one.name())),
                 }
             }
@@ -211,8 +211,9 @@ impl Site {
         found.holder.is_some() && found.term_revision != 0 && found.is_term(&one.sitting, one.request.token)
     }
 
-    pub(crate) async fn lost(&self, name: &LeaseName, found: &Found) -> Result<Renewed, StoreError> {
-        Ok(Renewed::Lost(self.lease_now(name, found).await?.map(Box::new)))
+    /// What remains of the next term is not asked for: the verdict, and its neighbours', would wait for that.
+    pub(crate) fn lost(&self, name: &LeaseName, found: &Found) -> Renewed {
+        Renewed::Lost(found.lease(name, Remains::default()).map(Box::new))
     }
 }
 

@@ -4,9 +4,10 @@ use crate::common::{Scratch, renewal, request, seconds, shared, take};
 use crate::sessions::counted;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{Acquired, LeaseStore, Renew, Renewed, Ttl};
+use tenure_core::{Acquired, Lease, LeaseStore, Renew, Renewed, StoreError, Ttl};
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Fault, FaultProxy};
+use tokio::task::JoinHandle;
 
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +26,22 @@ async fn extend(store: &EtcdStore, beat: &[Renew]) {
     let renewing = || async { store.renew(beat).await.remove(0) };
     let renewed = tenure_testkit::eventually_async(PATIENCE, "a renewal", renewing).await;
     assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+}
+
+/// The connection of everything but renewals falls silent; a request that waits on it.
+pub async fn silence_requests(
+    proxy: &FaultProxy,
+    store: &Arc<EtcdStore>,
+) -> JoinHandle<Result<Option<Lease>, StoreError>> {
+    proxy.set(Fault::BlackHole);
+    let waiting = tokio::spawn({
+        let store = Arc::clone(store);
+        async move { store.get(&crate::common::name("any")).await }
+    });
+    let swallowed = async || (proxy.counts().swallowed_requests > 0).then_some(());
+    tenure_testkit::eventually_async(PATIENCE, "a request that is lost", swallowed).await;
+    proxy.heal();
+    waiting
 }
 
 /// As an engine does whose time for a renewal is over: it drops it where it stands.
@@ -68,14 +85,7 @@ async fn renewal_does_not_wait_until_an_abandoned_neighbour_is_ended() {
     take(&*store, &stuck).await;
     let beat = [renewal(&kept, kept_token)];
     until_due(&store, &beat, ttl).await;
-    proxy.set(Fault::BlackHole);
-    let waiting = tokio::spawn({
-        let (store, name) = (Arc::clone(&store), kept.name.clone());
-        async move { store.get(&name).await }
-    });
-    let swallowed = async || (proxy.counts().swallowed_requests > 0).then_some(());
-    tenure_testkit::eventually_async(PATIENCE, "a request that is lost", swallowed).await;
-    proxy.heal();
+    let waiting = silence_requests(&proxy, &store).await;
     // It is due, and the connection on which its ending goes stays silent.
     let answer = store.renew(&beat).await.remove(0);
     assert!(matches!(answer, Ok(Renewed::Extended { .. })), "{answer:?}");

@@ -1,4 +1,5 @@
 //! Terms of one lease after each other on the same session: each is told what became of it, and none outlives its holder.
+use crate::abandoned::silence_requests;
 use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
 use crate::sessions::{TTL_SECS, counted, renewals, take_many};
 use std::sync::Arc;
@@ -111,4 +112,35 @@ async fn lease_that_was_moved_by_a_doubled_renewal_ends_when_nobody_renews_it() 
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     assert!(began.elapsed() >= ttl.duration(), "it was held before");
+}
+
+/// Whoever has lost a lease is to stop now, and its neighbours have nothing to do with it.
+#[tokio::test]
+async fn loss_of_a_lease_is_told_although_the_connection_of_other_requests_is_silent() {
+    let (proxy, store, direct) = counted().await;
+    let (store, other) = (Arc::new(store), direct.store().await);
+    let held = take_many(&store, 3).await;
+    let beat = renewals(&held);
+    for verdict in store.renew(&beat).await {
+        assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
+    }
+    let lost = 1;
+    let (asked, token) = &held[lost];
+    other
+        .release(&[giving_back(asked, *token)])
+        .await
+        .remove(0)
+        .unwrap();
+    let rival = request(asked.name.as_str(), "rival", seconds(TTL_SECS));
+    let next = take(&other, &rival).await;
+    let waiting = silence_requests(&proxy, &store).await;
+    for (place, verdict) in store.renew(&beat).await.iter().enumerate() {
+        let expected = match verdict {
+            Ok(Renewed::Lost(Some(lease))) => place == lost && lease.token == next.token,
+            Ok(Renewed::Extended { .. }) => place != lost,
+            Ok(Renewed::Lost(None)) | Err(_) => false,
+        };
+        assert!(expected, "lease {place}: {verdict:?}");
+    }
+    assert!(waiting.await.unwrap().is_err(), "the connection was silent");
 }

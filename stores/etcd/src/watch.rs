@@ -55,14 +55,16 @@ struct Listening {
     requests: mpsc::Sender<WatchRequest>,
     /// The first revision that was not told yet.
     next: i64,
+    /// The server's revision when it was confirmed.
+    begun: i64,
 }
 
 /// Why a stream of events ended.
 enum Ended {
     /// It broke: what comes after it can be had from another.
     Broken(Status),
-    /// What comes after it is compacted.
-    Compacted,
+    /// What comes after it cannot be had: it is compacted, or the server was put back to before it.
+    Missed,
     /// Nobody is interested any more.
     Unwanted,
 }
@@ -109,6 +111,7 @@ impl Listening {
                     0 => now + 1,
                     from => from,
                 },
+                begun: now,
             })
         };
         let opening = |connection| begin(connection, create.clone());
@@ -120,6 +123,11 @@ impl Listening {
         let mut asking = tokio::time::interval(ASK_EVERY);
         asking.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heard = Instant::now();
+        // It would say nothing until revisions are there again, and then of half of what happened. That is so of a member, too,
+        // that has not caught up yet: then something is told twice.
+        if self.next > self.begun + 1 {
+            return Ended::Missed;
+        }
         loop {
             let answer = tokio::select! {
                 biased;
@@ -141,7 +149,7 @@ impl Listening {
                 Err(status) => return Ended::Broken(status),
             };
             if answer.compact_revision > 0 {
-                return Ended::Compacted;
+                return Ended::Missed;
             }
             if answer.canceled {
                 return Ended::Broken(refusal(&answer));
@@ -168,7 +176,7 @@ async fn read(site: Arc<Site>, mut listening: Listening, scope: Scope, events: m
                 tracing::debug!(place = %site.place, "the watch broke: {status}");
                 listening.next
             }
-            Ended::Compacted => {
+            Ended::Missed => {
                 if events.send(Ok(WatchEvent::Gap)).await.is_err() {
                     return;
                 }

@@ -1,9 +1,12 @@
 //! An etcd that was put back to what it was, without its revisions being bumped: what Tenure says, and what holds all the same.
 use crate::common::{Scratch, giving_back, put, renewal, request, seconds, shared, take};
 use std::time::{Duration, Instant};
-use tenure_core::{Acquired, Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Term};
+use tenure_core::{
+    Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Scope, Term,
+    WatchEvent,
+};
 use tenure_etcd::EtcdFence;
-use tenure_testkit::{Etcd, EtcdOptions, eventually_async};
+use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async};
 
 const BOUND: Duration = Duration::from_secs(20);
 
@@ -120,4 +123,39 @@ async fn lease_that_was_given_back_after_the_backup_ends_although_its_neighbours
         tokio::time::sleep(Duration::from_millis(300)).await;
     };
     assert!(taken.token > left_token, "{taken:?}");
+}
+
+/// A stream of events from a revision that is not there yet says nothing.
+#[tokio::test]
+async fn watch_that_goes_on_where_revisions_have_gone_back_says_that_something_may_be_missed() {
+    let (etcd, earlier) = (
+        Etcd::start(EtcdOptions::default()).await.unwrap(),
+        Etcd::start(EtcdOptions::default()).await.unwrap(),
+    );
+    let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
+    let through = Scratch::on(&format!("etcd://{}", proxy.address()));
+    let store = through.store().await;
+    for number in 0..10 {
+        put(&etcd, 0, "elsewhere", &number.to_string());
+    }
+    let name = crate::common::name("job");
+    let mut watch = store.watch(&Scope::Name(name.clone())).await.unwrap();
+    // A server that has nothing yet stands for this one, put back to what it was.
+    proxy.lead_to(earlier.address(0));
+    proxy.cut_connections();
+    let mut next = async || tokio::time::timeout(BOUND, watch.next()).await.expect("in time");
+    for when in ["that it went back", "what came before it was in place again"] {
+        assert_eq!(next().await, Ok(WatchEvent::Gap), "{when}");
+    }
+    let direct = Scratch {
+        url: earlier.url(),
+        ..through
+    };
+    let grant = take(&direct.store().await, &request("job", "a", seconds(60))).await;
+    let taken = WatchEvent::Changed {
+        name,
+        change: Change::Taken,
+        token: Some(grant.token),
+    };
+    assert_eq!(next().await, Ok(taken));
 }

@@ -72,26 +72,33 @@ impl Servers {
         self.made.load(Ordering::SeqCst)
     }
 
-    /// Connects to the first of the servers that answers.
+    /// Connects to the first of the servers that answers and lets in.
     ///
     /// # Errors
-    /// Not applied: nothing of a request was sent.
+    /// Not applied: nothing of a request was sent. It is one that only a person can mend where every server says so: one that
+    /// was forgotten when a password was changed must not end what the others, which are away for a moment, let go on.
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
-        let mut last = None;
+        let (mut refused, mut away): (Option<StoreError>, Option<StoreError>) = (None, None);
         for server in (0..count).map(|step| (first + step) % count) {
             match self.connect_to(server).await {
                 Ok(dialled) => {
                     self.first.store(server, Ordering::Relaxed);
                     return Ok(dialled);
                 }
-                Err(error) if error.fault.is_misconfiguration() => return Err(error),
-                Err(error) => last = Some(error),
+                Err(error) if error.fault.is_misconfiguration() => refused = Some(error),
+                Err(error) => away = Some(error),
             }
         }
-        let none = || StoreError::not_applied(Fault::Invalid, "the NATS URL names no server");
-        Err(last.unwrap_or_else(none))
+        Err(match (refused, away) {
+            (None, None) => StoreError::not_applied(Fault::Invalid, "the NATS URL names no server"),
+            (Some(error), None) | (None, Some(error)) => error,
+            (Some(refused), Some(away)) => StoreError {
+                message: format!("{}; and {}", away.message, refused.message),
+                ..away
+            },
+        })
     }
 
     /// Whether there is another to turn to.

@@ -2,9 +2,9 @@
 
 use crate::common::{Scratch, renewal, request, seconds, shared, take};
 use std::time::Duration;
-use tenure_core::{LeaseStore, Renew, Renewed};
+use tenure_core::{Fault as StoreFault, LeaseStore, Renew, Renewed};
 use tenure_nats::NatsStore;
-use tenure_testkit::{Fault, FaultProxy};
+use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer};
 use tokio::net::TcpListener;
 
 /// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one server.
@@ -57,6 +57,29 @@ async fn server_that_vanishes_after_its_goodbye_is_passed_by_although_every_call
     proxy.set(Fault::BlackHole);
     proxy.cut_connections();
     renewed_at_last(&store, &renewals).await;
+}
+
+/// One was forgotten when the password was changed. Only if each refuses it there is nothing to wait for.
+#[tokio::test]
+async fn server_that_refuses_the_credentials_is_passed_by_and_ends_nothing_while_another_is_away() {
+    let server = async |password: &str| {
+        let users = format!("authorization {{ users: [ {{ user: app, password: {password} }} ] }}");
+        let options = NatsOptions::default().with(&users);
+        NatsServer::start(options).await.expect("a server starts")
+    };
+    let (forgotten, changed) = (server("old").await, server("new").await);
+    let to = |other: &str| format!("nats://app:new@{},{other}", forgotten.address());
+    let store = Scratch::on(&to(&changed.address())).store().await;
+    let asked = request("job", "holder", seconds(60));
+    let grant = take(&store, &asked).await;
+    renewed_at_last(&store, &[renewal(&asked, grant.token)]).await;
+
+    let refused = async |url: &str| NatsStore::connect(url).await.expect_err("nobody lets it in");
+    let away = refused(&to("127.0.0.1:1")).await;
+    assert_eq!(away.fault, StoreFault::Unreachable, "{away}");
+    assert!(away.message.contains("check user and password"), "{away}");
+    let by_all = refused(&to(&forgotten.address())).await;
+    assert_eq!(by_all.fault, StoreFault::Unauthenticated, "{by_all}");
 }
 
 async fn renewed_at_last(store: &NatsStore, renewals: &[Renew]) {

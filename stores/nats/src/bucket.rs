@@ -211,6 +211,12 @@ pub(crate) fn judge(keys: &Keys, config: &Value) -> Result<(), (Fault, String)> 
              --discard=new"
         ));
     }
+    if is_true("discard_new_per_subject") {
+        return unsupported(format!(
+            "bucket {bucket} refuses whatever would replace a record (discard_new_per_subject); take that off: nats stream \
+             edit {stream} --no-discard-per-subject"
+        ));
+    }
     if (0..VALUE_BYTES_MIN).contains(&number("max_msg_size")) {
         return unsupported(format!(
             "bucket {bucket} takes values of at most {} bytes, and a record may have {VALUE_BYTES_MIN}; nats stream edit \

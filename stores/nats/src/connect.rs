@@ -240,15 +240,17 @@ fn shown(login: &Login) -> Auth {
 /// What a complaint of the server's says about something that was sent to this subject: that it was not taken, or that its
 /// answer may not be heard, and then nobody knows what became of it. `None`: nothing.
 pub(crate) fn denies(complaint: &str, subject: &str) -> Option<Certainty> {
-    let complaint = complaint.to_ascii_lowercase();
-    let of_subject = || complaint.contains(&format!("\"{}\"", subject.to_ascii_lowercase()));
-    if complaint.starts_with("permissions violation for publish") && of_subject() {
+    // The server's words alone: subjects that differ in case are two.
+    let says = |words: &str| {
+        let begin = complaint.get(..words.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(words))
+    };
+    if says("permissions violation for publish") && complaint.contains(&format!("\"{subject}\"")) {
         return Some(Certainty::NotApplied);
     }
     // The driver hears all answers of a connection by one pattern; a watch has an inbox without one.
-    let of_answers = || complaint.contains("\"_inbox.") && complaint.contains(".*\"");
-    (complaint.starts_with("permissions violation for subscription") && of_answers())
-        .then_some(Certainty::Unknown)
+    let of_answers = || complaint.contains("\"_INBOX.") && complaint.contains(".*\"");
+    (says("permissions violation for subscription") && of_answers()).then_some(Certainty::Unknown)
 }
 
 /// What is to be done about a denial.
@@ -298,6 +300,7 @@ mod tests {
         );
         for other in [
             "Permissions Violation for Publish to \"$KV.app.lease.y\"",
+            "Permissions Violation for Publish to \"$KV.app.lease.X\"",
             "Permissions Violation for Subscription to \"_INBOX.Ab1\"",
             "Slow Consumer",
         ] {

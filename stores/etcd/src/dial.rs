@@ -189,7 +189,7 @@ impl Members {
             .map_err(|failure| match failure {
                 Failure::Status(status) | Failure::Denied(status) => line(status.message()),
                 Failure::Undialled(error) => error.message,
-                Failure::Late => "no answer in time".to_owned(),
+                Failure::LeaderLost | Failure::Late => "no answer in time".to_owned(),
             })?;
         let asked = connection.unary(path::STATUS, StatusRequest {});
         asked.await.map_err(|status| line(status.message()))

@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Denied(Status),
     /// Nobody could be connected to, so nothing was sent. What it says names no lease.
     Undialled(StoreError),
+    /// The member has ended a stream as it lost its leader: what was asked on it may have been applied before.
+    LeaderLost,
     /// No answer in time.
     Late,
 }
@@ -22,6 +24,14 @@ impl Failure {
     /// That a member could not be connected to.
     pub(crate) fn undialled(why: String) -> Self {
         Self::Undialled(StoreError::not_applied(Fault::Unreachable, why))
+    }
+
+    /// What a member says of a request on a stream. Of one alone that there is no leader is said before it is looked at.
+    pub(crate) fn of_stream(status: Status) -> Self {
+        match has_no_leader(&status) {
+            true => Self::LeaderLost,
+            false => Self::Status(status),
+        }
     }
 
     /// The same as the error of connecting: of no request was anything sent.
@@ -40,7 +50,7 @@ impl Failure {
                 )
             }
             Self::Denied(_) | Self::Undialled(_) => false,
-            Self::Late => true,
+            Self::LeaderLost | Self::Late => true,
         }
     }
 
@@ -64,7 +74,7 @@ impl Failure {
         match self {
             Self::Status(status) => stale(status.message()),
             Self::Denied(_) => true,
-            Self::Undialled(_) | Self::Late => false,
+            Self::Undialled(_) | Self::LeaderLost | Self::Late => false,
         }
     }
 
@@ -78,6 +88,7 @@ impl Failure {
         match self {
             Self::Status(status) | Self::Denied(status) => judge(status),
             Self::Undialled(error) => (error.fault, Certainty::NotApplied, error.message.clone()),
+            Self::LeaderLost => (Fault::Unreachable, Certainty::Unknown, NO_LEADER.to_owned()),
             Self::Late => (
                 Fault::TimedOut,
                 Certainty::Unknown,
@@ -85,6 +96,13 @@ impl Failure {
             ),
         }
     }
+}
+
+/// What is said where a member has no leader.
+const NO_LEADER: &str = "the member has no leader: it is cut off, or an election is under way";
+
+fn has_no_leader(status: &Status) -> bool {
+    status.code() == Code::Unavailable && status.message().contains("no leader")
 }
 
 fn has_no_space(status: &Status) -> bool {
@@ -129,11 +147,7 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
             NotApplied,
             format!("{told}; leave user and password out of the URL"),
         ),
-        Code::Unavailable if says("no leader") => (
-            Fault::Unreachable,
-            NotApplied,
-            "the member has no leader: it is cut off, or an election is under way".to_owned(),
-        ),
+        Code::Unavailable if has_no_leader(status) => (Fault::Unreachable, NotApplied, NO_LEADER.to_owned()),
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
             (Fault::Unreachable, Unknown, format!("{told}{}", cause(status)))
         }
@@ -194,6 +208,18 @@ mod tests {
             let error = failed(&Failure::Status(Status::resource_exhausted(told)));
             assert_eq!(error.certainty, certainty, "{error}");
         }
+    }
+
+    #[test]
+    fn member_that_loses_its_leader_may_have_applied_what_was_asked_on_a_stream() {
+        let told = || Status::unavailable("etcdserver: no leader");
+        let (alone, streamed) = (Failure::Status(told()), Failure::of_stream(told()));
+        assert!(alone.ends_connection() && streamed.ends_connection());
+        let (alone, streamed) = (failed(&alone), failed(&streamed));
+        assert_eq!((alone.certainty, streamed.certainty), (NotApplied, Unknown));
+        assert_eq!(alone.message, streamed.message);
+        let denied = Failure::of_stream(Status::permission_denied("etcdserver: permission denied"));
+        assert_eq!(failed(&denied).certainty, NotApplied);
     }
 
     #[test]

@@ -60,8 +60,8 @@ impl Lane {
         let call = |connection: Connection| async move {
             let requests = tokio_stream::once(LeaseKeepAliveRequest { id: session });
             let streaming = connection.stream(path::LEASE_KEEP_ALIVE, requests).await;
-            let mut answers = streaming.map_err(Failure::Status)?;
-            let answer = answers.message().await.map_err(Failure::Status)?;
+            let mut answers = streaming.map_err(Failure::of_stream)?;
+            let answer = answers.message().await.map_err(Failure::of_stream)?;
             answer.ok_or_else(|| {
                 Failure::Status(tonic::Status::unavailable("the stream ended without an answer"))
             })

@@ -7,7 +7,8 @@ use crate::extend::Kept;
 use crate::found::{Found, holder_value};
 use crate::keys::Part;
 use crate::renew::{Asked, Verdict, wish};
-use crate::site::{Site, transact};
+use crate::session::Session;
+use crate::site::{ROUNDS_MAX, Site, transact};
 use crate::wire::kv::{Compare, RequestOp, ResponseOp, TxnRequest};
 use std::sync::Arc;
 use tenure_core::{Fault, FencingToken, LeaseName, Renewed, StoreError};
@@ -33,8 +34,33 @@ impl Site {
                 Kept::Until { .. } => {}
             }
         }
-        let holder = holder_value(&session, &one.sitting, Some(one.request.token));
-        let moving = self.moving(name, found, one.request.token, &holder, session.id);
+        let mut found = found.clone();
+        for _round in 0..ROUNDS_MAX {
+            match self.move_once(one, &found, &session).await? {
+                None => {
+                    return Ok(Renewed::Extended {
+                        ttl: session.ttl,
+                        wish: wish(found.asked),
+                    });
+                }
+                Some(now) if self.is_held_by(one, &now) => found = now,
+                Some(now) => return Ok(self.lost(name, &now)),
+            }
+        }
+        Err(self.restless(name))
+    }
+
+    /// Puts a lease on a session if it is as it was found; what it is now, if it is not. Where a twin of this request has put
+    /// it there, too, it is put there anew: whoever holds it is to be known there by what he was answered.
+    async fn move_once(
+        &self,
+        one: &Asked<'_>,
+        found: &Found,
+        session: &Session,
+    ) -> Result<Option<Found>, StoreError> {
+        let (name, token) = (one.name(), one.request.token);
+        let holder = holder_value(session, &one.sitting, Some(token));
+        let moving = self.moving(name, found, token, &holder, session.id);
         session.admit(&one.sitting, holder.clone());
         let answer = match transact(&self.renewals, &moving).await {
             Err(failure) if failure.is_session_gone() => {
@@ -45,31 +71,15 @@ impl Site {
         };
         self.known.forget(name);
         if answer.succeeded {
-            let put = Put {
-                token: one.request.token,
-                revision: answer.header.map_or(0, |header| header.revision),
-            };
-            self.sessions.confirm(&session, name, &holder, put);
-        } else {
-            session.dismiss(name, &holder);
-            let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
-            let now = self.understand(name, &rows.ok_or_else(|| self.misunderstood())?)?;
-            // A twin of this request may have moved it already.
-            let moved = now
-                .holder
-                .as_ref()
-                .is_some_and(|holder| holder.session == session.id);
-            if !self.is_held_by(one, &now) {
-                return Ok(self.lost(name, &now));
-            }
-            if !moved {
-                return Err(self.restless(name));
-            }
+            let revision = answer.header.map_or(0, |header| header.revision);
+            let put = Put { token, revision };
+            self.sessions.confirm(session, name, &holder, put);
+            return Ok(None);
         }
-        Ok(Renewed::Extended {
-            ttl: session.ttl,
-            wish: wish(found.asked),
-        })
+        session.dismiss(name, &holder);
+        let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
+        let rows = rows.ok_or_else(|| self.misunderstood())?;
+        self.understand(name, &rows).map(Some)
     }
 
     /// The session that a lease was to be put on is over.
@@ -94,15 +104,18 @@ impl Site {
         session: i64,
     ) -> TxnRequest {
         let key = |part| self.keys.part(name, part);
+        let mut compare = vec![
+            Compare::written_at(&key(Part::Record), found.record_revision),
+            Compare::written_at(&key(Part::Holder), found.holder_revision),
+        ];
         let mut success = vec![RequestOp::put(key(Part::Holder), holder.to_vec(), session)];
-        if found.asked {
-            success.push(RequestOp::put(key(Part::Wish), wish_value(token), session));
+        match found.asked {
+            true => success.push(RequestOp::put(key(Part::Wish), wish_value(token), session)),
+            // One that came since would stay behind, and end with the session that the lease was on.
+            false => compare.push(Compare::written_at(&key(Part::Wish), 0)),
         }
         TxnRequest {
-            compare: vec![
-                Compare::written_at(&key(Part::Record), found.record_revision),
-                Compare::written_at(&key(Part::Holder), found.holder_revision),
-            ],
+            compare,
             success,
             failure: vec![self.reading(name)],
         }

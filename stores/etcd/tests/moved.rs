@@ -1,8 +1,9 @@
 //! Leases that are put on another session: by a renewal through another store, or with another ttl.
 use crate::common::{giving_back, renewal, request, seconds, take};
-use crate::sessions::counted;
+use crate::sessions::{TTL_SECS, counted, renewals, take_many};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{LeaseStore, Renewed};
+use tenure_core::{Ask, Asked, LeaseStore, Renewed, Wish};
 use tenure_testkit::{Fault, RequestFault, eventually_async};
 
 /// For a loaded machine.
@@ -11,8 +12,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How much of its time the session is over that a lease is moved to.
 const AGE: Duration = Duration::from_secs(4);
 
-/// The requests of such a renewal: the reading, the extension and its proof, the move.
+/// The requests of such a renewal: the reading, the extension and its proof, the move. In a batch of many, before the move:
+/// the extension and its proof, the list, the reading.
 const REQUESTS: u64 = 4;
+
+/// With one more they are a batch whose keys are not read one by one.
+const MANY: usize = 100;
 
 /// How often a machine may be too slow to break one of them off.
 const ROUNDS_MAX: u32 = 5;
@@ -77,4 +82,47 @@ async fn move_and_cut_after(heard: u64) -> bool {
     let again = eventually_async(PATIENCE, "a renewal", async || store.renew(&beat).await.remove(0)).await;
     assert!(matches!(again, Renewed::Extended { .. }), "{again:?}");
     renewed.is_err()
+}
+
+/// A batch of many knows wishes by what is on its session.
+#[tokio::test]
+async fn wish_that_comes_while_its_lease_is_moved_reaches_the_holder() {
+    let (proxy, store, direct) = counted().await;
+    let (store, other) = (Arc::new(store), direct.store().await);
+    let mut held = take_many(&store, MANY).await;
+    // So that the connection of renewals is there before each of its messages waits.
+    store.renew(&renewals(&held)).await.remove(0).unwrap();
+    let moved = request("moved", "holder", seconds(TTL_SECS));
+    let token = take(&other, &moved).await.token;
+    held.push((moved.clone(), token));
+    let beat = renewals(&held);
+
+    // So that requests come one after another, and the wish between two of them: when the lease was read, and before it is
+    // moved.
+    proxy.set(Fault::Delay {
+        to_server: Duration::from_millis(200),
+        to_client: Duration::ZERO,
+    });
+    let before = proxy.counts().requests;
+    let asking = async {
+        let read = async || (proxy.counts().requests >= before + REQUESTS).then_some(());
+        eventually_async(PATIENCE, "the reading", read).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let name = moved.name.clone();
+        other.ask(&Ask { name, token }).await
+    };
+    let (_first, asked) = tokio::join!(store.renew(&beat), asking);
+    assert_eq!(asked, Ok(Asked::Noted));
+    proxy.heal();
+    for (verdict, (asked, _)) in store.renew(&beat).await.iter().zip(&held) {
+        let wanted = match asked.name == moved.name {
+            true => Wish::StepDown,
+            false => Wish::Nothing,
+        };
+        assert!(
+            matches!(verdict, Ok(Renewed::Extended { wish, .. }) if *wish == wanted),
+            "{}: {verdict:?}",
+            asked.name
+        );
+    }
 }

@@ -96,8 +96,8 @@ impl Session {
         !state.gone && clock::now().since(state.alive_from) < self.ttl.duration() + self.spare
     }
 
-    /// A lease is about to be put on it. It stays a member whatever the answer, so that it is not kept alive for ever if
-    /// nobody hears the answer.
+    /// A lease is about to be put on it. It is a member before that, and stays one if nobody hears the answer: so no key
+    /// that somebody may trust in is taken for nobody's.
     pub(crate) fn admit(&self, sitting: &Sitting, holder: Vec<u8>) {
         self.state().attached.admit(sitting, holder);
     }

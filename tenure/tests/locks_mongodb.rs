@@ -89,6 +89,34 @@ async fn a_cut_reply_costs_no_second_term() {
     assert_eq!((record.terms, record.token), (1, lock.token()));
 }
 
+/// A hundred in one batch, and one of them locked by a transaction for longer than a ttl.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_is_kept_locked_costs_no_lock_but_its_own() {
+    const LOCKS: usize = 100;
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let manager = manager(connect(&set.uri()).await);
+    let mut locks = Vec::new();
+    for number in 0..LOCKS {
+        let lock = manager.lock(format!("lock/{number:03}"));
+        locks.push(soon("a lock", lock).await.unwrap());
+    }
+    let client = mongodb::Client::with_uri_str(set.uri()).await.unwrap();
+    let leases = client.database("tenure").collection::<Document>("job_leases");
+    let mut session = client.start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    let victim = locks.remove(LOCKS / 2);
+    let foreign = doc! { "$set": { "foreign": 1 } };
+    let locked = leases.update_one(doc! { "_id": victim.name().as_str() }, foreign);
+    locked.session(&mut session).await.unwrap();
+    soon("the loss of the one", victim.lost()).await;
+    // Whoever had waited with it would be lost with the next beat at the latest.
+    tokio::time::sleep(manager.timing().lease().renew_every() * 2).await;
+    for lock in &locks {
+        assert!(lock.check().is_ok(), "{:?}", lock.check());
+    }
+    session.abort_transaction().await.unwrap();
+}
+
 #[tokio::test]
 async fn the_preset_for_locks_has_its_own_place_unless_the_url_names_another() {
     let set = ReplicaSet::start(Size::One).await.unwrap();

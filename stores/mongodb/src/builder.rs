@@ -1,6 +1,7 @@
 use crate::SYSTEM;
 use crate::fault::{Deed, Repeats, store_error};
 use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
+use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
 use crate::url::{
@@ -11,9 +12,11 @@ use mongodb::bson::doc;
 use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcern};
 use mongodb::{Client, Database};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::{Remote, WatchPlaces};
+use tokio::sync::Semaphore;
 
 /// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
 /// driver's own 30 s would be the whole lease.
@@ -204,6 +207,8 @@ impl Settings {
             place,
             purge_after: self.purge_after,
             time_max,
+            parts: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
+            stuck: Arc::default(),
             watches: WatchPlaces::new(WATCHES_MAX),
         };
         prove_concern(&site).await?;

@@ -2,6 +2,7 @@
 
 use crate::fault::{Deed, Repeats, timed_out};
 use crate::record::{Record, decode, projection};
+use crate::renew::Stuck;
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error;
 use mongodb::options::{
@@ -10,10 +11,12 @@ use mongodb::options::{
 };
 use mongodb::{Client, Collection, Database};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, StoreError};
 use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
+use tokio::sync::Semaphore;
 
 /// What kind of deployment answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,6 +47,9 @@ pub(crate) struct Site {
     pub(crate) purge_after: Option<Duration>,
     /// The store's own bound on one request, beside the engine's.
     pub(crate) time_max: Duration,
+    /// Parts of batches of renewals take turns.
+    pub(crate) parts: Arc<Semaphore>,
+    pub(crate) stuck: Arc<Stuck>,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }

@@ -1,170 +1,85 @@
-use crate::fault::{Deed, after_a_step, reported, timed_out};
-use crate::pipeline::{attempt_number, change_if, extension, held, is_term, merge_if, ttl_ms};
-use crate::record::{Record, decode, fits, projection, readable};
+//! Many leases by one command.
+
+use super::{Verdict, extended, is_mine};
+use crate::fault::{Deed, after_a_step, reported};
+use crate::pipeline::{attempt_number, extension, held, merge_if, ttl_ms};
+use crate::record::{decode, fits, projection, readable};
 use crate::site::{Site, subject, write_concern};
 use mongodb::ClientSession;
 use mongodb::action::Find;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, bson, doc};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, Renew, Renewed, StoreError, Ttl, Wish};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 /// Most leases that one statement extends. The server reads a statement's text for a tenth of a millisecond and more,
 /// whatever it does then, so a statement for each lease kept it busy; but each record is looked for among all of its
 /// statement's terms.
-const STATEMENT_LEASES_MAX: usize = 64;
+pub(super) const STATEMENT_LEASES_MAX: usize = 64;
 
-/// How many leases of a batch are looked at once more at the same time. Most batches lose none.
-const READS_AT_ONCE: usize = 8;
+/// What one command has led to.
+pub(super) struct Answers {
+    pub(super) verdicts: Vec<Verdict>,
+    /// The places of those that it did not come to: the server broke it off, or the statement that they are in.
+    pub(super) unreached: Vec<usize>,
+}
 
-/// A renewal may take a third of its ttl. It is judged by the clock at which it arrived, so where somebody keeps
-/// the record locked, this is how long after its end a lease may be revived.
-const PARTS_OF_TTL: u32 = 3;
-
-/// A renewal may take so long whatever the ttl: less would end those of a busy server, which nobody keeps waiting.
-const RENEWAL_TIME_LEAST: Duration = Duration::from_secs(1);
+impl Answers {
+    pub(super) fn final_ones(verdicts: Vec<Verdict>) -> Self {
+        let unreached = Vec::new();
+        Self { verdicts, unreached }
+    }
+}
 
 impl Site {
-    /// Extends leases: one alone in one round trip, several in two; more where some were not extended.
-    pub(crate) async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Result<Renewed, StoreError>> {
-        match requests {
-            [] => Vec::new(),
-            [only] => {
-                let renewed = self.renew_one(only);
-                vec![self.in_time(Deed::Write, &subject(&only.name), renewed).await]
-            }
-            several => {
-                let what = format!("renewal of {} leases", several.len());
-                let renewed = self.renew_several(several, &what);
-                let end = Instant::now() + self.time_max;
-                let verdicts = self.in_time(Deed::Write, &what, renewed).await;
-                let mut verdicts = verdicts.unwrap_or_else(|error| vec![Err(error); several.len()]);
-                self.confirm_lost(several, &mut verdicts, end).await;
-                verdicts
-            }
-        }
-    }
-
-    async fn renew_one(&self, request: &Renew) -> Result<Renewed, StoreError> {
-        let changes = extension(request.ttl, self.purge_after);
-        let pipeline = change_if(is_held_term(request), changes);
-        let time_max = self.renewal_time_max(request.ttl);
-        match self.change(&request.name, pipeline, time_max).await? {
-            // Of the same command, so by the same clock: held and ours means that it was extended.
-            Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
-            // Or no record that can be understood was found: the read says which it is.
-            Some(_) | None => self.read_lost(request).await,
-        }
-    }
-
-    fn renewal_time_max(&self, ttl: Ttl) -> Duration {
-        let part = ttl.duration() / PARTS_OF_TTL;
-        self.time_max.min(part.max(RENEWAL_TIME_LEAST))
-    }
-
-    /// Looks once more at a lease that was not extended, so that nothing newer can exist: a primary that was deposed
-    /// does not know, and a term that is told as lost ends.
-    async fn read_lost(&self, request: &Renew) -> Result<Renewed, StoreError> {
-        match self.read(&request.name).await? {
-            Some(record) if is_mine(request, &record) && record.is_held() => Err(StoreError::unknown(
-                Fault::Busy,
-                format!(
-                    "{} at {}: it was not extended by a server that was behind; ask again",
-                    subject(&request.name),
-                    self.place
-                ),
-            )),
-            found => Ok(Renewed::Lost(found.map(|record| Box::new(record.lease)))),
-        }
-    }
-
-    /// The same for those of a batch that seem to be lost, some at a time. What is not answered by then stays unknown.
-    async fn confirm_lost(
-        self: &Arc<Self>,
-        requests: &[Renew],
-        verdicts: &mut [Result<Renewed, StoreError>],
-        end: Instant,
-    ) {
-        let permits = Arc::new(Semaphore::new(READS_AT_ONCE));
-        let mut running = JoinSet::new();
-        for (place, verdict) in verdicts.iter_mut().enumerate() {
-            if !matches!(verdict, Ok(Renewed::Lost(_))) {
-                continue;
-            }
-            let request = requests[place].clone();
-            *verdict = Err(timed_out(
-                Deed::Write,
-                &subject(&request.name),
-                &self.place,
-                self.time_max,
-            ));
-            let (site, permits) = (Arc::clone(self), Arc::clone(&permits));
-            running.spawn(async move {
-                let _permit = permits.acquire().await;
-                (place, site.read_lost(&request).await)
-            });
-        }
-        let collecting = async {
-            while let Some(finished) = running.join_next().await {
-                if let Ok((place, verdict)) = finished {
-                    verdicts[place] = verdict.map_err(after_a_step);
-                }
-            }
-        };
-        let _late = tokio::time::timeout_at(end, collecting).await;
-    }
-
     /// One `update` with a statement for some dozens of leases each, then one read of the same names, and of the whole records
     /// where they were not extended.
     ///
     /// The counts of an update do not tell which record was changed, so each extension stamps the record
     /// with this batch's id, and the read looks for it. It may be read later than it was written, never
     /// earlier: the session makes it wait for the write.
-    async fn renew_several(
+    ///
+    /// The server breaks off an update that takes longer than `time_max`, and tells nothing of the statements that it
+    /// has made by then: the read does.
+    pub(super) async fn renew_together(
         &self,
         requests: &[Renew],
-        what: &str,
-    ) -> Result<Vec<Result<Renewed, StoreError>>, StoreError> {
+        time_max: Duration,
+    ) -> Result<Answers, StoreError> {
+        let what = format!("renewal of {} leases", requests.len());
         let batch = ObjectId::new();
         let mut session = self
-            .within(Deed::Write, what, self.client.start_session().into_future())
+            .within(Deed::Write, &what, self.client.start_session().into_future())
             .await?;
-        let groups = groups(requests, STATEMENT_LEASES_MAX);
-        let refused = self
-            .update_several(&mut session, requests, &groups, batch, what)
-            .await?;
-        self.judge_several(&mut session, requests, refused, batch, what)
+        let updated = self
+            .update_several(&mut session, requests, batch, time_max, &what)
+            .await;
+        let refused = match updated {
+            Err(error) if error.fault == Fault::TimedOut => {
+                (0..requests.len()).map(|place| (place, error.clone())).collect()
+            }
+            updated => updated?,
+        };
+        self.judge_several(&mut session, requests, refused, batch, &what)
             .await
             .map_err(after_a_step)
     }
 
-    /// What comes after the first `update`, of which `refused` was not extended.
+    /// What comes after the `update`, which may not have come to what it has `refused`.
     async fn judge_several(
         &self,
         session: &mut ClientSession,
         requests: &[Renew],
-        mut refused: BTreeMap<usize, StoreError>,
+        refused: BTreeMap<usize, StoreError>,
         batch: ObjectId,
         what: &str,
-    ) -> Result<Vec<Result<Renewed, StoreError>>, StoreError> {
-        if !refused.is_empty() {
-            // Of a statement that fails some records may not have been reached: each gets one of its own.
-            let again: Vec<usize> = refused.keys().copied().collect();
-            let groups = again.iter().map(|index| vec![*index]).collect::<Vec<_>>();
-            refused = self
-                .update_several(session, requests, &groups, batch, what)
-                .await?;
-        }
+    ) -> Result<Answers, StoreError> {
         let mut places = Places::new();
         for (place, request) in requests.iter().enumerate() {
             places.entry(request.name.as_str()).or_default().push(place);
         }
-        let mut verdicts: Vec<Option<Result<Renewed, StoreError>>> = vec![None; requests.len()];
+        let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
         // Judged as they come: a document takes several times the room of its verdict, and many batches are under way.
         let found = self
             .leases
@@ -179,6 +94,13 @@ impl Site {
         };
         self.read_several(session, found, requests.len(), what, take_in)
             .await?;
+        let mut unreached = Vec::new();
+        for (place, error) in refused {
+            if verdicts[place].is_none() {
+                verdicts[place] = Some(Err(error));
+                unreached.push(place);
+            }
+        }
         places.retain(|_, places| places.iter().any(|place| verdicts[*place].is_none()));
         if !places.is_empty() {
             let found = self
@@ -194,25 +116,23 @@ impl Site {
                 .await?;
         }
         let gone = || Ok(Renewed::Lost(None));
-        let mut verdicts: Vec<_> = verdicts
+        let verdicts = verdicts
             .into_iter()
             .map(|verdict| verdict.unwrap_or_else(gone))
             .collect();
-        for (place, error) in refused {
-            verdicts[place] = Err(error);
-        }
-        Ok(verdicts)
+        Ok(Answers { verdicts, unreached })
     }
 
-    /// Sends a statement for each group; answers with the refused requests, by their place in the batch.
+    /// Sends a statement for some dozens of leases each; answers with the refused requests, by their place in the batch.
     async fn update_several(
         &self,
         session: &mut ClientSession,
         requests: &[Renew],
-        groups: &[Vec<usize>],
         batch: ObjectId,
+        time_max: Duration,
         what: &str,
     ) -> Result<BTreeMap<usize, StoreError>, StoreError> {
+        let groups = groups(requests, STATEMENT_LEASES_MAX);
         let statement = |group: &Vec<usize>| {
             let requests: Vec<&Renew> = group.iter().map(|index| &requests[*index]).collect();
             Bson::from(self.statement(&requests, batch))
@@ -220,19 +140,16 @@ impl Site {
         let statements: Vec<Bson> = groups.iter().map(statement).collect();
         let concern = mongodb::bson::serialize_to_bson(&write_concern(self.time_max))
             .expect("a write concern has no part that BSON lacks");
-        let shortest = requests.iter().map(|request| request.ttl).min();
-        let time_max = self.renewal_time_max(shortest.expect("no batch is empty"));
         let command = doc! {
             "update": self.leases.name(),
             "updates": statements,
             "ordered": false,
             "writeConcern": concern,
-            "maxTimeMS": i64::try_from(time_max.as_millis()).unwrap_or(i64::MAX),
+            // None is no bound.
+            "maxTimeMS": i64::try_from(time_max.as_millis()).unwrap_or(i64::MAX).max(1),
         };
         let request = self.database.run_command(command).session(session);
-        let answer = self
-            .within_time(time_max, Deed::Write, what, request.into_future())
-            .await?;
+        let answer = self.within(Deed::Write, what, request.into_future()).await?;
         if let Ok(unconfirmed) = answer.get_document("writeConcernError") {
             return Err(reported(unconfirmed, Certainty::Unknown, what, &self.place));
         }
@@ -308,7 +225,7 @@ impl Site {
         self.within(Deed::Write, what, read).await
     }
 
-    fn verdict(&self, request: &Renew, document: &Document, batch: ObjectId) -> Result<Renewed, StoreError> {
+    fn verdict(&self, request: &Renew, document: &Document, batch: ObjectId) -> Verdict {
         let record = decode(document, &self.namespace)?;
         if !is_mine(request, &record) || record.lease.released {
             return Ok(Renewed::Lost(Some(Box::new(record.lease))));
@@ -369,20 +286,4 @@ fn groups(requests: &[Renew], most: usize) -> Vec<Vec<usize>> {
         .flat_map(|places| places.chunks(most))
         .map(<[usize]>::to_vec)
         .collect()
-}
-
-/// The record is of the very term, and somebody, so its holder, holds it now.
-fn is_held_term(request: &Renew) -> Bson {
-    bson!({ "$and": [is_term(request.incarnation, request.token, request.attempt), held()] })
-}
-
-fn is_mine(request: &Renew, record: &Record) -> bool {
-    record.is_term(request.incarnation, request.token, request.attempt)
-}
-
-fn extended(record: &Record) -> Renewed {
-    Renewed::Extended {
-        ttl: record.lease.ttl,
-        wish: record.wish(),
-    }
 }

@@ -1,0 +1,74 @@
+//! Records that a transaction of somebody else's keeps locked.
+
+use crate::common::{Scratch, renewal, request, seconds, take};
+use mongodb::ClientSession;
+use mongodb::bson::doc;
+use std::time::Duration;
+use tenure_core::{LeaseStore, Renew, Renewed};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::ReplicaSet;
+
+const LEASES: usize = 100;
+
+async fn many(store: &MongoStore, ttl: u64) -> Vec<Renew> {
+    let candidate = request("any", "holder", seconds(ttl)).candidate;
+    let mut renewals = Vec::new();
+    for number in 0..LEASES {
+        let mut asked = request(&format!("job/{number:03}"), "holder", seconds(ttl));
+        asked.candidate = candidate.clone();
+        let grant = take(store, &asked).await;
+        renewals.push(renewal(&asked, grant.token));
+    }
+    renewals
+}
+
+async fn locked(scratch: &Scratch, names: &[&str]) -> ClientSession {
+    let leases = scratch.leases().await;
+    let mut session = leases.client().start_session().await.expect("a session");
+    session.start_transaction().await.expect("a transaction");
+    leases
+        .update_many(
+            doc! { "_id": { "$in": names } },
+            doc! { "$set": { "foreign": 1 } },
+        )
+        .session(&mut session)
+        .await
+        .expect("locks");
+    session
+}
+
+fn failed<'a>(renewals: &'a [Renew], verdicts: &[Result<Renewed, tenure_core::StoreError>]) -> Vec<&'a str> {
+    let failed = renewals.iter().zip(verdicts);
+    failed
+        .filter(|(_, verdict)| !matches!(verdict, Ok(Renewed::Extended { .. })))
+        .map(|(renewal, _)| renewal.name.as_str())
+        .collect()
+}
+
+/// Within a tenth of the ttl, as the engine waits no longer by default.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locked_records_of_a_batch_keep_no_other_lease_from_being_extended_in_time() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let store = scratch.store().await;
+    let renewals = many(&store, 90).await;
+    // One in the middle of the first statement, and so many in the second that not all of them go at the same time.
+    let mut names = vec!["job/010".to_owned()];
+    names.extend((70..85).map(|number| format!("job/{number:03}")));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut session = locked(&scratch, &names).await;
+    // What one call has not come to, the next one does, since it knows who keeps it waiting.
+    let mut verdicts = Vec::new();
+    for _call in 0..3 {
+        let renewing = tokio::time::timeout(Duration::from_secs(9), store.renew(&renewals));
+        verdicts = renewing.await.expect("before nobody waits any more");
+        if failed(&renewals, &verdicts) == names {
+            break;
+        }
+    }
+    assert_eq!(failed(&renewals, &verdicts), names, "{verdicts:?}");
+    session.abort_transaction().await.expect("aborted");
+    let verdicts = store.renew(&renewals).await;
+    assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
+    let verdicts = store.renew(&renewals).await;
+    assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
+}

@@ -1,13 +1,13 @@
 //! A term in somebody's hands: what [`Leadership`](crate::Leadership) and [`Lock`](crate::Lock) have in common.
 
 use crate::clock::BootTimer;
-use crate::driver::Message;
+use crate::driver::{Departed, Message};
 use crate::sync::{mpsc, oneshot, select, timeout, watch};
 use crate::term::{Phase, SharedTerm};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Cause, Departure, FencingToken, LeaseName};
+use tenure_core::{Authority, Cause, FencingToken, LeaseName};
 
 /// Lasts from winning until it is dropped, which ends the term and releases the lease in the background.
 pub(crate) struct HeldTerm {
@@ -77,7 +77,7 @@ impl HeldTerm {
     }
 
     /// The work has ended: authority is none from this moment, and the lease is released.
-    pub(crate) fn end(&self, departed: Option<oneshot::Sender<Departure>>) {
+    pub(crate) fn end(&self, departed: Option<oneshot::Sender<Departed>>) {
         self.term.end_belief();
         self.tell(Message::WorkEnded {
             name: self.name.clone(),

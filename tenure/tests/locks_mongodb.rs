@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::Occupancy;
 use tenure::mongodb::MongoStore;
-use tenure::{LeaseName, LockError, LockManager, LockTimingOptions, SharedStore};
+use tenure::{LeaseName, LockError, LockManager, LockRelease, LockTimingOptions, SharedStore};
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size, eventually_async};
 
 async fn connect(uri: &str) -> SharedStore {
@@ -87,6 +87,31 @@ async fn a_cut_reply_costs_no_second_term() {
     assert_eq!(proxy.counts().cut_after, 1, "the reply was lost");
     let record = connect(&set.uri()).await.get(lock.name()).await.unwrap().unwrap();
     assert_eq!((record.terms, record.token), (1, lock.token()));
+}
+
+/// The store has released it, and whoever waited has it, when the release is asked for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_whose_answer_was_lost_is_not_told_as_a_loss() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
+    let holder = long_manager(connect(&proxy.mongodb_uri()).await);
+    let waiter = long_manager(connect(&set.uri()).await);
+    let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let waiting = tokio::spawn(async move { (waiter.lock("a").await, waiter) });
+    // Long enough for its first attempt: it is woken by the release.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let (outcome, next) = tokio::join!(
+        soon("the release", lock.release()),
+        soon("the hand-over", waiting)
+    );
+    assert_eq!(proxy.counts().cut_after, 1, "the answer was lost");
+    next.unwrap().0.unwrap();
+    // On a machine that stood still the waiter comes only after the second release, which finds the first.
+    match outcome {
+        LockRelease::Unconfirmed(_) | LockRelease::Released => println!("{outcome:?}"),
+        LockRelease::LostBefore(_) | LockRelease::StillHeld { .. } => panic!("{outcome:?}"),
+    }
 }
 
 /// A hundred in one batch, and one of them locked by a transaction for longer than a ttl.

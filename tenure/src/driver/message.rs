@@ -67,6 +67,20 @@ impl Waiting {
     }
 }
 
+/// What became of a term that was given back.
+pub(crate) struct Departed {
+    pub(crate) departure: Departure,
+    /// The answer to an earlier release was lost: the store may have made it.
+    pub(crate) unheard: Option<StoreError>,
+}
+
+impl From<Departure> for Departed {
+    fn from(departure: Departure) -> Self {
+        let unheard = None;
+        Self { departure, unheard }
+    }
+}
+
 /// Whether the work of a term has ended, whatever its handle says.
 pub(crate) type HasEnded = Box<dyn Fn() -> bool + Send>;
 
@@ -85,7 +99,7 @@ pub(crate) enum Message {
     WorkEnded {
         name: LeaseName,
         token: FencingToken,
-        departed: Option<oneshot::Sender<Departure>>,
+        departed: Option<oneshot::Sender<Departed>>,
     },
     /// End the term when its work has ended, though nobody says so; looked at with every beat.
     Bind {

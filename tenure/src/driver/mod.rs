@@ -23,7 +23,7 @@ pub(crate) use crate::metrics::{About, Meter};
 #[cfg(not(feature = "metrics"))]
 pub(crate) use unmetered::{About, Meter};
 
-pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
+pub(crate) use message::{Departed, HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use place::HAND_ONS_MAX;
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
@@ -192,6 +192,11 @@ impl Driver {
             },
             message = messages.recv(), if !self.abandoned => Happening::Message(message),
             Some(event) = self.watches.next() => Happening::Watch(event),
+                    for unheard in sent.unheard {
+                        if let Some(place) = self.places.get_mut(&unheard.name) {
+                            place.note_unheard(unheard.token, &unheard.error);
+                        }
+                    }
             () = async { timer.wait_until(wake.expect("checked")).await }, if wake.is_some() => Happening::Tick,
         }
     }

@@ -1,6 +1,6 @@
 //! What a driver knows of one lease: who waits for it here, and who holds it.
 
-use super::message::{NotWon, Queueing, Waiting, Won};
+use super::message::{Departed, NotWon, Queueing, Waiting, Won};
 use super::permit::Permit;
 use crate::held::HeldTerm;
 use crate::sync::oneshot;
@@ -8,7 +8,7 @@ use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Cause, Departure, FencingToken, Grant};
+use tenure_core::{Cause, Departure, FencingToken, Grant, StoreError};
 
 #[derive(Default)]
 pub(super) struct Place {
@@ -27,7 +27,13 @@ struct Crowd {
     /// For the lease, in the order in which they came; the engine campaigns for the first.
     waiting: VecDeque<Waiting>,
     /// To hear what became of a term that they have ended.
-    departing: Vec<(FencingToken, oneshot::Sender<Departure>)>,
+    departing: Vec<Departing>,
+}
+
+struct Departing {
+    token: FencingToken,
+    answer: oneshot::Sender<Departed>,
+    unheard: Option<StoreError>,
 }
 
 /// How often in a row a lease is handed on within a process before it is released, so that other processes, which
@@ -174,19 +180,30 @@ impl Place {
         }
     }
 
-    pub(super) fn await_departure(&mut self, token: FencingToken, departed: oneshot::Sender<Departure>) {
+    pub(super) fn await_departure(&mut self, token: FencingToken, answer: oneshot::Sender<Departed>) {
         let crowd = self.crowd.get_or_insert_default();
-        crowd.departing.push((token, departed));
+        crowd.departing.push(Departing {
+            token,
+            answer,
+            unheard: None,
+        });
+    }
+
+    /// The store may have released this term, without an answer.
+    pub(super) fn note_unheard(&mut self, token: FencingToken, error: &StoreError) {
+        for departing in self.crowd.iter_mut().flat_map(|crowd| &mut crowd.departing) {
+            if departing.token == token {
+                departing.unheard = Some(error.clone());
+            }
+        }
     }
 
     pub(super) fn answer_departures(&mut self, token: FencingToken, departure: &Departure) {
         let Some(crowd) = &mut self.crowd else { return };
-        for (departing, answer) in std::mem::take(&mut crowd.departing) {
-            if departing == token {
-                let _ = answer.send(departure.clone());
-            } else {
-                crowd.departing.push((departing, answer));
-            }
+        let is_of_it = |departing: &mut Departing| departing.token == token;
+        for Departing { answer, unheard, .. } in crowd.departing.extract_if(.., is_of_it) {
+            let departure = departure.clone();
+            let _ = answer.send(Departed { departure, unheard });
         }
         self.thin_out();
     }

@@ -5,7 +5,10 @@ use crate::clock;
 use crate::registry::SharedStore;
 use crate::sync::{JoinSet, sleep, timeout};
 use std::time::Duration;
-use tenure_core::{LeaseName, Moment, Operation, Reply, Request, RequestId};
+use tenure_core::{
+    Certainty, Fault, FencingToken, LeaseName, Moment, Operation, Release, Reply, Request, RequestId,
+    StoreError,
+};
 
 /// What became of a request.
 pub(super) struct Sent {
@@ -14,6 +17,15 @@ pub(super) struct Sent {
     pub(super) asker: Asker,
     /// `None` if it was given up.
     pub(super) reply: Option<Reply>,
+    /// The releases that the store may have made without our learning of it.
+    pub(super) unheard: Vec<Unheard>,
+}
+
+/// A release whose outcome is unknown.
+pub(super) struct Unheard {
+    pub(super) name: LeaseName,
+    pub(super) token: FencingToken,
+    pub(super) error: StoreError,
 }
 
 /// Who waits for an answer.
@@ -62,11 +74,35 @@ async fn send_now(store: &SharedStore, asker: Asker, give_up_at: Moment, operati
     let left = give_up_at.since(sent_at);
     let reply = timeout(left, ask(store, operation)).await.ok();
     Sent {
+        unheard: unheard(operation, reply.as_ref()),
         about,
         took: clock::now().since(sent_at),
         asker,
         reply,
     }
+}
+
+fn unheard(operation: &Operation, reply: Option<&Reply>) -> Vec<Unheard> {
+    let Operation::Release(releases) = operation else {
+        return Vec::new();
+    };
+    let results = match reply {
+        Some(Reply::Released(results)) => results.as_slice(),
+        Some(Reply::Acquired(_) | Reply::Renewed(_) | Reply::Looked(_)) | None => &[],
+    };
+    let unheard = |(place, release): (usize, &Release)| {
+        let error = match results.get(place) {
+            Some(Err(error)) if error.certainty == Certainty::Unknown => error.clone(),
+            Some(Ok(_) | Err(_)) => return None,
+            None => {
+                let message = format!("lease \"{}\": no answer to its release in time", release.name);
+                StoreError::unknown(Fault::TimedOut, message)
+            }
+        };
+        let (name, token) = (release.name.clone(), release.token);
+        Some(Unheard { name, token, error })
+    };
+    releases.iter().enumerate().filter_map(unheard).collect()
 }
 
 async fn ask(store: &SharedStore, operation: &Operation) -> Reply {

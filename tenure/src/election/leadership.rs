@@ -205,7 +205,9 @@ impl Leadership {
     pub async fn step_down(self) -> Departure {
         let (departed, answer) = oneshot::channel();
         self.0.end(Some(departed));
-        answer.await.unwrap_or(Departure::Unconfirmed(None))
+        answer
+            .await
+            .map_or(Departure::Unconfirmed(None), |departed| departed.departure)
     }
 }
 

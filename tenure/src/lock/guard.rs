@@ -1,7 +1,7 @@
 use super::owner::Claim;
 use super::{LockLoss, LockRelease};
 use crate::clock;
-use crate::driver::{HasEnded, Message};
+use crate::driver::{Departed, HasEnded, Message};
 use crate::held::HeldTerm;
 use crate::sync::{AtomicU64, Ordering, oneshot, select};
 use crate::term::Phase;
@@ -36,7 +36,7 @@ pub(crate) struct Hold {
 
 enum State {
     Held,
-    Leaving(oneshot::Receiver<Departure>),
+    Leaving(oneshot::Receiver<Departed>),
     /// (Boxed: most guards of many are held.)
     Gone(Box<LockRelease>),
 }
@@ -217,8 +217,13 @@ impl Lock {
             self.state = self.leave();
         }
         if let State::Leaving(departed) = &mut self.state {
-            let departure = departed.await.unwrap_or(Departure::Unconfirmed(None));
-            self.state = State::Gone(Box::new(LockRelease::of(departure, || self.loss())));
+            let nobody_tells = |_| Departed::from(Departure::Unconfirmed(None));
+            let departed = departed.await.unwrap_or_else(nobody_tells);
+            let release = LockRelease::of(departed, self.token(), |cause| match cause {
+                Some(cause) => self.loss_by(cause),
+                None => self.loss(),
+            });
+            self.state = State::Gone(Box::new(release));
         }
         match &self.state {
             State::Gone(release) => LockRelease::clone(release),

@@ -116,6 +116,10 @@ pub(crate) enum Message {
     Progress {
         name: LeaseName,
     },
+    /// Answer when everything that was said before has been taken in.
+    Hear {
+        heard: oneshot::Sender<()>,
+    },
     /// Leave: end every campaign; answer, if asked to, when nothing is held any more.
     Close {
         closed: Option<blocking::Sender<()>>,

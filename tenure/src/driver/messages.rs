@@ -52,6 +52,10 @@ impl Driver {
                 }
                 self.step(Input::Tick);
             }
+            Message::Hear { heard } => {
+                // Whoever asked may be gone.
+                let _ = heard.send(());
+            }
             Message::Close { closed } => {
                 self.closing = true;
                 self.closed = closed;

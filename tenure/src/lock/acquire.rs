@@ -88,10 +88,7 @@ impl Shared {
 
     /// Takes the lock, as long as that takes.
     async fn take(self: &Arc<Self>, name: &LeaseName, queueing: Queueing) -> Result<HeldTerm, LockError> {
-        let permit = self.permits.take().ok_or_else(|| LockError::TooMany {
-            name: name.clone(),
-            locks_max: self.permits.max(),
-        })?;
+        let permit = self.permit(name).await?;
         let turn = match (self.fairness, queueing) {
             (Fairness::Barging, _) => None,
             (Fairness::Fair, Queueing::OneLook) => {
@@ -114,6 +111,21 @@ impl Shared {
     async fn acquire_in_turn(
         self: &Arc<Self>,
         name: &LeaseName,
+    async fn permit(&self, name: &LeaseName) -> Result<Permit, LockError> {
+        if let Some(permit) = self.permits.take() {
+            return Ok(permit);
+        }
+        // That of a lock that was given back a moment ago is free when the driver has heard of it.
+        let (heard, answer) = oneshot::channel();
+        let sent = self.messages.send(Message::Hear { heard });
+        sent.map_err(|_| LockError::Stopped(name.clone()))?;
+        answer.await.map_err(|_| LockError::Stopped(name.clone()))?;
+        self.permits.take().ok_or_else(|| LockError::TooMany {
+            name: name.clone(),
+            locks_max: self.permits.max(),
+        })
+    }
+
         permit: Permit,
     ) -> Result<HeldTerm, LockError> {
         let number = self.lines.join(name);

@@ -147,6 +147,12 @@ impl Engine {
         self.seats.is_empty()
     }
 
+    /// Whether what is left of an earlier term or try is still to be released or found: a campaign for it begins after that.
+    #[must_use]
+    pub fn is_leaving(&self, name: &LeaseName) -> bool {
+        matches!(self.seats.get(name), Some(Seat::Departure(_) | Seat::Search(_)))
+    }
+
     fn command(&mut self, now: Moment, command: Command, actions: &mut Actions) {
         match command {
             Command::Campaign {

@@ -2,9 +2,10 @@
 
 use super::place::Seen;
 use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER};
+use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
-use tenure_core::{Cause, Command, Departure, Event, Grant, Lease, LeaseName, Moment, StoreError};
+use tenure_core::{Cause, Command, Departure, Event, Fault, Grant, Lease, LeaseName, Moment, StoreError};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
@@ -39,13 +40,12 @@ impl Driver {
                     place.answer_departures(*token, departure);
                     self.tidy(name);
                 }
+                self.first_attempts.call(name);
             }
+            Event::Withdrawn { name } => self.first_attempts.call(name),
             Event::Standby { lease, .. } => self.stand_by(lease),
             Event::AttemptFailed { name, error, .. } => self.attempt_failed(name, error),
-            Event::Withdrawn { .. }
-            | Event::RenewalFailed { .. }
-            | Event::Doubted { .. }
-            | Event::Reassured { .. } => {}
+            Event::RenewalFailed { .. } | Event::Doubted { .. } | Event::Reassured { .. } => {}
         }
     }
 
@@ -130,6 +130,32 @@ impl Driver {
         } else {
             self.tidy(name);
             self.next.push_back(Command::Withdraw { name: name.clone() });
+        }
+    }
+
+    /// Whoever came for one look does not wait for a release that the store does not answer.
+    pub(super) fn end_late_looks(&mut self) {
+        let now = clock::now();
+        while self.late_looks.front().is_some_and(|look| look.due <= now)
+            && let Some(look) = self.late_looks.pop_front()
+        {
+            if !self.first_attempts.is_parked(&look.name, look.number) {
+                continue;
+            }
+            let Some(place) = self.places.get_mut(&look.name) else {
+                continue;
+            };
+            place.end_look(|| {
+                let message = format!(
+                    "lease \"{}\": the store does not tell whether this process has given it back; is it reachable?",
+                    look.name
+                );
+                NotWon::Store(StoreError::not_applied(Fault::TimedOut, message))
+            });
+            if !place.forget_those_who_left() {
+                self.first_attempts.done(&look.name);
+                self.tidy(&look.name);
+            }
         }
     }
 }

@@ -15,36 +15,74 @@ pub(super) struct FirstAttempts {
     under_way: BTreeSet<LeaseName>,
     /// In the order in which they came.
     held_back: BTreeMap<u64, LeaseName>,
+    /// What of the engine's is still to be released or found first, which may take a ttl: they keep nobody else waiting.
+    parked: BTreeMap<LeaseName, u64>,
     places: BTreeMap<LeaseName, u64>,
     next: u64,
+}
+
+/// What may be done with the next of those that are about to begin.
+pub(super) enum Readiness {
+    Ready,
+    /// Something comes before it.
+    Leaving,
+    /// Nobody wants it any more.
+    Unwanted,
+}
+
+/// The next of those that are about to begin.
+pub(super) enum Next {
+    Begin(LeaseName),
+    /// It waits aside until it is [called](FirstAttempts::call); by this number it can be told from a later one.
+    Parked(LeaseName, u64),
 }
 
 impl FirstAttempts {
     /// Lets a campaign begin, in its turn.
     pub(super) fn want(&mut self, name: LeaseName) {
-        if !self.places.contains_key(&name) {
+        if !self.places.contains_key(&name) && !self.parked.contains_key(&name) {
             self.held_back.insert(self.next, name.clone());
             self.places.insert(name, self.next);
             self.next += 1;
         }
     }
 
-    /// The next campaign to begin now, of those that are still wanted.
-    pub(super) fn next(&mut self, is_wanted: impl Fn(&LeaseName) -> bool) -> Option<LeaseName> {
+    /// The next campaign to begin now, or to wait aside.
+    pub(super) fn next(&mut self, readiness: impl Fn(&LeaseName) -> Readiness) -> Option<Next> {
         while self.under_way.len() < FIRST_ATTEMPTS_MAX {
-            let (_, name) = self.held_back.pop_first()?;
+            let (number, name) = self.held_back.pop_first()?;
             self.places.remove(&name);
-            if is_wanted(&name) {
-                self.under_way.insert(name.clone());
-                return Some(name);
+            match readiness(&name) {
+                Readiness::Ready => {
+                    self.under_way.insert(name.clone());
+                    return Some(Next::Begin(name));
+                }
+                Readiness::Leaving => {
+                    self.parked.insert(name.clone(), number);
+                    return Some(Next::Parked(name, number));
+                }
+                Readiness::Unwanted => {}
             }
         }
         None
     }
 
+    /// What came before it is over: it has its turn again.
+    pub(super) fn call(&mut self, name: &LeaseName) {
+        if self.parked.remove(name).is_some() {
+            self.want(name.clone());
+        }
+    }
+
+    /// Whether it still waits aside, since it was parked by this number.
+    pub(super) fn is_parked(&self, name: &LeaseName, number: u64) -> bool {
+        self.parked.get(name) == Some(&number)
+    }
+
     /// The attempt was answered, or is wanted no longer.
     pub(super) fn done(&mut self, name: &LeaseName) {
         self.under_way.remove(name);
+        self.parked.remove(name);
         if let Some(place) = self.places.remove(name) {
             self.held_back.remove(&place);
         }

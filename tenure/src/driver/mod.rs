@@ -33,7 +33,7 @@ use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
 use crate::sync::{JoinSet, blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm};
-use first_attempts::FirstAttempts;
+use first_attempts::{FirstAttempts, Next, Readiness};
 use place::Place;
 use requests::{Asker, Sent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,6 +75,8 @@ struct Driver {
     watches: Watches,
     places: BTreeMap<LeaseName, Place>,
     first_attempts: FirstAttempts,
+    /// Until when those who came for one look wait for what comes before it, in that order.
+    late_looks: VecDeque<LateLook>,
     /// Leases that are looked at before a campaign begins: each by one look at a time.
     looking: BTreeSet<LeaseName>,
     /// Terms whose work reports progress.
@@ -90,6 +92,13 @@ struct Driver {
     /// Every handle is gone: no message will come.
     abandoned: bool,
     events: broadcast::Sender<Event>,
+}
+
+/// A campaign that was [parked](FirstAttempts), by its number.
+struct LateLook {
+    due: Moment,
+    name: LeaseName,
+    number: u64,
 }
 
 struct Progressing {
@@ -132,6 +141,7 @@ impl Driver {
             watches,
             places: BTreeMap::new(),
             first_attempts: FirstAttempts::default(),
+            late_looks: VecDeque::new(),
             looking: BTreeSet::new(),
             progressing: BTreeMap::new(),
             bound: Vec::new(),
@@ -158,6 +168,7 @@ impl Driver {
                 Happening::Watch(event) => self.step(Input::Watch(event)),
                 Happening::Tick => {
                     self.beat();
+                    self.end_late_looks();
                     self.step(Input::Tick);
                 }
             }
@@ -173,13 +184,19 @@ impl Driver {
     }
 
     async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
-        let wake = self.wake.into_iter().chain(self.beat_at).min();
+        let late_look = self.late_looks.front().map(|look| look.due);
+        let wake = self.wake.into_iter().chain(self.beat_at).chain(late_look).min();
         let timer = &self.timer;
         select! {
             biased;
             Some(reply) = self.requests.join_next(), if !self.requests.is_empty() => match reply {
                 Ok(sent) => {
                     self.plan.meter.answered(&sent.about, sent.reply.as_ref(), sent.took);
+                    for unheard in sent.unheard {
+                        if let Some(place) = self.places.get_mut(&unheard.name) {
+                            place.note_unheard(unheard.token, &unheard.error);
+                        }
+                    }
                     match (sent.asker, sent.reply) {
                         (Asker::Engine(request), Some(reply)) => Happening::Reply(Input::Answer { request, reply }),
                         // Given up: the engine knows by its own clock that no answer came.
@@ -192,11 +209,6 @@ impl Driver {
             },
             message = messages.recv(), if !self.abandoned => Happening::Message(message),
             Some(event) = self.watches.next() => Happening::Watch(event),
-                    for unheard in sent.unheard {
-                        if let Some(place) = self.places.get_mut(&unheard.name) {
-                            place.note_unheard(unheard.token, &unheard.error);
-                        }
-                    }
             () = async { timer.wait_until(wake.expect("checked")).await }, if wake.is_some() => Happening::Tick,
         }
     }
@@ -221,14 +233,21 @@ impl Driver {
             return Some(command);
         }
         loop {
-            // Whoever was held back may have left.
-            let places = &self.places;
-            let is_wanted = |name: &LeaseName| places.get(name).is_some_and(Place::is_waited_for);
-            let name = self.first_attempts.next(is_wanted)?;
-            if self.plan.tag.is_none() {
-                return Some(self.campaign_for(name));
+            let (places, engine) = (&self.places, &self.engine);
+            let readiness = |name: &LeaseName| match places.get(name).is_some_and(Place::is_waited_for) {
+                true if engine.is_leaving(name) => Readiness::Leaving,
+                true => Readiness::Ready,
+                // Whoever was held back may have left.
+                false => Readiness::Unwanted,
+            };
+            match self.first_attempts.next(readiness)? {
+                Next::Begin(name) if self.plan.tag.is_none() => return Some(self.campaign_for(name)),
+                Next::Begin(name) => self.look_first(name, Duration::ZERO),
+                Next::Parked(name, number) => {
+                    let due = clock::now().after(self.plan.timing.request_timeout());
+                    self.late_looks.push_back(LateLook { due, name, number });
+                }
             }
-            self.look_first(name, Duration::ZERO);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A store that counts what it is asked for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
     Renewed, Scope, StoreTraits, Watch,
@@ -18,6 +19,10 @@ pub struct Counting {
     pub watches: Semaphore,
     /// Acquisitions that may go on to the store; more wait.
     pub acquires: Semaphore,
+    /// Calls that release which may go on to the store; more wait.
+    pub releasing: Semaphore,
+    /// How long the store takes to look, to list and to let take.
+    pub delay: Duration,
 }
 
 impl Counting {
@@ -29,6 +34,8 @@ impl Counting {
             releases: AtomicU32::new(0),
             watches: Semaphore::new(Semaphore::MAX_PERMITS),
             acquires: Semaphore::new(Semaphore::MAX_PERMITS),
+            releasing: Semaphore::new(Semaphore::MAX_PERMITS),
+            delay: Duration::ZERO,
         }
     }
 
@@ -54,6 +61,7 @@ impl LeaseStore for Counting {
         Box::pin(async move {
             let permit = self.acquires.acquire().await;
             permit.expect("it is never closed").forget();
+            tokio::time::sleep(self.delay).await;
             self.inner.acquire(request).await
         })
     }
@@ -63,16 +71,26 @@ impl LeaseStore for Counting {
     }
     fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
         self.releases.fetch_add(1, Ordering::SeqCst);
-        self.inner.release(requests)
+        Box::pin(async move {
+            let permit = self.releasing.acquire().await;
+            permit.expect("it is never closed").forget();
+            self.inner.release(requests).await
+        })
     }
     fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
         self.inner.ask(request)
     }
     fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        self.inner.get(name)
+        Box::pin(async move {
+            tokio::time::sleep(self.delay).await;
+            self.inner.get(name).await
+        })
     }
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        self.inner.list(page)
+        Box::pin(async move {
+            tokio::time::sleep(self.delay).await;
+            self.inner.list(page).await
+        })
     }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {

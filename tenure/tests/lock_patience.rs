@@ -1,7 +1,9 @@
 //! Who has no time to wait.
+use crate::harness::counting::Counting;
 use crate::harness::{Site, soon};
+use std::sync::Arc;
 use std::time::Duration;
-use tenure::{LockError, LockRelease};
+use tenure::{Fairness, LockError, LockManager, LockRelease, LockTimingOptions};
 
 /// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason to refuse.
 #[tokio::test]
@@ -22,4 +24,24 @@ async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
         }
         assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
     }
+}
+
+/// A look in order, or at whose the name is, takes two requests, each of which is answered within its own time.
+#[tokio::test]
+async fn a_look_of_two_requests_is_made_though_both_take_longer_than_one_may() {
+    let timing = LockTimingOptions::new(Duration::from_secs(40)).check().unwrap();
+    let slow = |site: &Site| {
+        let mut store = Counting::new(site.store());
+        store.delay = timing.lease().request_timeout() * 3 / 5;
+        LockManager::builder(Arc::new(store)).timing(timing)
+    };
+    let (one, other) = (Site::new(), Site::new());
+    let fair = slow(&one).fairness(Fairness::Fair).build().unwrap();
+    let tagged = slow(&other).owner_tag("billing").build().unwrap();
+    let (fair, tagged) = tokio::join!(
+        soon("in order", fair.try_lock_for("a", Duration::ZERO)),
+        soon("of an application", tagged.try_lock_for("a", Duration::ZERO)),
+    );
+    fair.unwrap();
+    tagged.unwrap();
 }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Candidate, Event, Fault, LeaseName, Priority};
 
+/// Requests that one look is made of, one after another: who waits in order, whose the name is, and the attempt.
+const LOOK_REQUESTS_MAX: u32 = 3;
+
 /// What a manager and its owners share.
 pub(super) struct Shared {
     pub(super) store: SharedStore,
@@ -69,7 +72,8 @@ impl Shared {
         };
         // A store may need longer for one answer than somebody is patient: a free lock is had all the same.
         if patience < look_max {
-            let looked = timeout(look_max, self.take(name, Queueing::OneLook)).await;
+            // Each of its requests has a bound of its own; this one is for their sum, and for who is before it here.
+            let looked = timeout(look_max * LOOK_REQUESTS_MAX, self.take(name, Queueing::OneLook)).await;
             match looked.unwrap_or_else(|_| Err(timed_out())) {
                 Err(LockError::Held(_) | LockError::HeldHere(_) | LockError::OthersWait(_)) => {}
                 // A failing store does not end a wait, for which there must be time.
@@ -107,10 +111,6 @@ impl Shared {
         held
     }
 
-    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn.
-    async fn acquire_in_turn(
-        self: &Arc<Self>,
-        name: &LeaseName,
     async fn permit(&self, name: &LeaseName) -> Result<Permit, LockError> {
         if let Some(permit) = self.permits.take() {
             return Ok(permit);
@@ -126,6 +126,10 @@ impl Shared {
         })
     }
 
+    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn.
+    async fn acquire_in_turn(
+        self: &Arc<Self>,
+        name: &LeaseName,
         permit: Permit,
     ) -> Result<HeldTerm, LockError> {
         let number = self.lines.join(name);

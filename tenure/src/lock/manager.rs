@@ -61,7 +61,8 @@ impl LockManager {
     /// Takes the lock, and waits for it for `patience` at most, on the runtime's clock.
     ///
     /// A patience below the [request time-out](tenure_core::Timing::request_timeout), even none, begins with one look, as
-    /// by [`try_lock`](Self::try_lock), which may take that time-out: a lock that is free is had, however slow the store.
+    /// by [`try_lock`](Self::try_lock): a lock that is free is had, however slow the store. Each of its requests may take that
+    /// time-out: one, or one more each under [`Fairness::Fair`](crate::Fairness::Fair) and with an owner tag.
     ///
     /// # Errors
     /// [`LockError::TimedOut`] if it was not free in time; [`LockError::Store`] if the store failed at that look and no time

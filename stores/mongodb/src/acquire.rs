@@ -6,12 +6,20 @@ use crate::record::{Record, decode, is_record, projection};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
-use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
+use std::time::Duration;
+use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError, Ttl};
 
 /// How often one acquisition sends its upsert. Two racing upserts of a new name can both try to insert; the
 /// loser is told of a duplicate key, and the second time it finds the winner's record. A second refusal
 /// means a record that is not ours.
 const UPSERTS_MAX: u32 = 2;
+
+/// An acquisition may take this part of its ttl: a little less than who asks for it waits, a tenth. Who looks then what became
+/// of it finds what it will ever have done, also where somebody keeps the record locked.
+const PARTS_OF_TTL: u32 = 12;
+
+/// An acquisition may take so long whatever the ttl: less would end those of a busy server.
+const ACQUISITION_TIME_LEAST: Duration = Duration::from_secs(1);
 
 impl Site {
     /// Decides an acquisition, in one atomic step of the server.
@@ -43,6 +51,11 @@ impl Site {
         ))
     }
 
+    fn acquisition_time_max(&self, ttl: Ttl) -> Duration {
+        let part = ttl.duration() / PARTS_OF_TTL;
+        self.time_max.min(part.max(ACQUISITION_TIME_LEAST))
+    }
+
     /// One upsert; `None` if the server refused it for a duplicate key.
     async fn upsert(&self, request: &Acquire) -> Result<Option<Record>, StoreError> {
         // A document with nothing but the name may be another program's lock: it is not found, and the insertion fails.
@@ -55,7 +68,7 @@ impl Site {
             .upsert(true)
             .return_document(ReturnDocument::After)
             .projection(projection())
-            .max_time(self.time_max);
+            .max_time(self.acquisition_time_max(request.ttl));
         let subject = subject(&request.name);
         match upsert.await {
             Ok(Some(document)) => decode(&document, &self.namespace).map(Some),

@@ -1,10 +1,11 @@
 //! Records that a transaction of somebody else's keeps locked.
 
-use crate::common::{Scratch, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
 use mongodb::ClientSession;
 use mongodb::bson::doc;
+use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{LeaseStore, Renew, Renewed};
+use tenure_core::{Certainty, Fault, LeaseStore, Occupancy, Released, Renew, Renewed};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::ReplicaSet;
 
@@ -71,4 +72,33 @@ async fn locked_records_of_a_batch_keep_no_other_lease_from_being_extended_in_ti
     assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
     let verdicts = store.renew(&renewals).await;
     assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
+}
+
+/// By then who asked has given it up and has looked for what it took.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquisition_that_a_locked_record_kept_waiting_takes_nothing_after_its_time() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let store = Arc::new(scratch.store().await);
+    let before = request("job", "before", seconds(24));
+    let grant = take(store.as_ref(), &before).await;
+    let released = store.release(&[giving_back(&before, grant.token)]).await;
+    assert_eq!(released, [Ok(Released::Vacated)]);
+    let mut session = locked(&scratch, &["job"]).await;
+    let (asking, asked) = (Arc::clone(&store), request("job", "late", seconds(24)));
+    let asking = tokio::spawn(async move { asking.acquire(&asked).await });
+    // Two seconds more than the server gives it, and one less than a request may take at all.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    session.abort_transaction().await.expect("aborted");
+    let error = asking.await.expect("no panic").expect_err("it came too late");
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::TimedOut, Certainty::Unknown),
+        "{error}"
+    );
+    let lease = store
+        .get(&before.name)
+        .await
+        .expect("a read")
+        .expect("the record");
+    assert_eq!((lease.token, lease.occupancy()), (grant.token, Occupancy::Vacant));
 }

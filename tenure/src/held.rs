@@ -76,6 +76,23 @@ impl HeldTerm {
         let _ = self.messages.send(message);
     }
 
+    /// Tells the progress gate that somebody still works, or waits.
+    pub(crate) fn progress(&self) {
+        self.tell_of_progress(self.term.progress());
+    }
+
+    /// From now on nobody tells of progress any more, and there is none to wait for.
+    pub(crate) fn assure_progress(&self) {
+        self.tell_of_progress(self.term.assure_progress());
+    }
+
+    fn tell_of_progress(&self, is_awaited: bool) {
+        if is_awaited {
+            let name = self.name.clone();
+            self.tell(Message::Progress { name });
+        }
+    }
+
     /// The work has ended: authority is none from this moment, and the lease is released.
     pub(crate) fn end(&self, departed: Option<oneshot::Sender<Departed>>) {
         self.term.end_belief();

@@ -50,6 +50,11 @@ enum Course {
     Heard(watch::Sender<Phase>),
 }
 
+/// Progress of this moment is never too long ago.
+pub(crate) fn for_good() -> Moment {
+    Moment::from_nanos(u64::MAX)
+}
+
 impl SharedTerm {
     pub(crate) fn new(belief: Belief) -> Self {
         Self {
@@ -156,9 +161,19 @@ impl SharedTerm {
     /// Notes progress. Whether the driver must be told, because it waits for it; once each time that it does.
     #[must_use]
     pub(crate) fn progress(&self) -> bool {
+        self.note_progress(clock::now())
+    }
+
+    /// As [`progress`](Self::progress), for good: nothing more is to be reported.
+    #[must_use]
+    pub(crate) fn assure_progress(&self) -> bool {
+        self.note_progress(for_good())
+    }
+
+    fn note_progress(&self, at: Moment) -> bool {
         // First the progress, then the look whether it is awaited, and the driver the other way round: one of
         // the two sees the other.
-        self.progress_at.store(clock::now().as_nanos(), Ordering::SeqCst);
+        self.progress_at.fetch_max(at.as_nanos(), Ordering::SeqCst);
         self.progress_awaited.load(Ordering::SeqCst) && self.progress_awaited.swap(false, Ordering::SeqCst)
     }
 

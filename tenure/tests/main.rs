@@ -9,6 +9,7 @@ mod etcd_full;
 mod guarantees;
 mod harness;
 mod housekeeping;
+mod lock_abandoned;
 mod lock_bounds;
 mod lock_fairness;
 mod lock_handing_on;

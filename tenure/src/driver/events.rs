@@ -55,9 +55,13 @@ impl Driver {
         };
         let foreign = self.foreign_before(grant).cloned();
         let term = Arc::new(SharedTerm::new(belief));
-        if self.plan.progress_within.is_some() {
-            let (term, stuck) = (term.clone(), false);
-            self.progressing.insert(name.clone(), Progressing { term, stuck });
+        if self.progress_within(name).is_some() {
+            let progressing = Progressing {
+                term: term.clone(),
+                stuck: false,
+                taken_in: Moment::ZERO,
+            };
+            self.progressing.insert(name.clone(), progressing);
         }
         let place = self.places.entry(name.clone()).or_default();
         if let Some(before) = foreign {

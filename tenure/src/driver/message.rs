@@ -49,6 +49,8 @@ pub(crate) struct Waiting {
     pub(crate) queueing: Queueing,
     /// Nothing is renewed when it was held for so long.
     pub(crate) max_hold: Option<Duration>,
+    /// Nothing is renewed without progress for so long; `None` as the driver's plan says.
+    pub(crate) progress_within: Option<Duration>,
     /// Kept until the term is over.
     pub(crate) permit: Option<Permit>,
 }

@@ -89,7 +89,7 @@ impl Driver {
         Command::HandOn {
             token,
             note: self.plan.note.clone(),
-            progress_within: self.plan.progress_within,
+            progress_within: self.progress_within(&name),
             max_hold: self.max_hold(&name),
             name,
         }
@@ -98,7 +98,7 @@ impl Driver {
     pub(super) fn campaign_for(&self, name: LeaseName) -> Command {
         Command::Campaign {
             note: self.plan.note.clone(),
-            progress_within: self.plan.progress_within,
+            progress_within: self.progress_within(&name),
             max_hold: self.max_hold(&name),
             name,
         }
@@ -107,6 +107,12 @@ impl Driver {
     /// How long a lease may be held by who waits for it here: the same for all who do.
     fn max_hold(&self, name: &LeaseName) -> Option<Duration> {
         self.places.get(name).and_then(super::Place::max_hold)
+    }
+
+    /// How long it may be held without progress: as the plan says, or who waits for it.
+    pub(super) fn progress_within(&self, name: &LeaseName) -> Option<Duration> {
+        let waiting = self.places.get(name).and_then(super::Place::progress_within);
+        self.plan.progress_within.or(waiting)
     }
 
     /// The campaign that is withdrawn may be another than the one that waits, which came after it or kept it out.

@@ -32,7 +32,7 @@ pub(crate) use watcher::{watch_or_look, watch_scope};
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
 use crate::sync::{JoinSet, blocking, broadcast, mpsc, run_on_a_thread, select};
-use crate::term::{Phase, SharedTerm};
+use crate::term::{Phase, SharedTerm, for_good};
 use first_attempts::{FirstAttempts, Next, Readiness};
 use place::Place;
 use requests::{Asker, Sent};
@@ -105,6 +105,8 @@ struct Progressing {
     term: Arc<SharedTerm>,
     /// Whether renewals have stopped for want of progress.
     stuck: bool,
+    /// The last progress that the engine was told.
+    taken_in: Moment,
 }
 
 struct Bound {
@@ -252,15 +254,16 @@ impl Driver {
     }
 
     fn take_in_progress(&mut self) {
-        let reported: Vec<Command> = self
-            .progressing
-            .iter()
-            .filter_map(|(name, progressing)| {
-                let (token, at) = (progressing.term.token(), progressing.term.last_progress());
+        let mut reported: Vec<Command> = Vec::new();
+        self.progressing.retain(|name, progressing| {
+            let (token, at) = (progressing.term.token(), progressing.term.last_progress());
+            if at > progressing.taken_in {
+                progressing.taken_in = at;
                 let name = name.clone();
-                (at > Moment::ZERO).then_some(Command::Progress { name, token, at })
-            })
-            .collect();
+                reported.push(Command::Progress { name, token, at });
+            }
+            at < for_good()
+        });
         for command in reported {
             self.apply(Input::Command(command));
         }

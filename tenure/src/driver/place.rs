@@ -100,6 +100,11 @@ impl Place {
         self.crowd.as_ref()?.waiting.front()?.max_hold
     }
 
+    /// How long the first who waits may hold it without progress.
+    pub(super) fn progress_within(&self) -> Option<Duration> {
+        self.crowd.as_ref()?.waiting.front()?.progress_within
+    }
+
     fn has_waiting(&self) -> bool {
         self.crowd.as_ref().is_some_and(|crowd| !crowd.waiting.is_empty())
     }

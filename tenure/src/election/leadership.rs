@@ -185,10 +185,7 @@ impl Leadership {
 
     /// Tells the progress gate that the work is not stuck. Cheap: may be called in a loop.
     pub fn progress(&self) {
-        if self.0.term().progress() {
-            let name = self.name().clone();
-            self.0.tell(Message::Progress { name });
-        }
+        self.0.progress();
     }
 
     /// Marks the term as ending: authority is doubtful from now, renewals go on until this is dropped.

@@ -104,6 +104,7 @@ impl Election {
             messages: self.messages.clone(),
             queueing: Queueing::Alone,
             max_hold: None,
+            progress_within: None,
             permit: None,
         };
         self.messages

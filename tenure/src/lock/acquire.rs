@@ -157,9 +157,12 @@ impl Shared {
     }
 
     /// Takes a place in a queue by the driver, for as long as it takes. It is held for as long as one waits: the bound on
-    /// how long a lock may be held is none on how long one may wait for it.
+    /// how long a lock may be held is none on how long one may wait for it. But who waits must tell of it: a future that is
+    /// not polled any more keeps nobody else waiting.
     pub(super) async fn take_place(&self, place: &LeaseName) -> Result<HeldTerm, LockError> {
-        let outcome = self.send(place, Queueing::Line, None, None)?.outcome().await;
+        let progress_within = Some(self.timing.lease().ttl().duration());
+        let campaign = self.send(place, Queueing::Line, (None, progress_within), None)?;
+        let outcome = campaign.outcome().await;
         outcome.map_err(|error| error.of(place))
     }
 
@@ -170,14 +173,14 @@ impl Shared {
         queueing: Queueing,
         permit: Option<Permit>,
     ) -> Result<Campaign<'a>, LockError> {
-        self.send(name, queueing, self.max_hold, permit)
+        self.send(name, queueing, (self.max_hold, None), permit)
     }
 
     fn send<'a>(
         &'a self,
         name: &'a LeaseName,
         queueing: Queueing,
-        max_hold: Option<Duration>,
+        (max_hold, progress_within): (Option<Duration>, Option<Duration>),
         permit: Option<Permit>,
     ) -> Result<Campaign<'a>, LockError> {
         // Made before the answer's end, so that the driver sees that nobody waits when it is told to look.
@@ -189,6 +192,7 @@ impl Shared {
             messages: self.messages.clone(),
             queueing,
             max_hold,
+            progress_within,
             permit,
         };
         self.messages

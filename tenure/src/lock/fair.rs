@@ -119,6 +119,8 @@ impl Shared {
             // A place that was lost, by an outage of the store, is another's: it begins anew at the end.
             let held = self.take_place(&place).await?;
             if self.is_first(name, &held).await? {
+                // It may be kept by whoever does not wait for anything here.
+                held.assure_progress();
                 return Ok(Turn {
                     shared: Arc::clone(self),
                     name: name.clone(),
@@ -142,6 +144,7 @@ impl Shared {
         let mut called = false;
         let mut closing = self.closing.subscribe();
         loop {
+            place.progress();
             if *closing.borrow_and_update() {
                 return Err(LockError::Stopped(name.clone()));
             }

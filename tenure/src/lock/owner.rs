@@ -128,42 +128,51 @@ impl LockOwner {
     }
 
     fn find(&self, name: &LeaseName) -> Found {
-        // The last handle may go while it is looked at, and takes its claim back: not while that is locked.
-        let taken = match self.claims.lock().claims.get(name) {
-            Some((_, Stage::Waiting)) => return Found::Itself,
-            Some((_, Stage::Taken(hold))) => hold.upgrade(),
-            None => None,
-        };
-        if let Some(hold) = taken
-            && hold.authority() != Authority::None
-        {
-            match self.shared.reentrancy {
-                Reentrancy::Refused => return Found::Itself,
-                Reentrancy::Counted => {
-                    let pause = self.shared.timing.lease().renew_every() / EXTENSIONS_A_BEAT_MAX;
-                    if let Some(lock) = Lock::another(hold, pause) {
-                        return Found::Handle(lock);
+        loop {
+            // The last handle may go while it is looked at, and takes its claim back: not while that is locked.
+            let (seen, taken) = match self.claims.lock().claims.get(name) {
+                Some((_, Stage::Waiting)) => return Found::Itself,
+                Some((number, Stage::Taken(hold))) => (Some(*number), hold.upgrade()),
+                None => (None, None),
+            };
+            if let Some(hold) = taken
+                && hold.authority() != Authority::None
+            {
+                match self.shared.reentrancy {
+                    Reentrancy::Refused => return Found::Itself,
+                    Reentrancy::Counted => {
+                        let pause = self.shared.timing.lease().renew_every() / EXTENSIONS_A_BEAT_MAX;
+                        if let Some(lock) = Lock::another(hold, pause) {
+                            return Found::Handle(lock);
+                        }
                     }
                 }
             }
+            if let Some(found) = self.claims.claim(name, seen) {
+                return found;
+            }
         }
-        self.claim(name)
     }
+}
 
-    /// Nothing is had of it but perhaps a term that is over, whose guard waits for nobody.
-    fn claim(&self, name: &LeaseName) -> Found {
-        let mut claimed = self.claims.lock();
-        if matches!(claimed.claims.get(name), Some((_, Stage::Waiting))) {
-            return Found::Itself;
+impl Claims {
+    /// Nothing is had of the name but perhaps a term that is over, the `seen` one, whose guard waits for nobody. `None` if
+    /// another task has taken it since it was looked at: that may be a term that goes on.
+    fn claim(self: &Arc<Self>, name: &LeaseName, seen: Option<u64>) -> Option<Found> {
+        let mut claimed = self.lock();
+        match claimed.claims.get(name) {
+            Some((_, Stage::Waiting)) => return Some(Found::Itself),
+            Some((number, Stage::Taken(_))) if Some(*number) != seen => return None,
+            Some((_, Stage::Taken(_))) | None => {}
         }
         let number = claimed.next;
         claimed.next += 1;
         claimed.claims.insert(name.clone(), (number, Stage::Waiting));
-        Found::Nothing(Claim {
-            claims: self.claims.clone(),
+        Some(Found::Nothing(Claim {
+            claims: self.clone(),
             name: name.clone(),
             number,
-        })
+        }))
     }
 }
 
@@ -186,5 +195,27 @@ impl fmt::Debug for LockOwner {
         f.debug_struct("LockOwner")
             .field("has", &names)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Claims, Found, LeaseName, Stage};
+    use std::sync::{Arc, Weak};
+
+    #[test]
+    fn what_another_task_has_taken_meanwhile_is_looked_at_before_it_is_claimed() {
+        let claims = Arc::<Claims>::default();
+        let name = LeaseName::new("a").expect("a name");
+        let Some(Found::Nothing(first)) = claims.claim(&name, None) else {
+            panic!("nobody has it")
+        };
+        assert!(matches!(claims.claim(&name, None), Some(Found::Itself)));
+        let taken = |stage: &mut (u64, Stage)| stage.1 = Stage::Taken(Weak::new());
+        claims.lock().claims.get_mut(&name).map(taken).expect("it waits");
+        assert!(claims.claim(&name, None).is_none(), "it was taken after the look");
+        // Whoever has seen that its term is over may take it anew.
+        let again = claims.claim(&name, Some(first.number));
+        assert!(matches!(again, Some(Found::Nothing(_))));
     }
 }

@@ -1,6 +1,7 @@
 use crate::SYSTEM;
 use crate::fault::{Deed, Repeats, store_error};
 use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
+use crate::release::RELEASES_AT_ONCE;
 use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
@@ -209,6 +210,7 @@ impl Settings {
             time_max,
             parts: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
             stuck: Arc::default(),
+            releases: Arc::new(Semaphore::new(RELEASES_AT_ONCE)),
             watches: WatchPlaces::new(WATCHES_MAX),
         };
         prove_concern(&site).await?;

@@ -55,7 +55,8 @@ impl Site {
         }
     }
 
-    async fn read_page(&self, filter: Document, limit: i64) -> Result<Vec<Document>, StoreError> {
+    /// The records that `filter` finds, by their names, as a majority has confirmed them.
+    pub(crate) async fn read_page(&self, filter: Document, limit: i64) -> Result<Vec<Document>, StoreError> {
         let request = self
             .leases
             .find(filter)
@@ -72,7 +73,7 @@ impl Site {
             }
             Ok(found)
         };
-        self.within(Deed::Read, "the list of leases", read).await
+        self.within(Deed::Read, "records of leases", read).await
     }
 }
 

@@ -1,18 +1,18 @@
 use crate::fault::Deed;
 use crate::pipeline::{change_if, is_term, purge_at_by_record, unreleased};
-use crate::record::Record;
+use crate::record::{Record, decode};
 use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Fault, Release, Released, StoreError};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How many releases of a batch are under way at once. A batch of updates would be one round trip, but its
+/// How many releases of batches are under way at once, of all batches. A batch of updates would be one round trip, but its
 /// counts do not tell which lease was given back, and a read afterwards may find the next holder's term
 /// already. The driver keeps more connections than that; the rest are left for renewals.
-const RELEASES_AT_ONCE: usize = 8;
+pub(crate) const RELEASES_AT_ONCE: usize = 8;
 
 /// How long a whole batch of releases may take.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(30);
@@ -29,16 +29,21 @@ impl Site {
         let unfinished =
             || StoreError::unknown(Fault::Internal, "a release of a batch was given up; ask again");
         let mut answers: Vec<_> = requests.iter().map(|_| Err(unfinished())).collect();
-        let permits = Arc::new(Semaphore::new(RELEASES_AT_ONCE));
         let mut running = JoinSet::new();
-        for (index, request) in requests.into_iter().enumerate() {
-            let (site, permits) = (Arc::clone(&self), Arc::clone(&permits));
-            running.spawn(async move {
-                let _permit = permits.acquire().await;
-                (index, site.release_in_time(&request).await)
-            });
-        }
         let collecting = async {
+            // A batch that was given up goes on where it was when it is asked for again.
+            let done = self.released_before(&requests).await;
+            for (index, request) in requests.into_iter().enumerate() {
+                if done.contains(&index) {
+                    answers[index] = Ok(Released::Vacated);
+                    continue;
+                }
+                let site = Arc::clone(&self);
+                running.spawn(async move {
+                    let _permit = site.releases.acquire().await;
+                    (index, site.release_in_time(&request).await)
+                });
+            }
             while let Some(finished) = running.join_next().await {
                 if let Ok((index, answer)) = finished {
                     answers[index] = answer;
@@ -48,6 +53,27 @@ impl Site {
         // What is not answered by then stays unknown, and is asked for again.
         let _late = tokio::time::timeout(BATCH_TIME_MAX, collecting).await;
         answers
+    }
+
+    /// The places of those whose release a majority has confirmed: no term takes that back. Whatever cannot be read is
+    /// released by a request of its own, which says why.
+    async fn released_before(&self, requests: &[Release]) -> BTreeSet<usize> {
+        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, request) in requests.iter().enumerate() {
+            places.entry(request.name.as_str()).or_default().push(place);
+        }
+        let names: Vec<&str> = places.keys().copied().collect();
+        let filter = doc! { "_id": { "$in": names }, "released": { "$type": "object" } };
+        let found = self.read_page(filter, i64::try_from(places.len()).unwrap_or(i64::MAX));
+        let mut done = BTreeSet::new();
+        for document in found.await.unwrap_or_default() {
+            let Ok(record) = decode(&document, &self.namespace) else {
+                continue;
+            };
+            let places = places.get(record.lease.name.as_str()).into_iter().flatten();
+            done.extend(places.filter(|place| is_mine(&requests[**place], &record) && record.lease.released));
+        }
+        done
     }
 
     async fn release_in_time(&self, request: &Release) -> Result<Released, StoreError> {
@@ -65,15 +91,14 @@ impl Site {
         };
         let condition = bson!({ "$and": [term, unreleased()] });
         let pipeline = change_if(condition, changes);
-        let is_mine = |record: &Record| record.is_term(request.incarnation, request.token, request.attempt);
         let changed = self.change(&request.name, pipeline, self.time_max).await?;
-        if changed.is_some_and(|record| is_mine(&record) && record.lease.released) {
+        if changed.is_some_and(|record| is_mine(request, &record) && record.lease.released) {
             return Ok(Released::Vacated);
         }
         // A primary that was deposed does not know whose it is, and may not say that it is another's.
         match self.read(&request.name).await? {
-            Some(record) if is_mine(&record) && record.lease.released => Ok(Released::Vacated),
-            Some(record) if is_mine(&record) => Err(StoreError::unknown(
+            Some(record) if is_mine(request, &record) && record.lease.released => Ok(Released::Vacated),
+            Some(record) if is_mine(request, &record) => Err(StoreError::unknown(
                 Fault::Busy,
                 format!(
                     "{} at {}: it was not given back by a server that was behind; ask again",
@@ -84,4 +109,8 @@ impl Site {
             found => Ok(Released::NotYours(found.map(|record| Box::new(record.lease)))),
         }
     }
+}
+
+fn is_mine(request: &Release, record: &Record) -> bool {
+    record.is_term(request.incarnation, request.token, request.attempt)
 }

@@ -50,6 +50,8 @@ pub(crate) struct Site {
     /// Parts of batches of renewals take turns.
     pub(crate) parts: Arc<Semaphore>,
     pub(crate) stuck: Arc<Stuck>,
+    /// So do the releases of batches.
+    pub(crate) releases: Arc<Semaphore>,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }

@@ -256,3 +256,32 @@ async fn batch_that_was_overtaken_claims_no_extension() {
     );
     assert_eq!(verdicts[1], Ok(Renewed::Lost(None)));
 }
+
+/// As the engine asks: it gives a batch up after a tenth of the ttl, and asks for all of it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_of_releases_that_are_given_up_go_on_where_they_were() {
+    const LEASES: usize = 400;
+    let (proxy, scratch, store) = proxied().await;
+    let direct = scratch.store().await;
+    let mut releases = Vec::new();
+    for number in 0..LEASES {
+        let asked = request(&format!("job/{number:03}"), "holder", seconds(300));
+        let grant = take(&direct, &asked).await;
+        releases.push(giving_back(&asked, grant.token));
+    }
+    proxy.set(Fault::Delay {
+        to_server: Duration::from_millis(50),
+        to_client: Duration::ZERO,
+    });
+    // Each call has time for a part of them, and the last of the calls for what is left.
+    let mut calls = 0;
+    loop {
+        calls += 1;
+        assert!(calls <= 40, "no call comes further than the one before");
+        let released = tokio::time::timeout(Duration::from_millis(1_000), store.release(&releases)).await;
+        if released.is_ok_and(|answers| answers.iter().all(|answer| *answer == Ok(Released::Vacated))) {
+            break;
+        }
+    }
+    assert!(calls > 1, "one call had time for all of them: nothing was shown");
+}

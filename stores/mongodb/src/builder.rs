@@ -202,6 +202,10 @@ impl Settings {
             leases: collection(&database, &self.collection, time_max),
             namespace: format!("{}.{}", database.name(), self.collection),
             topology: topology(&client, &place).await?,
+            hosts: match repeats {
+                Repeats::Nothing => hosts.split(',').map(str::to_owned).collect(),
+                Repeats::Writes => Vec::new(),
+            },
             client,
             repeats,
             database,

@@ -41,6 +41,8 @@ pub(crate) struct Site {
     pub(crate) leases: Collection<Document>,
     /// Host, database and collection, for people.
     pub(crate) place: String,
+    /// Those of the URL: the routers of a sharded cluster. None where a client was given, which does not show them.
+    pub(crate) hosts: Vec<String>,
     /// `database.collection`.
     pub(crate) namespace: String,
     pub(crate) topology: Topology,

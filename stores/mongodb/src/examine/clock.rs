@@ -6,77 +6,43 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::Finding;
 
-/// Members whose clocks differ by more than this shift every expiry by as much when the primary changes.
+/// Servers whose clocks differ by more than this shift every expiry by as much when another one judges it.
 const SKEW_MAX_MS: i64 = 500;
 
-/// How long one member may take to tell its time.
+/// How long one server may take to tell its time.
 const MEMBER_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Most members that are asked.
+/// Most servers that are asked.
 const MEMBERS_MAX: usize = 50;
 
 impl Site {
-    /// The members' clocks, against each other and against ours. Ours decides nothing: it is only the
+    /// The clocks that judge expiries, against each other and against ours. Ours decides nothing: it is only the
     /// measure by which they are compared.
     pub(super) async fn examine_clock(&self, hello: &Document) -> Vec<Finding> {
-        let Topology::ReplicaSet { .. } = self.topology else {
-            return vec![match ahead_ms(hello, now_ms()) {
-                Some(ahead) => good(
-                    "clock",
-                    format!("the server's is {ahead} ms ahead of ours (which decides nothing)"),
-                ),
-                None => warning(
-                    "clock",
-                    "the server does not tell its time".to_owned(),
-                    "look at its clock by hand; it judges every expiry",
-                ),
-            }];
-        };
-        let hosts = hello
-            .get_array("hosts")
-            .into_iter()
-            .flatten()
-            .filter_map(Bson::as_str)
-            .take(MEMBERS_MAX);
+        let judges = Judges::of(&self.topology, hello, &self.hosts);
         let mut clocks = Vec::new();
         let mut silent = Vec::new();
-        for host in hosts {
+        for host in judges.hosts.iter().take(MEMBERS_MAX) {
             match self.clock_of(host).await {
-                Some(ahead) => clocks.push((host, ahead)),
-                None => silent.push(host),
+                Some(ahead) => clocks.push(ahead),
+                None => silent.push(host.as_str()),
             }
         }
         let mut findings = Vec::new();
         if !silent.is_empty() {
             findings.push(warning(
-                "members",
+                judges.what,
                 format!("no answer from {}", silent.join(", ")),
-                "bring them up; with a majority down, no lease can be taken or renewed",
+                judges.silent,
             ));
         }
-        let (least, most) = (
-            clocks.iter().map(|(_, ahead)| *ahead).min(),
-            clocks.iter().map(|(_, ahead)| *ahead).max(),
-        );
-        if let (Some(least), Some(most)) = (least, most) {
-            let skew = most - least;
-            let detail = format!(
-                "the clocks of {} members differ by {skew} ms, and are {least} to {most} ms ahead of ours (which decides nothing)",
-                clocks.len()
-            );
-            findings.push(match skew > SKEW_MAX_MS {
-                true => warning(
-                    "clock",
-                    format!("{detail}; a change of the primary shifts every expiry by as much"),
-                    "synchronise the members' clocks (chrony or ntpd), or take ttls far longer",
-                ),
-                false => good("clock", detail),
-            });
-        }
+        let alone = || judges.alone(ahead_ms(hello, now_ms()));
+        let compared = judges.compared(&clocks);
+        findings.extend(compared.or_else(|| judges.hosts.is_empty().then(alone)));
         findings
     }
 
-    /// How far a member's clock is ahead of ours, in milliseconds; `None` if it does not answer.
+    /// How far a server's clock is ahead of ours, in milliseconds; `None` if it does not answer.
     async fn clock_of(&self, host: &str) -> Option<i64> {
         let wanted = ServerAddress::parse(host).ok()?;
         let this_one = SelectionCriteria::Predicate(Arc::new(move |server| *server.address() == wanted));
@@ -89,8 +55,90 @@ impl Site {
             .await
             .ok()?
             .ok()?;
-        // The member looked at its clock somewhere between; the middle is the best guess.
+        // The server looked at its clock somewhere between; the middle is the best guess.
         ahead_ms(&hello, i64::midpoint(sent, now_ms()))
+    }
+}
+
+/// Whose clocks judge expiries.
+struct Judges {
+    what: &'static str,
+    hosts: Vec<String>,
+    /// Which of them.
+    named: &'static str,
+    /// What one that is silent means.
+    silent: &'static str,
+    /// When clocks that differ shift an expiry.
+    shifts: &'static str,
+    synchronise: &'static str,
+}
+
+impl Judges {
+    fn of(topology: &Topology, hello: &Document, hosts_of_url: &[String]) -> Self {
+        let members = || {
+            let hosts = hello.get_array("hosts").into_iter().flatten();
+            hosts.filter_map(Bson::as_str).map(str::to_owned).collect()
+        };
+        let (what, hosts) = match topology {
+            Topology::Standalone => ("servers", Vec::new()),
+            Topology::ReplicaSet { .. } => ("members", members()),
+            // On a sharded cluster the time of a decision is that of the router it came through.
+            Topology::Sharded => ("routers", hosts_of_url.to_vec()),
+        };
+        let of_routers = *topology == Topology::Sharded;
+        Self {
+            what,
+            hosts,
+            named: if of_routers { " that the URL names" } else { "" },
+            silent: match of_routers {
+                true => "bring them up, or take them out of the URL: nobody knows what their clocks show",
+                false => "bring them up; with a majority down, no lease can be taken or renewed",
+            },
+            shifts: match of_routers {
+                true => "whoever asks through another router finds every expiry shifted by as much",
+                false => "a change of the primary shifts every expiry by as much",
+            },
+            synchronise: match of_routers {
+                true => "synchronise the routers' clocks (chrony or ntpd), or take ttls far longer",
+                false => "synchronise the members' clocks (chrony or ntpd), or take ttls far longer",
+            },
+        }
+    }
+
+    /// `None` where nobody was asked, or nobody has answered.
+    fn compared(&self, ahead_ms: &[i64]) -> Option<Finding> {
+        let (least, most) = (ahead_ms.iter().min()?, ahead_ms.iter().max()?);
+        let skew = most - least;
+        let detail = format!(
+            "the clocks of {} {}{} differ by {skew} ms, and are {least} to {most} ms ahead of ours (which decides nothing)",
+            ahead_ms.len(),
+            self.what,
+            self.named,
+        );
+        Some(match skew > SKEW_MAX_MS {
+            true => warning("clock", format!("{detail}; {}", self.shifts), self.synchronise),
+            false => good("clock", detail),
+        })
+    }
+
+    /// The clock of the one server that can be asked.
+    fn alone(&self, ahead_ms: Option<i64>) -> Finding {
+        let Some(ahead) = ahead_ms else {
+            return warning(
+                "clock",
+                "the server does not tell its time".to_owned(),
+                "look at its clock by hand; it judges every expiry",
+            );
+        };
+        let detail = format!("the server's is {ahead} ms ahead of ours (which decides nothing)");
+        match self.what {
+            "routers" => warning(
+                "clock",
+                format!("{detail}; it is one router's, and those of the others were not asked"),
+                "name every router in the URL",
+            ),
+            _ => good("clock", detail),
+        }
     }
 }
 
@@ -104,4 +152,41 @@ fn ahead_ms(hello: &Document, ours: i64) -> Option<i64> {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Document, Judges, Topology, doc};
+    use tenure_core::Verdict;
+
+    fn judges(topology: &Topology) -> Judges {
+        let hello: Document = doc! { "hosts": ["a:1", "b:1"] };
+        Judges::of(topology, &hello, &["m:1".to_owned(), "n:1".to_owned()])
+    }
+
+    #[test]
+    fn clocks_of_every_router_of_the_url_are_compared_on_a_sharded_cluster() {
+        let routers = judges(&Topology::Sharded);
+        assert_eq!(routers.hosts, ["m:1", "n:1"]);
+        let apart = routers.compared(&[-400, 300]).expect("two clocks");
+        assert_eq!(apart.verdict, Verdict::Warning, "{apart:?}");
+        assert!(
+            apart.detail.contains("router") && apart.detail.contains("700 ms"),
+            "{apart:?}"
+        );
+        let close = routers.compared(&[-20, 30]).expect("two clocks");
+        assert_eq!(close.verdict, Verdict::Good, "{close:?}");
+        // Of a client that was given nobody knows the others.
+        assert_eq!(routers.compared(&[]), None);
+        assert_eq!(routers.alone(Some(3)).verdict, Verdict::Warning);
+    }
+
+    #[test]
+    fn clocks_of_the_members_are_compared_in_a_replica_set_and_one_server_has_its_own() {
+        let name = "rs".to_owned();
+        assert_eq!(judges(&Topology::ReplicaSet { name }).hosts, ["a:1", "b:1"]);
+        let alone = judges(&Topology::Standalone);
+        assert!(alone.hosts.is_empty());
+        assert_eq!(alone.alone(Some(3)).verdict, Verdict::Good);
+    }
 }

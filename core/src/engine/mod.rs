@@ -150,7 +150,8 @@ impl Engine {
     /// Whether what is left of an earlier term or try is still to be released or found: a campaign for it begins after that.
     #[must_use]
     pub fn is_leaving(&self, name: &LeaseName) -> bool {
-        matches!(self.seats.get(name), Some(Seat::Departure(_) | Seat::Search(_)))
+        let seats = &self.seats;
+        matches!(seats.get(name), Some(Seat::Departure(_) | Seat::Search(_)))
     }
 
     fn command(&mut self, now: Moment, command: Command, actions: &mut Actions) {

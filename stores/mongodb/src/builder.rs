@@ -14,6 +14,7 @@ use mongodb::options::{Acknowledgment, ClientOptions, ServerAddress, WriteConcer
 use mongodb::{Client, Database};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::{Remote, WatchPlaces};
@@ -215,6 +216,7 @@ impl Settings {
             parts: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
             stuck: Arc::default(),
             releases: Arc::new(Semaphore::new(RELEASES_AT_ONCE)),
+            first_release: Arc::new(AtomicUsize::new(0)),
             watches: WatchPlaces::new(WATCHES_MAX),
         };
         prove_concern(&site).await?;

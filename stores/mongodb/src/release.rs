@@ -5,6 +5,7 @@ use crate::site::{Site, subject};
 use mongodb::bson::{bson, doc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenure_core::{Fault, Release, Released, StoreError};
 use tokio::task::JoinSet;
@@ -13,6 +14,9 @@ use tokio::task::JoinSet;
 /// counts do not tell which lease was given back, and a read afterwards may find the next holder's term
 /// already. The driver keeps more connections than that; the rest are left for renewals.
 pub(crate) const RELEASES_AT_ONCE: usize = 8;
+
+/// How long a batch looks for what it has released before: it must not take the time in which it could be released.
+const LOOK_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// How long a whole batch of releases may take.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(30);
@@ -32,12 +36,17 @@ impl Site {
         let mut running = JoinSet::new();
         let collecting = async {
             // A batch that was given up goes on where it was when it is asked for again.
-            let done = self.released_before(&requests).await;
-            for (index, request) in requests.into_iter().enumerate() {
+            let looking = tokio::time::timeout(LOOK_TIME_MAX, self.released_before(&requests));
+            let done = looking.await.unwrap_or_default();
+            // Each time others first: those whose records somebody keeps locked must not be so every time.
+            let first =
+                self.first_release.fetch_add(RELEASES_AT_ONCE, Ordering::Relaxed) % requests.len().max(1);
+            for index in (first..requests.len()).chain(0..first) {
                 if done.contains(&index) {
                     answers[index] = Ok(Released::Vacated);
                     continue;
                 }
+                let request = requests[index].clone();
                 let site = Arc::clone(&self);
                 running.spawn(async move {
                     let _permit = site.releases.acquire().await;

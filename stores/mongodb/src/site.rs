@@ -12,6 +12,7 @@ use mongodb::options::{
 use mongodb::{Client, Collection, Database};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tenure_core::{LeaseName, StoreError};
 use tenure_remote::WatchPlaces;
@@ -54,6 +55,8 @@ pub(crate) struct Site {
     pub(crate) stuck: Arc<Stuck>,
     /// So do the releases of batches.
     pub(crate) releases: Arc<Semaphore>,
+    /// Which of a batch of releases goes first.
+    pub(crate) first_release: Arc<AtomicUsize>,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }

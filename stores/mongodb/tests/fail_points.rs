@@ -114,7 +114,7 @@ async fn a_batch_that_fails_after_its_first_step_may_have_extended() {
     assert_eq!(marked.expect("the test can write").modified_count, 1);
     let validator = doc! { "collMod": "job_leases", "validator": { "foreign": { "$exists": false } } };
     database.run_command(validator).await.expect("a validator");
-    server.refuse("findAndModify", 0).await;
+    server.refuse("update", 1).await;
     let mut verdicts = store.renew(&renewals).await;
     server.relent().await;
     unknown(verdicts.remove(1));

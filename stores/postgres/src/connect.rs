@@ -24,12 +24,14 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 const SERVER_VERSION_MIN: i32 = 120_000;
 
 /// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to `pg_monitor` alone. Who
-/// makes a copy, or reads a logical stream, will not be promoted.
+/// makes a copy, keeps the log (known by the name that its program gives itself), or reads a logical stream, will not be
+/// promoted.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
      current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
      (SELECT count(*) FROM pg_stat_replication), \
      (SELECT count(*) FROM pg_stat_replication r WHERE sync_state = 'async' AND state IN ('startup', 'catchup', 'streaming') \
+      AND application_name NOT IN ('pg_receivewal', 'pg_basebackup', 'barman_receive_wal') \
       AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical'))";
 
 impl PostgresStore {

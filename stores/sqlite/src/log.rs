@@ -15,8 +15,8 @@ use std::os::fd::OwnedFd;
 /// same file. What a later commit adds to the log follows what was there before: synced, it takes along all of it.
 pub(crate) struct Log {
     descriptor: OwnedFd,
-    /// A sync has failed. The kernel tells that once, and may have forgotten what it could not write: a later sync that
-    /// succeeds proves nothing.
+    /// A sync has failed. The kernel tells that once to each who has the file open, and may have forgotten what it could not
+    /// write: a later sync that succeeds proves nothing.
     is_doubtful: Cell<bool>,
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn patiently_blocking<T>(
 }
 
 fn still_in_the_way(trouble: Trouble, subject: &str, path: &str, waited: Duration) -> StoreError {
-    if matches!(trouble, Trouble::Parted) {
+    if matches!(trouble, Trouble::Parted | Trouble::StillUnsynced) {
         return trouble.into_error(subject, path);
     }
     StoreError::not_applied(

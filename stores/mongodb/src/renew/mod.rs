@@ -34,7 +34,7 @@ impl Site {
         match requests {
             [] => Vec::new(),
             [only] => {
-                let renewed = self.renew_one(only, self.renewal_time_max(only.ttl));
+                let renewed = self.renew_one(only);
                 vec![self.in_time(Deed::Write, &subject(&only.name), renewed).await]
             }
             several => {
@@ -51,13 +51,14 @@ impl Site {
         }
     }
 
-    async fn renew_one(&self, request: &Renew, time_max: Duration) -> Verdict {
-        let verdict = self.extend_one(request, time_max).await;
+    async fn renew_one(&self, request: &Renew) -> Verdict {
+        let verdict = self.extend_one(request).await;
         self.stuck.note(&request.name, &verdict);
         verdict
     }
 
-    async fn extend_one(&self, request: &Renew, time_max: Duration) -> Verdict {
+    async fn extend_one(&self, request: &Renew) -> Verdict {
+        let time_max = self.renewal_time_max(request.ttl);
         let changes = extension(request.ttl, self.purge_after);
         let pipeline = change_if(is_held_term(request), changes);
         match self.change(&request.name, pipeline, time_max).await? {

@@ -6,9 +6,11 @@ use super::together::{Answers, STATEMENT_LEASES_MAX};
 use crate::fault::{Deed, after_a_step, timed_out};
 use crate::site::{Site, subject};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{Fault, LeaseName, Renew};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -27,12 +29,28 @@ const WAITED_LEAST: Duration = Duration::from_secs(1);
 const STUCK_MAX: usize = 1_000;
 
 /// The leases whose renewal, alone, has last taken too long: they keep no batch waiting again.
-#[derive(Default, Debug)]
-pub(crate) struct Stuck(Mutex<BTreeSet<LeaseName>>);
+#[derive(Debug)]
+pub(crate) struct Stuck {
+    names: Mutex<BTreeSet<LeaseName>>,
+    /// Who is asked for first.
+    first: AtomicUsize,
+    /// Of their own: who is kept waiting keeps nobody from a turn who is not.
+    turns: Semaphore,
+}
+
+impl Default for Stuck {
+    fn default() -> Self {
+        Self {
+            names: Mutex::default(),
+            first: AtomicUsize::new(0),
+            turns: Semaphore::new(PARTS_AT_ONCE),
+        }
+    }
+}
 
 impl Stuck {
     pub(super) fn note(&self, name: &LeaseName, verdict: &Verdict) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         match verdict {
             Err(error) if error.fault == Fault::TimedOut => {
                 if names.len() >= STUCK_MAX {
@@ -44,10 +62,17 @@ impl Stuck {
         }
     }
 
-    /// The places of those that may be asked for together, and of those that go alone.
+    /// The places of those that may be asked for together, and of those that go alone: each time others of them first, as not
+    /// all may get their turn.
     fn part(&self, requests: &[Renew]) -> (Vec<usize>, Vec<usize>) {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (0..requests.len()).partition(|place| !names.contains(&requests[*place].name))
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = |place: &usize| !names.contains(&requests[*place].name);
+        let (together, mut alone): (Vec<usize>, Vec<usize>) = (0..requests.len()).partition(is_free);
+        if !alone.is_empty() {
+            let first = self.first.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed) % alone.len();
+            alone.rotate_left(first);
+        }
+        (together, alone)
     }
 }
 
@@ -75,14 +100,35 @@ impl Pace {
 
 impl Site {
     /// Extends several leases: all by one command; what that does not come to, in parts of one statement each; what those do
-    /// not come to, one by one.
+    /// not come to, one by one. Beside that, and one by one, those that kept a batch waiting before.
     pub(super) async fn renew_several(self: &Arc<Self>, requests: &[Renew], verdicts: &mut [Verdict]) {
         let pace = Pace::of(requests, self.time_max);
         let (together, alone) = self.stuck.part(requests);
-        let mut parts: Vec<Vec<usize>> = alone.into_iter().map(|place| vec![place]).collect();
-        if !together.is_empty() {
-            parts.push(together);
+        let mut waiting = JoinSet::new();
+        for place in alone {
+            let (site, request) = (Arc::clone(self), requests[place].clone());
+            waiting.spawn(async move {
+                let answers = site.renew_part_in_turn(&site.stuck.turns, &[request], pace).await;
+                (place, answers.verdicts.into_iter().next())
+            });
         }
+        self.renew_in_rounds(requests, verdicts, together, pace).await;
+        while let Some(finished) = waiting.join_next().await {
+            if let Ok((place, Some(verdict))) = finished {
+                verdicts[place] = verdict;
+            }
+        }
+    }
+
+    async fn renew_in_rounds(
+        self: &Arc<Self>,
+        requests: &[Renew],
+        verdicts: &mut [Verdict],
+        together: Vec<usize>,
+        pace: Pace,
+    ) {
+        let mut parts = vec![together];
+        parts.retain(|part| !part.is_empty());
         let mut is_first_round = true;
         while !parts.is_empty() {
             let mut running = JoinSet::new();
@@ -90,11 +136,9 @@ impl Site {
                 let batch: Vec<Renew> = part.iter().map(|place| requests[*place].clone()).collect();
                 let site = Arc::clone(self);
                 running.spawn(async move {
-                    let answers = match batch.as_slice() {
-                        batch if is_first_round && batch.len() > 1 => {
-                            site.renew_part(batch, pace.whole).await
-                        }
-                        batch => site.renew_part_in_turn(batch, pace).await,
+                    let answers = match is_first_round {
+                        true => site.renew_part(&batch, pace.whole).await,
+                        false => site.renew_part_in_turn(&site.parts, &batch, pace).await,
                     };
                     (part, answers)
                 });
@@ -121,8 +165,8 @@ impl Site {
         }
     }
 
-    async fn renew_part_in_turn(&self, requests: &[Renew], pace: Pace) -> Answers {
-        let _turn = self.parts.acquire().await;
+    async fn renew_part_in_turn(&self, turns: &Semaphore, requests: &[Renew], pace: Pace) -> Answers {
+        let _turn = turns.acquire().await;
         if Instant::now() > pace.begun_by {
             let late =
                 |request: &Renew| timed_out(Deed::Write, &subject(&request.name), &self.place, pace.part);
@@ -131,13 +175,21 @@ impl Site {
         self.renew_part(requests, pace.part).await
     }
 
+    /// One alone, too, is known by its stamp: on a set that is slow, and keeps nobody waiting, the server breaks off the wait
+    /// for a majority, and what was extended is told all the same.
     async fn renew_part(&self, requests: &[Renew], time_max: Duration) -> Answers {
-        if let [only] = requests {
-            return Answers::final_ones(vec![self.renew_one(only, time_max).await]);
-        }
         let failed = |error| Answers::final_ones(vec![Err(error); requests.len()]);
-        self.renew_together(requests, time_max)
+        let mut answers = self
+            .renew_together(requests, time_max)
             .await
-            .unwrap_or_else(failed)
+            .unwrap_or_else(failed);
+        if let [only] = requests {
+            answers.unreached.clear();
+            answers
+                .verdicts
+                .iter()
+                .for_each(|verdict| self.stuck.note(&only.name, verdict));
+        }
+        answers
     }
 }

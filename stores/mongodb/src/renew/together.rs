@@ -94,13 +94,6 @@ impl Site {
         };
         self.read_several(session, found, requests.len(), what, take_in)
             .await?;
-        let mut unreached = Vec::new();
-        for (place, error) in refused {
-            if verdicts[place].is_none() {
-                verdicts[place] = Some(Err(error));
-                unreached.push(place);
-            }
-        }
         places.retain(|_, places| places.iter().any(|place| verdicts[*place].is_none()));
         if !places.is_empty() {
             let found = self
@@ -116,10 +109,18 @@ impl Site {
                 .await?;
         }
         let gone = || Ok(Renewed::Lost(None));
-        let verdicts = verdicts
+        let mut verdicts: Vec<Verdict> = verdicts
             .into_iter()
             .map(|verdict| verdict.unwrap_or_else(gone))
             .collect();
+        // Whatever is another's by now needs not be asked for again.
+        let mut unreached = Vec::new();
+        for (place, error) in refused {
+            if verdicts[place].is_err() {
+                verdicts[place] = Err(error);
+                unreached.push(place);
+            }
+        }
         Ok(Answers { verdicts, unreached })
     }
 

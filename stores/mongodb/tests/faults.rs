@@ -10,7 +10,7 @@ use tenure_mongodb::MongoStore;
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
 
 /// A proxy in front of the primary of the shared set.
-async fn proxied() -> (FaultProxy, Scratch, MongoStore) {
+pub(crate) async fn proxied() -> (FaultProxy, Scratch, MongoStore) {
     proxied_with("").await
 }
 

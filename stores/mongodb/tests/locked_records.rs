@@ -1,13 +1,14 @@
 //! Records that a transaction of somebody else's keeps locked.
 
 use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
+use crate::faults::proxied;
 use mongodb::ClientSession;
 use mongodb::bson::doc;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, LeaseStore, Occupancy, Released, Renew, Renewed};
 use tenure_mongodb::MongoStore;
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{Fault as NetworkFault, ReplicaSet};
 
 const LEASES: usize = 100;
 
@@ -70,6 +71,36 @@ async fn locked_records_of_a_batch_keep_no_other_lease_from_being_extended_in_ti
     session.abort_transaction().await.expect("aborted");
     let verdicts = store.renew(&renewals).await;
     assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
+    let verdicts = store.renew(&renewals).await;
+    assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
+}
+
+/// What the server broke off once must not be hurried for ever: here each answer takes longer than a lone renewal is given
+/// beside a batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_was_kept_waiting_once_is_extended_over_a_slow_connection() {
+    let (proxy, scratch, store) = proxied().await;
+    let (direct, candidate) = (
+        scratch.store().await,
+        request("any", "holder", seconds(10)).candidate,
+    );
+    let mut renewals = Vec::new();
+    for name in ["first", "second"] {
+        let mut asked = request(name, "holder", seconds(60));
+        asked.candidate = candidate.clone();
+        let grant = take(&direct, &asked).await;
+        let mut renewing = renewal(&asked, grant.token);
+        renewing.ttl = seconds(10);
+        renewals.push(renewing);
+    }
+    let mut session = locked(&scratch, &["first", "second"]).await;
+    let verdicts = store.renew(&renewals).await;
+    assert_eq!(failed(&renewals, &verdicts), ["first", "second"], "{verdicts:?}");
+    session.abort_transaction().await.expect("aborted");
+    proxy.set(NetworkFault::Delay {
+        to_server: Duration::ZERO,
+        to_client: Duration::from_millis(250),
+    });
     let verdicts = store.renew(&renewals).await;
     assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");
 }

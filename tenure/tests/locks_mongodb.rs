@@ -119,7 +119,9 @@ async fn a_release_whose_answer_was_lost_is_not_told_as_a_loss() {
 async fn a_record_that_is_kept_locked_costs_no_lock_but_its_own() {
     const LOCKS: usize = 100;
     let set = ReplicaSet::start(Size::One).await.unwrap();
-    let manager = manager(connect(&set.uri()).await);
+    let timing = LockTimingOptions::new(Duration::from_secs(30)).check().unwrap();
+    let builder = LockManager::builder(connect(&set.uri()).await).timing(timing);
+    let manager = builder.build().unwrap();
     let mut locks = Vec::new();
     for number in 0..LOCKS {
         let lock = manager.lock(format!("lock/{number:03}"));
@@ -133,7 +135,8 @@ async fn a_record_that_is_kept_locked_costs_no_lock_but_its_own() {
     let foreign = doc! { "$set": { "foreign": 1 } };
     let locked = leases.update_one(doc! { "_id": victim.name().as_str() }, foreign);
     locked.session(&mut session).await.unwrap();
-    soon("the loss of the one", victim.lost()).await;
+    let lost = tokio::time::timeout(Duration::from_secs(45), victim.lost());
+    lost.await.expect("the one is lost by the end of its ttl");
     // Whoever had waited with it would be lost with the next beat at the latest.
     tokio::time::sleep(manager.timing().lease().renew_every() * 2).await;
     for lock in &locks {

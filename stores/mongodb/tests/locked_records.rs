@@ -99,7 +99,7 @@ async fn a_lease_that_was_kept_waiting_once_is_extended_over_a_slow_connection()
     session.abort_transaction().await.expect("aborted");
     proxy.set(NetworkFault::Delay {
         to_server: Duration::ZERO,
-        to_client: Duration::from_millis(250),
+        to_client: Duration::from_millis(700),
     });
     let verdicts = store.renew(&renewals).await;
     assert_eq!(failed(&renewals, &verdicts), Vec::<&str>::new(), "{verdicts:?}");

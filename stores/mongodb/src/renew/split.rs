@@ -21,9 +21,9 @@ pub(crate) const PARTS_AT_ONCE: usize = 8;
 /// Whoever asks for a renewal waits for a tenth of the ttl, unless set otherwise. By then each verdict that can be had is told.
 const TTLS_PART_WAITED: u32 = 10;
 
-/// It is not hurried more than this: a shorter time would break off what a busy server does, which nobody keeps waiting. With a
-/// ttl below ten times that, who asks may have given up before all parts were asked for.
-const WAITED_LEAST: Duration = Duration::from_secs(1);
+/// It is not hurried more than this, of which the whole gets a third: a shorter time would break off what a busy server does,
+/// which nobody keeps waiting. With a ttl below ten times that, who asks may have given up before all parts were asked for.
+const WAITED_LEAST: Duration = Duration::from_secs(3);
 
 /// Most names that are known to be kept waiting.
 const STUCK_MAX: usize = 1_000;

@@ -69,20 +69,25 @@ impl Site {
         };
         // Without a binary log nobody follows.
         if server.is_on("log_bin") {
-            let seen = self.seen(REPLICAS).await;
+            let seen = self.seen(REPLICAS).await?;
             server.replicas = seen.max(server.number("slaves_connected").unwrap_or(0));
         }
         if server.word("slave_running").is_empty() {
-            server.followed = self.seen(FOLLOWED).await;
+            server.followed = self.seen(FOLLOWED).await?;
         }
         Ok(server)
     }
 
     /// What is counted; nothing where this server keeps it elsewhere, or shows it to others. Then what the status tells is all.
-    async fn seen(&self, question: &str) -> i64 {
-        let seen = self.ask(Deed::Read, "connecting", question).await;
-        let seen = seen.unwrap_or_default();
-        seen.first().and_then(|row| number(row, 0)).unwrap_or(0)
+    ///
+    /// # Errors
+    /// If it does not answer: what was not heard is not none.
+    async fn seen(&self, question: &str) -> Result<i64, StoreError> {
+        match self.ask(Deed::Read, "connecting", question).await {
+            Ok(rows) => Ok(rows.first().and_then(|row| number(row, 0)).unwrap_or(0)),
+            Err(error) if matches!(error.fault, Fault::Unreachable | Fault::TimedOut) => Err(error),
+            Err(_refused) => Ok(0),
+        }
     }
 
     /// Finds out what server this is, and refuses one that cannot keep leases.

@@ -214,20 +214,7 @@ async fn renewals_to_postgres_have_a_connection_of_their_own() {
             let (store, stuck) = (Arc::clone(&store), stuck.clone());
             hanging.spawn(async move { store.acquire(&stuck).await });
         }
-        let waiting =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
-        let all_hang = async {
-            while looker
-                .query_one(waiting, &[&scratch.schema])
-                .await
-                .unwrap()
-                .get::<_, i64>(0)
-                < REQUEST_SESSIONS
-            {
-                sleep(PAUSE).await;
-            }
-        };
-        drop(timeout(WAIT_MAX, all_hang).await);
+        drop(timeout(WAIT_MAX, until_all_wait(&looker, &scratch.schema)).await);
         let renewed = store.renew(&beat).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
         let sessions = "SELECT count(*) FILTER (WHERE query LIKE '%.renew(%'), count(*) FILTER (WHERE query LIKE '%.acquire(%'), \
@@ -276,20 +263,7 @@ async fn claims_of_postgres_that_wait_hold_up_no_lease() {
             let new = Term::new(name("nightly"), FencingToken::new(6).unwrap());
             claims.spawn(async move { fence.claim(&resource, &new).await });
         }
-        let waiting =
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
-        let all_wait = async {
-            while looker
-                .query_one(waiting, &[&scratch.schema])
-                .await
-                .unwrap()
-                .get::<_, i64>(0)
-                < REQUEST_SESSIONS
-            {
-                sleep(PAUSE).await;
-            }
-        };
-        drop(timeout(WAIT_MAX, all_wait).await);
+        drop(timeout(WAIT_MAX, until_all_wait(&looker, &scratch.schema)).await);
         let asked = request(&format!("job-{round}"), "holder", seconds(60));
         let grant = take(&store, &asked).await;
         let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
@@ -302,6 +276,21 @@ async fn claims_of_postgres_that_wait_hold_up_no_lease() {
         claims.join_all().await;
     }
     panic!("every lease waited for a claim, in {ROUNDS_MAX} rounds");
+}
+
+/// As many sessions of a store as there are for requests wait for locks.
+async fn until_all_wait(looker: &tokio_postgres::Client, application: &str) {
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'";
+    while looker
+        .query_one(waiting, &[&application])
+        .await
+        .unwrap()
+        .get::<_, i64>(0)
+        < REQUEST_SESSIONS
+    {
+        sleep(PAUSE).await;
+    }
 }
 
 /// Of one store, for everything but renewals and notifications.

@@ -122,7 +122,7 @@ impl Site {
     }
 
     /// Changes one record by `pipeline`, atomically, and answers with the record as it is then; `None` if
-    /// there is none that can be understood. A record that the pipeline leaves as it is costs no write,
+    /// there is none. One that cannot be understood is left as it is, and is an error. A record that the pipeline leaves as it is costs no write,
     /// and the majority has confirmed the server's latest write, not that it still leads: such an answer may be as old
     /// as its last contact with the majority. What it would end is looked at by [`Self::read`] first.
     pub(crate) async fn change(

@@ -30,8 +30,7 @@ pub(crate) fn name_pattern() -> &'static str {
 
 /// The condition in the filter of a statement for many leases: only records that this crate can read are touched.
 ///
-/// A record that does not match is not found, so no update, however wrong, can reach it; an upsert on it
-/// fails with a duplicate key. [`fits`] is the other half.
+/// A record that does not match is not found, so no update, however wrong, can reach it. [`fits`] is the other half.
 pub(crate) fn readable() -> Document {
     // A type in a filter also matches an array with an element of that type.
     let of = |types: Bson| doc! { "$type": types, "$not": { "$type": "array" } };

@@ -64,7 +64,7 @@ impl Site {
         match self.change(&request.name, pipeline, time_max).await? {
             // Of the same command, so by the same clock: held and ours means that it was extended.
             Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
-            // Or no record that can be understood was found: the read says which it is.
+            // Or there is no record: the read says which it is.
             Some(_) | None => self.read_lost(request).await,
         }
     }

@@ -28,7 +28,7 @@ DECLARE lock_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
             only_ttl_ms = JSON_EXTRACT(asked, '$[0][4]');
     ELSE
         SELECT GROUP_CONCAT(a.place), COUNT(*) INTO locked, locked_now
-            FROM {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a} FOR UPDATE SKIP LOCKED;
+            FROM {terms_apart} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a} FOR UPDATE SKIP LOCKED;
         SELECT COUNT(*), MIN(lease.ttl_ms) INTO found_now, shortest_ms
             FROM {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a};
     END IF;
@@ -39,7 +39,7 @@ DECLARE lock_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
         SET pause_us = LEAST(waited_us + 10000, waits_us - waited_us), waited_us = waited_us + pause_us;
         DO SLEEP(pause_us / 1000000);
         SELECT GROUP_CONCAT(a.place), COUNT(*) INTO locked, locked_now
-            FROM {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a} FOR UPDATE SKIP LOCKED;
+            FROM {terms_apart} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a} FOR UPDATE SKIP LOCKED;
         SELECT COUNT(*) INTO found_now
             FROM {terms} a STRAIGHT_JOIN tenure_leases lease FORCE INDEX (PRIMARY) ON lease.name = {name_of_a};
     END WHILE;

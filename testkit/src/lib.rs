@@ -14,7 +14,7 @@
 //! | a PostgreSQL server that can be killed, frozen and restarted | [`Postgres`] |
 //! | a pooler in front of it | [`PgBouncer`] |
 //! | an etcd, alone or a cluster of three, whose members can be killed, frozen and restarted | [`Etcd`] |
-//! | a MariaDB server that can be killed, frozen and restarted | [`Mariadb`] |
+//! | a MariaDB server, or a MySQL in its place, that can be killed, frozen and restarted | [`Mariadb`] |
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a host that is gone | [`VanishedHost`] |
 //! | a disk that fails to sync | [`on_a_disk_that_fails_to_sync`] |
@@ -59,8 +59,8 @@ pub use runtime::block_on;
 pub use scratch::ScratchDir;
 pub use servers::{
     Etcd, EtcdOptions, Mariadb, Members, Mongod, NatsCluster, NatsOptions, NatsServer, PgBouncer, Postgres,
-    RedisBuild, RedisCluster, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size, User,
-    etcd_program, mariadb_program, mongod_program, nats_program, pgbouncer_program, postgres_programs,
-    redis_program,
+    RedisBuild, RedisCluster, RedisOptions, RedisSentinels, RedisServer, ReplicaSet, ServerClock, Size,
+    SqlFamily, User, etcd_program, mariadb_program, mongod_program, nats_program, pgbouncer_program,
+    postgres_programs, redis_program,
 };
 pub use vanished::VanishedHost;

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tenure_testkit::fetch::{Apt, fetch, fetch_etcd, fetch_faketime, fetch_nats, fetch_redis};
+use tenure_testkit::fetch::{Apt, fetch, fetch_etcd, fetch_faketime, fetch_mysql, fetch_nats, fetch_redis};
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
 fn main() -> ExitCode {
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["fetch"] => all(Apt::AsRoot),
         ["fetch", "--no-apt"] => all(Apt::Never),
+        ["fetch", "mysql"] => fetch_mysql(),
         ["where"] => mongod_program(),
         ["run", "mongod"] => run(Size::One),
         ["run", "replica-set"] => run(Size::Three),
@@ -65,6 +66,7 @@ fn run(size: Size) -> Result<PathBuf, Error> {
 
 const USAGE: &str = "\
 usage: testkit fetch [--no-apt]   install mongod, redis, valkey, etcd and nats into target/servers; as root also what it needs, with apt-get
+       testkit fetch mysql        unpack MySQL, too, and print its mysqld: with TESTKIT_MARIADB set to it, tests run it in MariaDB's place
        testkit where              print which mongod the tests use
        testkit run mongod         run a replica set of one node until killed, and print its address
        testkit run replica-set    the same with three nodes";

@@ -1,15 +1,14 @@
 //! MariaDB, from the distribution's own packages.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use super::{debian, say};
+use super::{aside_for, debian, say};
 use crate::error::Error;
 use crate::layout::servers_dir;
-use crate::servers::{
-    MARIADB_FOLDER, initialised, install_program, library_path, mariadb_program, root_of, version_of,
-};
+use crate::servers::{MARIADB_FOLDER, SqlFamily, initialised, mariadb_program, version_of};
 
 /// Unpacks it below `servers`, unless it is there or installed already, and makes its first data. Called while nobody else
 /// fetches.
@@ -26,12 +25,7 @@ pub(super) fn fetch(servers: &Path) -> Result<(), Error> {
                 .to_owned(),
         ));
     }
-    let aside = servers.join("incoming-mariadb");
-    if aside.exists() {
-        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
-    }
-    let complete = aside.join("complete");
-    fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
+    let (aside, complete) = aside_for(servers, "mariadb")?;
     say("downloading MariaDB (9 MB); it is unpacked, not installed");
     debian::unpack(&["mariadb-server-core", "mariadb-client-core"], &aside, &complete)?;
     let folder = servers.join(MARIADB_FOLDER);
@@ -64,32 +58,35 @@ pub(crate) fn initialise_mariadb(program: &Path) -> Result<(), Error> {
     if aside.exists() {
         fs::remove_dir_all(&aside).map_err(Error::system("removing a broken set-up"))?;
     }
-    let mut command = Command::new(install_program(program));
-    command.args([
-        "--no-defaults",
-        "--user=root",
-        "--skip-test-db",
-        "--innodb-log-file-size=4M",
-    ]);
-    command.arg("--auth-root-authentication-method=normal");
-    command.arg(format!("--basedir={}", root_of(program).display()));
-    command.arg(format!("--datadir={}", aside.display()));
-    command
-        .env("LD_LIBRARY_PATH", library_path(program))
-        .stdin(Stdio::null());
+    let users = aside.with_extension("sql");
+    fs::write(&users, USERS).map_err(Error::system("writing the users"))?;
+    let mut command = SqlFamily::of(program)?.initialising(program, &aside, &users);
     let output = command
+        .stdin(Stdio::null())
         .output()
-        .map_err(Error::system("running mariadb-install-db"))?;
+        .map_err(Error::system("making the first data of MariaDB or MySQL"))?;
     if !output.status.success() {
         let said =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         let tail: Vec<&str> = said.lines().rev().take(10).collect();
         return Err(Error::Fetch(format!(
-            "mariadb-install-db failed ({}): {}",
+            "{} made no data ({}): {}",
+            program.display(),
             output.status,
             tail.into_iter().rev().collect::<Vec<_>>().join("; ")
         )));
     }
+    // A MySQL's own number: servers that follow each other must have their own, and make it when there is none.
+    match fs::remove_file(aside.join("auto.cnf")) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Error::system("taking the number from MySQL's first data")(error));
+        }
+        _ => {}
+    }
     // It gets its name when it is complete.
     fs::rename(&aside, &data).map_err(Error::system("naming MariaDB's first data"))
 }
+
+/// MySQL's superuser comes from the same machine's name alone, by which nobody comes here.
+const USERS: &str =
+    "CREATE USER 'root'@'%' IDENTIFIED BY ''; GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION;\n";

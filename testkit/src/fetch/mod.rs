@@ -23,6 +23,7 @@ mod debian;
 mod etcd;
 mod faketime;
 mod mariadb;
+mod mysql;
 mod nats;
 mod postgres;
 mod python;
@@ -41,6 +42,7 @@ pub use apt::Apt;
 pub use etcd::fetch_etcd;
 pub use faketime::fetch_faketime;
 pub(crate) use mariadb::initialise_mariadb;
+pub use mysql::fetch_mysql;
 pub use nats::fetch_nats;
 pub use redis::fetch_redis;
 
@@ -94,6 +96,17 @@ fn install(servers: &Path, apt: Apt) -> Result<(), Error> {
     fs::rename(&unpacked, folder.join("mongod")).map_err(doing())?;
     fs::rename(&folder, servers.join(MONGOD_FOLDER)).map_err(doing())?;
     fs::remove_dir_all(&aside).map_err(doing())
+}
+
+/// An empty folder for a download, and one in it for what is unpacked, which gets its name when it is complete.
+fn aside_for(servers: &Path, name: &str) -> Result<(PathBuf, PathBuf), Error> {
+    let aside = servers.join(format!("incoming-{name}"));
+    if aside.exists() {
+        fs::remove_dir_all(&aside).map_err(Error::system("removing a broken download"))?;
+    }
+    let complete = aside.join("complete");
+    fs::create_dir_all(&complete).map_err(Error::system("making a download folder"))?;
+    Ok((aside, complete))
 }
 
 /// Runs the server once: a library it needs may be missing.

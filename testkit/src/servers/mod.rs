@@ -24,8 +24,8 @@ pub(crate) use locate::{
     mongod_in, nats_in, redis_in,
 };
 pub use locate::{etcd_program, faketime_library, mongod_program, nats_program, redis_program};
-pub(crate) use mariadb::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};
-pub use mariadb::{Mariadb, mariadb_program};
+pub(crate) use mariadb::{MARIADB_FOLDER, initialised, version_of};
+pub use mariadb::{Mariadb, SqlFamily, mariadb_program};
 pub use mongod::Mongod;
 pub use nats::{NatsOptions, NatsServer};
 pub use nats_cluster::NatsCluster;

@@ -1,7 +1,6 @@
-//! Which MariaDB to run, and from which data its servers begin.
+//! Which MariaDB, or which MySQL in its place, to run, and from which data its servers begin.
 
 use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +8,7 @@ use std::process::Command;
 use crate::error::Error;
 use crate::layout::servers_dir;
 
-/// Finds `mariadbd`: `TESTKIT_MARIADB`, else what `fetch` unpacked, else the system's.
+/// Finds `mariadbd`: `TESTKIT_MARIADB`, which may name a `mysqld` as well, else what `fetch` unpacked, else the system's.
 ///
 /// # Errors
 /// [`Error::NotInstalled`], with the command that installs it. A `TESTKIT_MARIADB` that names no file is an error too.
@@ -39,32 +38,43 @@ pub(crate) fn root_of(program: &Path) -> PathBuf {
     root.map_or_else(|| PathBuf::from("/usr"), Path::to_path_buf)
 }
 
-/// What makes a data folder.
-pub(crate) fn install_program(program: &Path) -> PathBuf {
-    root_of(program).join("bin/mariadb-install-db")
+/// The command that runs `what`, which came with `program`, with the libraries that were unpacked with them; the system has the
+/// others. A program of another system came with its own loader, too, and with every library.
+pub(super) fn loaded(what: &Path, program: &Path) -> Command {
+    let libraries = entries(&root_of(program).join("lib"), |name| name.ends_with("-linux-gnu"));
+    let loader = libraries.iter().find_map(|folder| {
+        entries(folder, |name| name.starts_with("ld-linux"))
+            .into_iter()
+            .next()
+    });
+    let joined = |folders: Vec<PathBuf>| env::join_paths(folders).unwrap_or_default();
+    if let Some(loader) = loader {
+        let mut command = Command::new(loader);
+        command.arg("--library-path").arg(joined(libraries)).arg(what);
+        command.env_remove("LD_LIBRARY_PATH");
+        return command;
+    }
+    let inherited = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let inherited = env::split_paths(&inherited).filter(|path| !path.as_os_str().is_empty());
+    let mut command = Command::new(what);
+    command.env(
+        "LD_LIBRARY_PATH",
+        joined(libraries.into_iter().chain(inherited).collect()),
+    );
+    command
 }
 
-/// Where the libraries are that were unpacked with the program; the system has the others.
-pub(crate) fn library_path(program: &Path) -> OsString {
-    let folders = fs::read_dir(root_of(program).join("lib"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let folders = folders
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().ends_with("-linux-gnu"));
-    let inherited = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let inherited: Vec<PathBuf> = env::split_paths(&inherited)
-        .filter(|path| !path.as_os_str().is_empty())
-        .collect();
-    env::join_paths(folders.chain(inherited)).unwrap_or_default()
+/// What a folder holds whose name is such.
+fn entries(folder: &Path, such: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.filter(|entry| such(&entry.file_name().to_string_lossy()));
+    entries.map(|entry| entry.path()).collect()
 }
 
 /// What the program says of its version, as part of a file's name: data of one version are not another's.
 pub(crate) fn version_of(program: &Path) -> Result<String, Error> {
-    let mut command = Command::new(program);
-    command.args(["--no-defaults", "--version"]);
-    let output = command.env("LD_LIBRARY_PATH", library_path(program)).output();
+    let mut command = loaded(program, program);
+    let output = command.args(["--no-defaults", "--version"]).output();
     let output = output.map_err(Error::system("asking mariadbd for its version"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);

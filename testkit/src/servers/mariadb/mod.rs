@@ -1,9 +1,11 @@
-//! A MariaDB server.
+//! A MariaDB server, or a MySQL server in its place.
 
+mod family;
 mod locate;
 mod replication;
 mod server;
 
+pub use family::SqlFamily;
 pub use locate::mariadb_program;
-pub(crate) use locate::{MARIADB_FOLDER, initialised, install_program, library_path, root_of, version_of};
+pub(crate) use locate::{MARIADB_FOLDER, initialised, version_of};
 pub use server::Mariadb;

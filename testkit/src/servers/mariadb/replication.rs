@@ -5,8 +5,10 @@ use std::time::Duration;
 use mysql_async::Row;
 use mysql_async::prelude::{ColumnIndex, FromValue, Queryable as _};
 
+use super::family::SqlFamily;
 use super::server::Mariadb;
 use crate::error::Error;
+use crate::ports::free_port;
 
 impl Mariadb {
     /// Starts a server that can have [replicas](Self::replica), with these further settings.
@@ -17,21 +19,81 @@ impl Mariadb {
         Self::with_settings(&[PRIMARY, settings].concat()).await
     }
 
+    /// The same that confirms what a [replica](Self::semi_synchronous_replica) has.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn semi_synchronous_primary() -> Result<Mariadb, Error> {
+        let settings: &[&str] = match SqlFamily::installed()? {
+            SqlFamily::Mariadb => &[
+                "rpl-semi-sync-master-enabled=ON",
+                "rpl-semi-sync-master-timeout=86400000",
+                "rpl-semi-sync-master-wait-point=AFTER_SYNC",
+            ],
+            SqlFamily::Mysql => &[
+                "plugin-load-add=semisync_source.so",
+                "rpl-semi-sync-source-enabled=ON",
+                "rpl-semi-sync-source-timeout=86400000",
+                "rpl-semi-sync-source-wait-point=AFTER_SYNC",
+            ],
+        };
+        Self::primary(settings).await
+    }
+
+    /// A [replica](Self::replica) that its primary waits for.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn semi_synchronous_replica(&self) -> Result<Mariadb, Error> {
+        let settings: &[&str] = match self.family() {
+            SqlFamily::Mariadb => &["rpl-semi-sync-slave-enabled=ON"],
+            SqlFamily::Mysql => &[
+                "plugin-load-add=semisync_replica.so",
+                "rpl-semi-sync-replica-enabled=ON",
+            ],
+        };
+        self.replica(settings).await
+    }
+
     /// A replica of this [primary](Self::primary), which follows it from its first write on, and is `read_only`. It is
     /// asynchronous, unless both servers' settings say otherwise.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     pub async fn replica(&self, settings: &[&str]) -> Result<Mariadb, Error> {
-        let replica = Self::with_settings(&[REPLICA, settings].concat()).await?;
-        let follow = format!(
-            "SET GLOBAL read_only = ON; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'root', \
-             MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1; START SLAVE",
-            self.port()
-        );
+        let own: &[&str] = match self.family() {
+            SqlFamily::Mariadb => &["log-slave-updates=ON"],
+            SqlFamily::Mysql => &[],
+        };
+        let replica = Self::with_settings(&[REPLICA, own, settings].concat()).await?;
+        let port = self.port();
+        let follow = match self.family() {
+            SqlFamily::Mariadb => format!(
+                "SET GLOBAL read_only = ON; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, \
+                 MASTER_USER = 'root', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1; START SLAVE"
+            ),
+            SqlFamily::Mysql => format!(
+                "SET GLOBAL read_only = ON; CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {port}, \
+                 SOURCE_USER = 'root', SOURCE_AUTO_POSITION = 1, SOURCE_CONNECT_RETRY = 1, \
+                 SOURCE_SSL = 0, GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"
+            ),
+        };
         replica.execute(&follow).await?;
         replica.catch_up(self).await?;
         Ok(replica)
+    }
+
+    /// Starts a MySQL that is a group of one, and its primary, with these further settings.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); MariaDB has no such groups.
+    pub async fn group_of_one(settings: &[&str]) -> Result<Mariadb, Error> {
+        let address = format!("group-replication-local-address=127.0.0.1:{}", free_port());
+        let server = Self::primary(&[GROUP, &[&address], settings].concat()).await?;
+        let begin = "SET GLOBAL group_replication_bootstrap_group = ON; START GROUP_REPLICATION; \
+                     SET GLOBAL group_replication_bootstrap_group = OFF";
+        server.execute(begin).await?;
+        Ok(server)
     }
 
     /// Waits until this replica has all that its primary has written.
@@ -39,8 +101,24 @@ impl Mariadb {
     /// # Errors
     /// If it does not come so far, or one of them does not answer.
     pub async fn catch_up(&self, primary: &Mariadb) -> Result<(), Error> {
-        let written: Option<String> = primary.told("SELECT @@GLOBAL.gtid_binlog_pos", 0).await?;
+        let question = match self.family() {
+            SqlFamily::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
+            SqlFamily::Mysql => "SELECT @@GLOBAL.gtid_executed",
+        };
+        let written: Option<String> = primary.told(question, 0).await?;
         self.applied(&written.unwrap_or_default()).await
+    }
+
+    /// Ends that a replica follows: it keeps what it has.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub async fn stop_following(&self) -> Result<(), Error> {
+        self.execute(match self.family() {
+            SqlFamily::Mariadb => "STOP SLAVE",
+            SqlFamily::Mysql => "STOP REPLICA",
+        })
+        .await
     }
 
     /// Makes a replica the server that takes writes, once it has applied all that it has received.
@@ -48,16 +126,34 @@ impl Mariadb {
     /// # Errors
     /// As [`catch_up`](Self::catch_up).
     pub async fn promote(&self) -> Result<(), Error> {
-        self.execute("STOP SLAVE IO_THREAD").await?;
-        let received: Option<String> = self.told("SHOW SLAVE STATUS", "Gtid_IO_Pos").await?;
+        let [hear_nothing, received, lead] = match self.family() {
+            SqlFamily::Mariadb => [
+                "STOP SLAVE IO_THREAD",
+                "SHOW SLAVE STATUS",
+                "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = OFF",
+            ],
+            SqlFamily::Mysql => [
+                "STOP REPLICA IO_THREAD",
+                "SELECT RECEIVED_TRANSACTION_SET FROM performance_schema.replication_connection_status",
+                "STOP REPLICA; RESET REPLICA ALL; SET GLOBAL read_only = OFF",
+            ],
+        };
+        self.execute(hear_nothing).await?;
+        let received: Option<String> = match self.family() {
+            SqlFamily::Mariadb => self.told(received, "Gtid_IO_Pos").await?,
+            SqlFamily::Mysql => self.told(received, 0).await?,
+        };
         self.applied(&received.unwrap_or_default()).await?;
-        self.execute("STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = OFF")
-            .await
+        self.execute(lead).await
     }
 
     /// Waits until this replica has applied what comes before a position.
     async fn applied(&self, position: &str) -> Result<(), Error> {
-        let wait = format!("SELECT MASTER_GTID_WAIT('{position}', {CATCH_UP_S_MAX})");
+        let wait = match self.family() {
+            SqlFamily::Mariadb => "MASTER_GTID_WAIT",
+            SqlFamily::Mysql => "WAIT_FOR_EXECUTED_GTID_SET",
+        };
+        let wait = format!("SELECT {wait}('{position}', {CATCH_UP_S_MAX})");
         match self.told::<i64, _>(&wait, 0).await? {
             Some(0) => Ok(()),
             _ => Err(Error::TimedOut {
@@ -85,11 +181,13 @@ impl Mariadb {
 
 const PRIMARY: &[&str] = &["log-bin=binlog", "server-id=1", "sync-binlog=1"];
 /// It writes a binary log of its own, as it may be promoted.
-const REPLICA: &[&str] = &[
-    "log-bin=binlog",
-    "server-id=2",
-    "sync-binlog=1",
-    "log-slave-updates=ON",
+const REPLICA: &[&str] = &["log-bin=binlog", "server-id=2", "sync-binlog=1"];
+const GROUP: &[&str] = &[
+    "plugin-load-add=group_replication.so",
+    "loose-group-replication-group-name=6b8e2c58-1a3f-4f5d-9a53-0c7d6f1e2a10",
+    "loose-group-replication-start-on-boot=OFF",
+    // Members want to be able to encrypt, also where they need not.
+    "tls-version=TLSv1.2,TLSv1.3",
 ];
 /// Long, as a busy machine may need it.
 const CATCH_UP_S_MAX: u64 = 60;

@@ -1,7 +1,6 @@
 //! One MariaDB server.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
@@ -9,7 +8,8 @@ use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::sync::OnceCell;
 
 use super::super::clock::ServerClock;
-use super::locate::{initialised, library_path, mariadb_program, root_of};
+use super::family::{SqlFamily, server_command};
+use super::locate::{initialised, mariadb_program};
 use crate::error::Error;
 use crate::eventually::poll_until;
 use crate::fetch::initialise_mariadb;
@@ -28,9 +28,11 @@ enum Transport {
     Encryption,
 }
 
-/// A MariaDB server on a free loopback port, killed and cleaned up on drop. Its superuser is `root`, without a password.
+/// A MariaDB server on a free loopback port, killed and cleaned up on drop. Its superuser is `root`, without a password. Where
+/// `TESTKIT_MARIADB` names a `mysqld`, it is a MySQL: see [`family`](Self::family).
 pub struct Mariadb {
     port: u16,
+    family: SqlFamily,
     transport: Transport,
     settings: Vec<String>,
     clock: Option<ServerClock>,
@@ -101,15 +103,16 @@ impl Mariadb {
     ) -> Result<Mariadb, Error> {
         let mut attempt = 1;
         loop {
+            let program = mariadb_program()?;
             let mut server = Mariadb {
                 port: free_port(),
+                family: SqlFamily::of(&program)?,
                 transport,
                 settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
                 clock: clock.cloned(),
                 process: None,
                 folder: ScratchDir::new("mariadb"),
             };
-            let program = mariadb_program()?;
             initialise_mariadb(&program)?;
             copy_folder(&initialised(&program)?, &server.data())?;
             if transport == Transport::Encryption {
@@ -127,13 +130,8 @@ impl Mariadb {
     }
 
     async fn launch(&mut self) -> Result<(), Error> {
-        let program = mariadb_program()?;
-        let mut command = Command::new(&program);
-        command.env("LD_LIBRARY_PATH", library_path(&program));
-        command.arg("--no-defaults").arg("--user=root").args(FLAGS);
-        let usr = root_of(&program);
-        command.arg(format!("--basedir={}", usr.display()));
-        command.arg(format!("--lc-messages-dir={}", usr.join("share/mysql").display()));
+        let mut command = server_command(&mariadb_program()?);
+        command.args(FLAGS).args(self.family.flags());
         command.arg(format!("--datadir={}", self.data().display()));
         // In the one that all share, a server that starts removes what the others have there.
         command.arg(format!("--tmpdir={}", self.folder.path().display()));
@@ -146,6 +144,8 @@ impl Mariadb {
             ] {
                 command.arg(format!("--{option}={}", self.folder.join(file).display()));
             }
+        } else {
+            command.args(self.family.without_encryption());
         }
         for setting in &self.settings {
             command.arg(format!("--{setting}"));
@@ -162,6 +162,12 @@ impl Mariadb {
             }
         };
         poll_until(START_TIMEOUT, &what, look).await?
+    }
+
+    /// Whose server it is: tests are the same for both, but for what they set up in words that one of them does not know.
+    #[must_use]
+    pub fn family(&self) -> SqlFamily {
+        self.family
     }
 
     /// `127.0.0.1:port`.
@@ -307,12 +313,11 @@ const FLAGS: &[&str] = &[
     "--skip-name-resolve",
     "--socket=socket",
     "--innodb-buffer-pool-size=32M",
-    "--innodb-log-file-size=4M",
     "--max-connections=400",
     "--pid-file=pid",
 ];
 const PORT_ATTEMPTS: u32 = 5;
 const TAIL_LINES: usize = 15;
 /// Long, as a busy machine may need it; nothing waits longer than the server does.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,11 +1,11 @@
 //! Real faults: lost replies, silent, frozen and killed servers. Errors come back bounded, tokens rise.
-use crate::common::{Scratch, proxied, renewal, request, seconds, take};
+use crate::common::{Scratch, family, proxied, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
 use tenure_core::{Acquire, Acquired, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed};
 use tenure_mysql::MysqlStore;
-use tenure_testkit::{Fault, Mariadb, eventually_async};
+use tenure_testkit::{Fault, Mariadb, SqlFamily, eventually_async};
 
 async fn wire() -> Wire {
     let (proxy, scratch, store) = proxied().await;
@@ -159,10 +159,19 @@ async fn leaves_its_session_as_it_was(scratch: &Scratch, autocommit: &str) {
         .query_drop(format!("SET SESSION autocommit = {autocommit}"))
         .await
         .unwrap();
-    let look = "SELECT @@innodb_lock_wait_timeout, @@group_concat_max_len, @@sql_mode, @@tx_isolation, @@autocommit, \
-                @@in_transaction";
+    // MariaDB's newer versions know both names.
+    let [isolation, open] = match family() {
+        SqlFamily::Mariadb => ["@@tx_isolation", "@@in_transaction"],
+        SqlFamily::Mysql => [
+            "@@transaction_isolation",
+            "(SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID())",
+        ],
+    };
+    let look = format!(
+        "SELECT @@innodb_lock_wait_timeout, @@group_concat_max_len, @@sql_mode, {isolation}, @@autocommit, {open}"
+    );
     type Session = (u64, u64, String, String, u8, u8);
-    let before: Session = client.query_first(look).await.unwrap().unwrap();
+    let before: Session = client.query_first(&look).await.unwrap().unwrap();
     let held = "X'686f6c646572', REPEAT('a', 32), 1, 60000, ''";
     for (statement, fails) in [
         (format!("CALL tenure_acquire_1('job', {held})"), false),
@@ -190,7 +199,7 @@ async fn leaves_its_session_as_it_was(scratch: &Scratch, autocommit: &str) {
     ] {
         let answer = client.query_drop(&statement).await;
         assert_eq!(answer.is_err(), fails, "{statement}: {answer:?}");
-        let after: Session = client.query_first(look).await.unwrap().unwrap();
+        let after: Session = client.query_first(&look).await.unwrap().unwrap();
         assert_eq!(after, before, "after {statement} with autocommit {autocommit}");
     }
 }

@@ -1,6 +1,7 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
-use crate::common::{PATIENCE, Scratch, name};
+use crate::common::{PATIENCE, Scratch, name, replacing};
 use crate::fence::{fenced, ledger, term, write};
+use crate::setup::set_up_again;
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
@@ -203,7 +204,8 @@ async fn a_set_up_from_before_bumped_marks_in_mysql_bumps_nothing_until_it_is_se
         .claim(&ledger(), &term("nightly", OF_A_CLOCK))
         .await
         .unwrap();
-    scratch.sql(include_str!("earlier/fences.sql")).await;
+    let earlier = replacing(include_str!("earlier/fences.sql"));
+    scratch.sql(&earlier).await;
     let told = set_up(&scratch).await;
     assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
     assert!(told.detail.contains("bumped_token"), "{told:?}");
@@ -237,7 +239,7 @@ async fn a_set_up_from_before_bumped_marks_in_mysql_bumps_nothing_until_it_is_se
     let busy = MysqlStore::init(&scratch.url()).await.unwrap_err();
     assert_eq!(busy.fault, Fault::Busy, "{busy}");
     transaction.commit().await.unwrap();
-    MysqlStore::init(&scratch.url()).await.unwrap();
+    set_up_again(&scratch, &["claim", "bump", "enter", "admit"]).await;
     assert_eq!(set_up(&scratch).await.verdict, Verdict::Good);
     // On connections from before: the marks are what they were, and a bump is of nobody.
     write(&mut client, &fence, &next).await.unwrap();
@@ -287,7 +289,7 @@ async fn two_set_ups_that_add_the_same_column_at_once_do_not_meet_in_mysql() {
         .unwrap();
     let adding: tokio::task::JoinSet<_> = (0..2)
         .map(|_| scratch.url())
-        .map(|url| async move { Mariadb::execute_at(&url, &printed_of("tenure_later")).await })
+        .map(|url| async move { MysqlStore::init(&url).await })
         .collect();
     let waiting = format!(
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = '{}' AND STATE LIKE '%metadata lock%'",

@@ -1,20 +1,27 @@
 //! A statement that somebody kills: what it had begun is over when it is answered, and nothing of it is handed on.
-use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, family, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::bounded;
 use tenure_core::{Certainty, Fault, LeaseStore, Renewed};
+use tenure_testkit::SqlFamily;
 
 /// Kills the statement that waits for a row in this database. Answers whose it was.
 async fn kill_who_waits(client: &mut Conn) -> u64 {
     // A statement of a procedure is shown as itself.
-    let waiting = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
-                   AND command = 'Query' AND info LIKE '%UPDATE%' AND time_ms > 50";
+    let for_a_while = match family() {
+        SqlFamily::Mariadb => "time_ms > 50",
+        SqlFamily::Mysql => "time >= 1",
+    };
+    let waiting = format!(
+        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() \
+         AND command = 'Query' AND info LIKE '%UPDATE%' AND {for_a_while}"
+    );
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(id) = client.query_first::<u64, _>(waiting).await.unwrap() {
+        if let Some(id) = client.query_first::<u64, _>(&waiting).await.unwrap() {
             client.query_drop(format!("KILL QUERY {id}")).await.unwrap();
             return id;
         }

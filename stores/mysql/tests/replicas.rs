@@ -3,14 +3,7 @@ use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, t
 use tenure_conformance::wire::bounded;
 use tenure_core::{Acquired, Certainty, Durability, Fault, LeaseStore, Renew, Renewed, Verdict};
 use tenure_mysql::MysqlStore;
-use tenure_testkit::{FaultProxy, Mariadb, eventually_async};
-
-/// A primary that confirms what its replica has.
-const SEMI_SYNCHRONOUS: [&str; 3] = [
-    "rpl-semi-sync-master-enabled=ON",
-    "rpl-semi-sync-master-timeout=86400000",
-    "rpl-semi-sync-master-wait-point=AFTER_SYNC",
-];
+use tenure_testkit::{FaultProxy, Mariadb, SqlFamily, eventually_async};
 
 /// A database on a primary, and the store by an address that leads to it.
 async fn led_to(primary: &Mariadb) -> (FaultProxy, Scratch, MysqlStore) {
@@ -41,11 +34,8 @@ async fn goes_on_at(replica: &Mariadb, proxy: &FaultProxy, store: &MysqlStore, b
 /// and nothing is lost.
 #[tokio::test]
 async fn term_outlives_a_mysql_whose_semi_synchronous_replica_is_promoted() {
-    let mut primary = Mariadb::primary(&SEMI_SYNCHRONOUS).await.unwrap();
-    let replica = primary
-        .replica(&["rpl-semi-sync-slave-enabled=ON"])
-        .await
-        .unwrap();
+    let mut primary = Mariadb::semi_synchronous_primary().await.unwrap();
+    let replica = primary.semi_synchronous_replica().await.unwrap();
     let (proxy, _scratch, store) = led_to(&primary).await;
     assert_eq!(store.traits().durability, Durability::Safe);
     let asked = |lease, label| request(lease, label, seconds(300));
@@ -68,14 +58,17 @@ async fn term_outlives_a_mysql_whose_semi_synchronous_replica_is_promoted() {
 /// What is confirmed is at the semi-synchronous replica, and the other one may be promoted.
 #[tokio::test]
 async fn asynchronous_replica_of_mysql_beside_a_semi_synchronous_one_is_for_the_fence_alone() {
-    let primary = Mariadb::primary(&SEMI_SYNCHRONOUS).await.unwrap();
-    let semi_synchronous = ["rpl-semi-sync-slave-enabled=ON"];
-    let _one = primary.replica(&semi_synchronous).await.unwrap();
+    let primary = Mariadb::semi_synchronous_primary().await.unwrap();
+    let _one = primary.semi_synchronous_replica().await.unwrap();
     let (_proxy, scratch, store) = led_to(&primary).await;
     assert_eq!(store.traits().durability, Durability::Safe);
     let declared = || async { scratch.store().await.traits().durability };
     // Without its replica it would go on at once.
-    let waits = |word| format!("SET GLOBAL rpl_semi_sync_master_wait_no_slave = {word}");
+    let setting = match primary.family() {
+        SqlFamily::Mariadb => "rpl_semi_sync_master_wait_no_slave",
+        SqlFamily::Mysql => "rpl_semi_sync_source_wait_no_replica",
+    };
+    let waits = |word| format!("SET GLOBAL {setting} = {word}");
     primary.execute(&waits("OFF")).await.unwrap();
     assert!(matches!(declared().await, Durability::FenceOnly(why) if why.contains("no replica")));
     primary.execute(&waits("ON")).await.unwrap();
@@ -109,7 +102,7 @@ async fn replica_of_mysql_that_lacks_the_last_writes_lets_no_token_fall() {
     let released = store.release(&[giving_back(&handed, before)]).await;
     assert!(released[0].is_ok(), "{released:?}");
     replica.catch_up(&primary).await.unwrap();
-    replica.execute("STOP SLAVE").await.unwrap();
+    replica.stop_following().await.unwrap();
     let lost = [asked("handed", "b"), asked("new", "b")];
     let mut tokens = Vec::new();
     for lost in &lost {

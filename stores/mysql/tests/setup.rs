@@ -1,5 +1,5 @@
 //! Procedures of other versions of Tenure, or none: what is found out about them, and who replaces what.
-use crate::common::{Scratch, renewal, request, seconds, take};
+use crate::common::{Scratch, family, renewal, replacing, request, seconds, take};
 use crate::fence::{fenced, ledger, term};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, TxOpts};
@@ -10,7 +10,7 @@ use tenure_core::{
     Certainty, Fault, Fence, FenceError, Finding, LeaseStore, ResourceName, StoreError, Verdict,
 };
 use tenure_mysql::MysqlStore;
-use tenure_testkit::Mariadb;
+use tenure_testkit::{Mariadb, SqlFamily};
 use tokio::task::JoinSet;
 
 /// How often procedures are replaced under those who use them.
@@ -29,7 +29,34 @@ pub(super) fn rewriting(procedure: &str) -> String {
     let (_, from) = printed.split_once(&head).unwrap();
     let text = from.split("\n$$").next().unwrap().trim_end();
     let body = text.strip_suffix("END").unwrap();
-    format!("CREATE OR REPLACE PROCEDURE tenure_{procedure}_1{body}DO 0; END")
+    replacing(&format!(
+        "CREATE OR REPLACE PROCEDURE tenure_{procedure}_1{body}DO 0; END"
+    ))
+}
+
+/// The next set-up, once there is another procedure: MariaDB replaces it; MySQL cannot, and says the way out.
+pub(super) async fn set_up_again(scratch: &Scratch, others: &[&str]) {
+    let done = MysqlStore::init(&scratch.url()).await;
+    if family() == SqlFamily::Mariadb {
+        return done.unwrap();
+    }
+    cannot_replace(&done.unwrap_err(), others);
+    for other in others {
+        scratch.sql(&format!("DROP PROCEDURE tenure_{other}_1")).await;
+    }
+    MysqlStore::init(&scratch.url()).await.unwrap();
+}
+
+fn cannot_replace(error: &StoreError, others: &[&str]) {
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unsupported, Certainty::NotApplied),
+        "{error}"
+    );
+    for other in others {
+        assert!(error.message.contains(&format!("tenure_{other}_1")), "{error}");
+    }
+    assert!(error.message.contains("DROP PROCEDURE"), "{error}");
 }
 
 async fn rewritten(scratch: &Scratch, procedure: &str) {
@@ -64,9 +91,14 @@ async fn procedure_that_is_another_is_told_of_and_replaced_by_the_next_set_up() 
         );
         assert!(finding.repair.unwrap().contains("tenure store init"));
     }
-    MysqlStore::init(&scratch.url()).await.unwrap();
+    set_up_again(&scratch, &["acquire", "claim", "admit"]).await;
     let finding = found(&store, "set-up").await;
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
+    if family() == SqlFamily::Mysql {
+        // What was dropped took its grants along, as the way out says.
+        let again = format!("GRANT EXECUTE ON PROCEDURE {database}.tenure_acquire_1 TO service");
+        scratch.sql(&again).await;
+    }
     let service = MysqlStore::connect(&server.uri_as("service", "x", database))
         .await
         .unwrap();
@@ -98,10 +130,13 @@ async fn procedure_without_its_comments_is_the_same() {
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
 }
 
-/// A procedure that is missing for a moment would end campaigns: nobody who calls it meets one.
+/// A procedure that is missing for a moment would end campaigns: nobody who calls it meets one. Where the server can only drop it
+/// and make it anew, nothing is replaced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn procedures_are_replaced_under_those_who_call_them() {
     let scratch = Scratch::new().await;
+    rewritten(&scratch, "renew").await;
+    rewritten(&scratch, "acquire").await;
     let over = Arc::new(AtomicBool::new(false));
     let mut callers = JoinSet::new();
     for caller in 0..4 {
@@ -120,9 +155,17 @@ async fn procedures_are_replaced_under_those_who_call_them() {
         });
     }
     for _round in 0..ROUNDS {
-        rewritten(&scratch, "renew").await;
-        rewritten(&scratch, "acquire").await;
-        MysqlStore::init(&scratch.url()).await.unwrap();
+        match family() {
+            SqlFamily::Mariadb => {
+                rewritten(&scratch, "renew").await;
+                rewritten(&scratch, "acquire").await;
+                MysqlStore::init(&scratch.url()).await.unwrap();
+            }
+            SqlFamily::Mysql => {
+                let refused = MysqlStore::init(&scratch.url()).await.unwrap_err();
+                cannot_replace(&refused, &["renew", "acquire"]);
+            }
+        }
     }
     over.store(true, Ordering::Relaxed);
     for called in callers.join_all().await {
@@ -154,12 +197,15 @@ async fn set_up_that_meets_an_open_write_to_a_guarded_table_gives_way() {
         .await
         .unwrap();
     let error = MysqlStore::init(&scratch.url()).await.unwrap_err();
-    assert_eq!(error.fault, Fault::Busy, "{error}");
+    match family() {
+        SqlFamily::Mariadb => assert_eq!(error.fault, Fault::Busy, "{error}"),
+        SqlFamily::Mysql => cannot_replace(&error, &["admit"]),
+    }
     open.query_drop("UPDATE account SET cents = cents + 1")
         .await
         .unwrap();
     open.commit().await.unwrap();
-    MysqlStore::init(&scratch.url()).await.unwrap();
+    set_up_again(&scratch, &["admit"]).await;
     let finding = found(&scratch.store().await, "set-up").await;
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
 }

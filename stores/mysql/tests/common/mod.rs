@@ -5,7 +5,7 @@ use mysql_async::{Conn, Transaction, TxOpts};
 use std::time::Duration;
 pub use tenure_conformance::asking::*;
 use tenure_mysql::MysqlStore;
-use tenure_testkit::{FaultProxy, Mariadb};
+use tenure_testkit::{FaultProxy, Mariadb, SqlFamily};
 
 /// Long, as a loaded machine may need it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,6 +72,28 @@ impl Scratch {
             .await
             .expect("the test's own statements run");
     }
+}
+
+/// Statements that put procedures in the place of others, in words that the server knows: MySQL has no moment without one only
+/// for who does not use it.
+pub fn replacing(statements: &str) -> String {
+    match family() {
+        SqlFamily::Mariadb => statements.to_owned(),
+        SqlFamily::Mysql => {
+            let mut parts = statements.split("CREATE OR REPLACE PROCEDURE ");
+            let mut made = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let (name, _) = part.split_once('(').expect("its parameters");
+                made.push_str(&format!("DROP PROCEDURE {name}; CREATE PROCEDURE {part}"));
+            }
+            made
+        }
+    }
+}
+
+/// Whose server the tests run.
+pub fn family() -> SqlFamily {
+    SqlFamily::installed().expect("a server is installed")
 }
 
 /// A proxy in front of the shared server.

@@ -158,7 +158,7 @@ async fn mysql() -> Row {
     let uri = server.uri_of("leases");
     MysqlStore::init(&uri).await.unwrap();
     Row::of(
-        "MariaDB 10.6 or later; MySQL 8.0.29 or later by its documentation, not run",
+        "MariaDB 10.6 or later, MySQL 8.0.29 or later (run: MariaDB 10.11, MySQL 9.7)",
         "mysql://HOST/DATABASE",
         "*Rate*, *Step* (G2, Y9); the disk keeps what it has synced; one server takes writes, and no replica is promoted (Y2, \
          Y5)",

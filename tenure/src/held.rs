@@ -4,8 +4,10 @@ use crate::clock::BootTimer;
 use crate::driver::{Departed, Message};
 use crate::sync::{mpsc, oneshot, select, timeout, watch};
 use crate::term::{Phase, SharedTerm};
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{Authority, Cause, FencingToken, LeaseName};
 
@@ -37,19 +39,45 @@ impl HeldTerm {
         self.term.token()
     }
 
-    /// Returns when the term is over, and why. Has a timer of its own: needs no other thread.
-    pub(crate) async fn lost(&self) -> Cause {
+    /// Returns when authority is gone. Has a timer of its own: needs no other thread.
+    pub(crate) async fn over(&self) {
         let mut phase = self.term.phases();
         let timer = BootTimer::new();
         loop {
-            if let Phase::Over(cause) = &*phase.borrow_and_update() {
-                return Cause::clone(cause);
-            }
+            phase.borrow_and_update();
             let until = self.term.until();
             if self.term.authority() == Authority::None {
-                return cause_in_time(phase).await;
+                return;
             }
             changed_or(&mut phase, timer.wait_until(until)).await;
+        }
+    }
+
+    /// Returns when the term is over, and why: at most [`COURTESY`] after authority is gone.
+    pub(crate) async fn lost(&self) -> Cause {
+        self.over().await;
+        cause_in_time(self.term.phases()).await
+    }
+
+    /// Runs `work`, and drops it once authority is gone. No step of it begins after that, however late a timer is.
+    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Cause> {
+        let while_held = async {
+            let mut work = pin!(work);
+            poll_fn(|context| match self.term.authority() {
+                Authority::None => Poll::Ready(None),
+                Authority::Held { .. } | Authority::Doubtful { .. } => work.as_mut().poll(context).map(Some),
+            })
+            .await
+        };
+        // The work is dropped with this, before anybody waits for the cause.
+        let outcome = select! {
+            biased;
+            () = self.over() => None,
+            outcome = while_held => outcome,
+        };
+        match outcome {
+            Some(outcome) => Ok(outcome),
+            None => Err(cause_in_time(self.term.phases()).await),
         }
     }
 

@@ -2,13 +2,16 @@
 
 use crate::harness::{Site, soon};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
     Renewed, Scope, StoreTraits, Watch,
 };
-use tenure::{Authority, Cause, LeaseName, LeaseStore, SharedStore, StoreError, Timing, Ttl, clock_now};
+use tenure::{
+    Authority, Cause, LeaseName, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing,
+    Ttl, clock_now, sleep_until,
+};
 
 #[tokio::test]
 async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_before() {
@@ -132,4 +135,53 @@ async fn loss_is_told_at_the_deadline_even_if_the_elections_thread_hangs() {
     assert!(matches!(told.cause, Cause::Deadline(_)));
     assert_eq!(leadership.authority(), Authority::None);
     hangs.store(false, Ordering::SeqCst);
+}
+
+/// A store in which nothing is renewed from now on, so that nobody but the deadline tells of a loss.
+fn hanging(site: &Site) -> Arc<HangingDisk> {
+    Arc::new(HangingDisk {
+        inner: site.store(),
+        hangs: Arc::new(AtomicBool::new(true)),
+    })
+}
+
+#[tokio::test]
+async fn guarded_work_makes_no_step_after_its_deadline_though_nobody_knows_the_cause_yet() {
+    let site = Site::new();
+    let election = Site::election_in(hanging(&site), "first");
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    let steps_too_late = AtomicU32::new(0);
+    let work = async {
+        loop {
+            if leadership.authority() == Authority::None {
+                steps_too_late.fetch_add(1, Ordering::SeqCst);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let loss = soon("the loss", leadership.guard(work)).await.unwrap_err();
+    assert!(matches!(loss.cause, Cause::Deadline(_)), "{loss}");
+    // One that had begun may look at the clock a moment later.
+    let steps = steps_too_late.load(Ordering::SeqCst);
+    assert!(steps <= 1, "{steps} steps after the deadline");
+}
+
+#[tokio::test]
+async fn guarded_work_that_would_end_after_its_deadline_is_told_as_lost() {
+    let site = Site::new();
+    let timing = LockTimingOptions::new(Duration::from_secs(3)).check().unwrap();
+    let manager = LockManager::builder(hanging(&site))
+        .timing(timing)
+        .build()
+        .unwrap();
+    let lock = soon("the lock", manager.lock("job")).await.unwrap();
+    let work = async {
+        // Before it is told, and after the deadline.
+        let end = || lock.until().after(Duration::from_millis(5));
+        while clock_now() < end() {
+            sleep_until(end()).await;
+        }
+    };
+    let outcome = soon("the loss", lock.guard(work)).await;
+    assert!(matches!(outcome.unwrap_err().cause, Cause::Deadline(_)));
 }

@@ -125,7 +125,8 @@ impl Leadership {
     /// Returns when the term is over, and why: at once when another holder was seen, at the deadline if the
     /// store does not answer.
     ///
-    /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up.
+    /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up; then up to
+    /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
     /// Needs a tokio runtime with its I/O and time drivers.
     pub async fn lost(&self) -> Loss {
         let cause = self.0.lost().await;
@@ -144,7 +145,7 @@ impl Leadership {
         let mut phase = self.0.term().phases();
         select! {
             biased;
-            _ = self.lost() => {}
+            () = self.0.over() => {}
             _ = phase.wait_for(|phase| *phase == Phase::Ending) => {}
         }
     }
@@ -160,18 +161,16 @@ impl Leadership {
         self.0.term().phase() == Phase::Ending
     }
 
-    /// Runs `work`, and drops it when the term is over.
+    /// Runs `work`, and drops it when the term is over: no step of it begins once authority is none.
     ///
     /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
+    /// Needs a tokio runtime with its I/O and time drivers.
     ///
     /// # Errors
     /// [`Loss`]: `work` was dropped unfinished.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
-        select! {
-            biased;
-            loss = self.lost() => Err(loss),
-            outcome = work => Ok(outcome),
-        }
+        let token = self.token();
+        self.0.guard(work).await.map_err(|cause| Loss { token, cause })
     }
 
     /// Claims `resource` for this term in its fence: before the term first reads what it will change.

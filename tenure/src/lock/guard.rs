@@ -3,7 +3,7 @@ use super::{LockLoss, LockRelease};
 use crate::clock;
 use crate::driver::{Departed, HasEnded, Message};
 use crate::held::HeldTerm;
-use crate::sync::{AtomicU64, Ordering, oneshot, select};
+use crate::sync::{AtomicU64, Ordering, oneshot};
 use crate::term::Phase;
 use std::fmt;
 use std::future::Future;
@@ -161,7 +161,8 @@ impl Lock {
     /// Returns when the lock is over, and why: at once when another holder was seen, at the deadline if the store
     /// does not answer.
     ///
-    /// It has a timer of its own, so it fires at the deadline even if the manager's thread is held up.
+    /// It has a timer of its own, so it fires at the deadline even if the manager's thread is held up; then up to
+    /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
     /// Needs a tokio runtime with its I/O and time drivers.
     pub async fn lost(&self) -> LockLoss {
         let cause = match self.state {
@@ -179,18 +180,19 @@ impl Lock {
         }
     }
 
-    /// Runs `work`, and drops it when the lock is lost.
+    /// Runs `work`, and drops it when the lock is lost: no step of it begins once authority is none.
     ///
     /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
+    /// Needs a tokio runtime with its I/O and time drivers.
     ///
     /// # Errors
     /// [`LockLoss`]: `work` was dropped unfinished.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LockLoss> {
-        select! {
-            biased;
-            loss = self.lost() => Err(loss),
-            outcome = work => Ok(outcome),
-        }
+        let outcome = match self.state {
+            State::Held => self.hold.held.guard(work).await,
+            State::Leaving(_) | State::Gone(_) => Err(Cause::GivenBack),
+        };
+        outcome.map_err(|cause| self.loss_by(cause))
     }
 
     /// Lease and token of this lock: what its work shows to every fence.

@@ -235,9 +235,11 @@ impl Lock {
 
     /// This handle goes; the last one ends the term.
     fn leave(&self) -> State {
+        // Looked at while this handle still counts: once it does not, another that goes now may end the term.
+        let authority = self.hold.authority();
         let others = self.hold.handles.fetch_sub(1, Ordering::SeqCst) - 1;
         // However many others there are: what was lost is held by none of them.
-        if self.hold.authority() == Authority::None {
+        if authority == Authority::None {
             return State::Gone(Box::new(LockRelease::LostBefore(self.loss())));
         }
         if others > 0 {

@@ -1,7 +1,7 @@
 //! Locks: waiters in line, handles of one owner, a manager that goes.
 
 use crate::clock;
-use crate::lock::{LockError, LockManager, LockTimingOptions, Reentrancy};
+use crate::lock::{LockError, LockManager, LockRelease, LockTimingOptions, Reentrancy};
 use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
 use crate::store::Weather;
 use shuttle::future::block_on;
@@ -84,6 +84,30 @@ pub(super) fn last_handle_goes_about_when_one_is_taken() {
     drop(first);
     let taken = taker.join().expect("the taker found nothing");
     assert!(taken.is_none_or(|taken| taken >= token));
+    drop(owner);
+    close(&site, manager);
+    check_events(&mut events);
+}
+
+/// Two handles of one owner are released at once: the last one releases the lock, and neither is told of a loss.
+pub(super) fn two_handles_are_released_at_once() {
+    let site = Site::begin(any_pace(), Weather::Fair);
+    let manager = manager(&site, Reentrancy::Counted);
+    let owner = manager.owner();
+    let mut events = manager.events();
+    let take = || block_on(owner.lock(&site.name)).expect("nobody else wants it");
+    let (mut first, mut second) = (take(), take());
+    let releaser = thread::spawn(move || block_on(first.release()));
+    let releases = [
+        block_on(second.release()),
+        releaser.join().expect("releasing does not panic"),
+    ];
+    let still_held = |release: &LockRelease| matches!(release, LockRelease::StillHeld { handles: 1 });
+    let released = |release: &LockRelease| matches!(release, LockRelease::Released);
+    assert!(
+        releases.iter().any(still_held) && releases.iter().any(released),
+        "{releases:?}"
+    );
     drop(owner);
     close(&site, manager);
     check_events(&mut events);

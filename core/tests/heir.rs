@@ -62,6 +62,48 @@ fn a_term_that_was_another_s_by_then_is_told_so() {
     assert_eq!(departures(&harness), vec![found]);
 }
 
+/// A grant of token 9 whose predecessor is a term of another with this token.
+fn grant_after(before: u64) -> Acquired {
+    let Acquired::Granted(grant) = grant(9) else {
+        unreachable!("it is a grant")
+    };
+    let predecessor = Predecessor {
+        candidate: other().id,
+        token: token(before),
+        end: End::Released,
+        vacant_for: seconds(0.1),
+    };
+    Acquired::Granted(Grant {
+        predecessor: Some(predecessor),
+        ..grant
+    })
+}
+
+#[test]
+fn a_term_that_another_had_taken_and_left_by_then_is_not_told_as_released() {
+    let (mut harness, request) = handing_on();
+    harness.answer(request.id, Reply::Acquired(Ok(grant_after(7))));
+    let found = Departure::Answered(Released::NotYours(None));
+    assert_eq!(departures(&harness), vec![found]);
+    assert!(matches!(harness.authority(), Authority::Held { token: now, .. } if now == token(9)));
+}
+
+#[test]
+fn a_term_that_a_lost_try_may_have_taken_before_another_came_is_not_told_as_lost() {
+    let (mut harness, request) = handing_on();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
+    let request = harness.run_to_request();
+    harness.answer(request.id, Reply::Acquired(Ok(grant_after(7))));
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+}
+
+#[test]
+fn a_term_that_comes_right_before_its_heirs_is_released() {
+    let (mut harness, request) = handing_on();
+    harness.answer(request.id, Reply::Acquired(Ok(grant_after(5))));
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+}
+
 #[test]
 fn whoever_was_to_have_it_may_leave_and_the_term_is_released_after_all() {
     let (mut harness, request) = handing_on();

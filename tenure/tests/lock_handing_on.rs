@@ -3,8 +3,9 @@ use crate::harness::counting::Counting;
 use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::Occupancy;
+use tenure::core::{Occupancy, Release, Released};
 use tenure::{Authority, FencingToken, LockManager, LockRelease};
+use tokio::sync::Semaphore;
 
 /// A manager over a store that counts.
 fn counted(site: &Site) -> (Arc<Counting>, Arc<LockManager>) {
@@ -97,4 +98,42 @@ async fn a_holder_who_is_asked_to_end_releases_for_others() {
     assert_eq!(soon("the release", first.release()).await, LockRelease::Released);
     soon("the waiter", waiter).await.unwrap();
     assert_eq!(store.releases(), 2, "each released its own");
+}
+
+#[tokio::test]
+async fn a_lock_that_another_had_meanwhile_is_not_told_as_released_to_who_hands_it_on() {
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    // Nothing tells this process of what happens to its lock.
+    store.watches = Semaphore::new(0);
+    let builder = LockManager::builder(Arc::new(store)).timing(long_lock_timing());
+    let manager = Arc::new(builder.build().unwrap());
+    let mut first = soon("the lock", manager.lock("a")).await.unwrap();
+    let mut waiters = tokio::task::JoinSet::new();
+    let waits = manager.clone();
+    waiters.spawn(async move { soon("the lock", waits.lock("a")).await.unwrap().token() });
+    until_all_wait(&manager, 2).await;
+    // As an operator ends a term by force.
+    let lease = site.record("a").await.unwrap();
+    let force = Release {
+        name: lease.name,
+        incarnation: lease.holder.incarnation,
+        token: lease.token,
+        attempt: lease.attempt,
+    };
+    let released = site.store().release(&[force]).await;
+    assert!(
+        matches!(released.as_slice(), [Ok(Released::Vacated)]),
+        "{released:?}"
+    );
+    let elsewhere = site.long_manager("b");
+    let mut theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
+    assert_eq!(soon("the release", theirs.release()).await, LockRelease::Released);
+    let release = soon("the release", first.release()).await;
+    assert!(
+        matches!(&release, LockRelease::LostBefore(loss) if loss.token == first.token()),
+        "{release:?}"
+    );
+    let heir = waiters.join_next().await.unwrap().unwrap();
+    assert!(heir > theirs.token(), "the waiter has it all the same");
 }

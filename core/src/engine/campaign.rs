@@ -93,7 +93,8 @@ impl Engine {
         campaign.request = None;
         match result {
             Ok(Acquired::Granted(grant)) => {
-                self.inherit(name, Departure::Answered(Released::Vacated), actions);
+                let found = campaign.found_by(&grant);
+                self.inherit(name, Departure::Answered(found), actions);
                 self.granted(now, name, sent.sent_at, grant, actions);
             }
             Ok(Acquired::Held(lease)) => {

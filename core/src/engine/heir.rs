@@ -3,9 +3,9 @@
 //! A store grants a later attempt of the incarnation that holds the lease, with a greater token. So one request does
 //! what a release and an acquisition would do, and nobody else's turn is in between.
 
-use super::seat::{Left, Seat, Wanted};
+use super::seat::{Campaign, Left, Seat, Wanted};
 use super::{Actions, Cause, Departure, Engine, Event};
-use crate::{FencingToken, Lease, LeaseName, Moment, Occupancy};
+use crate::{FencingToken, Grant, Lease, LeaseName, Moment, Occupancy, Released};
 
 impl Engine {
     pub(super) fn hand_on(
@@ -48,6 +48,20 @@ impl Engine {
         lease.holder.incarnation == self.candidate.incarnation
             && (lease.token, lease.attempt) == (left.token, left.attempt)
             && lease.occupancy() == Occupancy::Held
+    }
+}
+
+impl Campaign {
+    /// What a grant says of the term that this campaign is the heir of.
+    pub(super) fn found_by(&self, grant: &Grant) -> Released {
+        let is_later = |token| self.heir_of.is_some_and(|left| token > left.token);
+        match &grant.predecessor {
+            // Another was in between. Not so surely after a try that nobody heard of: that one may have been the heir.
+            Some(before) if is_later(before.token) && !grant.again && !self.unresolved => {
+                Released::NotYours(None)
+            }
+            Some(_) | None => Released::Vacated,
+        }
     }
 }
 

@@ -227,6 +227,27 @@ fn a_standby_is_told_of_each_term_of_others_once_and_of_a_twin() {
 }
 
 #[test]
+fn a_standby_is_told_of_the_same_term_again_after_an_attempt_that_failed() {
+    let mut harness = Harness::new();
+    let mut request = harness.campaign_once();
+    let held = || Reply::Acquired(Ok(Acquired::Held(lease_of(other(), 5, seconds(20.0)))));
+    for reply in [held(), Reply::Acquired(Err(unreachable())), held(), held()] {
+        harness.answer(request.id, reply);
+        request = harness.run_to_request();
+    }
+    let told: Vec<_> = harness
+        .events
+        .iter()
+        .map(|event| match event {
+            Event::Standby { lease, .. } => Some(lease.token.number()),
+            Event::AttemptFailed { .. } => None,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(told, vec![Some(5), None, Some(5)]);
+}
+
+#[test]
 fn renewals_that_are_due_much_later_are_not_taken_along() {
     let mut harness = Harness::new();
     for text in ["a", "b"] {

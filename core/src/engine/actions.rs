@@ -103,7 +103,7 @@ pub enum Departure {
 /// What has happened in an engine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
-    /// Somebody else holds the lease; reported once per term of theirs.
+    /// Somebody else holds the lease; reported once per term of theirs, and again after an attempt that failed.
     Standby {
         /// The lease as it was seen.
         lease: Lease,

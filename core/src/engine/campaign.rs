@@ -212,6 +212,8 @@ impl Engine {
         let failures = campaign.failures;
         campaign.failures = failures.saturating_add(1);
         campaign.hint = None;
+        // Whoever hears of this failure is to hear when it is over, though the holder is the same.
+        campaign.reported = None;
         if let Some(Seat::Campaign(campaign)) = self.seats.get(name)
             && campaign
                 .heir_of

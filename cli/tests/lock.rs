@@ -179,3 +179,65 @@ fn a_variable_that_says_no_excludes_nothing() {
         }
     }
 }
+
+/// The file of the leases.
+fn leases(sandbox: &Sandbox) -> rusqlite::Connection {
+    let leases = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    leases.busy_timeout(SOON).unwrap();
+    leases
+}
+
+#[test]
+fn whoever_waited_in_vain_is_told_who_holds_it_though_an_attempt_had_failed() {
+    let sandbox = Sandbox::new("lock-blip");
+    hold(&sandbox, &["--ttl", "3s"]).kill_all_at_once();
+    let waiting = sandbox.start(&["lock", "--ttl", "3s", "-w", "15s", "-E", "9", "a", "--", "true"]);
+    waiting.wait_for_line("held by", SOON).unwrap();
+    let leases = leases(&sandbox);
+    leases.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    // So that it does not end meanwhile, as if its holder had renewed it.
+    let for_a_minute =
+        "UPDATE lease SET ttl_ms = 60000, expires_ns = renewed_ns + 60000000000, version = version + 1";
+    leases.execute_batch(for_a_minute).unwrap();
+    waiting.wait_for_line("trying on", SOON).unwrap();
+    leases.execute_batch("COMMIT").unwrap();
+    assert_eq!(exit_code(&waiting), 9);
+    let lines = waiting.lines();
+    let last = &lines.last().unwrap().text;
+    assert!(last.contains("held by") && last.contains("gave up"), "{lines:?}");
+}
+
+#[test]
+fn whoever_waits_in_order_is_told_that_the_store_does_not_answer() {
+    let sandbox = Sandbox::new("lock-fair-silent");
+    assert_eq!(sandbox.tenure(&["lock", "a", "--", "true"]).code, 0);
+    let leases = leases(&sandbox);
+    leases.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let ended = sandbox.tenure(&["lock", "--fair", "-w", "1s", "-E", "9", "a", "--", "echo", "ran"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (69, ""), "{ended:?}");
+}
+
+#[test]
+fn a_free_lock_is_tried_in_order_however_short_the_wait() {
+    let sandbox = Sandbox::new("lock-fair-short");
+    for wait in ["0", "1ms"] {
+        let ended = sandbox.tenure(&["lock", "--fair", "-w", wait, "-E", "9", "a", "--", "echo", "ran"]);
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (0, "ran\n"),
+            "-w {wait}: {ended:?}"
+        );
+    }
+    let _holder = hold(&sandbox, &["--fair"]);
+    let held = sandbox.tenure(&["lock", "--fair", "-w", "1ms", "-E", "9", "a", "--", "echo", "ran"]);
+    assert_eq!((held.code, held.stdout.as_str()), (9, ""), "{held:?}");
+    assert!(held.stderr.contains("held by"), "{held:?}");
+    let _first = sandbox.start(&["lock", "--fair", "--candidate", "first", "a", "--", "true"]);
+    eventually(SOON, "a place in the queue", || {
+        let status = sandbox.tenure(&["status", "--output", "json", "--prefix", "a/candidates/"]);
+        status.stdout.contains("a/candidates/1/first")
+    });
+    let behind = sandbox.tenure(&["lock", "--fair", "-w", "1ms", "-E", "9", "a", "--", "echo", "ran"]);
+    assert_eq!((behind.code, behind.stdout.as_str()), (9, ""), "{behind:?}");
+    assert!(behind.stderr.contains("turn in the queue"), "{behind:?}");
+}

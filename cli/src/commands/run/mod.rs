@@ -6,6 +6,7 @@ mod order;
 mod seeing;
 mod story;
 mod turn;
+mod waiting;
 
 use crate::arguments::{Again, CareArguments, Patience, RunArguments};
 use crate::endpoint::Board;
@@ -120,7 +121,9 @@ pub(super) async fn undertake(
     let history_store = (!arguments.no_history).then(|| store.clone());
     let queue_store = queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
-    let (looks, queue_store) = one_look(queue_store, patience);
+    let looks = queue_store.clone();
+    // One attempt has no place in the queue: it would hold up who came after.
+    let queue_store = queue_store.filter(|_| patience != Patience::OneAttempt);
     let mut builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
@@ -263,18 +266,6 @@ async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing) 
         let _ = tokio::time::timeout(patience, queue.close()).await;
     }
     let _ = tokio::time::timeout(patience, election.close()).await;
-}
-
-/// Where one attempt looks whether others wait, or else where this process waits with them. One attempt has no place in the
-/// queue: it would hold up who came after.
-fn one_look<T>(
-    queue: Option<(SharedStore, T)>,
-    patience: Patience,
-) -> (Option<SharedStore>, Option<(SharedStore, T)>) {
-    match (queue, patience) {
-        (Some((store, _)), Patience::OneAttempt) => (Some(store), None),
-        (queue, _) => (None, queue),
-    }
 }
 
 /// What waits in the queue of an election's lease, under the same name.

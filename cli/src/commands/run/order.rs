@@ -42,6 +42,19 @@ pub(super) async fn others_wait(store: &SharedStore, name: &LeaseName) -> Result
     Ok(standbys.iter().any(|standby| standby.priority.may_lead()))
 }
 
+/// Whether another is before this candidate, which may have no place in the queue yet, or it may not lead at all.
+pub(super) async fn is_behind(
+    store: &SharedStore,
+    election: &Election,
+    priority: Priority,
+) -> Result<bool, Failure> {
+    let (name, ours) = (election.name(), &election.candidate().id);
+    let standbys = Standby::list(store, name).await;
+    let standbys = standbys.map_err(|error| Failure::from(error).of_lease(name.as_str()))?;
+    let is_before = |first: &Standby| first.priority.may_lead() && first.candidate() != ours;
+    Ok(!priority.may_lead() || standbys.first().is_some_and(is_before))
+}
+
 /// Asks this process's own term to end when a candidate of a higher priority waits.
 pub(super) async fn yield_to_higher(
     store: &SharedStore,

@@ -5,7 +5,7 @@ use crate::output::{Voice, clean, in_json, short};
 use serde_json::json;
 use std::time::Duration;
 use tenure::core::Lease;
-use tenure::{Event, Leadership, StoreError};
+use tenure::{Event, Leadership, LeaseName, StoreError};
 
 /// What stands between this candidate and the lease.
 pub(super) enum Obstacle {
@@ -18,11 +18,17 @@ pub(super) enum Obstacle {
 /// What was seen while waiting.
 #[derive(Default)]
 pub(super) struct Story {
-    pub(super) obstacle: Option<Obstacle>,
+    obstacle: Option<Obstacle>,
+    /// What stands between this candidate and its place in the queue.
+    of_queue: Option<Obstacle>,
     told: bool,
 }
 
 impl Story {
+    pub(super) fn obstacle(&self) -> Option<&Obstacle> {
+        self.of_queue.as_ref().or(self.obstacle.as_ref())
+    }
+
     pub(super) fn take_in(&mut self, event: Event, patience: Patience, voice: Voice) -> Option<&Obstacle> {
         let obstacle = match event {
             Event::Standby { lease, twin } => {
@@ -37,31 +43,39 @@ impl Story {
                 error,
                 retry_in,
             } => {
-                let known =
-                    matches!(&self.obstacle, Some(Obstacle::Store(last)) if last.fault == error.fault);
                 // Once per kind of failure: the tries go on as long as it takes.
-                if !known && patience != Patience::OneAttempt {
+                if !is_known(self.obstacle.as_ref(), &error) && patience != Patience::OneAttempt {
                     self.told = true;
-                    let text = format!("{error}; trying on, next in {}", short(retry_in));
-                    let fields = json!({"lease": name.as_str(), "retry_in_ms": in_json(retry_in)});
-                    voice.say("attempt_failed", &text, fields);
+                    say_failed(&name, &error, retry_in, voice);
                 }
                 Obstacle::Store(error)
             }
-            Event::CampaignEnded { .. }
-            | Event::Withdrawn { .. }
-            | Event::Acquired { .. }
-            | Event::Renewed { .. }
-            | Event::RenewalFailed { .. }
-            | Event::Doubted { .. }
-            | Event::Reassured { .. }
-            | Event::Stuck { .. }
-            | Event::AskedToStepDown { .. }
-            | Event::Ended { .. }
-            | Event::Departed { .. } => return None,
+            _ => return None,
         };
         self.obstacle = Some(obstacle);
         self.obstacle.as_ref()
+    }
+
+    /// As [`take_in`](Self::take_in), of the lease by which it waits in the queue.
+    pub(super) fn take_in_of_queue(&mut self, event: Event, voice: Voice) {
+        self.of_queue = match event {
+            Event::AttemptFailed {
+                name,
+                error,
+                retry_in,
+            } => {
+                if !is_known(self.of_queue.as_ref(), &error) {
+                    self.told = true;
+                    say_failed(&name, &error, retry_in, voice);
+                }
+                Some(Obstacle::Store(error))
+            }
+            Event::RenewalFailed { error, .. } => Some(Obstacle::Store(error)),
+            // Another process of this candidate's id has its place.
+            Event::Standby { .. } => Some(Obstacle::Queue),
+            Event::Acquired { .. } | Event::Renewed { .. } => None,
+            _ => return,
+        };
     }
 
     /// Says that the waiting is over, if anything was said of it.
@@ -97,4 +111,14 @@ fn say_standby(lease: &Lease, twin: bool, voice: Voice) {
         "remaining_ms": in_json(lease.remaining),
     });
     voice.say("standby", &text, fields);
+}
+
+fn is_known(last: Option<&Obstacle>, error: &StoreError) -> bool {
+    matches!(last, Some(Obstacle::Store(last)) if last.fault == error.fault)
+}
+
+fn say_failed(name: &LeaseName, error: &StoreError, retry_in: Duration, voice: Voice) {
+    let text = format!("{error}; trying on, next in {}", short(retry_in));
+    let fields = json!({"lease": name.as_str(), "retry_in_ms": in_json(retry_in)});
+    voice.say("attempt_failed", &text, fields);
 }

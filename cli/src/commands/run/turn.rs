@@ -3,7 +3,7 @@
 use super::LEAVING_REQUESTS;
 use super::chronicle::Chronicle;
 use super::order;
-use super::story::{Obstacle, Story};
+use super::waiting::Waited;
 use crate::arguments::{Again, Patience};
 use crate::endpoint::{Board, Left};
 use crate::exit::{Code, Failure, of_signal};
@@ -16,21 +16,16 @@ use crate::supervise::{
 use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::process::ExitStatusExt as _;
-use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Fault, Released};
+use tenure::core::Released;
 use tenure::{
-    CampaignError, Departure, Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority,
-    SharedStore, StoreError,
+    Departure, Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore,
 };
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::broadcast::error::TryRecvError;
 use tokio::time::Instant;
-
-/// How many request time-outs the first attempt may take beyond the time that there is for waiting.
-const ATTEMPT_REQUESTS: u32 = 2;
 
 /// What a turn came to.
 pub(super) enum Taken {
@@ -63,19 +58,12 @@ impl Taken {
     }
 }
 
-/// What waiting came to.
-enum Waited {
-    Won(Leadership),
-    /// This is the exit code.
-    Ended(u8),
-}
-
 pub(super) struct Turn<'a> {
     pub(super) election: &'a Election,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
-    /// Where it looks before its one attempt, if there is an order: it overtakes nobody who waits.
-    pub(super) looks: Option<SharedStore>,
+    /// Where it looks who waits before it, and by which priority, if there is an order.
+    pub(super) looks: Option<(SharedStore, Priority)>,
     /// Who hears of its terms.
     pub(super) hooks: Hooks,
     /// Where its terms are noted, if they are.
@@ -270,109 +258,6 @@ impl Turn<'_> {
             timing.ttl()
         ))
     }
-
-    async fn wait(&mut self) -> Result<Waited, Failure> {
-        manager::status("stands by");
-        let began = Instant::now();
-        let name = self.election.name().clone();
-        let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
-        let mut campaign = pin!(async {
-            let won = match (queue, looks) {
-                (Some(queue), _) => return order::campaign(queue, election).await.map(Some),
-                (None, Some(store)) if order::others_wait(&store, &name).await? => return Ok(None),
-                (None, _) => election.campaign().await,
-            };
-            won.map(Some).map_err(|error| failed(error, &name))
-        });
-        let timing = self.election.timing();
-        let mut deadline = match self.patience {
-            // In a queue nothing tells that the turn has not come: one round trip's time is for trying.
-            Patience::Limited(wait) if wait.is_zero() && queue.is_some() => {
-                began.checked_add(timing.request_timeout())
-            }
-            Patience::Limited(wait) => began.checked_add(wait),
-            Patience::Endless | Patience::OneAttempt => None,
-        };
-        // The time is over, and the first attempt is not: it is made however short the time was.
-        let mut is_overdue = false;
-        let mut story = Story::default();
-        let mut has_events = true;
-        loop {
-            tokio::select! {
-                biased;
-                outcome = &mut campaign => {
-                    let Some(leadership) = outcome? else {
-                        return self.give_up(&Obstacle::Queue, None);
-                    };
-                    story.won(&leadership, began.elapsed(), self.voice);
-                    return Ok(Waited::Won(leadership));
-                }
-                event = self.events.recv(), if has_events => match event {
-                    Ok(event) => {
-                        let obstacle = story.take_in(event, self.patience, self.voice);
-                        if let (Some(obstacle), Patience::OneAttempt) = (obstacle, self.patience) {
-                            return self.give_up(obstacle, None);
-                        }
-                        if let (Some(obstacle), true) = (obstacle, is_overdue) {
-                            return self.give_up(obstacle, Some(began.elapsed()));
-                        }
-                    }
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => has_events = false,
-                },
-                () = tokio::time::sleep_until(deadline.unwrap_or(began)), if deadline.is_some() => {
-                    if story.obstacle.is_none() && queue.is_none() && !is_overdue {
-                        is_overdue = true;
-                        deadline = Some(Instant::now() + timing.request_timeout() * ATTEMPT_REQUESTS);
-                        continue;
-                    }
-                    let obstacle = story.obstacle.unwrap_or_else(|| match self.queue {
-                        Some(_) => Obstacle::Queue,
-                        None => Obstacle::Store(StoreError::not_applied(
-                            Fault::TimedOut,
-                            format!("lease \"{name}\": the store has not answered yet; is it reachable?"),
-                        )),
-                    });
-                    return self.give_up(&obstacle, Some(began.elapsed()));
-                }
-                signal = self.signals.end_of_waiting() => {
-                    return Ok(Waited::Ended(of_signal(signal.as_raw())));
-                }
-            }
-        }
-    }
-
-    /// The end of the patience.
-    fn give_up(&self, obstacle: &Obstacle, waited: Option<Duration>) -> Result<Waited, Failure> {
-        let suffix = waited.map_or(String::new(), |waited| {
-            format!("; gave up after {}", short(waited))
-        });
-        match obstacle {
-            Obstacle::Store(error) => {
-                let failure = Failure::from(error.clone()).of_lease(self.election.name().as_str());
-                Err(Failure {
-                    message: failure.message + &suffix,
-                    ..failure
-                })
-            }
-            // Silence: this is how a line in the crontab of three hosts ends on two of them.
-            Obstacle::Held(_) | Obstacle::Queue if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
-            Obstacle::Queue => Err(Failure {
-                code: self.conflict_code,
-                message: format!(
-                    "lease \"{}\": its turn in the queue has not come{suffix}",
-                    self.election.name()
-                ),
-            }),
-            Obstacle::Held(lease) => Err(Failure {
-                code: self.conflict_code,
-                message: format!(
-                    "lease \"{}\": held by {}, token {}{suffix}",
-                    lease.name, lease.holder, lease.token
-                ),
-            }),
-        }
-    }
 }
 
 /// How a term ended, for its history.
@@ -389,10 +274,6 @@ fn in_words(ending: &Ending) -> String {
         Ending::Ended(Why::Lost(why)) => format!("lost: {why}"),
         Ending::Unkillable => "not given back: a part of the command cannot be killed".to_owned(),
     }
-}
-
-fn failed(error: CampaignError, name: &LeaseName) -> Failure {
-    Failure::from(error).of_lease(name.as_str())
 }
 
 /// The code of a command that ended: its own, or 128 and the number of the signal that ended it.

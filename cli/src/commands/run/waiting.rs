@@ -1,0 +1,166 @@
+//! Waiting for a term, as long as there is patience for it.
+
+use super::order;
+use super::story::{Obstacle, Story};
+use super::turn::Turn;
+use crate::arguments::Patience;
+use crate::exit::{Failure, of_signal};
+use crate::manager;
+use crate::output::short;
+use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
+use tenure::core::Fault;
+use tenure::{Election, Event, Leadership, LockManager, Priority, SharedStore, StoreError};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+/// How many request time-outs the first attempt may take beyond the time that there is for waiting.
+const ATTEMPT_REQUESTS: u32 = 2;
+
+/// What waiting came to.
+pub(super) enum Waited {
+    Won(Leadership),
+    /// This is the exit code.
+    Ended(u8),
+}
+
+impl Turn<'_> {
+    pub(super) async fn wait(&mut self) -> Result<Waited, Failure> {
+        manager::status("stands by");
+        let began = Instant::now();
+        let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
+        let mut campaign = pin!(campaign(election, queue, looks.as_ref()));
+        let mut is_behind = pin!(is_behind(election, looks.as_ref()));
+        let timing = election.timing();
+        let mut deadline = match self.patience {
+            Patience::Limited(wait) => began.checked_add(wait),
+            Patience::Endless | Patience::OneAttempt => None,
+        };
+        // The time is over, and the first attempt is not: it is made however short the time was.
+        let (mut is_overdue, mut has_looked) = (false, false);
+        let mut story = Story::default();
+        let mut has_events = true;
+        let mut of_queue = queue.map(LockManager::events);
+        loop {
+            if let (Some(obstacle), true) = (story.obstacle(), is_overdue) {
+                return self.give_up(obstacle, Some(began.elapsed()));
+            }
+            tokio::select! {
+                biased;
+                outcome = &mut campaign => {
+                    let Some(leadership) = outcome? else {
+                        return self.give_up(&Obstacle::Queue, None);
+                    };
+                    story.won(&leadership, began.elapsed(), self.voice);
+                    return Ok(Waited::Won(leadership));
+                }
+                event = self.events.recv(), if has_events => match event {
+                    Ok(event) => {
+                        let obstacle = story.take_in(event, self.patience, self.voice);
+                        if let (Some(obstacle), Patience::OneAttempt) = (obstacle, self.patience) {
+                            return self.give_up(obstacle, None);
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => has_events = false,
+                },
+                event = heard(&mut of_queue) => story.take_in_of_queue(event, self.voice),
+                () = tokio::time::sleep_until(deadline.unwrap_or(began)), if deadline.is_some() => {
+                    if story.obstacle().is_none() && !is_overdue {
+                        is_overdue = true;
+                        deadline = Some(Instant::now() + timing.request_timeout() * ATTEMPT_REQUESTS);
+                        continue;
+                    }
+                    let silent = silent(election);
+                    return self.give_up(story.obstacle().unwrap_or(&silent), Some(began.elapsed()));
+                }
+                // Nothing else tells of whom it waits for in a queue.
+                behind = &mut is_behind, if is_overdue && !has_looked => {
+                    has_looked = true;
+                    if behind? {
+                        return self.give_up(&Obstacle::Queue, Some(began.elapsed()));
+                    }
+                }
+                signal = self.signals.end_of_waiting() => {
+                    return Ok(Waited::Ended(of_signal(signal.as_raw())));
+                }
+            }
+        }
+    }
+
+    /// The end of the patience.
+    fn give_up(&self, obstacle: &Obstacle, waited: Option<Duration>) -> Result<Waited, Failure> {
+        let suffix = waited.map_or(String::new(), |waited| {
+            format!("; gave up after {}", short(waited))
+        });
+        match obstacle {
+            Obstacle::Store(error) => {
+                let failure = Failure::from(error.clone()).of_lease(self.election.name().as_str());
+                Err(Failure {
+                    message: failure.message + &suffix,
+                    ..failure
+                })
+            }
+            // Silence: this is how a line in the crontab of three hosts ends on two of them.
+            Obstacle::Held(_) | Obstacle::Queue if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
+            Obstacle::Queue => Err(Failure {
+                code: self.conflict_code,
+                message: format!(
+                    "lease \"{}\": its turn in the queue has not come{suffix}",
+                    self.election.name()
+                ),
+            }),
+            Obstacle::Held(lease) => Err(Failure {
+                code: self.conflict_code,
+                message: format!(
+                    "lease \"{}\": held by {}, token {}{suffix}",
+                    lease.name, lease.holder, lease.token
+                ),
+            }),
+        }
+    }
+}
+
+/// Campaigns in whatever order there is. `None`: others wait, and it is not to wait with them.
+async fn campaign(
+    election: &Election,
+    queue: Option<&LockManager>,
+    looks: Option<&(SharedStore, Priority)>,
+) -> Result<Option<Leadership>, Failure> {
+    let name = election.name();
+    let won = match (queue, looks) {
+        (Some(queue), _) => return order::campaign(queue, election).await.map(Some),
+        (None, Some((store, _))) if order::others_wait(store, name).await? => return Ok(None),
+        (None, _) => election.campaign().await,
+    };
+    won.map(Some)
+        .map_err(|error| Failure::from(error).of_lease(name.as_str()))
+}
+
+/// Whether another is before it, if there is an order.
+async fn is_behind(election: &Election, looks: Option<&(SharedStore, Priority)>) -> Result<bool, Failure> {
+    match looks {
+        Some((store, priority)) => order::is_behind(store, election, *priority).await,
+        None => Ok(false),
+    }
+}
+
+/// The next event, if anybody tells any.
+async fn heard(events: &mut Option<broadcast::Receiver<Event>>) -> Event {
+    while let Some(receiver) = events {
+        match receiver.recv().await {
+            Ok(event) => return event,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => *events = None,
+        }
+    }
+    pending().await
+}
+
+fn silent(election: &Election) -> Obstacle {
+    let name = election.name();
+    let message = format!("lease \"{name}\": the store has not answered yet; is it reachable?");
+    Obstacle::Store(StoreError::not_applied(Fault::TimedOut, message))
+}

@@ -14,6 +14,7 @@ mod fence;
 mod fence_claims;
 #[cfg(feature = "etcd")]
 mod fence_elsewhere;
+mod fence_files;
 mod flock;
 mod gc;
 mod history;

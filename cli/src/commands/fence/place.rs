@@ -4,7 +4,7 @@ use super::refusal;
 use crate::arguments::FencePlaceArguments;
 use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tenure::core::Fault;
 use tenure::{Fence, FenceError, Watermark, WatermarkView};
 
@@ -201,22 +201,26 @@ impl Opened {
 }
 
 fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
-    if making != Making::WhereMissing && !path.exists() {
-        return Ok(None);
-    }
-    if making == Making::OnlyLooks {
+    let look = || {
         let view = Watermark::look(&path).map_err(refusal)?;
-        return Ok(view.map(Opened::LookedAt));
-    }
-    match Watermark::open(&path) {
+        Ok(view.map(Opened::LookedAt))
+    };
+    let opened = match making {
+        Making::OnlyLooks => return look(),
+        Making::Never if is_missing(&path) => return Ok(None),
+        Making::Never | Making::WhereMissing => Watermark::open(&path),
+    };
+    match opened {
         Ok(fence) => Ok(Some(Opened::Watermark(fence))),
         // A service has it open: whoever only looks need not wait for its end.
-        Err(FenceError::Store(error)) if making == Making::Never && error.fault == Fault::Busy => {
-            let view = Watermark::look(&path).map_err(refusal)?;
-            Ok(view.map(Opened::LookedAt))
-        }
+        Err(FenceError::Store(error)) if making == Making::Never && error.fault == Fault::Busy => look(),
         Err(error) => Err(refusal(error)),
     }
+}
+
+/// Whether there is surely nothing. A place that may not be looked into is not one without marks: opening it says why.
+fn is_missing(path: &Path) -> bool {
+    matches!(path.try_exists(), Ok(false))
 }
 
 #[cfg(feature = "sqlite")]
@@ -225,7 +229,7 @@ pub(super) fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failur
     let path = SqliteFence::path_of(url).map_err(refusal)?;
     let fence = match making {
         Making::WhereMissing => SqliteFence::create(path).map(Some),
-        Making::Never | Making::OnlyLooks if !path.exists() => Ok(None),
+        Making::Never | Making::OnlyLooks if is_missing(&path) => Ok(None),
         Making::Never | Making::OnlyLooks => SqliteFence::find(path),
     };
     Ok(fence.map_err(refusal)?.map(Opened::Sqlite))

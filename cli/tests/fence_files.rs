@@ -1,7 +1,14 @@
 //! Watermarks' files between the commands that use them, services, and root.
 
-use crate::common::Sandbox;
+use crate::common::{Need, Sandbox, leave_out_or_fail};
 use crate::fence::{fence, term};
+use rustix::fs::chown;
+use rustix::process::{Gid, Uid, geteuid};
+use std::os::unix::fs::MetadataExt as _;
+
+fn marks_of(sandbox: &Sandbox) -> String {
+    format!("file:{}", sandbox.path("marks"))
+}
 
 #[test]
 fn a_place_of_marks_that_may_not_be_looked_into_is_not_one_without_marks() {
@@ -23,4 +30,34 @@ fn a_place_of_marks_that_may_not_be_looked_into_is_not_one_without_marks() {
             "{url}: {checked:?}"
         );
     }
+}
+
+/// Root raises a mark after a restore: the service must still be able to open its file.
+#[test]
+fn a_file_of_marks_is_still_its_services_after_root_has_raised_one() {
+    if !geteuid().is_root() {
+        return leave_out_or_fail(Need::Root);
+    }
+    const SERVICE: u32 = 1_000;
+    let sandbox = Sandbox::new("fence-files-root");
+    let url = marks_of(&sandbox);
+    let bump = || fence(&sandbox, &["bump", "ledger", "--fence", &url]);
+    let of_service = |file: &str| {
+        let found = sandbox.dir.join(file).metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), (SERVICE, SERVICE), "{file}");
+    };
+    let give = |file: &str| {
+        let path = sandbox.dir.join(file);
+        chown(path, Some(Uid::from_raw(SERVICE)), Some(Gid::from_raw(SERVICE))).unwrap();
+    };
+    // The folder's owner, where there are no marks yet; then the marks'.
+    give("");
+    assert_eq!(bump().code, 0);
+    of_service("marks");
+    of_service("marks.lock");
+    chown(sandbox.dir.path(), Some(Uid::ROOT), Some(Gid::ROOT)).unwrap();
+    std::fs::remove_file(sandbox.path("marks.lock")).unwrap();
+    assert_eq!(bump().code, 0);
+    of_service("marks");
+    of_service("marks.lock");
 }

@@ -165,7 +165,7 @@ pub fn ended(mut command: Command) -> Ended {
 pub enum Need {
     /// A control group (version 2) that it may make, below its own.
     ControlGroups,
-    /// To be root: only root can make a program that changes its user.
+    /// To be root: only root can make a program that changes its user, or give a file away.
     Root,
 }
 
@@ -183,7 +183,7 @@ pub fn leave_out_or_fail(need: Need) {
         ),
         Need::Root => (
             "root",
-            "root, as only root can make a program that changes its user: run it as root",
+            "root, as only root can make a program that changes its user, or give a file away: run it as root",
         ),
     };
     let without = std::env::var(WITHOUT).unwrap_or_default();

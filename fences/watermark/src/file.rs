@@ -11,6 +11,7 @@
 
 use crate::gate::Kept;
 use crate::lock::{Lock, NotLocked};
+use crate::ownership::Ownership;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -43,7 +44,8 @@ impl Keeper {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
         no_directory(&path)?;
-        let lock = Lock::take(beside(&path, ".lock")).map_err(|error| match error {
+        let ownership = Ownership::of(&path).map_err(failed)?.writable();
+        let lock = Lock::take(&beside(&path, ".lock"), &ownership).map_err(|error| match error {
             NotLocked::Another => told(
                 Fault::Busy,
                 &path,
@@ -89,7 +91,7 @@ impl Keeper {
         // Another's new file may be half written.
         self.must_be_alone()?;
         let fresh = beside(&self.path, ".new");
-        write(&fresh, bytes).map_err(failed)?;
+        write(&fresh, &self.path, bytes).map_err(failed)?;
         // What another has raised must not go back. Writing to disk may have taken long.
         self.must_be_alone()?;
         std::fs::rename(&fresh, &self.path)
@@ -180,8 +182,14 @@ fn found(path: &Path) -> Result<PathBuf, FenceError> {
     Ok(directory.join(name))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+/// Writes a new file that is to replace the marks.
+fn write(fresh: &Path, marks: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::remove_file(fresh) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        // What a crash has left behind.
+        removed => removed?,
+    }
+    let mut file = Ownership::of(marks)?.make(fresh)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

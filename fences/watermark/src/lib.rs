@@ -9,6 +9,7 @@ mod admission;
 mod file;
 mod gate;
 mod lock;
+mod ownership;
 mod saver;
 mod view;
 mod watermark;

@@ -1,11 +1,12 @@
 //! The file beside a watermark's by which one process at a time has it.
 
+use crate::ownership::Ownership;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// How often a lock is taken anew whose file was removed between being opened and being locked.
+/// How often a lock is taken anew whose file was made or removed between being opened and being locked.
 const ATTEMPTS_MAX: u32 = 8;
 
 /// A file that is locked for as long as this lives; the kernel unlocks it when the process dies.
@@ -22,21 +23,24 @@ pub(crate) enum NotLocked {
 }
 
 impl Lock {
-    /// Locks the file at `path`, which is made where it is missing.
-    pub(crate) fn take(path: PathBuf) -> Result<Self, NotLocked> {
+    /// Locks the file at `path`, which is made where it is missing, as one of `ownership`.
+    pub(crate) fn take(path: &Path, ownership: &Ownership) -> Result<Self, NotLocked> {
         for _ in 0..ATTEMPTS_MAX {
-            let file = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
-                .map_err(NotLocked::Failed)?;
+            let file = match OpenOptions::new().write(true).open(path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => ownership.make(path),
+                opened => opened,
+            };
+            let file = match file {
+                // Another has made it meanwhile.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                file => file.map_err(NotLocked::Failed)?,
+            };
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(NotLocked::Another),
                 Err(TryLockError::Error(error)) => return Err(NotLocked::Failed(error)),
             }
-            let path = path.clone();
+            let path = path.to_owned();
             let lock = Self { file, path };
             if lock.is_in_place().map_err(NotLocked::Failed)? {
                 return Ok(lock);

@@ -98,7 +98,8 @@ impl Watermark {
     }
 
     /// A watermark that keeps its marks in the file at `path`, which is made where it is missing. Beside it a file
-    /// `PATH.lock` keeps other processes out; both are beside the file itself where `path` is a link. Blocks for a few writes to disk.
+    /// `PATH.lock` keeps other processes out; both are beside the file itself where `path` is a link. A file that is
+    /// replaced keeps its permissions, and its owner where root replaces it. Blocks for a few writes to disk.
     ///
     /// # Errors
     /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open,

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -74,6 +74,37 @@ async fn one_at_a_time_opens_it() {
     assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
     drop(fence);
     Watermark::open(&path).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_keeps_its_permissions_and_its_lock_has_them() {
+    let (scratch, path) = scratch();
+    for (number, kept) in [(7, 0o600), (8, 0o660), (9, 0o644)] {
+        drop(Watermark::open(&path).unwrap());
+        fs::set_permissions(&path, fs::Permissions::from_mode(kept)).unwrap();
+        let lock = scratch.path().join("marks.lock");
+        fs::remove_file(&lock).unwrap();
+        let fence = Watermark::open(&path).unwrap();
+        fence.claim(&ledger(), &term(number)).await.unwrap();
+        assert_eq!((mode(&path), mode(&lock)), (kept, kept));
+    }
+}
+
+/// Whoever may write to the folder leads nobody astray who has more rights.
+#[tokio::test]
+async fn what_is_in_the_way_of_a_new_file_is_no_link_that_is_followed() {
+    let (scratch, path) = scratch();
+    let fence = Watermark::open(&path).unwrap();
+    let elsewhere = scratch.path().join("elsewhere");
+    fs::write(&elsewhere, "of another").unwrap();
+    symlink(&elsewhere, scratch.path().join("marks.new")).unwrap();
+    fence.claim(&ledger(), &term(7)).await.unwrap();
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "of another");
+    assert!(!path.is_symlink());
 }
 
 /// Somebody takes the file for what a crash has left behind.

@@ -1,13 +1,65 @@
 //! Watermarks' files between the commands that use them, services, and root.
 
-use crate::common::{Need, Sandbox, leave_out_or_fail};
-use crate::fence::{fence, term};
+use crate::common::{Need, SOON, Sandbox, leave_out_or_fail};
+use crate::fence::{fence, refused, term};
 use rustix::fs::chown;
 use rustix::process::{Gid, Uid, geteuid};
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 fn marks_of(sandbox: &Sandbox) -> String {
     format!("file:{}", sandbox.path("marks"))
+}
+
+/// As lines of a crontab that begin with the same minute.
+#[test]
+fn claims_of_one_file_at_once_all_come_through() {
+    let sandbox = Sandbox::new("fence-files-at-once");
+    let url = marks_of(&sandbox);
+    let claim = |number: usize| {
+        let resource = format!("ledger-{number}");
+        let claim = [
+            "claim", &resource, "--lease", "job", "--token", "7", "--fence", &url,
+        ];
+        sandbox.start(&[&["fence"], &claim[..]].concat())
+    };
+    let claims: Vec<_> = (0..16).map(claim).collect();
+    for claim in &claims {
+        let status = claim.wait_for_exit(SOON).unwrap();
+        assert!(status.success(), "{status}: {:?}", claim.lines());
+    }
+    let shown = fence(&sandbox, &["show", "--fence", &url]);
+    assert_eq!(shown.stdout.matches("ledger-").count(), 16, "{shown:?}");
+}
+
+/// An old leader keeps asking whether it still leads.
+#[test]
+fn a_claim_comes_through_beside_stale_checks_that_are_made_again_and_again() {
+    let sandbox = Sandbox::new("fence-files-checks");
+    let url = marks_of(&sandbox);
+    let at = |deed, token: &str| {
+        fence(
+            &sandbox,
+            &[&term(deed, "job", token)[..], &["--fence", &url]].concat(),
+        )
+    };
+    assert_eq!(at("claim", "7").code, 0);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    refused(&at("check", "5"), 80, "stale");
+                }
+            });
+        }
+        let claims: Vec<_> = (8..16).map(|number| at("claim", &number.to_string())).collect();
+        over.store(true, Ordering::SeqCst);
+        for claim in claims {
+            assert_eq!(claim.code, 0, "{claim:?}");
+        }
+    });
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tenure_core::{Fault, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError};
 
 const HEADER: &str = "tenure watermark 1";
@@ -39,13 +40,14 @@ impl fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    /// Locks and reads the file, and makes it where it is missing.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Kept>), FenceError> {
+    /// Locks and reads the file, and makes it where it is missing. Waits for another process that has it at most for
+    /// `patience`.
+    pub(crate) fn open(path: &Path, patience: Duration) -> Result<(Self, Vec<Kept>), FenceError> {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
         no_directory(&path)?;
         let ownership = Ownership::of(&path).map_err(failed)?.writable();
-        let lock = Lock::take(&beside(&path, ".lock"), &ownership).map_err(|error| match error {
+        let lock = Lock::take(&beside(&path, ".lock"), &ownership, patience).map_err(|error| match error {
             NotLocked::Another => told(
                 Fault::Busy,
                 &path,

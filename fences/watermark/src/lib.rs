@@ -17,4 +17,4 @@ mod watermark;
 pub use admission::Admission;
 pub use gate::CLAIM_WAIT_MAX;
 pub use view::WatermarkView;
-pub use watermark::{RESOURCES_MAX, Watermark};
+pub use watermark::{OPEN_WAIT_MAX, RESOURCES_MAX, Watermark};

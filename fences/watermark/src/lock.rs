@@ -5,9 +5,14 @@ use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// How often a lock is taken anew whose file was made or removed between being opened and being locked.
 const ATTEMPTS_MAX: u32 = 8;
+
+/// How often a lock that another has is tried again. A short command has it for a few writes to disk.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A file that is locked for as long as this lives; the kernel unlocks it when the process dies.
 pub(crate) struct Lock {
@@ -23,8 +28,19 @@ pub(crate) enum NotLocked {
 }
 
 impl Lock {
-    /// Locks the file at `path`, which is made where it is missing, as one of `ownership`.
-    pub(crate) fn take(path: &Path, ownership: &Ownership) -> Result<Self, NotLocked> {
+    /// Locks the file at `path`, which is made where it is missing, as one of `ownership`. Where another has it, waits for
+    /// that at most for `patience`: it blocks its thread.
+    pub(crate) fn take(path: &Path, ownership: &Ownership, patience: Duration) -> Result<Self, NotLocked> {
+        let began = Instant::now();
+        loop {
+            match Self::try_take(path, ownership) {
+                Err(NotLocked::Another) if began.elapsed() < patience => sleep(LOOK_EVERY),
+                taken => return taken,
+            }
+        }
+    }
+
+    fn try_take(path: &Path, ownership: &Ownership) -> Result<Self, NotLocked> {
         for _ in 0..ATTEMPTS_MAX {
             let file = match OpenOptions::new().write(true).open(path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => ownership.make(path),

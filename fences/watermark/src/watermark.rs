@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::{
     Answer, Bump, Claimed, Fault, Fence, FenceError, Horizon, MARKS_MAX, Mark, ResourceName, StoreError,
     Term, horizon,
@@ -16,6 +16,9 @@ use tenure_core::{
 
 /// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
 pub const RESOURCES_MAX: usize = 65_536;
+
+/// How long [`Watermark::open`] waits for another process that has the file open.
+pub const OPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A fence inside this process, for what the process guards itself: a mark per resource, and who is inside.
 ///
@@ -99,15 +102,29 @@ impl Watermark {
 
     /// A watermark that keeps its marks in the file at `path`, which is made where it is missing. Beside it a file
     /// `PATH.lock` keeps other processes out; both are beside the file itself where `path` is a link. A file that is
-    /// replaced keeps its permissions, and its owner where root replaces it. Blocks for a few writes to disk.
+    /// replaced keeps its permissions, and its owner where root replaces it.
+    ///
+    /// Blocks its thread for a few writes to disk, and for at most [`OPEN_WAIT_MAX`] while another process has the file
+    /// open: a command that claims has it for a moment only.
     ///
     /// # Errors
-    /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open,
-    /// [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. [`Fault::Invalid`] if it can be
-    /// no file: a directory, or a link that leads nowhere. Else what the file system
-    /// says.
+    /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open for
+    /// longer, [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. [`Fault::Invalid`] if it
+    /// can be no file: a directory, or a link that leads nowhere. Else what the file system says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        let (keeper, kept) = Keeper::open(path.as_ref())?;
+        Self::open_within(path.as_ref(), OPEN_WAIT_MAX)
+    }
+
+    /// As [`open`](Self::open), and waits for nobody who has the file open.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn try_open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
+        Self::open_within(path.as_ref(), Duration::ZERO)
+    }
+
+    fn open_within(path: &Path, patience: Duration) -> Result<Self, FenceError> {
+        let (keeper, kept) = Keeper::open(path, patience)?;
         Ok(Self::with(kept, Some(keeper)))
     }
 

@@ -71,9 +71,21 @@ async fn marks_refusals_and_bumps_survive_a_restart() {
 async fn one_at_a_time_opens_it() {
     let (_scratch, path) = scratch();
     let fence = Watermark::open(&path).unwrap();
-    assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
+    assert_eq!(fault(Watermark::try_open(&path)), Fault::Busy);
     drop(fence);
     Watermark::open(&path).unwrap();
+}
+
+#[tokio::test]
+async fn whoever_opens_it_waits_for_one_that_has_it_for_a_moment() {
+    let (_scratch, path) = scratch();
+    let fence = Watermark::open(&path).unwrap();
+    let moment = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(fence);
+    });
+    Watermark::open(&path).unwrap();
+    moment.join().unwrap();
 }
 
 fn mode(path: &Path) -> u32 {
@@ -132,7 +144,7 @@ async fn a_process_whose_lock_was_removed_takes_no_mark_back() {
     drop(first);
     assert_eq!(fs::read(&path).unwrap(), kept);
     // The second keeps others out, and goes on.
-    assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
+    assert_eq!(fault(Watermark::try_open(&path)), Fault::Busy);
     second.claim(&ledger(), &term(10)).await.unwrap();
     drop(second);
     let reopened = Watermark::open(&path).unwrap();
@@ -151,12 +163,12 @@ async fn a_link_is_the_file_that_it_leads_to() {
     let fence = Watermark::open(&path).unwrap();
     for link in [&link, &distant] {
         symlink(&path, link).unwrap();
-        assert_eq!(fault(Watermark::open(link)), Fault::Busy);
+        assert_eq!(fault(Watermark::try_open(link)), Fault::Busy);
     }
     drop(fence);
     for (link, number) in [(&link, 9), (&distant, 10)] {
         let fence = Watermark::open(link).unwrap();
-        assert_eq!(fault(Watermark::open(&path)), Fault::Busy);
+        assert_eq!(fault(Watermark::try_open(&path)), Fault::Busy);
         fence.claim(&ledger(), &term(number)).await.unwrap();
         drop(fence);
         assert!(link.is_symlink());

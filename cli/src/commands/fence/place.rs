@@ -208,7 +208,9 @@ fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
     let opened = match making {
         Making::OnlyLooks => return look(),
         Making::Never if is_missing(&path) => return Ok(None),
-        Making::Never | Making::WhereMissing => Watermark::open(&path),
+        Making::Never => Watermark::try_open(&path),
+        // Another command may have it for a moment.
+        Making::WhereMissing => Watermark::open(&path),
     };
     match opened {
         Ok(fence) => Ok(Some(Opened::Watermark(fence))),

@@ -4,6 +4,7 @@ mod admission;
 mod holder;
 mod resources;
 mod seat;
+mod warnings;
 
 pub(crate) use admission::Succession;
 pub use admission::{Admission, Superseded};

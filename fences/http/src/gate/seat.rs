@@ -2,8 +2,10 @@
 
 use super::admission::Admission;
 use super::holder::{Holder, News};
+use super::warnings::Warnings;
 use crate::refusal::Refusal;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,8 +40,7 @@ struct State {
     holder: Option<Holder>,
     inside: BTreeMap<FencingToken, usize>,
     waiting: usize,
-    /// The stale token that was refused last.
-    refused: Option<FencingToken>,
+    warnings: Warnings,
 }
 
 /// What a term may do now.
@@ -193,12 +194,7 @@ impl Seat {
             token,
             mark,
         };
-        // Once for each zombie: one that keeps trying fills no log.
-        if self.state().refused.replace(token) == Some(token) {
-            debug!("{refusal}");
-        } else {
-            warn!("{refusal}");
-        }
+        self.warn(&refusal);
         refusal
     }
 
@@ -209,22 +205,34 @@ impl Seat {
             inside,
             waited,
         };
-        warn!("{refusal}");
+        self.warn(&refusal);
         refusal
     }
 
     pub(crate) fn crowded(&self) -> Refusal {
         let resource = self.resource.clone();
         let refusal = Refusal::Crowded { resource };
-        warn!("{refusal}");
+        self.warn(&refusal);
         refusal
     }
 
     pub(crate) fn unavailable(&self, error: StoreError) -> Refusal {
-        warn!("the fence of \"{}\" cannot be asked: {error}", self.resource);
+        self.warn(&format_args!(
+            "the fence of \"{}\" cannot be asked: {error}",
+            self.resource
+        ));
         Refusal::Unavailable {
             resource: self.resource.clone(),
             error,
+        }
+    }
+
+    /// Once a second at most, whatever is refused: what keeps trying fills no log.
+    fn warn(&self, refused: &dyn Display) {
+        let warned = self.state().warnings.count(Instant::now());
+        match warned {
+            Some(refusals) => warn!(refusals, "{refused}"),
+            None => debug!("{refused}"),
         }
     }
 

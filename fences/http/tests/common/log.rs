@@ -11,7 +11,7 @@ thread_local! {
     static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What this does logs on this thread as warnings: a line each, with its fields.
+/// What this does logs on this thread as warnings: a line each, with who says it and its fields.
 ///
 /// One listener for all threads: of one for this thread alone, another could decide that nobody listens to a place.
 pub async fn warnings(doing: impl Future<Output = ()>) -> Vec<String> {
@@ -33,7 +33,7 @@ impl Subscriber for Listener {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = Line(format!("{}: ", event.metadata().target()));
         event.record(&mut line);
         LINES.with_borrow_mut(|lines| lines.push(line.0));
     }
@@ -51,7 +51,6 @@ impl Subscriber for Listener {
     fn exit(&self, _span: &Id) {}
 }
 
-#[derive(Default)]
 struct Line(String);
 
 impl Visit for Line {

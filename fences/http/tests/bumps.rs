@@ -1,8 +1,10 @@
 //! Marks that are raised behind the gate's back.
 use crate::common::{LONG, Marks, ledger, term};
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Bump, Fence};
-use tenure_http::Refusal;
+use tenure_http::{Gate, Refusal};
+use tenure_watermark::Watermark;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Longer than a gate relies on what the fence has said.
@@ -39,7 +41,7 @@ async fn a_mark_bumped_behind_a_gate_ends_the_term_that_it_lets_in() {
 #[tokio::test(start_paused = true)]
 async fn after_a_while_without_requests_nobody_is_let_in_before_the_fence_was_asked() {
     let marks = Marks::new();
-    let gate = std::sync::Arc::new(marks.gate());
+    let gate = Arc::new(marks.gate());
     gate.admit(&ledger(), &term(7)).await.unwrap();
     let bump = Bump {
         resource: ledger(),
@@ -77,6 +79,31 @@ async fn term_that_the_fence_has_confirmed_goes_on_while_its_store_does_not_answ
     blocker.execute_batch("DROP TABLE tenure_fence; COMMIT").unwrap();
     sleep(UNTIL_OLD).await;
     gate.admit(&ledger(), &term(7)).await.unwrap();
+}
+
+/// A watermark refuses earlier terms from the moment that a claim begins, also of one that it cannot keep.
+#[tokio::test]
+async fn claim_that_a_watermark_cannot_keep_lets_nobody_in_and_ends_the_term_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("marks");
+    let gate = Gate::new(Arc::new(Watermark::open(&path).unwrap()));
+    gate.admit(&ledger(), &term(7)).await.unwrap();
+    // Permissions would not stop root: a directory in the way of the new file does.
+    let in_the_way = path.with_extension("new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let refused = gate.admit(&ledger(), &term(8)).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Unavailable { .. }), "{refused}");
+    let end = Instant::now() + LONG;
+    let refused = loop {
+        match gate.admit(&ledger(), &term(7)).await {
+            Ok(_) => assert!(Instant::now() < end, "it is let in for ever"),
+            Err(refused) => break refused,
+        }
+        sleep(Duration::from_millis(50)).await;
+    };
+    assert!(matches!(refused, Refusal::Stale { .. }), "{refused}");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    gate.admit(&ledger(), &term(8)).await.unwrap();
 }
 
 /// As after its store was restored.

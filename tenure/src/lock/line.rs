@@ -11,9 +11,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::LeaseName;
 
+/// Lines that are kept although nobody may stand in them any more, in a process that has few.
+const LINES_KEPT: usize = 16;
+
 /// The lines in this process, one for each queue that anybody here is in.
 #[derive(Default)]
-pub(super) struct Lines(Mutex<BTreeMap<LeaseName, Arc<Line>>>);
+pub(super) struct Lines(Mutex<Named>);
+
+#[derive(Default)]
+struct Named {
+    lines: BTreeMap<LeaseName, Arc<Line>>,
+    /// With as many, those that nobody stands in are looked for again.
+    look_at: usize,
+    #[cfg(test)]
+    looked_at: usize,
+}
 
 /// Those of this process who wait for one lock.
 #[derive(Default)]
@@ -54,12 +66,27 @@ pub(super) struct Along {
 impl Lines {
     /// The last place in a line.
     pub(super) fn join(&self, name: &LeaseName) -> Number {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that nobody stands in any more go when the next one comes.
-        lines.retain(|_, line| Arc::strong_count(line) > 1);
-        let line = lines.entry(name.clone()).or_default().clone();
+        let mut named = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        named.let_empty_ones_go();
+        let line = named.lines.entry(name.clone()).or_default().clone();
         let number = line.numbers().take();
         Number { line, number }
+    }
+}
+
+impl Named {
+    /// Lets those go that nobody stands in any more. Only where there are twice as many as the last time: whoever joins
+    /// looks at two or three, on average, however many there are.
+    fn let_empty_ones_go(&mut self) {
+        if self.lines.len() < self.look_at {
+            return;
+        }
+        #[cfg(test)]
+        {
+            self.looked_at += self.lines.len();
+        }
+        self.lines.retain(|_, line| Arc::strong_count(line) > 1);
+        self.look_at = (2 * self.lines.len()).max(LINES_KEPT);
     }
 }
 
@@ -149,5 +176,37 @@ impl Drop for Along {
             let (round, left) = (self.round.clone(), self.left);
             drop(next.send(Call::Along(Self { round, left })));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINES_KEPT, Lines};
+    use tenure_core::LeaseName;
+
+    const NAMES: usize = 10_000;
+
+    fn name(number: usize) -> LeaseName {
+        LeaseName::new(format!("lock/{number}")).expect("a name")
+    }
+
+    #[test]
+    fn whoever_joins_one_of_many_lines_does_not_look_at_them_all() {
+        let lines = Lines::default();
+        let numbers: Vec<_> = (0..NAMES).map(|number| lines.join(&name(number))).collect();
+        let named = lines.0.lock().expect("nobody panicked");
+        assert_eq!(named.lines.len(), numbers.len());
+        assert!(named.looked_at < 4 * NAMES, "{} steps", named.looked_at);
+    }
+
+    #[test]
+    fn lines_that_nobody_stands_in_any_more_do_not_pile_up() {
+        let lines = Lines::default();
+        for number in 0..NAMES {
+            drop(lines.join(&name(number)));
+        }
+        let named = lines.0.lock().expect("nobody panicked");
+        assert!(named.lines.len() <= LINES_KEPT, "{}", named.lines.len());
+        assert!(named.looked_at < 4 * NAMES, "{} steps", named.looked_at);
     }
 }

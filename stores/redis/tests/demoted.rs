@@ -2,11 +2,11 @@
 
 use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
 use tenure_core::{
-    Acquired, Ask, Asked, Fence, FenceError, FencingToken, LeaseStore, Page, Released, Renewed, ResourceName,
-    StoreError, Term,
+    Acquired, Ask, Asked, Certainty, Fence, FenceError, FencingToken, LeaseStore, Page, Released, Renewed,
+    ResourceName, StoreError, Term,
 };
 use tenure_redis::{FencedScript, FencedWrites, QuorumStore, RedisFence};
-use tenure_testkit::{RedisBuild, RedisOptions, RedisServer};
+use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
 
 async fn server(build: RedisBuild) -> RedisServer {
     let started = RedisServer::start(RedisOptions::default().of(build)).await;
@@ -26,6 +26,16 @@ async fn make_replica(old: &RedisServer, of_port: u16) {
         .await
         .expect("asked");
     assert_eq!(demoted, "OK");
+}
+
+async fn make_primary(server: &RedisServer) {
+    let mut connection = connection(&server.url()).await;
+    let alone: String = redis::cmd("REPLICAOF")
+        .arg(&["NO", "ONE"])
+        .query_async(&mut connection)
+        .await
+        .expect("asked");
+    assert_eq!(alone, "OK");
 }
 
 fn page() -> Page {
@@ -141,19 +151,62 @@ async fn server_that_is_demoted_decides_nothing_that_needs_no_write() {
     }
 }
 
+/// The old server lives on as a replica, so no connection to it ends, and the mark is there: it admits, and its write fails.
+#[tokio::test]
+async fn fence_leaves_the_server_that_was_demoted_for_the_one_that_rules() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let (old, new) = (server(build).await, server(build).await);
+        let name = FaultProxy::redis(old.address()).expect("a proxy");
+        let scratch = Scratch::on(&format!("redis://{}", name.address()));
+        let term = Term::new(
+            request("job", "a", seconds(60)).name,
+            FencingToken::new(1).expect("a token"),
+        );
+        let ledger = ResourceName::new("ledger").expect("a name");
+        let data = format!("{{{}}}:balance", scratch.prefix);
+        let reads_first = FencedWrites::new()
+            .command(&[&data], ["GET", &data])
+            .command(&[&data], ["INCR", &data]);
+        let raises = FencedScript::new("return redis.call('INCR', KEYS[1])");
+        let answers = FencedScript::new("return { redis.pcall('INCR', KEYS[1]) }");
+        let none: [&str; 0] = [];
+        for script in [None, Some(&raises), Some(&answers)] {
+            make_primary(&old).await;
+            make_primary(&new).await;
+            name.lead_to(old.address());
+            let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+            let fence = fence.with_leases_elsewhere();
+            let write = async || match script {
+                None => fence.write(&ledger, &term, &reads_first).await.map(drop),
+                Some(script) => fence.run(&ledger, &term, script, &[&data], &none).await.map(drop),
+            };
+            fence.claim(&ledger, &term).await.expect("a claim");
+            write().await.expect("it is admitted");
+            // What a replica would have by now.
+            let elsewhere = RedisFence::connect(&format!("{}?prefix={}", new.url(), scratch.prefix)).await;
+            let elsewhere = elsewhere.expect("a fence").with_leases_elsewhere();
+            elsewhere.claim(&ledger, &term).await.expect("a claim");
+            make_replica(&old, tenure_testkit::free_port()).await;
+            name.lead_to(new.address());
+            match write().await {
+                Err(FenceError::Store(error)) => {
+                    says_that_it_is_demoted(&error);
+                    assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+                }
+                told => panic!("{build:?}: {told:?}"),
+            }
+            write().await.expect("the next one goes to who rules");
+        }
+    }
+}
+
 /// Store and fence that were connected while the server ruled, and it no longer does.
 async fn demoted_once_connected(
     scratch: &Scratch,
     server: &RedisServer,
     of_port: u16,
 ) -> (tenure_redis::RedisStore, RedisFence) {
-    let mut connection = connection(&server.url()).await;
-    let alone: String = redis::cmd("REPLICAOF")
-        .arg(&["NO", "ONE"])
-        .query_async(&mut connection)
-        .await
-        .expect("asked");
-    assert_eq!(alone, "OK");
+    make_primary(server).await;
     let store = scratch.store().await;
     // Both of its connections.
     let asked = request("warm", "warm", seconds(60));

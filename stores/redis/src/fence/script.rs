@@ -45,7 +45,10 @@ pub(super) fn behind_the_fence(body: &str) -> Script {
         "for place = 3, #ARGV do arguments[place - 2] = ARGV[place] end",
         "local answer = behind(keys, arguments)",
         "local failed = failure(answer)",
-        "if failed then return { 'failed', now, 0, failed } end",
+        "if failed then",
+        "still_fences()",
+        "return { 'failed', now, 0, failed }",
+        "end",
         "return { 'admitted', now, answer }",
     ])
 }

@@ -31,6 +31,12 @@ pub(crate) static CONFIRM: LazyLock<Script> =
 /// Lets go of what was taken.
 pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_undo.lua")));
 
+/// Reads terms for members that missed them.
+pub(crate) static TERM: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_term.lua")));
+/// Takes terms in that were missed.
+pub(crate) static ADOPT: LazyLock<Script> =
+    LazyLock::new(|| on_records(include_str!("lua/quorum_adopt.lua")));
+
 /// For scripts that have written nothing.
 pub(crate) const STILL_RULES: &str = include_str!("lua/still_rules.lua");
 

@@ -14,6 +14,7 @@ mod looker;
 mod machine;
 mod memory;
 mod quorum;
+mod quorum_adopt;
 mod quorum_attempts;
 mod quorum_certainty;
 mod quorum_conformance;

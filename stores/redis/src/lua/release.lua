@@ -18,8 +18,8 @@ for place = 2, #KEYS do
     end
     answer = { 'vacated', now }
   elseif r.unconfirmed and r.incarnation == incarnation and r.attempt == attempt then
-    -- This member of a quorum missed the confirmation: here it was no term, and holds nobody up any longer.
-    redis.call('HSET', key, 'expiresAt', text_of(math.min(tonumber(r.expiresAt), now)))
+    -- This member of a quorum missed the confirmation: here it was no term, holds nobody up any longer, and becomes none.
+    redis.call('HSET', key, 'releasedAt', text_of(now), 'expiresAt', text_of(math.min(tonumber(r.expiresAt), now)))
     answer = { 'vacated', now }
   else
     answer, unchanged = { 'lost', now, values }, true

@@ -62,6 +62,15 @@ impl Member {
         self.silent.load(Ordering::Relaxed)
     }
 
+    /// Waits for an answer of this member for as long as one member is waited for.
+    pub(super) async fn in_time<T>(
+        &self,
+        deed: Deed,
+        asking: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.within(deed, MEMBER_TIME_MAX, asking).await
+    }
+
     /// Waits for an answer of this member, and remembers whether one came.
     pub(super) async fn within<T>(
         &self,
@@ -108,7 +117,7 @@ impl Quorum {
                 lively.insert(place);
             }
             let asking = ask(Arc::clone(&member.site));
-            asked.spawn(async move { (place, member.within(deed, MEMBER_TIME_MAX, asking).await) });
+            asked.spawn(async move { (place, member.in_time(deed, asking).await) });
         }
         let mut poll = Poll {
             answers: Vec::new(),

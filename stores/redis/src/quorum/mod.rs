@@ -1,6 +1,7 @@
 //! A quorum: leases in several servers that know nothing of each other, held by whoever has a majority.
 
 mod acquire;
+mod adopt;
 mod agree;
 mod member;
 mod read;
@@ -14,6 +15,7 @@ pub use store::QuorumStore;
 use member::Member;
 use std::sync::Arc;
 use tenure_core::{Certainty, Durability, Fault, StoreError};
+use tokio::sync::Semaphore;
 
 /// The members of a quorum.
 pub(crate) struct Quorum {
@@ -22,6 +24,8 @@ pub(crate) struct Quorum {
     place: String,
     /// What a confirmed write is worth there; known once the members were asked.
     durability: Durability,
+    /// Who brings terms to members that missed them.
+    adoptions: Arc<Semaphore>,
 }
 
 /// What a request may have changed though too few members agreed.

@@ -1,6 +1,6 @@
 use super::member::Member;
 use super::watch::QuorumWatch;
-use super::{Effect, Quorum};
+use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;
 use crate::fault::Deed;
 use crate::store::traits;
@@ -45,6 +45,7 @@ impl QuorumStore {
                 members,
                 place,
                 durability: Durability::FenceOnly("the members were not asked yet what they keep"),
+                adoptions: adopt::turns(),
             };
             quorum.durability = quorum.assess().await?;
             Ok(quorum)

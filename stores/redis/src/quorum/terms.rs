@@ -27,7 +27,9 @@ impl Quorum {
             let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
             self.renewed(request, answers.collect(), &poll)
         };
-        requests.iter().enumerate().map(verdict).collect()
+        let verdicts: Vec<_> = requests.iter().enumerate().map(verdict).collect();
+        self.bring(requests, &poll.answers, &verdicts);
+        verdicts
     }
 
     /// Of the request at this place.

@@ -1,0 +1,51 @@
+-- In one member of a quorum: takes in terms that a majority has just extended, and that this member has missed.
+--
+-- It is what the attempt's own take and confirmation do that come this late, in one step, and stands by their rules: what is held
+-- is left alone, tokens only rise here, and a term that was given back, or that a later attempt has followed, does not come back.
+-- So it only ever takes a free member from rivals. The one thing that those two do not do is to go on with the very term that ran
+-- out here: it is the last one that this member knows, so nobody was granted this member since.
+-- KEYS: index of names, records. ARGV: purge, then of each: incarnation, token, attempt, ttl, name, and what another member tells
+-- of it: owner, terms, note, how long ago it was created and acquired, and the owner, token, end and time of the term before.
+local purge_ms, PARTS = tonumber(ARGV[1]), 14
+
+local function is_free(state, r, incarnation, token, attempt)
+  if state == 'none' then return true end
+  if state ~= 'vacant' and state ~= 'expired' then return false end
+  if r.incarnation == incarnation then
+    if less(attempt, r.attempt) then return false end
+    if attempt == r.attempt then
+      if state == 'vacant' then return false end
+      -- A member confirms one token for an attempt, and no other.
+      if not r.unconfirmed then return r.generation == token end
+    end
+  end
+  return less(r.generation, token)
+end
+
+local function at(ago)
+  return text_of(math.max(now - tonumber(ago), 0))
+end
+
+for place = 2, #KEYS do
+  local key, first = KEYS[place], PARTS * (place - 2) + 1
+  local term = {}
+  for part = 1, PARTS do term[part] = ARGV[first + part] end
+  local incarnation, token, attempt, ttl, name, owner, terms, note, created, acquired = unpack(term)
+  local state, r = read(key)
+  if is_free(state, r, incarnation, token, attempt) then
+    redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'generation', token, 'attempt', attempt,
+      'terms', terms, 'ttlMs', ttl, 'createdAt', r and r.createdAt or at(created), 'acquiredAt', at(acquired),
+      'lastRenewedAt', text_of(now), 'expiresAt', end_of(ttl), 'note', note)
+    redis.call('HDEL', key, 'unconfirmed', 'releasedAt', 'stepDownAskedAt')
+    if term[13] ~= '' then
+      redis.call('HSET', key, 'previousOwner', term[11], 'previousGeneration', term[12], 'previousEnd', term[13],
+        'previousAt', at(term[14]))
+    else
+      redis.call('HDEL', key, 'previousOwner', 'previousGeneration', 'previousEnd', 'previousAt')
+    end
+    if purge_ms == 0 then redis.call('PERSIST', key) end
+    redis.call('ZADD', KEYS[1], 0, name)
+    keep(key, purge_ms, tonumber(ttl), token)
+  end
+end
+return { 'adopted', now }

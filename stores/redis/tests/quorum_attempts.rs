@@ -128,3 +128,23 @@ async fn attempt_that_no_majority_can_agree_on_is_superseded_and_the_next_is_gra
         assert!(is_held(&store, &asked, grant.token).await, "{case:?}");
     }
 }
+
+/// The third has confirmed the same as the first, and is not heard: the term is nobody's, and ends at once when it is back.
+#[tokio::test]
+async fn term_that_an_unheard_member_completed_for_a_superseded_attempt_is_given_back() {
+    let case = [Has::Confirmed(0), Has::Confirmed(1), Has::Confirmed(0)];
+    let (servers, store, asked, _) = members(case).await;
+    servers[2].freeze();
+    let answer = acquire(&store, &asked, case).await;
+    assert_eq!(answer, Acquired::Superseded);
+    servers[2].thaw();
+    let rival = request("job", "rival", seconds(300));
+    tenure_testkit::eventually_async(Duration::from_secs(60), "a term of a rival", async || match store
+        .acquire(&rival)
+        .await
+    {
+        Ok(Acquired::Granted(_)) => Ok(()),
+        told => Err(format!("{told:?}")),
+    })
+    .await;
+}

@@ -1,12 +1,14 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
+use super::member::is_in_doubt;
+use super::remains::Try;
 use super::token::{Mine, choose};
 use super::{Effect, Quorum, unsure};
 use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::record::{decode, is_confirmed, predecessor};
 use crate::reply::misunderstood;
-use crate::script::{Arguments, CONFIRM, TAKE, UNDO};
+use crate::script::{Arguments, CONFIRM, TAKE};
 use crate::site::{Site, subject};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,12 +43,11 @@ enum Round {
 
 impl Quorum {
     /// Decides an acquisition.
-    pub(super) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
-        // What one round may have done, a later one does not undo.
-        let mut effect = Effect::Nothing;
+    pub(super) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
+        let mut trying = Try::begin(self, request);
         for round in 0..ROUNDS_MAX {
-            match self.round(request, round, &mut effect).await {
-                Round::Decided(answer) => return answer.map_err(|error| effect.told_in(error)),
+            match self.round(request, round, &mut trying).await {
+                Round::Decided(answer) => return answer.map_err(|error| trying.effect.told_in(error)),
                 Round::Again => {}
             }
             let chance =
@@ -63,7 +64,7 @@ impl Quorum {
         ))
     }
 
-    async fn round(&self, request: &Acquire, round: u32, effect: &mut Effect) -> Round {
+    async fn round(&self, request: &Acquire, round: u32, trying: &mut Try) -> Round {
         // One member first: of those who ask at once, it lets one through, and the others need not split the rest. None
         // where all were silent: whoever asks may not have the time for one that still is, and would never hear the rest.
         let first = (0..self.members.len()).find(|place| !self.members[*place].is_silent());
@@ -72,7 +73,13 @@ impl Quorum {
         if let Some(first) = first {
             let member = &self.members[first];
             let asking = take(Arc::clone(&member.site), request.clone());
-            match member.within(Deed::Write, FIRST_TIME_MAX, asking).await {
+            trying.asks([first]);
+            let answer = member.within(Deed::Write, FIRST_TIME_MAX, asking).await;
+            trying.hears(match &answer {
+                Ok(answer) => Some((first, matches!(answer, Taken::Mine(_)))),
+                Err(_) => is_in_doubt(&answer).then_some((first, true)),
+            });
+            match answer {
                 Ok(Taken::Held(sighting)) if round % 4 != 3 => match self.judge_held(request).await {
                     Some(round) => return round,
                     None => taken.push((first, Taken::Held(sighting))),
@@ -81,7 +88,9 @@ impl Quorum {
                 Err(error) => errors.push(error),
             }
         }
-        let others = (0..self.members.len()).filter(|place| Some(*place) != first);
+        let others: Vec<usize> = (0..self.members.len())
+            .filter(|place| Some(*place) != first)
+            .collect();
         let is_mine = |answers: &[(usize, Taken)]| {
             let mine = answers
                 .iter()
@@ -89,9 +98,10 @@ impl Quorum {
             mine.count()
         };
         let before = (is_mine(&taken), taken.len());
+        trying.asks(others.iter().copied());
         let rest = self
             .ask(
-                others,
+                others.iter().copied(),
                 Deed::Write,
                 |site| take(site, request.clone()),
                 |answers, waiting| {
@@ -101,10 +111,15 @@ impl Quorum {
                 },
             )
             .await;
+        let answered = rest
+            .answers
+            .iter()
+            .map(|(place, answer)| (*place, matches!(answer, Taken::Mine(_))));
+        trying.hears(answered.chain(rest.unheard.iter().map(|place| (*place, true))));
         taken.extend(rest.answers);
         errors.extend(rest.errors);
-        effect.add(rest.late + unsure(&errors));
-        self.weigh(request, taken, &errors, effect).await
+        trying.effect.add(rest.late + unsure(&errors));
+        self.weigh(request, taken, &errors, trying).await
     }
 
     /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed. Nothing where
@@ -127,7 +142,7 @@ impl Quorum {
         request: &Acquire,
         taken: Vec<(usize, Taken)>,
         errors: &[StoreError],
-        effect: &mut Effect,
+        trying: &mut Try,
     ) -> Round {
         let answered = taken.len();
         let (mut mine, mut held, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
@@ -142,10 +157,12 @@ impl Quorum {
             }
         }
         if !superseded && !exhausted && mine.len() >= self.majority() {
-            return self.confirm(request, &mine, effect).await;
+            return self.confirm(request, &mine, trying).await;
         }
-        effect.add(mine.iter().filter(|(_, mine)| mine.again).count());
-        effect.add(self.undo(request, &mine).await);
+        trying
+            .effect
+            .add(mine.iter().filter(|(_, mine)| mine.again).count());
+        self.undo(&mine, trying).await;
         if superseded {
             return Round::Decided(Ok(Acquired::Superseded));
         }
@@ -169,7 +186,7 @@ impl Quorum {
                 &subject(&request.name),
                 answered,
                 errors,
-                *effect,
+                trying.effect,
             )));
         }
         Round::Again
@@ -179,20 +196,25 @@ impl Quorum {
     ///
     /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier term has one
     /// of them in its own majority: so it is above every earlier term's, whichever was chosen.
-    async fn confirm(&self, request: &Acquire, mine: &[(usize, Mine)], effect: &mut Effect) -> Round {
+    async fn confirm(&self, request: &Acquire, mine: &[(usize, Mine)], trying: &mut Try) -> Round {
         let Some(choice) = choose(mine) else {
             return Round::Again;
         };
+        let confirmed = mine.iter().filter(|(_, mine)| mine.again);
+        confirmed
+            .filter_map(|(_, mine)| mine.token)
+            .for_each(|token| trying.confirms(token));
         if choice.able + self.members.len() - mine.len() < self.majority() {
-            let _superseded_anyway = self.undo(request, mine).await;
-            return Round::Decided(Ok(split()));
+            self.undo(mine, trying).await;
+            return Round::Decided(Ok(trying.split()));
         }
         let Some(wanted) = choice.token else {
             return Round::Decided(Err(misunderstood()));
         };
         let (mut token, mut terms, mut again) = (wanted, choice.terms, choice.again);
         // Whoever is not heard from now on may have confirmed it, and a majority with it.
-        *effect = Effect::Possible;
+        trying.effect = Effect::Possible;
+        trying.confirms(wanted);
         // One of them decides between duplicates of this very request.
         let first = choice.first;
         let site = Arc::clone(&self.members[first].site);
@@ -205,9 +227,13 @@ impl Quorum {
             // Where a duplicate was faster, its token is this attempt's, unless it is too low for the others.
             Ok(Some((given, count, new))) if given == wanted || Some(given) > choice.highest => {
                 (token, terms, again) = (given, count, again || !new);
+                trying.confirms(token);
                 agreed += 1;
             }
-            Ok(Some(_older)) => differing += 1,
+            Ok(Some((older, ..))) => {
+                trying.confirms(older);
+                differing += 1;
+            }
             Ok(None) => return Round::Again,
             Err(_unheard) => {}
         }
@@ -233,11 +259,11 @@ impl Quorum {
                 },
             )
             .await;
-        for (_, given) in poll.answers {
-            match given {
-                Some(_) if is_given(given, token) => agreed += 1,
-                Some(_) => differing += 1,
-                None => {}
+        for (given, ..) in poll.answers.into_iter().filter_map(|(_, given)| given) {
+            trying.confirms(given);
+            match given == token {
+                true => agreed += 1,
+                false => differing += 1,
             }
         }
         if agreed < self.majority() {
@@ -246,8 +272,8 @@ impl Quorum {
                 return Round::Again;
             }
             return Round::Decided(match differing > 0 && agreed + differing >= self.majority() {
-                true => Ok(split()),
-                false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, *effect)),
+                true => Ok(trying.split()),
+                false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, trying.effect)),
             });
         }
         // What a member knows of later terms that were none comes after this one, not before.
@@ -255,6 +281,7 @@ impl Quorum {
         let last = before
             .filter(|mine| mine.token < Some(token))
             .max_by_key(|mine| mine.token);
+        trying.is_granted();
         Round::Decided(Ok(Acquired::Granted(Grant {
             token,
             ttl: request.ttl,
@@ -264,33 +291,23 @@ impl Quorum {
         })))
     }
 
-    /// Lets go of what was taken; answers of how many members it is not certain.
-    async fn undo(&self, request: &Acquire, mine: &[(usize, Mine)]) -> usize {
+    /// Lets go of what was taken, and waits for it: who asks next is not held up.
+    async fn undo(&self, mine: &[(usize, Mine)], trying: &mut Try) {
         let pending = mine
             .iter()
             .filter(|(_, mine)| !mine.again)
             .map(|(place, _)| *place);
         let places: Vec<usize> = pending.collect();
         if places.is_empty() {
-            return 0;
+            return;
         }
         let taken = places.len();
         let undone = self
-            .ask(
-                places,
-                Deed::Write,
-                |site| undo(site, request.clone()),
-                |_, _| true,
-            )
+            .ask(places, Deed::Write, |site| trying.undo(site), |_, _| true)
             .await;
-        taken - undone.answers.len()
+        trying.effect.add(taken - undone.answers.len());
+        trying.hears(undone.answers.iter().map(|(place, ())| (*place, false)));
     }
-}
-
-/// Members have confirmed different tokens for this attempt, and would for as long as it is repeated, each time holding
-/// up everybody else. A later attempt takes all of them anew.
-fn split() -> Acquired {
-    Acquired::Superseded
 }
 
 async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
@@ -369,15 +386,6 @@ async fn confirm(
     }
 }
 
-async fn undo(site: Arc<Site>, request: Acquire) -> Result<(), StoreError> {
-    let arguments = on_record(&site, &request.name)
-        .with(request.candidate.incarnation)
-        .with(request.attempt);
-    site.run(&UNDO, &arguments, Deed::Write, &subject(&request.name))
-        .await?;
-    Ok(())
-}
-
-fn on_record(site: &Site, name: &LeaseName) -> Arguments {
+pub(super) fn on_record(site: &Site, name: &LeaseName) -> Arguments {
     Arguments::on([site.keys.index(), site.keys.record(name)])
 }

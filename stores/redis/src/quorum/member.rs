@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tenure_core::StoreError;
+use tenure_core::{Certainty, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -35,6 +35,8 @@ pub(super) struct Poll<T> {
     pub(super) errors: Vec<StoreError>,
     /// How many were not waited for. What was asked of them may still be carried out.
     pub(super) late: usize,
+    /// Those that have carried out, or still may, what they did not say.
+    pub(super) unheard: BTreeSet<usize>,
 }
 
 /// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by dropping it:
@@ -93,6 +95,13 @@ impl Member {
     }
 }
 
+/// Whether a member may have carried it out all the same.
+pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
+    answer
+        .as_ref()
+        .is_err_and(|error| error.certainty == Certainty::Unknown)
+}
+
 impl Quorum {
     /// Asks these members at once. Waits until all have answered, or it `is_decided` by the answers that came and the
     /// number of those that may still come, and the rest is late.
@@ -110,8 +119,9 @@ impl Quorum {
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let mut asked = JoinSet::new();
-        let mut lively = BTreeSet::new();
+        let (mut lively, mut unheard) = (BTreeSet::new(), BTreeSet::new());
         for place in places {
+            unheard.insert(place);
             let member = Arc::clone(&self.members[place]);
             if !member.is_silent() {
                 lively.insert(place);
@@ -123,6 +133,7 @@ impl Quorum {
             answers: Vec::new(),
             errors: Vec::new(),
             late: 0,
+            unheard: BTreeSet::new(),
         };
         let mut decided_at = None;
         while !asked.is_empty() {
@@ -141,12 +152,16 @@ impl Quorum {
                 continue;
             };
             lively.remove(&place);
+            if !is_in_doubt(&answer) {
+                unheard.remove(&place);
+            }
             match answer {
                 Ok(answer) => poll.answers.push((place, answer)),
                 Err(error) => poll.errors.push(error),
             }
         }
         poll.late = asked.len();
+        poll.unheard = unheard;
         asked.detach_all();
         for place in lively {
             self.members[place].silent.store(true, Ordering::Relaxed);

@@ -5,6 +5,7 @@ mod adopt;
 mod agree;
 mod member;
 mod read;
+mod remains;
 mod store;
 mod terms;
 mod token;
@@ -13,6 +14,7 @@ mod watch;
 pub use store::QuorumStore;
 
 use member::Member;
+use remains::Tries;
 use std::sync::Arc;
 use tenure_core::{Certainty, Durability, Fault, StoreError};
 use tokio::sync::Semaphore;
@@ -26,6 +28,8 @@ pub(crate) struct Quorum {
     durability: Durability,
     /// Who brings terms to members that missed them.
     adoptions: Arc<Semaphore>,
+    /// The acquisitions under way, and those that left something.
+    tries: Tries,
 }
 
 /// What a request may have changed though too few members agreed.

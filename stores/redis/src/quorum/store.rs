@@ -1,4 +1,5 @@
 use super::member::Member;
+use super::remains::Tries;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;
@@ -46,6 +47,7 @@ impl QuorumStore {
                 place,
                 durability: Durability::FenceOnly("the members were not asked yet what they keep"),
                 adoptions: adopt::turns(),
+                tries: Tries::default(),
             };
             quorum.durability = quorum.assess().await?;
             Ok(quorum)

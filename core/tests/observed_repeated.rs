@@ -1,7 +1,7 @@
 //! A store that has lost what it had confirmed numbers other writes as it had numbered those.
 use crate::observed::{Observer, Shelf, by_attempt, name, release, renewal, request};
 use std::time::Duration;
-use tenure_core::{Certainty, Fault, FencingToken, Need, Renewed, Round, Version};
+use tenure_core::{Certainty, Fault, FencingToken, Need, Released, Renewed, Round, Version};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -74,6 +74,31 @@ fn a_record_of_an_older_term_ends_no_later_one() {
     shelf.records = now;
     let renewed = ada.renew(&mut shelf, &asked, mine.token);
     assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+}
+
+#[test]
+fn a_record_of_an_older_term_keeps_no_later_one_from_being_given_back() {
+    let (mut shelf, mut ada) = (Shelf::default(), Observer::new());
+    ada.take(&mut shelf, &request(1));
+    let older = shelf.records.clone();
+    let asked = by_attempt(&request(1), 2);
+    let mine = ada.take(&mut shelf, &asked);
+    let now = std::mem::replace(&mut shelf.records, older.clone());
+    let behind = ada.run(&mut shelf, Round::release(release(&asked, mine.token)));
+    let error = behind.unwrap_err();
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unreachable, Certainty::NotApplied),
+        "{error}"
+    );
+    assert_eq!(
+        shelf.records[&name()].entry,
+        older[&name()].entry,
+        "it was written to"
+    );
+    shelf.records = now;
+    let released = ada.run(&mut shelf, Round::release(release(&asked, mine.token)));
+    assert_eq!(released, Ok(Released::Vacated));
 }
 
 #[test]

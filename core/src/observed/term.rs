@@ -18,21 +18,12 @@ impl Decide for Renew {
 
     /// That nobody else has written since is what makes it safe, and needs no clock. A term that this observer
     /// itself has seen expire is not revived all the same: the contract says so, and its holder believes no more.
-    ///
-    /// Tokens only rise: a lower one of another term is of an old record, as a server shows it that is behind, or that
-    /// has lost what came after. It says nothing of the term.
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Renewed> {
         let Some(Seen { entry, lease }) = seen else {
             return Decision::Answer(Renewed::Lost(None));
         };
-        let is_of_another = (entry.holder.incarnation, entry.attempt) != (self.incarnation, self.attempt);
-        if entry.token < self.token && is_of_another {
-            let message = format!(
-                "lease \"{}\": the store shows the record of token {}, which is older than this term of {}; it is behind, or \
-                 has lost what it confirmed",
-                self.name, entry.token, self.token
-            );
-            return Decision::Refuse(StoreError::not_applied(Fault::Unreachable, message));
+        if let Some(error) = is_behind(entry, &self.name, self.incarnation, self.token, self.attempt) {
+            return Decision::Refuse(error);
         }
         if !is_term(entry, self.incarnation, self.token, self.attempt) || lease.occupancy() != Occupancy::Held
         {
@@ -60,6 +51,9 @@ impl Decide for Release {
         let Some(Seen { entry, lease }) = seen else {
             return Decision::Answer(Released::NotYours(None));
         };
+        if let Some(error) = is_behind(entry, &self.name, self.incarnation, self.token, self.attempt) {
+            return Decision::Refuse(error);
+        }
         if !is_term(entry, self.incarnation, self.token, self.attempt) {
             return Decision::Answer(Released::NotYours(Some(Box::new(lease.clone()))));
         }
@@ -113,6 +107,26 @@ impl Decide for LeaseName {
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Option<Lease>> {
         Decision::Answer(seen.map(|seen| seen.lease.clone()))
     }
+}
+
+/// Tokens only rise: a lower one of another term is of an old record, as a server shows it that is behind, or that has lost
+/// what came after. It says nothing of the term, neither that it is lost nor that there is nothing to give back.
+fn is_behind(
+    entry: &Entry,
+    name: &LeaseName,
+    incarnation: Incarnation,
+    token: FencingToken,
+    attempt: Attempt,
+) -> Option<StoreError> {
+    let is_of_another = (entry.holder.incarnation, entry.attempt) != (incarnation, attempt);
+    (entry.token < token && is_of_another).then(|| {
+        let message = format!(
+            "lease \"{name}\": the store shows the record of token {}, which is older than this term of {token}; it is \
+             behind, or has lost what it confirmed",
+            entry.token
+        );
+        StoreError::not_applied(Fault::Unreachable, message)
+    })
 }
 
 fn is_term(entry: &Entry, incarnation: Incarnation, token: FencingToken, attempt: Attempt) -> bool {

@@ -15,6 +15,10 @@ pub(crate) struct Settings {
     info: BTreeMap<String, String>,
 }
 
+/// A running server, whatever it is called. Another one after it was started again.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct RunId(String);
+
 /// What evicts keys when the memory is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Eviction {
@@ -78,6 +82,11 @@ impl Settings {
 
     pub(crate) fn config(&self, key: &str) -> Option<&str> {
         self.config.get(key).map(String::as_str)
+    }
+
+    pub(crate) fn run_id(&self) -> Option<RunId> {
+        let told = self.info("run_id").filter(|id| !id.is_empty())?;
+        Some(RunId(told.to_owned()))
     }
 
     pub(crate) fn replicas(&self) -> u64 {

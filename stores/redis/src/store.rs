@@ -1,5 +1,5 @@
 use crate::SYSTEM;
-use crate::durability::Settings;
+use crate::durability::{RunId, Settings};
 use crate::fault::Deed;
 use crate::site::Site;
 use crate::url::{Set, StoreUrl, invalid};
@@ -57,7 +57,7 @@ impl RedisStore {
         }
         let opening = async move {
             let mut site = Site::new(url);
-            site.durability = site.in_time(Deed::Read, "connecting", site.assess()).await?;
+            (site.durability, _) = site.in_time(Deed::Read, "connecting", site.assess()).await?;
             Ok(site)
         };
         Ok(Self(Remote::open(SYSTEM, opening).await?))
@@ -65,11 +65,12 @@ impl RedisStore {
 }
 
 impl Site {
-    /// What the server that rules the records now keeps of what it confirms.
-    pub(crate) async fn assess(&self) -> Result<Durability, StoreError> {
+    /// What the server that rules the records now keeps of what it confirms; and which one that is, if it tells.
+    pub(crate) async fn assess(&self) -> Result<(Durability, Option<RunId>), StoreError> {
         let open = self.requests.open().await?;
         let settings = Settings::ask(&self.requests, &self.place).await?;
-        Ok(settings.durability(self.target.set(), open.connection.hello.clustered))
+        let durability = settings.durability(self.target.set(), open.connection.hello.clustered);
+        Ok((durability, settings.run_id()))
     }
 }
 

@@ -60,6 +60,11 @@ impl Member {
         })
     }
 
+    /// Its host, for people.
+    pub(super) fn host(&self) -> &str {
+        self.site.place.split(' ').next().unwrap_or_default()
+    }
+
     pub(super) fn is_silent(&self) -> bool {
         self.silent.load(Ordering::Relaxed)
     }

@@ -3,15 +3,19 @@ use super::remains::Tries;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;
+use crate::durability::RunId;
 use crate::fault::Deed;
+use crate::site::Site;
 use crate::store::traits;
 use crate::url::{Set, StoreUrl, invalid};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{
     Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
     Renew, Renewed, Scope, StoreError, StoreTraits, Verdict, Watch,
 };
+use tenure_remote::findings::bad;
 use tenure_remote::{OwnThread, Remote, Requests, lease_store};
 
 /// Leases in several independent Redis or Valkey servers, held by whoever has a majority of them.
@@ -58,19 +62,28 @@ impl QuorumStore {
 
 impl Quorum {
     /// As durable as the least durable member: one that forgets may be the one that two majorities share.
+    ///
+    /// Those that answer must be as many servers as they are: one that counts twice decides with itself.
     async fn assess(&self) -> Result<Durability, StoreError> {
+        // All are waited for: what one does not tell now is not asked again.
+        let assess = |site: Arc<Site>| async move { site.assess().await };
         let poll = self
-            .ask_majority(Deed::Read, |site| async move { site.assess().await })
+            .ask(0..self.members.len(), Deed::Read, assess, |_, _| false)
             .await;
         if poll.answers.len() < self.majority() {
             return Err(self.undecided("connecting", poll.answers.len(), &poll.errors, Effect::Nothing));
         }
+        let told = poll.answers.iter().map(|(place, (_, id))| (*place, id.clone()));
+        if let Some(twins) = self.twins(told) {
+            return Err(invalid(&format!("{twins}; {TWINS_REPAIR}")));
+        }
         let weak = poll
             .answers
             .iter()
-            .find(|(_, durability)| *durability != Durability::Safe);
+            .map(|(_, (durability, _))| *durability)
+            .find(|durability| *durability != Durability::Safe);
         Ok(match weak {
-            Some((_, Durability::FenceOnly(_))) => {
+            Some(Durability::FenceOnly(_)) => {
                 Durability::FenceOnly("a member of the quorum can lose what it has confirmed")
             }
             _ if poll.answers.len() < self.members.len() => {
@@ -80,14 +93,35 @@ impl Quorum {
         })
     }
 
+    /// Two members that are one server, if there are any. One that does not tell which it is counts as one of its own.
+    fn twins(&self, told: impl IntoIterator<Item = (usize, Option<RunId>)>) -> Option<String> {
+        let mut known = BTreeMap::new();
+        for (place, id) in told {
+            if let Some(id) = id
+                && let Some(twin) = known.insert(id, place)
+            {
+                let [one, other] = [twin, place].map(|place| self.members[place].host());
+                return Some(format!("the members {one} and {other} are one server"));
+            }
+        }
+        None
+    }
+
     /// Each member's findings under its name. A minority that is down is a warning.
     async fn examine(&self) -> Result<Vec<Finding>, StoreError> {
-        let (mut findings, mut errors, mut answered) = (Vec::new(), Vec::new(), 0);
-        for member in &self.members {
-            let place = member.site.place.split(' ').next().unwrap_or_default();
-            match member.site.examine().await {
-                Ok(found) => {
-                    answered += 1;
+        let (mut findings, mut errors, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, member) in self.members.iter().enumerate() {
+            let place = member.host();
+            let examined = async {
+                let (_, id) = member
+                    .site
+                    .in_time(Deed::Read, "the examination", member.site.assess())
+                    .await?;
+                Ok((id, member.site.examine().await?))
+            };
+            match examined.await {
+                Ok((id, found)) => {
+                    ids.push((number, id));
                     findings.extend(found.into_iter().map(|finding| Finding {
                         subject: format!("{place} {}", finding.subject),
                         ..finding
@@ -104,12 +138,17 @@ impl Quorum {
                 }
             }
         }
-        if answered < self.majority() {
-            return Err(self.undecided("the examination", answered, &errors, Effect::Nothing));
+        if ids.len() < self.majority() {
+            return Err(self.undecided("the examination", ids.len(), &errors, Effect::Nothing));
+        }
+        if let Some(twins) = self.twins(ids) {
+            findings.push(bad("members", twins, TWINS_REPAIR));
         }
         Ok(findings)
     }
 }
+
+const TWINS_REPAIR: &str = "a quorum's URL names each of its servers once, whatever names they have";
 
 impl fmt::Debug for QuorumStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,17 +3,39 @@
 use crate::clock::{Reading, wall_clock_ms};
 use crate::database::Database;
 use crate::decide::{Decision, decide};
+use crate::log::Log;
 use crate::look::{self, Seen};
+use crate::patience::patiently;
 use crate::record::{Era, Record, WISH_NOTHING, stored};
 use crate::sighting;
 use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
-use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor};
+use std::sync::Arc;
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor, StoreError};
+
+/// Takes the lease, and has a new term on the disk before its holder hears of it.
+pub(crate) async fn acquire(
+    database: &Database,
+    subject: impl Fn() -> String + Send + Sync,
+    request: &Acquire,
+) -> Result<Acquired, StoreError> {
+    let trying = patiently(&database.jitter, &subject, &database.shown, || {
+        attempt(database, request)
+    });
+    let (acquired, log) = trying.await?;
+    if let (Acquired::Granted(grant), Some(log)) = (&acquired, log) {
+        let settled = settle(database, request, grant, log).await;
+        settled.map_err(|trouble| trouble.into_error(&subject(), &database.shown))?;
+    }
+    Ok(acquired)
+}
 
 /// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand standbys may ask
 /// without slowing the holder's renewals.
-pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired, Trouble> {
+///
+/// With a term, the log that has to be on the disk before it is used: see [`settle`].
+fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<Arc<Log>>), Trouble> {
     let session = database.session()?;
     let connection = &session.connection;
     // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is
@@ -26,22 +48,39 @@ pub(crate) fn acquire(database: &Database, request: &Acquire) -> Result<Acquired
             })?;
         }
         match verdict(&seen, request) {
-            Decision::Superseded => return Ok(Acquired::Superseded),
-            Decision::Held => return held(seen),
+            Decision::Superseded => return Ok((Acquired::Superseded, None)),
+            Decision::Held => return Ok((held(seen)?, None)),
             Decision::Grant(_) | Decision::Again => {}
         }
     }
     session.log.mend(connection)?;
     let acquired = transaction::write(connection, |connection| take(database, connection, request))?;
-    if let Acquired::Granted(grant) = &acquired {
-        session.log.sync()?;
-        drop(session);
-        database.note_own(&request.name);
-        if !grant.again {
-            database.wake.knock();
-        }
+    let log = matches!(acquired, Acquired::Granted(_)).then(|| Arc::clone(&session.log));
+    Ok((acquired, log))
+}
+
+/// Has a term on the disk before its holder hears of it. Nothing of the file is locked meanwhile: others go on in it, and a
+/// disk that stalls keeps only new terms waiting.
+///
+/// A thread costs more than a disk that is quick. So the one that asks waits for it itself where it cannot have anything to
+/// renew: there, nobody is kept from anything that has to be in time.
+async fn settle(database: &Database, request: &Acquire, grant: &Grant, log: Arc<Log>) -> Result<(), Trouble> {
+    if !grant.again {
+        database.begin_term();
     }
-    Ok(acquired)
+    let synced_here = match database.has_several_terms() {
+        true => None,
+        false => log.sync_here(),
+    };
+    match synced_here {
+        Some(synced) => synced?,
+        None => log.sync_elsewhere().await?,
+    }
+    database.note_own(&request.name);
+    if !grant.again {
+        database.wake.knock();
+    }
+    Ok(())
 }
 
 fn verdict(seen: &Seen<'_>, request: &Acquire) -> Decision {

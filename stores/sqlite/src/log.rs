@@ -4,8 +4,12 @@ use crate::files::{FileIdentity, Files, Paths};
 use crate::trouble::Trouble;
 use rusqlite::Connection;
 use rustix::fs::{Mode, OFlags, fdatasync};
-use std::cell::Cell;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 /// The log of an open database.
 ///
@@ -17,30 +21,61 @@ pub(crate) struct Log {
     descriptor: OwnedFd,
     /// A sync has failed. The kernel tells that once to each who has the file open, and may have forgotten what it could not
     /// write: a later sync that succeeds proves nothing.
-    is_doubtful: Cell<bool>,
+    is_doubtful: AtomicBool,
+    /// One sync at a time: the kernel tells a failure to one of them, which has to be noted before another succeeds.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Log {
     /// Opens the log that stands at its path; `None` if that is another than `files` says.
     ///
     /// SQLite's locks are on the other two files: to open and close this one ends none of them.
-    pub(crate) fn open(paths: &Paths, files: &Files) -> Option<Self> {
+    pub(crate) fn open(paths: &Paths, files: &Files) -> Option<Arc<Self>> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let descriptor = rustix::fs::open(&paths.log, flags, Mode::empty()).ok()?;
         let is_ours = files.log.is_some() && FileIdentity::of_open(&descriptor) == files.log;
-        is_ours.then(|| Self {
-            descriptor,
-            is_doubtful: Cell::new(false),
+        is_ours.then(|| {
+            Arc::new(Self {
+                descriptor,
+                is_doubtful: AtomicBool::new(false),
+                turn: Arc::default(),
+            })
         })
     }
 
-    /// Has all that is committed on the disk when it returns.
+    /// Has all that was committed on the disk when it returns, on the thread that calls. Nothing is done if another sync is
+    /// under way, which may take long.
     ///
     /// # Errors
     /// [`Trouble::Unsynced`]: what was committed is seen by everybody, and a power cut may take it.
-    pub(crate) fn sync(&self) -> Result<(), Trouble> {
+    pub(crate) fn sync_here(&self) -> Option<Result<(), Trouble>> {
+        let _turn = self.turn.try_lock().ok()?;
+        Some(self.sync())
+    }
+
+    /// The same on another thread, after those that are under way: who asks for it serves others meanwhile. Given up, it goes
+    /// on, and a failure is noted all the same.
+    ///
+    /// # Errors
+    /// As [`sync_here`](Self::sync_here).
+    pub(crate) async fn sync_elsewhere(self: Arc<Self>) -> Result<(), Trouble> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let syncing = spawn_blocking(move || {
+            let synced = self.sync();
+            drop(turn);
+            synced
+        });
+        let never_begun = |_| Err(Trouble::Unsynced(io::Error::other("its thread was given up")));
+        syncing.await.unwrap_or_else(never_begun)
+    }
+
+    fn sync(&self) -> Result<(), Trouble> {
+        // One that failed since this was committed has had the kernel's word for it, too.
+        if self.is_doubtful.load(Ordering::SeqCst) {
+            return Err(Trouble::Unsynced(rustix::io::Errno::IO.into()));
+        }
         fdatasync(&self.descriptor).map_err(|errno| {
-            self.is_doubtful.set(true);
+            self.is_doubtful.store(true, Ordering::SeqCst);
             Trouble::Unsynced(errno.into())
         })
     }
@@ -51,14 +86,122 @@ impl Log {
     /// # Errors
     /// [`Trouble::Statement`], and [`Trouble::StillUnsynced`] while somebody reads what the log holds: nothing was changed.
     pub(crate) fn mend(&self, connection: &Connection) -> Result<(), Trouble> {
-        if self.is_doubtful.get() {
+        if self.is_doubtful.load(Ordering::SeqCst) {
             let blocked: bool =
                 connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
             if blocked {
                 return Err(Trouble::StillUnsynced);
             }
-            self.is_doubtful.set(false);
+            // No sync is under way: none begins while there is doubt.
+            self.is_doubtful.store(false, Ordering::SeqCst);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::Log;
+    use crate::acquire::acquire;
+    use crate::database::Database;
+    use crate::options::SqliteOptions;
+    use crate::terms::renew;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+    use tenure_conformance::asking::{granted, renewal, request, seconds};
+    use tenure_core::{Acquire, Acquired, Certainty, Renewed, StoreError};
+
+    /// How long an answer is waited for, on a loaded machine.
+    const BOUND: Duration = Duration::from_secs(60);
+
+    fn run<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(work)
+    }
+
+    fn opened(directory: &tempfile::TempDir) -> (Arc<Database>, Arc<Log>) {
+        let options = SqliteOptions::new(directory.path().join("leases.db"));
+        let database = Arc::new(Database::open(&options).unwrap());
+        let log = Arc::clone(&database.session().ok().unwrap().log);
+        (database, log)
+    }
+
+    async fn take(database: &Database, asked: &Acquire) -> Result<Acquired, StoreError> {
+        acquire(database, || "a lease".to_owned(), asked).await
+    }
+
+    /// It is committed, and waits for the disk: all that is between is that.
+    async fn is_kept_waiting(taking: &mut (impl Future<Output = Result<Acquired, StoreError>> + Unpin)) {
+        let answer = tokio::time::timeout(Duration::from_millis(200), taking).await;
+        assert!(answer.is_err(), "the disk was not waited for: {answer:?}");
+    }
+
+    /// A sync that is under way is what a disk that stalls leaves.
+    #[test]
+    fn a_disk_that_stalls_keeps_no_term_from_being_renewed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, log) = opened(&directory);
+        run(async {
+            let held = request("held", "a", seconds(300));
+            let term = granted(take(&database, &held).await.unwrap());
+            let stalled = Arc::clone(&log.turn).lock_owned().await;
+            let asked = request("job", "a", seconds(300));
+            let mut taking = Box::pin(take(&database, &asked));
+            is_kept_waiting(&mut taking).await;
+            // On a thread of its own, so that a test that fails ends.
+            let (sender, told) = std::sync::mpsc::channel();
+            let (other, renewals) = (Arc::clone(&database), [renewal(&held, term.token)]);
+            std::thread::spawn(move || sender.send(renew(&other, &renewals).ok().unwrap().remove(0)));
+            let renewed = told.recv_timeout(BOUND).expect("the file is not locked");
+            assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+            drop(stalled);
+            let answer = tokio::time::timeout(BOUND, taking).await.unwrap();
+            assert!(!granted(answer.unwrap()).again);
+        });
+    }
+
+    #[test]
+    fn a_term_that_was_given_up_while_the_disk_stalled_waits_for_it_when_it_is_asked_for_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, log) = opened(&directory);
+        run(async {
+            let stalled = Arc::clone(&log.turn).lock_owned().await;
+            let asked = request("job", "a", seconds(300));
+            for _ in 0..2 {
+                let mut taking = Box::pin(take(&database, &asked));
+                is_kept_waiting(&mut taking).await;
+            }
+            drop(stalled);
+            let again = tokio::time::timeout(BOUND, take(&database, &asked))
+                .await
+                .unwrap();
+            assert!(granted(again.unwrap()).again);
+        });
+    }
+
+    /// The kernel tells it to one of those who wait for the same file.
+    #[test]
+    fn a_sync_that_fails_is_the_failure_of_all_who_wait_for_the_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, log) = opened(&directory);
+        run(async {
+            let failing = Arc::clone(&log.turn).lock_owned().await;
+            let asked = request("job", "a", seconds(300));
+            let mut taking = Box::pin(take(&database, &asked));
+            is_kept_waiting(&mut taking).await;
+            log.is_doubtful.store(true, Ordering::SeqCst);
+            drop(failing);
+            let failed = tokio::time::timeout(BOUND, taking).await.unwrap().unwrap_err();
+            assert_eq!(failed.certainty, Certainty::Unknown, "{failed}");
+            // The log is begun anew, with all of it on the disk.
+            let again = granted(take(&database, &asked).await.unwrap());
+            assert!(again.again);
+        });
     }
 }

@@ -116,10 +116,10 @@ impl LeaseStore for SqliteStore {
     }
 
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        Box::pin(self.patiently(
-            || subject(&request.name),
-            |database| acquire::acquire(database, request),
-        ))
+        Box::pin(async move {
+            let subject = || subject(&request.name);
+            acquire::acquire(&self.database, subject, request).await
+        })
     }
 
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {

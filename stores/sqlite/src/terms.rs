@@ -23,7 +23,7 @@ pub(crate) fn renew(
     requests: &[Renew],
 ) -> Result<Vec<Result<Renewed, StoreError>>, Trouble> {
     let session = database.session()?;
-    transaction::write(&session.connection, |connection| {
+    let outcomes = transaction::write(&session.connection, |connection| {
         each(
             database,
             requests,
@@ -33,7 +33,10 @@ pub(crate) fn renew(
                 renew_one(connection, seen, request)
             },
         )
-    })
+    })?;
+    let is_lost = |outcome: &&Result<Renewed, StoreError>| matches!(outcome, Ok(Renewed::Lost(_)));
+    database.end_terms(outcomes.iter().filter(is_lost).count());
+    Ok(outcomes)
 }
 
 fn renew_one(connection: &Connection, seen: Seen<'_>, request: &Renew) -> Result<Renewed, Trouble> {
@@ -72,7 +75,7 @@ pub(crate) fn release(
     requests: &[Release],
 ) -> Result<Vec<Result<Released, StoreError>>, Trouble> {
     let session = database.session()?;
-    let mut anything_vacated = false;
+    let mut vacated = 0;
     let outcomes = transaction::write(&session.connection, |connection| {
         each(
             database,
@@ -82,13 +85,14 @@ pub(crate) fn release(
                 let seen = look::at(connection, &database.clock, &request.name)?;
                 let was_vacant = seen.record.as_ref().is_some_and(|record| record.released);
                 let released = release_one(connection, seen, request)?;
-                anything_vacated |= released == Released::Vacated && !was_vacant;
+                vacated += usize::from(released == Released::Vacated && !was_vacant);
                 Ok(released)
             },
         )
     })?;
     drop(session);
-    if anything_vacated {
+    if vacated > 0 {
+        database.end_terms(vacated);
         if let [only] = requests {
             database.note_own(&only.name);
         }

@@ -66,9 +66,7 @@ async fn once(database: &Database, request: &Acquire, attempt: u32) -> Result<Du
     };
     let subject = || "the trial".to_owned();
     let began = Instant::now();
-    let acquired = patiently(&database.jitter, subject, &database.shown, || {
-        acquire(database, &request)
-    });
+    let acquired = acquire(database, subject, &request);
     let Acquired::Granted(grant) = acquired.await? else {
         return Err(StoreError::not_applied(
             Fault::Internal,

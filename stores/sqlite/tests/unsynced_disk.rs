@@ -63,6 +63,35 @@ fn a_token_that_does_not_reach_the_disk_is_not_granted() {
     }
 }
 
+/// The thread that asks has a disk that fails, and the one that it has others wait on does not: so which of them has waited shows.
+#[test]
+fn who_may_have_a_term_to_renew_does_not_wait_for_the_disk() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .thread_keep_alive(std::time::Duration::from_secs(3_600))
+        .build()
+        .unwrap();
+    // A new thread would have the disk of the one that starts it.
+    runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.unwrap() });
+    let asker = Asker::new("first");
+    let held = runtime.block_on(grant(&store, &asker, "held"));
+    on_a_disk_that_fails_to_sync(|| {
+        runtime.block_on(async {
+            let job = grant(&store, &asker, "job").await;
+            for (lease, token) in [("held", held.token), ("job", job.token)] {
+                let released = store.release(&[asker.release(lease, token)]).await;
+                assert_eq!(released, [Ok(Released::Vacated)]);
+            }
+            // Nothing is left that could be late, and a thread would cost more than a disk that is quick.
+            let alone = store.acquire(&asker.clone().next_attempt().acquire("job")).await;
+            alone.expect_err("it was waited for elsewhere");
+        });
+    });
+}
+
 #[test]
 fn a_mark_that_does_not_reach_the_disk_is_not_claimed() {
     let scratch = Scratch::new();

@@ -80,22 +80,29 @@ impl Log {
         })
     }
 
-    /// Called before what shall be synced: where a sync has failed, writes all that the log holds into the database, has
-    /// that on the disk, and begins the log anew.
+    /// Called before what shall be synced: where a sync has failed, begins the log anew.
     ///
     /// # Errors
-    /// [`Trouble::Statement`], and [`Trouble::StillUnsynced`] while somebody reads what the log holds: nothing was changed.
+    /// As [`begin_anew`].
     pub(crate) fn mend(&self, connection: &Connection) -> Result<(), Trouble> {
         if self.is_doubtful.load(Ordering::SeqCst) {
-            let blocked: bool =
-                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-            if blocked {
-                return Err(Trouble::StillUnsynced);
-            }
+            begin_anew(connection)?;
             // No sync is under way: none begins while there is doubt.
             self.is_doubtful.store(false, Ordering::SeqCst);
         }
         Ok(())
+    }
+}
+
+/// Writes all that the log holds into the database, has that on the disk, and begins the log anew. Nothing without a log.
+///
+/// # Errors
+/// [`Trouble::Statement`], and [`Trouble::StillUnsynced`] while somebody reads what the log holds: nothing was changed.
+pub(crate) fn begin_anew(connection: &Connection) -> Result<(), Trouble> {
+    let blocked: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    match blocked {
+        true => Err(Trouble::StillUnsynced),
+        false => Ok(()),
     }
 }
 

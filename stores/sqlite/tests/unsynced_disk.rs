@@ -3,7 +3,7 @@
 use crate::common::{Asker, Scratch, grant};
 use rusqlite::Connection;
 use tenure_core::{
-    Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Released, Renewed,
+    Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Released, Renewed,
     ResourceName, Term,
 };
 use tenure_sqlite::SqliteFence;
@@ -15,6 +15,12 @@ fn run<Outcome>(work: impl Future<Output = Outcome>) -> Outcome {
         .build()
         .unwrap()
         .block_on(work)
+}
+
+/// How long the log of the file is.
+fn log_of(scratch: &Scratch) -> impl Fn() -> u64 + use<> {
+    let log = scratch.file().with_extension("db-wal");
+    move || std::fs::metadata(&log).unwrap().len()
 }
 
 #[test]
@@ -50,8 +56,7 @@ fn a_token_that_does_not_reach_the_disk_is_not_granted() {
         });
     });
     // A later sync that succeeds would not prove that what failed before is on the disk: the log begins anew.
-    let log = scratch.file().with_extension("db-wal");
-    let length = || std::fs::metadata(&log).unwrap().len();
+    let length = log_of(&scratch);
     let before = length();
     for (asker, lease) in [
         (asker.clone().next_attempt(), "job"),
@@ -99,14 +104,35 @@ fn a_mark_that_does_not_reach_the_disk_is_not_claimed() {
     // The journal in which less than this would do without the disk.
     connection.pragma_update(None, "journal_mode", "WAL").unwrap();
     SqliteFence::install(&connection).unwrap();
+    // Data that is left to a later sync.
+    connection.pragma_update(None, "synchronous", "NORMAL").unwrap();
+    connection
+        .execute_batch("CREATE TABLE data (value BLOB)")
+        .unwrap();
     let fence = SqliteFence::new(scratch.file()).unwrap();
     let resource = ResourceName::new("ledger").unwrap();
     let term = Term::new(LeaseName::new("nightly").unwrap(), FencingToken::new(7).unwrap());
-    let failed = on_a_disk_that_fails_to_sync(|| run(fence.claim(&resource, &term))).unwrap_err();
+    let (log, claim) = (log_of(&scratch), || run(fence.claim(&resource, &term)));
+    let write = || connection.execute("INSERT INTO data VALUES (zeroblob(100000))", []);
+    write().unwrap();
+    let failed = on_a_disk_that_fails_to_sync(claim).unwrap_err();
     assert!(
         matches!(&failed, FenceError::Store(error) if error.certainty == Certainty::Unknown),
         "{failed}"
     );
+    // What the disk may have lost with it stands before the next mark no more: the log begins anew.
+    let before = log();
     run(fence.claim(&resource, &term)).unwrap();
+    assert!(log() < before, "{} bytes, {before} before", log());
     run(fence.check(&resource, &term)).unwrap();
+    // Once.
+    write().unwrap();
+    let before = log();
+    let bump = Bump {
+        resource: resource.clone(),
+        lease: None,
+        above: None,
+    };
+    run(fence.bump(&bump)).unwrap();
+    assert!(log() >= before, "{} bytes, {before} before", log());
 }

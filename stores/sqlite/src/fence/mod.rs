@@ -8,6 +8,7 @@ mod table;
 pub use table::FencedTable;
 
 use crate::files::{self, FileIdentity, Files, Paths, refuse_removed};
+use crate::log::begin_anew;
 use crate::only_path;
 use crate::patience::{Jitter, patiently, patiently_blocking};
 use crate::seat::{Seat, all_leave_if_others};
@@ -18,6 +19,7 @@ use refusals::Noter;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term};
 
@@ -61,6 +63,9 @@ pub struct SqliteFence {
     path: PathBuf,
     // Claims and looks only.
     connection: Arc<Seat<Connection>>,
+    /// A mark did not reach the disk. What others had written before it, and left to a later sync, may be lost as well: a
+    /// power cut would then end the log before a mark that is written behind it.
+    is_doubtful: AtomicBool,
     noter: Noter,
 }
 
@@ -82,6 +87,7 @@ impl SqliteFence {
             path: paths.database.clone(),
             noter: Noter::new(&paths.database),
             connection: Seat::new(paths, (connection, files)),
+            is_doubtful: AtomicBool::new(false),
         };
         let looked = fence.with(|connection| {
             let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
@@ -182,6 +188,24 @@ impl SqliteFence {
         look(&*self.connection.take(|| reconnect(&self.path, DURABLE))?)
     }
 
+    /// Writes a mark, on the disk when it returns.
+    fn write<T>(
+        &self,
+        connection: &Connection,
+        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        // Whoever writes has the seat: nobody else sets or takes it back meanwhile.
+        if self.is_doubtful.load(Ordering::Relaxed) {
+            begin_anew(connection)?;
+            self.is_doubtful.store(false, Ordering::Relaxed);
+        }
+        let written = transaction::write(connection, work);
+        if matches!(&written, Err(Trouble::Commit(error)) if fault(error) == Fault::Internal) {
+            self.is_doubtful.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+
     fn failure(&self, resource: &ResourceName, trouble: Trouble) -> FenceError {
         FenceError::Store(trouble.into_error(&format!("fence \"{resource}\""), &self.shown))
     }
@@ -228,7 +252,7 @@ impl Fence for SqliteFence {
                 return self.refuse(refused);
             }
             let claimed = self.patiently(resource, |connection| {
-                transaction::write(connection, |connection| mark::claim(connection, resource, term))
+                self.write(connection, |connection| mark::claim(connection, resource, term))
             });
             claimed.await?.or_else(|refused| self.refuse(refused))
         })
@@ -259,7 +283,7 @@ impl Fence for SqliteFence {
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(self.patiently(&bump.resource, move |connection| {
-            transaction::write(connection, |connection| mark::bump(connection, bump))
+            self.write(connection, |connection| mark::bump(connection, bump))
         }))
     }
 

@@ -16,38 +16,43 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// One whose warden guards `true`, in a term that ends at once.
-    fn start(sandbox: &Sandbox) -> Self {
+    /// One whose warden guards `command`, which is killed so long from now, in a term that has ended already.
+    fn start(sandbox: &Sandbox, command: &str, killed_in: Duration) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(SOON)).unwrap();
-        let script = "exec 3<&0; \"$0\" warden --socket 3 -- true & wait";
+        let script = "exec 3<&0; \"$0\" warden --socket 3 -- sh -c \"$1\" & wait";
         let process = Command::new("sh")
-            .args(["-c", script, env!("CARGO_BIN_EXE_tenure")])
+            .args(["-c", script, env!("CARGO_BIN_EXE_tenure"), command])
+            .current_dir(sandbox.dir.path())
             .stdin(OwnedFd::from(theirs))
             .spawn()
             .unwrap();
         let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
         let now: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
-        let now = u64::try_from(Duration::from_secs_f64(now).as_nanos()).unwrap();
+        let now = Duration::from_secs_f64(now);
+        let [kill_at, until] = [now + killed_in, now].map(|at| u64::try_from(at.as_nanos()).unwrap());
         let begin = serde_json::json!({
-            "store": sandbox.store, "lease": "job", "incarnation": "1f", "token": 7, "kill_at": now, "until": now,
+            "store": sandbox.store, "lease": "job", "incarnation": "1f", "token": 7, "kill_at": kill_at, "until": until,
         });
         let mut socket = BufReader::new(ours);
         writeln!(socket.get_mut(), "{begin}").unwrap();
         Self { process, socket }
     }
 
+    /// What the warden says next.
+    fn word(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(
+            self.socket.read_line(&mut line).unwrap(),
+            0,
+            "the warden has ended"
+        );
+        line
+    }
+
     /// Waits until the warden says that nothing is left of the work.
     fn until_empty(&mut self) {
-        let mut line = String::new();
-        while line != "empty\n" {
-            line.clear();
-            assert_ne!(
-                self.socket.read_line(&mut line).unwrap(),
-                0,
-                "the warden has ended"
-            );
-        }
+        while self.word() != "empty\n" {}
     }
 
     /// Waits until the warden has ended, too.
@@ -83,7 +88,7 @@ impl Drop for Supervisor {
 #[test]
 fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_back() {
     let sandbox = Sandbox::new("seen");
-    let [mut seeing, mut silent, mut stopped] = [(); 3].map(|()| Supervisor::start(&sandbox));
+    let [mut seeing, mut silent, mut stopped] = [(); 3].map(|()| Supervisor::start(&sandbox, "true", SOON));
     for supervisor in [&mut seeing, &mut silent, &mut stopped] {
         supervisor.until_empty();
     }
@@ -97,4 +102,14 @@ fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_bac
     // Longer than the three were begun apart.
     std::thread::sleep(Duration::from_secs(2));
     assert!(seeing.is_there(), "killed though it was giving the lease back");
+}
+
+/// Its supervisor was frozen when it had won, for one, and the lease is another's by now.
+#[test]
+fn a_command_is_not_started_when_it_is_to_be_killed_already() {
+    let sandbox = Sandbox::new("late");
+    let mut supervisor = Supervisor::start(&sandbox, "touch ran", Duration::ZERO);
+    assert_eq!(supervisor.word(), "late\n");
+    assert_eq!(supervisor.socket.read_line(&mut String::new()).unwrap(), 0);
+    assert!(!sandbox.dir.join("ran").exists());
 }

@@ -131,7 +131,7 @@ impl Job {
         self.claim = Claim { store, incarnation };
     }
 
-    /// Starts it for this term, below a warden.
+    /// Starts it for this term, below a warden. `None`: the term would have been over by then.
     ///
     /// # Errors
     /// It cannot be started: as [`Job::new`]. Nothing runs.
@@ -140,7 +140,7 @@ impl Job {
         leadership: &Leadership,
         span: Option<&TermSpan>,
         margin: Duration,
-    ) -> Result<Work, Failure> {
+    ) -> Result<Option<Work>, Failure> {
         // Wardens of terms before this one, and what hooks have left meanwhile.
         reap_adopted(&[]);
         let failed = |error: io::Error| no_warden(&self.lease, &error.to_string());
@@ -175,12 +175,12 @@ impl Job {
             token: leadership.token(),
             limit: limit_of(leadership.until(), margin),
         };
-        Work::begin(Pid::from_child(&child), ours, &begin)
-            .await
-            .map_err(|error| match error {
-                NotStarted::Refused(error) => refused(&self.program, &self.lease, &error),
-                NotStarted::NoWarden(why) => no_warden(&self.lease, &why),
-            })
+        match Work::begin(Pid::from_child(&child), ours, &begin).await {
+            Ok(work) => Ok(Some(work)),
+            Err(NotStarted::Late) => Ok(None),
+            Err(NotStarted::Refused(error)) => Err(refused(&self.program, &self.lease, &error)),
+            Err(NotStarted::NoWarden(why)) => Err(no_warden(&self.lease, &why)),
+        }
     }
 }
 

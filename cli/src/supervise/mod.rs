@@ -90,15 +90,15 @@ pub(crate) async fn supervise(
     leadership: &Arc<Leadership>,
     surroundings: Surroundings<'_>,
 ) -> Result<(Ending, Option<Work>), Failure> {
+    let too_late = || Ending::Ended(Why::Lost("it was won too late to start the command".to_owned()));
     if !holds(leadership) {
-        let why = "it was won too late to start the command".to_owned();
-        return Ok((Ending::Ended(Why::Lost(why)), None));
+        return Ok((too_late(), None));
     }
     let margin = kill_margin(&surroundings.timing);
-    let mut work = surroundings
-        .job
-        .start(leadership, surroundings.span, margin)
-        .await?;
+    let started = surroundings.job.start(leadership, surroundings.span, margin);
+    let Some(mut work) = started.await? else {
+        return Ok((too_late(), None));
+    };
     let deadline = match Deadline::arm(Arc::clone(leadership), work.orders(), &surroundings.timing) {
         Ok(deadline) => deadline,
         Err(failure) => {

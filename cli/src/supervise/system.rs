@@ -12,6 +12,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tenure::clock_now;
+use tenure::core::Moment;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -41,6 +43,23 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     };
     // SAFETY: between fork and exec only async-signal-safe functions may run. `prctl` and `getppid` are bare
     // system calls, and neither they nor the errors made here allocate, lock or touch memory of other threads.
+    unsafe {
+        command.pre_exec(in_child);
+    }
+}
+
+/// Has the child end instead of becoming the command, from `moment` on.
+#[expect(
+    unsafe_code,
+    reason = "`pre_exec` is unsafe; the closure reads the clock and allocates nothing"
+)]
+pub(crate) fn only_before(command: &mut Command, moment: Moment) {
+    let in_child = move || match clock_now() < moment {
+        true => Ok(()),
+        false => Err(io::ErrorKind::TimedOut.into()),
+    };
+    // SAFETY: between fork and exec only async-signal-safe functions may run. `clock_gettime` is one, and neither it nor the
+    // error made here allocates, locks or touches memory of other threads.
     unsafe {
         command.pre_exec(in_child);
     }

@@ -94,6 +94,8 @@ pub(crate) struct Work {
 pub(super) enum NotStarted {
     /// The system refused it.
     Refused(io::Error),
+    /// It would have been started when it was to be killed.
+    Late,
     /// The warden did not answer.
     NoWarden(String),
 }
@@ -158,6 +160,7 @@ impl Work {
                 Pid::from_raw(pid).ok_or_else(|| NotStarted::NoWarden("no number".to_owned()))
             }
             Some(Word::Refused(error)) => Err(NotStarted::Refused(io::Error::from_raw_os_error(error))),
+            Some(Word::Late) => Err(NotStarted::Late),
             _ => Err(NotStarted::NoWarden("it ended at its start".to_owned())),
         }
     }
@@ -246,7 +249,7 @@ impl Work {
                 self.empty = true;
                 self.orders.give(Order::Seen);
             }
-            Some(Word::Started(..) | Word::Refused(_)) | None => self.kill_warden(),
+            Some(Word::Started(..) | Word::Refused(_) | Word::Late) | None => self.kill_warden(),
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) enum Word {
     Started(i32, i32),
     /// It could not be started: the system's error number.
     Refused(i32),
+    /// It was not started, as it would have been killed at once: the lease may be another's.
+    Late,
     /// The end that was told last has come: everything is killed.
     LimitPassed,
     /// The command was stopped, by this signal.
@@ -129,6 +131,7 @@ impl Word {
         match self {
             Self::Started(pid, ungrouped) => format!("started {pid} {ungrouped}\n"),
             Self::Refused(error) => format!("refused {error}\n"),
+            Self::Late => "late\n".to_owned(),
             Self::LimitPassed => "limit\n".to_owned(),
             Self::Stopped(signal) => format!("stopped {signal}\n"),
             Self::Ended(status) => format!("ended {status}\n"),
@@ -141,6 +144,7 @@ impl Word {
         match words[..] {
             ["started", pid, ungrouped] => Some(Self::Started(pid.parse().ok()?, ungrouped.parse().ok()?)),
             ["refused", error] => Some(Self::Refused(error.parse().ok()?)),
+            ["late"] => Some(Self::Late),
             ["limit"] => Some(Self::LimitPassed),
             ["stopped", signal] => Some(Self::Stopped(signal.parse().ok()?)),
             ["ended", status] => Some(Self::Ended(status.parse().ok()?)),

@@ -60,11 +60,20 @@ pub(crate) async fn guard(socket: i32, words: &[OsString]) -> Result<u8, Failure
         Ok(None) | Err(_) => return Ok(0),
     };
     let begin = begin.ok_or_else(|| Failure::new(Code::Usage, "the warden is for `tenure run` alone"))?;
-    let (work, ungrouped) = match Work::start(words) {
+    let kill_at = begin.limit.kill_at;
+    let (work, ungrouped) = match Work::start(words, kill_at) {
         Ok(started) => started,
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
-            let _ = say(&writer, Word::Refused(number));
+            let is_late = clock_now() >= kill_at;
+            let _ = say(
+                &writer,
+                if is_late {
+                    Word::Late
+                } else {
+                    Word::Refused(number)
+                },
+            );
             return Ok(0);
         }
     };

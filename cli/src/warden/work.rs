@@ -9,6 +9,7 @@ use rustix::process::{
 };
 use std::ffi::OsString;
 use std::io;
+use tenure::core::Moment;
 
 /// What was found out about the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,17 +33,17 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Starts the command. Answers, too, why it has no control group, as the system's error number, or 0.
+    /// Starts the command before it is to be killed. Answers, too, why it has no control group, as the system's error number, or 0.
     ///
     /// # Errors
-    /// It cannot be started. Nothing runs.
-    pub(super) fn start(words: &[OsString]) -> io::Result<(Self, i32)> {
+    /// It cannot be started, or not in time. Nothing runs.
+    pub(super) fn start(words: &[OsString], kill_at: Moment) -> io::Result<(Self, i32)> {
         let made = Cgroup::make().and_then(|cgroup| Ok((cgroup.members()?, cgroup)));
         let (members, cgroup, why) = match made {
             Ok((members, cgroup)) => (Some(members), Some(cgroup), 0),
             Err(error) => (None, None, error.raw_os_error().unwrap_or(libc::ENOENT)),
         };
-        let leader = start::start(words, members)?;
+        let leader = start::start(words, members, kill_at)?;
         // Where it was not let in, or has ended by now, the group says nothing.
         let cgroup = cgroup.filter(Cgroup::has_members);
         let work = Self {

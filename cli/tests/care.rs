@@ -1,10 +1,11 @@
 //! A command that fails, or is not well: it is ended, stays out for a while, and another gets to try.
 
-use crate::common::{SOON, Sandbox, children_of, exit_code, signal};
+use crate::common::{SOON, Sandbox, children_of, ended, exit_code, signal};
 use rustix::process::Signal;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
-use std::os::unix::net::UnixDatagram;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually, is_alive};
 
@@ -329,4 +330,42 @@ fn a_service_manager_hears_what_is_going_on() {
     assert_eq!(sandbox.line("command"), "[]");
     signal(process.pid(), Signal::TERM);
     hear_until("STOPPING=1");
+}
+
+/// It listens, and its queue is full.
+#[test]
+fn a_service_manager_that_reads_nothing_holds_nothing_up() {
+    let sandbox = Sandbox::new("notify-deaf");
+    let path = sandbox.dir.join("notify");
+    let _manager = UnixDatagram::bind(&path).unwrap();
+    let filling = UnixDatagram::unbound().unwrap();
+    filling.set_nonblocking(true).unwrap();
+    let full = loop {
+        if let Err(error) = filling.send_to(b"STATUS=full", &path) {
+            break error.kind();
+        }
+    };
+    assert_eq!(full, ErrorKind::WouldBlock);
+    let mut command = sandbox.command(&["run", "job", "--", "touch", "ran"]);
+    command.env("NOTIFY_SOCKET", &path);
+    let process = Process::spawn(command).unwrap();
+    assert_eq!(exit_code(&process), 0);
+    assert!(sandbox.dir.join("ran").exists());
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// A name that begins with @ is no file's.
+#[test]
+fn a_service_manager_hears_at_a_name_that_is_no_file() {
+    let sandbox = Sandbox::new("notify-abstract");
+    let name = sandbox.path("notify");
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let manager = UnixDatagram::bind_addr(&address).unwrap();
+    manager.set_read_timeout(Some(SOON)).unwrap();
+    let mut command = sandbox.command(&["run", "job", "--", "true"]);
+    command.env("NOTIFY_SOCKET", format!("@{name}"));
+    assert_eq!(ended(command).code, 0);
+    let mut datagram = [0; 4096];
+    let length = manager.recv(&mut datagram).unwrap();
+    assert!(datagram[..length].starts_with(b"READY=1\n"));
 }

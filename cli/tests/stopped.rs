@@ -1,9 +1,11 @@
-//! A warden that is stopped, and cannot say that the work has ended: the lease would be renewed for ever.
+//! A warden that is stopped, and cannot say that the work has ended, or one that has said it to a `tenure` that was stopped: the
+//! lease would be renewed for ever.
 
 use crate::common::{SOON, Sandbox, exit_code, parent_of, signal, until_watched};
+use crate::deadline::STUBBORN;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
-use tenure_testkit::{Process, eventually};
+use tenure_testkit::{Process, eventually, is_alive};
 
 /// A term whose command ends with 5 when the file `go` is there; and its warden, which is stopped.
 fn stopped(sandbox: &Sandbox) -> (Process, u32) {
@@ -13,6 +15,12 @@ fn stopped(sandbox: &Sandbox) -> (Process, u32) {
     until_watched(process.pid());
     signal(warden, Signal::STOP);
     (process, warden)
+}
+
+/// Of a process that may have ended just now.
+fn signal_if_there(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    let _ = kill_process(pid, signal);
 }
 
 #[test]
@@ -34,12 +42,32 @@ fn a_warden_that_is_stopped_again_and_again_keeps_no_lease() {
     let (process, warden) = stopped(&sandbox);
     std::fs::write(sandbox.dir.join("go"), "").unwrap();
     eventually(SOON, "tenure ends", || {
-        // It may have ended just now.
-        let pid = Pid::from_raw(i32::try_from(warden).unwrap()).unwrap();
-        let _ = kill_process(pid, Signal::STOP);
+        signal_if_there(warden, Signal::STOP);
         process.status().is_some()
     });
     // Whether the warden has come to speak in between is a matter of chance.
     assert!(matches!(exit_code(&process), 5 | 79));
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// A host that stalls right after SIGKILL: the warden's answer is there when `tenure` goes on, and its time is over, too.
+#[test]
+fn a_tenure_that_is_held_up_when_its_work_is_killed_gives_the_lease_back() {
+    let sandbox = Sandbox::new("held-up");
+    let script = format!("echo $$ > {}; {STUBBORN}", sandbox.path("pid"));
+    let process = sandbox.run(&["--ttl", "60s", "--grace", "300ms"], "job", &script);
+    let work = sandbox.pid("pid");
+    until_watched(process.pid());
+    let warden = parent_of(work);
+    signal(warden, Signal::STOP);
+    process.terminate();
+    // The grace is over, and the warden's second is not; on a machine that is late nothing is held up, and all ends as well.
+    std::thread::sleep(Duration::from_millis(800));
+    signal_if_there(process.pid(), Signal::STOP);
+    signal_if_there(warden, Signal::CONT);
+    std::thread::sleep(Duration::from_secs(2));
+    signal_if_there(process.pid(), Signal::CONT);
+    assert_eq!(exit_code(&process), 137);
+    assert!(!is_alive(work));
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }

@@ -40,6 +40,7 @@ use renewals::Renewals;
 use rustix::process::Signal;
 use serde_json::json;
 use signals::{Meaning, Notice};
+use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -211,6 +212,8 @@ impl Watch<'_> {
                 () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
                     self.kill();
                 }
+                // What it has said comes before what it is taken for: it may be this process that was held up.
+                () = self.work.heard() => {}
                 () = sleep_until(self.replace_at.unwrap_or_else(Instant::now)), if self.replace_at.is_some() => {
                     self.replace_at = None;
                     self.work.kill_warden();
@@ -222,7 +225,6 @@ impl Watch<'_> {
                     self.give_up_at = None;
                     self.outlive(&job.shown(), voice);
                 }
-                () = self.work.heard() => {}
                 () = self.terminal.wake_again() => {}
                 why = &mut unwell, if self.ended.is_none() => {
                     self.terminate();
@@ -383,13 +385,14 @@ impl Watch<'_> {
         );
     }
 
+    /// How work ended that is gone. Who has not told how its command did was killed, and the command with it.
     fn ending(&self, leader: Option<ExitStatus>) -> Ending {
-        match (&self.ended, leader) {
-            (Some(End::Because(why)), _) => Ending::Ended(why.clone()),
-            (Some(End::Leftovers(status, left)), _) => Ending::ByItself(*status, *left),
-            (Some(End::Signal), Some(status)) => Ending::OnSignal(status),
-            (None, Some(status)) => Ending::ByItself(status, 0),
-            (Some(End::Signal) | None, None) => Ending::Unkillable,
+        let status = leader.unwrap_or_else(|| ExitStatus::from_raw(Signal::KILL.as_raw()));
+        match &self.ended {
+            Some(End::Because(why)) => Ending::Ended(why.clone()),
+            Some(End::Leftovers(status, left)) => Ending::ByItself(*status, *left),
+            Some(End::Signal) => Ending::OnSignal(status),
+            None => Ending::ByItself(status, 0),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::work::{Orders, limit_of};
 use crate::exit::{Code, Failure};
-use crate::warden::Order;
+use crate::warden::{Limit, Order};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -111,14 +111,15 @@ fn watch(
     timer: &OwnedFd,
     disarm: &OwnedFd,
 ) {
-    let mut told = None;
+    let mut told: Option<Limit> = None;
     loop {
-        let limit = limit_of(leadership.until(), margin);
+        let now = clock_now();
+        let until = end_of(leadership.until(), told.map(|told| told.until), now);
+        let limit = limit_of(until, margin);
         if told != Some(limit) {
             orders.give(Order::Until(limit));
             told = Some(limit);
         }
-        let now = clock_now();
         let last = limit.until.before(margin / LAST_PART);
         let next = if now < limit.kill_at {
             next_look(now, limit.kill_at, every)
@@ -146,6 +147,15 @@ fn watch(
     }
 }
 
+/// When a term ends that says so itself: one that was ended, as by another's, no longer does. It has ended `now`, or when that was
+/// told; the time in which this process is to see the work gone is counted from there.
+fn end_of(until: Moment, told: Option<Moment>, now: Moment) -> Moment {
+    match until > Moment::ZERO {
+        true => until,
+        false => told.map_or(now, |told| told.min(now)),
+    }
+}
+
 /// When to look again whether the term was extended: `every` so often, and ever sooner as `kill_at` comes near.
 fn next_look(now: Moment, kill_at: Moment, every: Duration) -> Moment {
     let part = kill_at.since(now) / LOOK_PART;
@@ -165,6 +175,25 @@ fn set(timer: &OwnedFd, at: Moment) -> rustix::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Else its warden would not wait a moment for this process to see the work gone.
+    #[test]
+    fn a_term_that_was_ended_by_force_has_ended_when_that_was_seen() {
+        let at = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
+        let (now, later) = (at(40), at(41));
+        assert_eq!(end_of(at(60), None, now), at(60));
+        assert_eq!(end_of(at(70), Some(at(60)), now), at(70), "a renewal");
+        for told in [None, Some(at(60))] {
+            let end = end_of(Moment::ZERO, told, now);
+            assert_eq!(end, now, "long before its deadline");
+            assert_eq!(end_of(Moment::ZERO, Some(end), later), end, "seen once more");
+        }
+        assert_eq!(
+            end_of(Moment::ZERO, Some(at(30)), now),
+            at(30),
+            "its deadline had passed"
+        );
+    }
 
     /// Wherever the looks fall: half of the time that a renewal has left is enough to tell of it.
     #[test]

@@ -324,3 +324,41 @@ fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
         assert_eq!(json(&body)[told], Value::Null, "{body}");
     }
 }
+
+/// As a kubelet, which kills a container that does not answer: others poll, or have connected and ask nothing.
+#[test]
+fn who_asks_nothing_takes_no_place_for_long() {
+    let sandbox = Sandbox::new("idle-pages");
+    let address = format!("127.0.0.1:{}", free_port());
+    let _leader = sandbox.run(&["--metrics", &address], "job", "sleep 300");
+    assert_eq!(get(&address, "/livez").0, 200);
+    let _idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    assert_eq!(get(&address, "/livez").0, 200);
+}
+
+/// Nobody waits for the time-outs of those who came before.
+#[cfg(feature = "redis")]
+#[test]
+fn while_the_store_hangs_all_are_answered_and_the_process_is_seen_to_live() {
+    use tenure_testkit::{RedisOptions, RedisServer, block_on};
+
+    let server = block_on(RedisServer::start(RedisOptions::durable())).unwrap();
+    let sandbox = Sandbox::at("hanging-pages", &server.url());
+    let address = format!("127.0.0.1:{}", free_port());
+    let _leader = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
+    eventually(SOON, "it leads", || leader(&address)["leads"] == true);
+    server.freeze();
+    eventually(SOON, "what was known is too old", || {
+        get(&address, "/leader").0 == 503
+    });
+    // Each is answered within 20 s; a look takes two, and there are 32 places.
+    let asking = || {
+        let address = address.clone();
+        std::thread::spawn(move || get(&address, "/leader").0)
+    };
+    let asking: Vec<_> = (0..60).map(|_| asking()).collect();
+    assert_eq!(get(&address, "/livez").0, 200);
+    for asked in asking {
+        assert_eq!(asked.join().unwrap(), 503);
+    }
+}

@@ -1,11 +1,12 @@
 //! What the pages tell of this process.
 
+use super::CONNECTIONS_MAX;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure::clock_now;
-use tenure::core::{Candidate, Lease, Moment};
+use tenure::core::{Candidate, Fault, Lease, Moment};
 use tenure::{Event, FencingToken, LeaseName, SharedStore, StoreError};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// How old an answer of the store may be when it is shown.
 pub(super) const FRESH: Duration = Duration::from_secs(1);
@@ -16,6 +17,9 @@ const SHARED: Duration = Duration::from_millis(800);
 /// How long the store may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// How many may wait for the store at a time, of all connections: the others get a place for what needs no store.
+const WAITING_MAX: usize = CONNECTIONS_MAX / 4 * 3;
+
 /// What is known of one lease and of this process's part in it.
 pub(crate) struct Board {
     pub(super) name: LeaseName,
@@ -23,7 +27,10 @@ pub(crate) struct Board {
     store: SharedStore,
     terms: Mutex<Terms>,
     works: watch::Sender<bool>,
-    looked: tokio::sync::Mutex<Option<Look>>,
+    looked: Mutex<Option<Look>>,
+    /// One asks the store at a time.
+    asking: tokio::sync::Mutex<()>,
+    waiting: Semaphore,
 }
 
 /// What is known of this process's terms.
@@ -55,10 +62,11 @@ pub(crate) enum Left {
     Some,
 }
 
-/// What the store said of the lease, and when it was asked.
+/// What the store said of the lease, when it was asked, and when that was known.
 #[derive(Clone)]
 pub(super) struct Look {
     pub(super) asked_at: Moment,
+    pub(super) answered_at: Moment,
     pub(super) found: Result<Option<Lease>, StoreError>,
 }
 
@@ -81,7 +89,9 @@ impl Board {
             store,
             terms: Mutex::default(),
             works: watch::Sender::new(false),
-            looked: tokio::sync::Mutex::new(None),
+            looked: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+            waiting: Semaphore::new(WAITING_MAX),
         }
     }
 
@@ -141,26 +151,57 @@ impl Board {
 
     /// Who leads, as the store says. It may take longer to say it than an answer is [`FRESH`].
     pub(super) async fn look(&self) -> Look {
-        // One asks, and who comes meanwhile gets the same answer.
-        let mut looked = self.looked.lock().await;
-        let asked_at = clock_now();
-        if let Some(look) = looked
-            .as_ref()
-            .filter(|look| asked_at.since(look.asked_at) < SHARED)
-        {
-            return look.clone();
+        let came_at = clock_now();
+        if let Some(look) = self.known_to(came_at) {
+            return look;
         }
-        let found = tokio::time::timeout(LOOK_TIME_MAX, self.store.get(&self.name)).await;
-        let found = found.unwrap_or_else(|_late| {
-            let message = format!(
-                "lease \"{}\": the store did not answer within {LOOK_TIME_MAX:?}",
-                self.name
+        let Ok(_place) = self.waiting.try_acquire() else {
+            return self.failed(
+                came_at,
+                Fault::Busy,
+                "too many wait for the store; ask again later",
             );
-            Err(StoreError::not_applied(tenure::core::Fault::TimedOut, message))
-        });
-        let look = Look { asked_at, found };
-        *looked = Some(look.clone());
+        };
+        // One asks, and who comes meanwhile gets the same answer, however long it took: where the store hangs, nobody waits for
+        // more than one time-out.
+        let _asking = self.asking.lock().await;
+        if let Some(look) = self.known_to(came_at) {
+            return look;
+        }
+        let asked_at = clock_now();
+        let look = match tokio::time::timeout(LOOK_TIME_MAX, self.store.get(&self.name)).await {
+            Ok(found) => Look {
+                asked_at,
+                answered_at: clock_now(),
+                found,
+            },
+            Err(_late) => {
+                let why = format!("the store did not answer within {LOOK_TIME_MAX:?}");
+                self.failed(asked_at, Fault::TimedOut, &why)
+            }
+        };
+        *self.looked() = Some(look.clone());
         look
+    }
+
+    /// An answer for who came at this moment: one that is young enough, or was waited for.
+    fn known_to(&self, came_at: Moment) -> Option<Look> {
+        let looked = self.looked();
+        let serves = |look: &&Look| look.answered_at >= came_at || came_at.since(look.asked_at) < SHARED;
+        looked.as_ref().filter(serves).cloned()
+    }
+
+    fn failed(&self, asked_at: Moment, fault: Fault, why: &str) -> Look {
+        let message = format!("lease \"{}\": {why}", self.name);
+        Look {
+            asked_at,
+            answered_at: clock_now(),
+            found: Err(StoreError::not_applied(fault, message)),
+        }
+    }
+
+    fn looked(&self) -> MutexGuard<'_, Option<Look>> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

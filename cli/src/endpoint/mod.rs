@@ -17,7 +17,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -35,6 +35,9 @@ const CONNECTIONS_MAX: usize = 32;
 
 /// How long one connection may last: who scrapes comes again.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long one may take to ask, the first time and again: a place is for who wants something.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How long to wait when a connection could not be taken.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -205,7 +208,10 @@ async fn converse(stream: Stream, board: Arc<Board>, metrics: PrometheusHandle) 
             Ok::<Response<Full<Bytes>>, Infallible>(page)
         }
     });
-    let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let serving = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIME_MAX)
+        .serve_connection(TokioIo::new(stream), service);
     // Whoever breaks off has not wanted the rest.
     let _ended = tokio::time::timeout(CONNECTION_TIME_MAX, serving).await;
 }

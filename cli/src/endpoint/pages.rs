@@ -174,6 +174,7 @@ mod tests {
         let page = async || {
             let look = Look {
                 asked_at: clock_now(),
+                answered_at: clock_now(),
                 found: store.get(election.name()).await,
             };
             let (status, _, body) = leader_of(&own, look, Duration::ZERO);

@@ -30,6 +30,7 @@ mod mysql;
 #[cfg(feature = "nats")]
 mod nats;
 mod nested;
+mod not_started;
 mod output;
 #[cfg(feature = "postgres")]
 mod postgres;

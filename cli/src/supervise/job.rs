@@ -1,5 +1,6 @@
 //! What is run: a command, found before anybody campaigns for it.
 
+use super::ending::{Ending, Why};
 use super::health::Health;
 use super::heartbeat::Heartbeat;
 use super::shell::Environment;
@@ -44,6 +45,9 @@ struct Claim {
     store: String,
     incarnation: u128,
 }
+
+/// Of a term that is over as it begins.
+pub(super) const WON_TOO_LATE: &str = "it was won too late to start the command";
 
 /// This very program, though its file was replaced meanwhile.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -131,16 +135,16 @@ impl Job {
         self.claim = Claim { store, incarnation };
     }
 
-    /// Starts it for this term, below a warden. `None`: the term would have been over by then.
+    /// Starts it for this term, below a warden. Says whether it was started; if not, something may be left to be waited for.
     ///
     /// # Errors
-    /// It cannot be started: as [`Job::new`]. Nothing runs.
+    /// There is no warden. Nothing runs.
     pub(super) async fn start(
         &self,
         leadership: &Leadership,
         span: Option<&TermSpan>,
         margin: Duration,
-    ) -> Result<Option<Work>, Failure> {
+    ) -> Result<(Work, Result<(), NotStarted>), Failure> {
         // Wardens of terms before this one, and what hooks have left meanwhile.
         reap_adopted(&[]);
         let failed = |error: io::Error| no_warden(&self.lease, &error.to_string());
@@ -175,11 +179,22 @@ impl Job {
             token: leadership.token(),
             limit: limit_of(leadership.until(), margin),
         };
-        match Work::begin(Pid::from_child(&child), ours, &begin).await {
-            Ok(work) => Ok(Some(work)),
-            Err(NotStarted::Late) => Ok(None),
-            Err(NotStarted::Refused(error)) => Err(refused(&self.program, &self.lease, &error)),
-            Err(NotStarted::NoWarden(why)) => Err(no_warden(&self.lease, &why)),
+        Ok(Work::begin(Pid::from_child(&child), ours, &begin).await)
+    }
+
+    /// How a term ended in which it was not started.
+    ///
+    /// # Errors
+    /// It cannot be started: as [`Job::new`].
+    pub(super) fn not_started(&self, why: NotStarted) -> Result<Ending, Failure> {
+        let lost = |why: &str| Ok(Ending::Ended(Why::Lost(why.to_owned())));
+        match why {
+            NotStarted::Late => lost(WON_TOO_LATE),
+            NotStarted::Unanswered => {
+                lost("the command could not be started in time; is the file system away that it is on?")
+            }
+            NotStarted::Refused(error) => Err(refused(&self.program, &self.lease, &error)),
+            NotStarted::NoWarden(why) => Err(no_warden(&self.lease, &why)),
         }
     }
 }

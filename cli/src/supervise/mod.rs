@@ -35,12 +35,13 @@ use crate::exit::Failure;
 use crate::output::{Voice, in_json, short};
 use crate::recording::TermSpan;
 use deadline::Deadline;
+use ending::End;
+use job::WON_TOO_LATE;
 use leftovers::Leftovers;
 use renewals::Renewals;
 use rustix::process::Signal;
 use serde_json::json;
 use signals::{Meaning, Notice};
-use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -86,35 +87,30 @@ pub(crate) struct Surroundings<'a> {
 /// [dismissed](Work::dismiss) when the lease was given back: if this process dies before, its warden does it.
 ///
 /// # Errors
-/// It could not be started: nothing runs.
+/// It could not be started, or not be watched: nothing runs.
 pub(crate) async fn supervise(
     leadership: &Arc<Leadership>,
     surroundings: Surroundings<'_>,
 ) -> Result<(Ending, Option<Work>), Failure> {
-    let too_late = || Ending::Ended(Why::Lost("it was won too late to start the command".to_owned()));
     if !holds(leadership) {
-        return Ok((too_late(), None));
+        return Ok((Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned())), None));
     }
-    let margin = kill_margin(&surroundings.timing);
-    let started = surroundings.job.start(leadership, surroundings.span, margin);
-    let Some(mut work) = started.await? else {
-        return Ok((too_late(), None));
+    let (job, timing) = (surroundings.job, surroundings.timing);
+    let started = job.start(leadership, surroundings.span, kill_margin(&timing));
+    let (mut work, started) = started.await?;
+    // As the term ends whose work does not begin, instead.
+    let watched = match started {
+        Ok(()) => Deadline::arm(Arc::clone(leadership), work.orders(), &timing).map_err(Err),
+        Err(why) => Err(job.not_started(why)),
     };
-    let deadline = match Deadline::arm(Arc::clone(leadership), work.orders(), &surroundings.timing) {
-        Ok(deadline) => deadline,
-        Err(failure) => {
-            work.kill_warden();
-            while !work.remains().empty {
-                tokio::time::sleep(LOOK_PAUSE_MAX).await;
-            }
-            return Err(failure);
-        }
-    };
+    if watched.is_err() {
+        work.kill_warden();
+    }
     let terminal = Terminal::of(&work);
     let watch = Watch {
         leadership,
         work: &mut work,
-        grace: surroundings.timing.grace(),
+        grace: timing.grace(),
         terminal,
         ended: None,
         leader_has_ended: false,
@@ -125,8 +121,10 @@ pub(crate) async fn supervise(
         renewals: Renewals::default(),
     };
     let ending = watch.until_gone(surroundings).await;
-    drop(deadline);
-    Ok((ending, Some(work)))
+    match watched {
+        Err(instead) if ending != Ending::Unkillable => Ok((instead?, Some(work))),
+        Ok(_) | Err(_) => Ok((ending, Some(work))),
+    }
 }
 
 fn holds(leadership: &Leadership) -> bool {
@@ -148,15 +146,6 @@ struct Watch<'a> {
     /// Whether a part of the work was said to be one that cannot be killed.
     outlives: bool,
     renewals: Renewals,
-}
-
-/// Why a group was told to end.
-enum End {
-    /// The command has ended by itself; what it left behind goes, too.
-    Leftovers(ExitStatus, usize),
-    /// A signal to this process that asks for the end.
-    Signal,
-    Because(Why),
 }
 
 impl Watch<'_> {
@@ -182,13 +171,15 @@ impl Watch<'_> {
                 self.because(Why::Lost(
                     "the warden of the command has died, or was frozen".to_owned(),
                 ));
+                self.give_up_at
+                    .get_or_insert_with(|| Instant::now() + UNKILLABLE_AFTER);
             }
             if let Some(status) = remains.leader {
                 let left = self.leader_ended(status, remains.empty, signals);
                 left.say(leadership, &job.shown(), status, voice);
             }
             if remains.empty {
-                return self.ending(remains.leader);
+                return Ending::of(self.ended.as_ref(), remains.leader);
             }
             tokio::select! {
                 biased;
@@ -383,16 +374,5 @@ impl Watch<'_> {
             &text,
             json!({"lease": name, "token": token.number()}),
         );
-    }
-
-    /// How work ended that is gone. Who has not told how its command did was killed, and the command with it.
-    fn ending(&self, leader: Option<ExitStatus>) -> Ending {
-        let status = leader.unwrap_or_else(|| ExitStatus::from_raw(Signal::KILL.as_raw()));
-        match &self.ended {
-            Some(End::Because(why)) => Ending::Ended(why.clone()),
-            Some(End::Leftovers(status, left)) => Ending::ByItself(*status, *left),
-            Some(End::Signal) => Ending::OnSignal(status),
-            None => Ending::ByItself(status, 0),
-        }
     }
 }

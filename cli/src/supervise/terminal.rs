@@ -68,7 +68,9 @@ impl Terminal {
             is_lent: false,
             wakes: 0,
         };
-        if input_group == Some(ours) && is_alone_in(ours) && terminal.lend() {
+        // A command that was not started is nobody to lend it to.
+        let is_wanted = input_group == Some(ours) && !work.is_orphaned();
+        if is_wanted && is_alone_in(ours) && terminal.lend() {
             // It may have been stopped for reading before it had the terminal.
             work.signal(Signal::CONT);
         }

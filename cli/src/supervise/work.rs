@@ -16,6 +16,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
+use tenure::sleep_until;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -90,22 +91,26 @@ pub(crate) struct Work {
     orphaned: bool,
 }
 
-/// The command could not be started.
+/// Why the command was not started, as far as is known.
 pub(super) enum NotStarted {
     /// The system refused it.
     Refused(io::Error),
     /// It would have been started when it was to be killed.
     Late,
-    /// The warden did not answer.
+    /// The warden did not answer in time: it may be starting the command.
+    Unanswered,
+    /// The warden did not answer, and is dead.
     NoWarden(String),
 }
 
 impl Work {
-    /// Begins the work that this warden waits to start.
-    ///
-    /// # Errors
-    /// The command was not started, and the warden is gone.
-    pub(super) async fn begin(warden: Pid, stream: UnixStream, begin: &Begin) -> Result<Self, NotStarted> {
+    /// Begins the work that this warden waits to start. Where it is not started the warden is killed, and what is left of both
+    /// is to be waited for as for all work: a program on a dead network file system cannot be killed, for one.
+    pub(super) async fn begin(
+        warden: Pid,
+        stream: UnixStream,
+        begin: &Begin,
+    ) -> (Self, Result<(), NotStarted>) {
         let (reader, writer) = stream.into_split();
         let mut work = Self {
             leader: warden,
@@ -121,21 +126,18 @@ impl Work {
             woken: false,
             orphaned: false,
         };
-        let started = tokio::time::timeout(START_TIME_MAX, work.start(begin)).await;
-        let why = match started {
-            Ok(Ok(leader)) => {
-                work.leader = leader;
-                return Ok(work);
-            }
-            Ok(Err(why)) => why,
-            Err(_late) => NotStarted::NoWarden(format!("no answer within {START_TIME_MAX:?}")),
+        let started = tokio::select! {
+            biased;
+            started = work.start(begin) => started,
+            () = tokio::time::sleep(START_TIME_MAX) => Err(NotStarted::Unanswered),
+            // Nobody else watches the end of the term yet.
+            () = sleep_until(begin.limit.kill_at) => Err(NotStarted::Unanswered),
         };
-        work.kill_warden();
-        while !work.empty {
-            work.end_orphans();
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        let started = started.map(|leader| work.leader = leader);
+        if started.is_err() {
+            work.kill_warden();
         }
-        Err(why)
+        (work, started)
     }
 
     async fn start(&mut self, begin: &Begin) -> Result<Pid, NotStarted> {

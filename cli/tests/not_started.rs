@@ -1,0 +1,41 @@
+//! A command that is not started though the lease was won: the term ends as others do, and it never runs.
+
+use crate::common::{SOON, Sandbox, exit_code};
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::time::Duration;
+use tenure_testkit::eventually;
+
+/// Has whoever opens the file wait, as one on a dead network file system does, until the answer is dropped.
+#[expect(
+    unsafe_code,
+    reason = "the kernel's leases of files are in the C library alone"
+)]
+fn hang(path: &Path) -> File {
+    // SAFETY: to ignore runs no code of this process; the signal says that somebody waits.
+    unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+    let file = File::open(path).unwrap();
+    // SAFETY: it changes nothing but the open file. A child that another test starts may have it open for writing yet.
+    let lease = || unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) } == 0;
+    eventually(SOON, "a lease of the file", lease);
+    file
+}
+
+#[test]
+fn a_command_that_cannot_be_started_in_its_term_ends_it_and_never_runs() {
+    let sandbox = Sandbox::new("hanging-start");
+    let program = sandbox.script("program", "#!/bin/sh\ntouch ran\n");
+    let hanging = hang(&program);
+    let timing = ["--ttl", "3s", "--grace", "500ms"];
+    let job = ["job", "--", "./program"];
+    let process = sandbox.start(&[&["run"], &timing[..], &job].concat());
+    assert_eq!(exit_code(&process), 79);
+    process
+        .wait_for_line("could not be started in time", SOON)
+        .unwrap();
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+    drop(hanging);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!sandbox.dir.join("ran").exists(), "started after its term");
+}

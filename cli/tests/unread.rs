@@ -1,13 +1,13 @@
 //! A standard error that nobody reads, as a pipe to a process that hangs, or a terminal after Ctrl-S.
 
-use crate::common::{Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, exit_code};
 use rustix::fs::{FileType, Mode, mknodat};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::Command;
 use std::time::Duration;
-use tenure_testkit::{Process, is_alive};
+use tenure_testkit::{Process, eventually, is_alive};
 
 /// `tenure` with these arguments, whose standard error takes nothing in for as long as the file lives that is answered.
 fn unread(sandbox: &Sandbox, arguments: &[&str]) -> (Process, File) {
@@ -80,4 +80,29 @@ fn a_holder_whose_messages_nobody_reads_ends_its_work_and_hands_over() {
         assert!(!is_alive(command));
         assert_eq!(sandbox.lease("job")["state"], "vacant");
     }
+}
+
+/// It would be blocked by what it says, and be taken for one that has failed.
+#[test]
+fn a_health_command_whose_errors_nobody_reads_fails_nobody() {
+    let sandbox = Sandbox::new("unread-health");
+    let health = [
+        "--health-cmd",
+        "echo well >&2; echo asked >> asked",
+        "--health-every",
+        "200ms",
+        "--health-timeout",
+        "1500ms",
+        "--health-retries",
+        "2",
+    ];
+    let job = ["job", "--", "sh", "-c", "echo $$ > pid; exec sleep 300"];
+    let (process, _pipe) = unread(&sandbox, &[&["run"], &health[..], &job].concat());
+    let command = sandbox.pid("pid");
+    eventually(SOON, "it was asked often, or is ended", || {
+        process.status().is_some() || sandbox.read("asked").lines().count() >= 5
+    });
+    assert!(is_alive(command), "ended though it was well");
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
 }

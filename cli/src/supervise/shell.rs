@@ -2,13 +2,17 @@
 
 use super::system::signals_as_at_start;
 use crate::arguments::own_variables;
+use crate::output::StandardError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
+use std::convert::Infallible;
+use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{ChildStderr, Command};
 
 /// What a shell command finds in its environment, beside this process's own.
 pub(crate) type Environment = Vec<(&'static str, String)>;
@@ -18,9 +22,12 @@ pub(crate) type Environment = Vec<(&'static str, String)>;
 pub(super) enum Output {
     /// Beside the messages.
     StandardError,
-    /// What it says of itself is its exit code.
+    /// What it says of itself is its exit code. Its errors are passed on, so that whoever does not read them fails no probe.
     Nowhere,
 }
+
+/// How much of what it says is passed on at once.
+const CHUNK_BYTES: usize = 1024;
 
 /// Runs it to its end, for at most `time_max`.
 ///
@@ -32,12 +39,13 @@ pub(super) async fn run_in_shell(
     output: Output,
     time_max: Duration,
 ) -> Result<(), String> {
-    let output = match output {
+    let (output, errors) = match output {
         Output::StandardError => {
             let duplicate = std::io::stderr().as_fd().try_clone_to_owned();
-            Stdio::from(duplicate.map_err(|error| format!("sh: {error}"))?)
+            let duplicate = duplicate.map_err(|error| format!("sh: {error}"))?;
+            (Stdio::from(duplicate), Stdio::inherit())
         }
-        Output::Nowhere => Stdio::null(),
+        Output::Nowhere => (Stdio::null(), Stdio::piped()),
     };
     let mut shell = Command::new("sh");
     for variable in own_variables() {
@@ -48,14 +56,24 @@ pub(super) async fn run_in_shell(
         .envs(environment.iter().map(|(variable, value)| (variable, value)))
         .stdin(Stdio::null())
         .stdout(output)
+        .stderr(errors)
         .process_group(0)
         .kill_on_drop(true);
     signals_as_at_start(shell.as_std_mut());
     let mut running = shell.spawn().map_err(|error| format!("sh: {error}"))?;
     // Dropped before `running`: while that has not been waited for, the number is still its group's.
     let mut group = Group::of(running.id());
-    match tokio::time::timeout(time_max, running.wait()).await {
+    let mut errors = running.stderr.take();
+    let ended = tokio::time::timeout(time_max, async {
+        tokio::select! {
+            ended = running.wait() => ended,
+            never = pass_on(&mut errors) => match never {},
+        }
+    });
+    match ended.await {
         Ok(ended) => {
+            // What it had said by then; what it has left behind need not be heard.
+            let _ = tokio::time::timeout(Duration::ZERO, pass_on(&mut errors)).await;
             group.leave();
             match ended {
                 Ok(status) if status.success() => Ok(()),
@@ -70,6 +88,17 @@ pub(super) async fn run_in_shell(
             Err(format!("no answer within {time_max:?}"))
         }
     }
+}
+
+/// Passes on what it says, for as long as this is waited for.
+async fn pass_on(errors: &mut Option<ChildStderr>) -> Infallible {
+    if let Some(errors) = errors {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while let Ok(length @ 1..) = errors.read(&mut chunk).await {
+            let _ = StandardError.write_all(&chunk[..length]);
+        }
+    }
+    std::future::pending().await
 }
 
 /// The group of a shell that nobody has waited for yet, killed when this is dropped.

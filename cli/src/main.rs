@@ -50,8 +50,10 @@ fn main() -> ExitCode {
 
 /// Runs on the main thread alone: a child that is to die with its parent dies with the *thread* that started
 /// it, and this one lives as long as the process.
+///
+/// Waits for nothing else: a name that is being looked up, on a thread of its own, may take for ever.
 fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| {
@@ -59,6 +61,29 @@ fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
                 Code::Internal,
                 format!("cannot start: {error}; is the limit of open files reached?"),
             )
-        })?
-        .block_on(work)
+        })?;
+    let end = runtime.block_on(work);
+    runtime.shutdown_background();
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn the_end_waits_for_no_look_up_that_hangs() {
+        let (until_end, end) = mpsc::channel::<()>();
+        let (ended, waiting) = mpsc::channel();
+        std::thread::spawn(move || {
+            let work = async {
+                tokio::task::spawn_blocking(move || end.recv());
+                Ok(())
+            };
+            let _ = ended.send(on_this_thread(work).is_ok());
+        });
+        assert_eq!(waiting.recv_timeout(std::time::Duration::from_secs(30)), Ok(true));
+        drop(until_end);
+    }
 }

@@ -3,6 +3,7 @@
 use crate::common::{SOON, Sandbox, children_of, exit_code, parent_of, signal, until_watched};
 use rustix::process::Signal;
 use std::process::Command;
+use std::time::Duration;
 use tenure_testkit::{Process, eventually, is_alive};
 
 /// `tenure` with these arguments, started as the shell of a container's entry point does: `script`, and then it becomes `tenure`.
@@ -30,6 +31,47 @@ fn what_ran_before_tenure_is_not_ended_with_the_work() {
     assert!(!is_alive(work), "something was left");
     assert!(is_alive(sidecar) && is_alive(below), "the sidecar was ended");
     assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// Has this program be started as a process whose first thread ends at once, and whose second sleeps.
+const SECOND_THREAD: &str = "TESTS_SECOND_THREAD";
+
+/// Runs before `main`, in the first thread.
+#[used]
+#[expect(unsafe_code, reason = "the loader calls what is named in this section")]
+// SAFETY: it is what the section is for, functions of this form; the environment is there.
+#[unsafe(link_section = ".init_array")]
+static LEAVE: extern "C" fn() = leave_to_second_thread;
+
+#[expect(
+    unsafe_code,
+    reason = "no thread but the first one can end it without its process"
+)]
+extern "C" fn leave_to_second_thread() {
+    if std::env::var_os(SECOND_THREAD).is_some() {
+        std::thread::spawn(|| std::thread::sleep(Duration::from_secs(300)));
+        // SAFETY: nothing of this thread is used by the other.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
+/// It looks like one that has ended: of such a process the kernel shows the first thread.
+#[test]
+fn a_sidecar_whose_first_thread_has_ended_is_not_ended_with_the_work() {
+    let sandbox = Sandbox::new("second-thread");
+    let program = std::env::current_exe().unwrap();
+    let sidecar = format!(
+        "{SECOND_THREAD}=1 {} & echo $! > sidecar; until grep -q 'State:.Z' /proc/$!/status; do sleep 0.02; done",
+        program.display()
+    );
+    let job = ["run", "job", "--", "sh", "-c", "echo $$ > pid; exec sleep 300"];
+    let process = after(&sandbox, &sidecar, &job);
+    let [work, sidecar] = ["pid", "sidecar"].map(|name| sandbox.pid(name));
+    until_watched(process.pid());
+    signal(parent_of(work), Signal::KILL);
+    assert_eq!(exit_code(&process), 79);
+    assert!(!is_alive(work), "something was left");
+    assert!(is_alive(sidecar), "the sidecar was ended");
 }
 
 /// As the first process of a container is left all orphans there.

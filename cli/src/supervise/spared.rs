@@ -33,8 +33,10 @@ pub(super) fn reap_adopted(others: &[Pid]) {
             && stat(child).is_some_and(|stat| stat.state == 'Z')
         {
             let mut brought = brought();
-            let _ = waitpid(Some(child), WaitOptions::NOHANG);
-            brought.get_or_insert_default().remove(&child);
+            // One whose first thread alone has ended looks the same, and lives.
+            if !matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(None)) {
+                brought.get_or_insert_default().remove(&child);
+            }
         }
     }
 }

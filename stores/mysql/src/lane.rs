@@ -25,7 +25,7 @@ const FAREWELL: Duration = Duration::from_millis(100);
 /// After what silence the system asks whether the other side is still there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 
-/// Largest answer that is read, in bytes: more than a thousand records have.
+/// Largest answer that is read, in bytes: more than the records of a batch have.
 const PACKET_BYTES_MAX: usize = 64 << 20;
 
 /// What the driver believes of the server's `wait_timeout`, in seconds; only its pool, which is not used, acts on it.

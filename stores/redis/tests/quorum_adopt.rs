@@ -122,8 +122,12 @@ enum Missed {
     Renewals,
     /// It was taken there, and its confirmation did not come.
     Confirmation,
+    /// The same a moment ago: what was taken has not run out.
+    ConfirmationOfNow,
     /// Somebody else's candidacy that is over.
     Candidacy,
+    /// The same, of one that found here that the term had run out, and elsewhere that it goes on.
+    CandidacyAfterIt,
 }
 
 impl Missed {
@@ -143,6 +147,32 @@ impl Missed {
             ],
             Self::Renewals => &["expiresAt", "1"],
             Self::Confirmation => &["generation", "7", "unconfirmed", "later", "expiresAt", "1"],
+            Self::ConfirmationOfNow => &["generation", "7", "unconfirmed", "later"],
+            Self::CandidacyAfterIt => {
+                three.asked(member, "HSET", &[&key, "expiresAt", "1"]).await;
+                let rival = request("job", "rival", seconds(300));
+                let found = three.store.acquire(&rival).await;
+                assert!(matches!(found, Ok(Acquired::Held(_))), "{found:?}");
+                if !three.record(member, "job").await.contains_key("unconfirmed") {
+                    // It has asked another member first, and nobody else then.
+                    let token = three.record(member, "job").await["generation"].clone();
+                    let fields = [
+                        &key,
+                        "incarnation",
+                        OTHER,
+                        "unconfirmed",
+                        "later",
+                        "previousGeneration",
+                        &token,
+                        "previousEnd",
+                        "expired",
+                        "expiresAt",
+                        "1",
+                    ];
+                    three.asked(member, "HSET", &fields).await;
+                }
+                return;
+            }
             Self::Candidacy => &[
                 "incarnation",
                 OTHER,
@@ -168,7 +198,9 @@ async fn members_that_are_away_one_after_the_other_end_no_term() {
         Missed::Beginning,
         Missed::Renewals,
         Missed::Confirmation,
+        Missed::ConfirmationOfNow,
         Missed::Candidacy,
+        Missed::CandidacyAfterIt,
     ] {
         let mut three = Three::start().await;
         let asked = request("job", "a", seconds(300));

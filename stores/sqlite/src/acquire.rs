@@ -23,8 +23,11 @@ pub(crate) async fn acquire(
     let trying = patiently(&database.jitter, &subject, &database.shown, || {
         attempt(database, request)
     });
-    let (acquired, log) = trying.await?;
+    let (acquired, log, is_another) = trying.await?;
     if let (Acquired::Granted(grant), Some(log)) = (&acquired, log) {
+        if is_another {
+            database.begin_term();
+        }
         let settled = settle(database, request, grant, log).await;
         settled.map_err(|trouble| trouble.into_error(&subject(), &database.shown))?;
     }
@@ -34,8 +37,9 @@ pub(crate) async fn acquire(
 /// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand standbys may ask
 /// without slowing the holder's renewals.
 ///
-/// With a term, the log that has to be on the disk before it is used: see [`settle`].
-fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<Arc<Log>>), Trouble> {
+/// With a term, the log that has to be on the disk before it is used: see [`settle`]. And whether it is one more than before: it may
+/// follow one of the same process, which was handed on.
+fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<Arc<Log>>, bool), Trouble> {
     let session = database.session()?;
     let connection = &session.connection;
     // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is
@@ -48,15 +52,16 @@ fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<A
             })?;
         }
         match verdict(&seen, request) {
-            Decision::Superseded => return Ok((Acquired::Superseded, None)),
-            Decision::Held => return Ok((held(seen)?, None)),
+            Decision::Superseded => return Ok((Acquired::Superseded, None, false)),
+            Decision::Held => return Ok((held(seen)?, None, false)),
             Decision::Grant(_) | Decision::Again => {}
         }
     }
     session.log.mend(connection)?;
-    let acquired = transaction::write(connection, |connection| take(database, connection, request))?;
+    let (acquired, is_another) =
+        transaction::write(connection, |connection| take(database, connection, request))?;
     let log = matches!(acquired, Acquired::Granted(_)).then(|| Arc::clone(&session.log));
-    Ok((acquired, log))
+    Ok((acquired, log, is_another))
 }
 
 /// Has a term on the disk before its holder hears of it. Nothing of the file is locked meanwhile: others go on in it, and a
@@ -65,9 +70,6 @@ fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<A
 /// A thread costs more than a disk that is quick. So the one that asks waits for it itself where it cannot have anything to
 /// renew: there, nobody is kept from anything that has to be in time.
 async fn settle(database: &Database, request: &Acquire, grant: &Grant, log: Arc<Log>) -> Result<(), Trouble> {
-    if !grant.again {
-        database.begin_term();
-    }
     let synced_here = match database.has_several_terms() {
         true => None,
         false => log.sync_here(),
@@ -87,24 +89,37 @@ fn verdict(seen: &Seen<'_>, request: &Acquire) -> Decision {
     decide(seen.record.as_ref(), request, seen.clock, seen.first_seen)
 }
 
-/// Decides again, now that nobody else can write, by a clock that was read after the lock.
-fn take(database: &Database, connection: &Connection, request: &Acquire) -> Result<Acquired, Trouble> {
+/// Decides again, now that nobody else can write, by a clock that was read after the lock. And whether it is a term that follows
+/// none of this process.
+fn take(
+    database: &Database,
+    connection: &Connection,
+    request: &Acquire,
+) -> Result<(Acquired, bool), Trouble> {
     let seen = sighting::note_at(connection, &database.clock, &request.name)?;
     match verdict(&seen, request) {
-        Decision::Superseded => Ok(Acquired::Superseded),
-        Decision::Held => held(seen),
+        Decision::Superseded => Ok((Acquired::Superseded, false)),
+        Decision::Held => Ok((held(seen)?, false)),
         Decision::Again => {
             let record = seen.record.ok_or_else(no_record)?;
             extend(connection, &record, request, seen.clock)?;
-            Ok(Acquired::Granted(Grant {
+            let grant = Grant {
                 token: record.token,
                 ttl: request.ttl,
                 terms: record.terms,
                 again: true,
                 predecessor: None,
-            }))
+            };
+            Ok((Acquired::Granted(grant), false))
         }
-        Decision::Grant(predecessor) => grant(connection, seen, request, predecessor).map(Acquired::Granted),
+        Decision::Grant(predecessor) => {
+            let ours = |record: &Record| {
+                record.holder.incarnation == request.candidate.incarnation && !record.released
+            };
+            let is_another = !seen.record.as_ref().is_some_and(ours);
+            let grant = grant(connection, seen, request, predecessor)?;
+            Ok((Acquired::Granted(grant), is_another))
+        }
     }
 }
 

@@ -119,7 +119,7 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
     use tenure_conformance::asking::{granted, renewal, request, seconds};
-    use tenure_core::{Acquire, Acquired, Certainty, Renewed, StoreError};
+    use tenure_core::{Acquire, Acquired, Attempt, Certainty, Renewed, StoreError};
 
     /// How long an answer is waited for, on a loaded machine.
     const BOUND: Duration = Duration::from_secs(60);
@@ -209,6 +209,25 @@ mod tests {
             // The log is begun anew, with all of it on the disk.
             let again = granted(take(&database, &asked).await.unwrap());
             assert!(again.again);
+        });
+    }
+
+    /// A lock that goes from task to task is one term, as long as it is not given back.
+    #[test]
+    fn terms_that_follow_each_other_in_one_process_are_counted_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, _log) = opened(&directory);
+        run(async {
+            let mut asked = request("job", "a", seconds(300));
+            for attempt in 1..5 {
+                asked.attempt = Attempt::new(attempt).unwrap();
+                assert!(!granted(take(&database, &asked).await.unwrap()).again);
+            }
+            assert!(!database.has_several_terms());
+            take(&database, &request("other", "a", seconds(300)))
+                .await
+                .unwrap();
+            assert!(database.has_several_terms());
         });
     }
 }

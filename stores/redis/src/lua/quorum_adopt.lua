@@ -10,7 +10,16 @@ local purge_ms, PARTS = tonumber(ARGV[1]), 14
 
 local function is_free(state, r, incarnation, token, attempt)
   if state == 'none' then return true end
+  -- Taken by this very attempt, which was confirmed elsewhere: this is the confirmation, by its own conditions.
+  if state == 'held' and r.unconfirmed and r.incarnation == incarnation and r.attempt == attempt then
+    return r.unconfirmed == 'first' or less(r.generation, token)
+  end
   if state ~= 'vacant' and state ~= 'expired' then return false end
+  -- A candidate has only looked, and let go: what it found here is this term, which had run out.
+  if state == 'expired' and r.unconfirmed == 'later' and r.incarnation ~= incarnation and r.generation == token
+    and r.previousGeneration == token and r.previousEnd == 'expired' then
+    return true
+  end
   if r.incarnation == incarnation then
     if less(attempt, r.attempt) then return false end
     if attempt == r.attempt then

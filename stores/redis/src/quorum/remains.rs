@@ -13,7 +13,7 @@ use crate::site::{Site, subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, FencingToken, Incarnation, LeaseName, Release, StoreError};
+use tenure_core::{Acquire, Acquired, Attempt, FencingToken, Incarnation, LeaseName, Release, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
@@ -42,7 +42,14 @@ pub(super) struct Tries {
 #[derive(Default)]
 struct Latest {
     begun: u64,
-    by_key: BTreeMap<Key, (u64, Option<AbortHandle>)>,
+    by_key: BTreeMap<Key, (u64, Option<LettingGo>)>,
+}
+
+/// Remains that are being let go of.
+struct LettingGo {
+    task: AbortHandle,
+    attempt: Attempt,
+    members: BTreeSet<usize>,
 }
 
 impl Default for Tries {
@@ -86,14 +93,19 @@ pub(super) struct Try {
 }
 
 impl Try {
-    /// The one before of the same process is over: what it took, this one takes again.
+    /// The one before of the same process is over: what it left is this one's, if it is the same attempt. That of an earlier attempt
+    /// goes on being let go of, and is nothing to this one.
     pub(super) fn begin(quorum: &Arc<Quorum>, request: &Acquire) -> Self {
         let key = (request.name.clone(), request.candidate.incarnation);
         let mut latest = quorum.tries.lock();
         latest.begun += 1;
         let number = latest.begun;
-        if let Some((_, Some(letting_go))) = latest.by_key.insert(key, (number, None)) {
-            letting_go.abort();
+        let mut taken = BTreeSet::new();
+        if let Some((_, Some(before))) = latest.by_key.insert(key, (number, None))
+            && before.attempt == request.attempt
+        {
+            before.task.abort();
+            taken = before.members;
         }
         drop(latest);
         Self {
@@ -103,7 +115,7 @@ impl Try {
             number,
             effect: Effect::Nothing,
             asked: BTreeSet::new(),
-            taken: BTreeSet::new(),
+            taken,
             tokens: BTreeSet::new(),
             is_split: false,
         }
@@ -180,20 +192,23 @@ impl Drop for Try {
             return quorum.tries.forget(&key, number);
         };
         let mut latest = self.quorum.tries.lock();
-        // One that was given up may be dropped only after the next has begun, whose business this is by now.
-        let Some((last, letting_go)) = latest.by_key.get_mut(&key) else {
-            return;
-        };
-        if *last != number {
-            return;
-        }
-        let request = self.request.clone();
+        let (request, of_whom) = (self.request.clone(), key.clone());
+        let members = remains.members.clone();
         let task = self.thread.spawn(async move {
             remains.let_go(&quorum, &request).await;
-            quorum.tries.forget(&key, number);
+            quorum.tries.forget(&of_whom, number);
             drop(turn);
         });
-        *letting_go = Some(task.abort_handle());
+        // One that was given up may be dropped only after the next has begun, which does not know of it then.
+        if let Some((last, letting_go)) = latest.by_key.get_mut(&key)
+            && *last == number
+        {
+            *letting_go = Some(LettingGo {
+                task: task.abort_handle(),
+                attempt: self.request.attempt,
+                members,
+            });
+        }
     }
 }
 

@@ -187,17 +187,17 @@ impl Job {
     /// # Errors
     /// It cannot be started: as [`Job::new`].
     pub(super) fn not_started(&self, why: NotStarted) -> Result<Ending, Failure> {
-        let lost = |why: &str| Ok(Ending::Ended(Why::Lost(why.to_owned())));
         match why {
-            NotStarted::Late => lost(WON_TOO_LATE),
-            NotStarted::Unanswered => {
-                lost("the command could not be started in time; is the file system away that it is on?")
-            }
+            NotStarted::Late => Ok(Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned()))),
+            // Another host may be able to: it gets the time of a cooldown.
+            NotStarted::Unanswered => Ok(Ending::Ended(Why::Unwell(NOT_STARTED.to_owned()))),
             NotStarted::Refused(error) => Err(refused(&self.program, &self.lease, &error)),
             NotStarted::NoWarden(why) => Err(no_warden(&self.lease, &why)),
         }
     }
 }
+
+const NOT_STARTED: &str = "the command could not be started in time; is the file system away that it is on?";
 
 fn find(program: &OsStr, lease: &str) -> Result<(), Failure> {
     if program.as_bytes().contains(&b'/') {

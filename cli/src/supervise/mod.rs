@@ -203,7 +203,7 @@ impl Watch<'_> {
                 () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
                     self.kill();
                 }
-                // What it has said comes before what it is taken for: it may be this process that was held up.
+                // What it has said comes before what it is taken for, if it was seen: it may be this process that was held up.
                 () = self.work.heard() => {}
                 () = sleep_until(self.replace_at.unwrap_or_else(Instant::now)), if self.replace_at.is_some() => {
                     self.replace_at = None;

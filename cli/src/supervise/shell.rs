@@ -96,6 +96,8 @@ async fn pass_on(errors: &mut Option<ChildStderr>) -> Infallible {
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Ok(length @ 1..) = errors.read(&mut chunk).await {
             let _ = StandardError.write_all(&chunk[..length]);
+            // One that never stops keeps this process from nothing else.
+            tokio::task::yield_now().await;
         }
     }
     std::future::pending().await

@@ -7,6 +7,10 @@ use std::path::Path;
 
 const ROOT: u32 = 0;
 
+const PERMISSIONS: u32 = 0o777;
+const OWNERS_ALONE: u32 = 0o700;
+const GROUPS: u32 = 0o070;
+
 /// Who owns the marks, and may open them.
 pub(crate) struct Ownership {
     user: u32,
@@ -24,7 +28,7 @@ impl Ownership {
             mode,
         };
         match path.metadata() {
-            Ok(marks) => Ok(of(&marks, Some(marks.mode() & 0o777))),
+            Ok(marks) => Ok(of(&marks, Some(marks.mode() & PERMISSIONS))),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let directory = path.parent().unwrap_or(Path::new("/"));
                 Ok(of(&directory.metadata()?, None))
@@ -45,8 +49,8 @@ impl Ownership {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         if let Some(mode) = self.mode {
-            // Never wider than it will be, also not for a moment.
-            options.mode(mode);
+            // Its group is not yet who it will be: never wider than it may be, also not for a moment.
+            options.mode(mode & OWNERS_ALONE);
         }
         let file = options.open(path)?;
         let by_root = file.metadata()?.uid() == ROOT;
@@ -55,7 +59,17 @@ impl Ownership {
             let _as_it_is_then = fchown(&file, by_root.then_some(self.user), Some(self.group));
         }
         if let Some(mode) = self.mode {
-            file.set_permissions(Permissions::from_mode(mode))?;
+            let made = file.metadata()?;
+            // What one group may, another may not.
+            let mode = if made.gid() == self.group {
+                mode
+            } else {
+                mode & !GROUPS
+            };
+            if made.mode() & PERMISSIONS != mode {
+                // On a file system that decides that by itself, it stays as that has it.
+                let _as_it_is_then = file.set_permissions(Permissions::from_mode(mode));
+            }
         }
         Ok(file)
     }

@@ -73,8 +73,9 @@ impl Turn<'_> {
                         deadline = Some(Instant::now() + timing.request_timeout() * ATTEMPT_REQUESTS);
                         continue;
                     }
-                    let silent = silent(election);
-                    return self.give_up(story.obstacle().unwrap_or(&silent), Some(began.elapsed()));
+                    // A store that was asked who is ahead has answered: somebody has come in between since.
+                    let untold = if has_looked { Obstacle::Queue } else { silent(election) };
+                    return self.give_up(story.obstacle().unwrap_or(&untold), Some(began.elapsed()));
                 }
                 // Nothing else tells of whom it waits for in a queue.
                 behind = &mut is_behind, if is_overdue && !has_looked => {

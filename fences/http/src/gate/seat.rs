@@ -2,7 +2,7 @@
 
 use super::admission::Admission;
 use super::holder::{Holder, News};
-use super::warnings::Warnings;
+use super::warnings::{Refused, Warnings};
 use crate::refusal::Refusal;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -194,7 +194,7 @@ impl Seat {
             token,
             mark,
         };
-        self.warn(&refusal);
+        self.warn(Refused::Stale, &refusal);
         refusal
     }
 
@@ -205,34 +205,34 @@ impl Seat {
             inside,
             waited,
         };
-        self.warn(&refusal);
+        self.warn(Refused::OlderInside, &refusal);
         refusal
     }
 
     pub(crate) fn crowded(&self) -> Refusal {
         let resource = self.resource.clone();
         let refusal = Refusal::Crowded { resource };
-        self.warn(&refusal);
+        self.warn(Refused::Crowded, &refusal);
         refusal
     }
 
     pub(crate) fn unavailable(&self, error: StoreError) -> Refusal {
-        self.warn(&format_args!(
-            "the fence of \"{}\" cannot be asked: {error}",
-            self.resource
-        ));
+        self.warn(
+            Refused::Unavailable,
+            &format_args!("the fence of \"{}\" cannot be asked: {error}", self.resource),
+        );
         Refusal::Unavailable {
             resource: self.resource.clone(),
             error,
         }
     }
 
-    /// Once a second at most, whatever is refused: what keeps trying fills no log.
-    fn warn(&self, refused: &dyn Display) {
-        let warned = self.state().warnings.count(Instant::now());
+    /// Once a second at most for each kind: what keeps trying fills no log.
+    fn warn(&self, refused: Refused, told: &dyn Display) {
+        let warned = self.state().warnings.count(refused, Instant::now());
         match warned {
-            Some(refusals) => warn!(refusals, "{refused}"),
-            None => debug!("{refused}"),
+            Some(refusals) => warn!(refusals, "{told}"),
+            None => debug!("{told}"),
         }
     }
 

@@ -2,13 +2,25 @@
 use crate::common::{LONG, Marks, ledger, term};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Bump, Fence};
+use tenure_core::{Bump, Fence, Term};
 use tenure_http::{Gate, Refusal};
 use tenure_watermark::Watermark;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Longer than a gate relies on what the fence has said.
 const UNTIL_OLD: Duration = Duration::from_millis(2_500);
+
+/// Shows the term again and again, until it is refused.
+async fn no_longer_admitted(gate: &Gate, term: &Term) -> Refusal {
+    let end = Instant::now() + LONG;
+    loop {
+        match gate.admit(&ledger(), term).await {
+            Ok(_) => assert!(Instant::now() < end, "it is let in for ever"),
+            Err(refused) => return refused,
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
 
 #[tokio::test]
 async fn a_mark_bumped_behind_a_gate_ends_the_term_that_it_lets_in() {
@@ -21,14 +33,7 @@ async fn a_mark_bumped_behind_a_gate_ends_the_term_that_it_lets_in() {
         lease: None,
     };
     let bumped = marks.fence().bump(&bump).await.unwrap().token;
-    let end = Instant::now() + LONG;
-    let refused = loop {
-        match gate.admit(&ledger(), &term(7)).await {
-            Ok(_) => assert!(Instant::now() < end, "it is let in for ever"),
-            Err(refused) => break refused,
-        }
-        sleep(Duration::from_millis(50)).await;
-    };
+    let refused = no_longer_admitted(&gate, &term(7)).await;
     assert!(
         matches!(&refused, Refusal::Stale { mark, .. } if *mark == bumped),
         "{refused}"
@@ -93,14 +98,7 @@ async fn claim_that_a_watermark_cannot_keep_lets_nobody_in_and_ends_the_term_bef
     std::fs::create_dir(&in_the_way).unwrap();
     let refused = gate.admit(&ledger(), &term(8)).await.unwrap_err();
     assert!(matches!(refused, Refusal::Unavailable { .. }), "{refused}");
-    let end = Instant::now() + LONG;
-    let refused = loop {
-        match gate.admit(&ledger(), &term(7)).await {
-            Ok(_) => assert!(Instant::now() < end, "it is let in for ever"),
-            Err(refused) => break refused,
-        }
-        sleep(Duration::from_millis(50)).await;
-    };
+    let refused = no_longer_admitted(&gate, &term(7)).await;
     assert!(matches!(refused, Refusal::Stale { .. }), "{refused}");
     std::fs::remove_dir(&in_the_way).unwrap();
     gate.admit(&ledger(), &term(8)).await.unwrap();

@@ -1,11 +1,14 @@
 //! Members of a quorum that missed a term, or lost it while they were away: renewals bring it to them.
 
-use crate::common::{connection, giving_back, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    connection, giving_back, in_every_member, quorum_through_a_proxy, renewal, request, seconds, take,
+    three_servers,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Occupancy, Released, Renew, Renewed};
 use tenure_redis::QuorumStore;
-use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, RequestFault, eventually_async};
+use tenure_testkit::{FaultProxy, RedisServer, RequestFault, eventually_async};
 
 /// How long something is waited for, on a loaded machine.
 const BOUND: Duration = Duration::from_secs(60);
@@ -23,17 +26,8 @@ struct Three {
 
 impl Three {
     async fn start() -> Self {
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            let server = RedisServer::start(RedisOptions::default()).await;
-            servers.push(server.expect("a server"));
-        }
-        let proxy = FaultProxy::redis(servers[2].address()).expect("a proxy");
-        let mut hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
-        hosts[2] = proxy.address().to_string();
-        let store = QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(",")))
-            .await
-            .expect("the quorum connects");
+        let servers = three_servers().await;
+        let (proxy, store) = quorum_through_a_proxy(&servers, 2).await;
         Self {
             servers,
             proxy,

@@ -1,11 +1,13 @@
 //! What a quorum says of an acquisition that failed after its members had done some of it.
 
-use crate::common::{connection, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    connection, in_every_member, quorum_through_a_proxy, renewal, request, seconds, take, three_servers,
+};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Renewed, StoreError};
 use tenure_redis::QuorumStore;
-use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer, RequestFault};
+use tenure_testkit::{Fault, FaultProxy, RedisServer, RequestFault};
 
 /// How often something is tried that has to succeed, on a machine that may stall now and then.
 const TRIES_MAX: usize = 20;
@@ -21,17 +23,8 @@ struct Three {
 
 impl Three {
     async fn start() -> Self {
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            let server = RedisServer::start(RedisOptions::default()).await;
-            servers.push(server.expect("a server"));
-        }
-        let proxy = FaultProxy::redis(servers[0].address()).expect("a proxy");
-        let mut hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
-        hosts[0] = proxy.address().to_string();
-        let store = QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(",")))
-            .await
-            .expect("the quorum connects");
+        let servers = three_servers().await;
+        let (proxy, store) = quorum_through_a_proxy(&servers, 0).await;
         Self {
             servers,
             proxy,

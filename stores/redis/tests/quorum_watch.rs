@@ -1,12 +1,15 @@
 //! A watch of a quorum that hears a majority of the members, and not all.
 
-use crate::common::{connection, giving_back, in_every_member, name, request, seconds, take};
+use crate::common::{
+    connection, giving_back, in_every_member, name, quorum_through_a_proxy, request, seconds, take,
+    three_servers,
+};
 use std::time::Duration;
 use tenure_core::{
     Acquire, Ask, Asked, Change, FencingToken, LeaseStore, Occupancy, Released, Scope, Watch, WatchEvent,
 };
 use tenure_redis::{QuorumStore, RedisStore};
-use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer};
+use tenure_testkit::{Fault, FaultProxy, RedisServer};
 
 /// What is told is told at once; the rest is for a loaded machine.
 const BOUND: Duration = Duration::from_secs(30);
@@ -20,16 +23,8 @@ struct Three {
 
 impl Three {
     async fn start() -> Self {
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            let server = RedisServer::start(RedisOptions::default()).await;
-            servers.push(server.expect("a server"));
-        }
-        let proxy = FaultProxy::redis(servers[1].address()).expect("a proxy");
-        let mut hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
-        hosts[1] = proxy.address().to_string();
-        let url = format!("redis+quorum://{}", hosts.join(","));
-        let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+        let servers = three_servers().await;
+        let (proxy, store) = quorum_through_a_proxy(&servers, 1).await;
         Self {
             servers,
             proxy,

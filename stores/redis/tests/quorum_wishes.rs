@@ -1,9 +1,11 @@
 //! Wishes in a quorum: they are a term's, and no candidate's.
 
-use crate::common::{connection, giving_back, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    connection, giving_back, in_every_member, renewal, request, seconds, take, three_servers,
+};
 use tenure_core::{Acquire, Ask, Asked, FencingToken, LeaseStore, Released, Renewed, Wish};
 use tenure_redis::{QuorumStore, RedisStore};
-use tenure_testkit::{RedisOptions, RedisServer};
+use tenure_testkit::RedisServer;
 
 /// Three members and a term that all have.
 struct Three {
@@ -15,11 +17,7 @@ struct Three {
 
 impl Three {
     async fn start() -> Self {
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            let server = RedisServer::start(RedisOptions::default()).await;
-            servers.push(server.expect("a server"));
-        }
+        let servers = three_servers().await;
         let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
         let store = QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(",")))
             .await

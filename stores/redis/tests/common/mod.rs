@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 pub use tenure_conformance::asking::*;
 use tenure_core::FencingToken;
-use tenure_redis::RedisStore;
+use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
 use tokio::sync::OnceCell;
 
@@ -134,4 +134,24 @@ pub async fn in_every_member(servers: &[RedisServer], token: FencingToken) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// The servers of a quorum of three.
+pub async fn three_servers() -> Vec<RedisServer> {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let server = RedisServer::start(RedisOptions::default()).await;
+        servers.push(server.expect("a server"));
+    }
+    servers
+}
+
+/// The store of a quorum that reaches one of its members through the proxy.
+pub async fn quorum_through_a_proxy(servers: &[RedisServer], member: usize) -> (FaultProxy, QuorumStore) {
+    let proxy = FaultProxy::redis(servers[member].address()).expect("a proxy");
+    let mut hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    hosts[member] = proxy.address().to_string();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+    (proxy, store)
 }

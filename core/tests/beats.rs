@@ -1,7 +1,8 @@
-//! A beat of more requests than may be under way at once.
+//! Which renewals are sent together, and what happens where there are more requests than may be under way at once.
 
 use crate::harness::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 use tenure_core::*;
 
 /// Renewal requests under way at once.
@@ -9,9 +10,14 @@ const PLACES: usize = 12;
 
 /// A harness that leads so many leases, taken a millisecond after each other; one request renews `batch_max`.
 fn leading(leases: usize, batch_max: usize) -> Harness {
+    leading_apart(leases, batch_max, seconds(0.001))
+}
+
+/// The same, taken so long after each other.
+fn leading_apart(leases: usize, batch_max: usize, pause: Duration) -> Harness {
     let mut harness = Harness::with(timing(), batch_max);
     for lease in 0..leases {
-        harness.pass(seconds(0.001));
+        harness.pass(pause);
         let campaign = Command::Campaign {
             name: nth(lease),
             note: Note::default(),
@@ -139,4 +145,56 @@ fn half_of_a_hundred_requests_may_hang_and_no_neighbour_comes_into_doubt() {
     }
     assert_eq!(disturbed, BTreeMap::new());
     assert_eq!(lost, 50, "those that hang end at their deadline");
+}
+
+#[test]
+fn a_renewal_takes_along_what_is_due_within_half_an_interval() {
+    // Taken every 2.4 s: the first is due at 10 s, the others 2.4, 4.8 and 7.2 s later.
+    let mut harness = leading_apart(4, 10, seconds(2.4));
+    let request = only(harness.run_to_wake());
+    assert_eq!(
+        renewed(&request).into_iter().collect::<BTreeSet<_>>(),
+        (0..3).map(nth).collect()
+    );
+}
+
+#[test]
+fn leases_that_were_taken_all_the_time_come_to_beat_in_full_requests() {
+    let mut harness = leading_apart(100, 25, seconds(0.099));
+    let interval = timing().renew_every();
+    // By then each has been renewed once or twice.
+    let settled = harness.now.after(2 * interval);
+    let end = settled.after(3 * interval);
+    let mut sizes = Vec::new();
+    while harness.wake.is_some_and(|wake| wake.at < end) {
+        for request in harness.run_to_wake() {
+            if harness.now >= settled {
+                sizes.push(renewed(&request).len());
+            }
+            extend(&mut harness, &request);
+        }
+    }
+    assert_eq!(sizes, [25; 12], "four requests in each of three intervals");
+}
+
+#[test]
+fn nothing_that_could_wait_is_sent_with_what_has_failed() {
+    let mut harness = leading_apart(2, 10, seconds(4.0));
+    let first = only(harness.run_to_wake());
+    assert_eq!(renewed(&first).len(), 2);
+    let nearly_due = harness.now.after(timing().renew_every() * 7 / 8);
+    let results = renewed(&first).into_iter().map(|name| match name == nth(0) {
+        true => Err(unreachable()),
+        false => Ok(extended()),
+    });
+    harness.answer(first.id, Reply::Renewed(results.collect()));
+    let mut tries = 0;
+    while harness.wake.is_some_and(|wake| wake.at < nearly_due) {
+        for again in harness.run_to_wake() {
+            assert_eq!(renewed(&again), [nth(0)]);
+            harness.answer(again.id, Reply::Renewed(vec![Err(unreachable())]));
+            tries += 1;
+        }
+    }
+    assert!(tries > 2, "{tries}");
 }

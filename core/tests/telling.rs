@@ -247,31 +247,6 @@ fn a_standby_is_told_of_the_same_term_again_after_an_attempt_that_failed() {
     assert_eq!(told, vec![Some(5), None, Some(5)]);
 }
 
-#[test]
-fn renewals_that_are_due_much_later_are_not_taken_along() {
-    let mut harness = Harness::new();
-    for text in ["a", "b"] {
-        let command = Command::Campaign {
-            name: name(text),
-            note: Note::default(),
-            progress_within: None,
-            max_hold: None,
-        };
-        let request = only(harness.command(command));
-        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
-        harness.pass(seconds(2.0));
-    }
-    let Operation::Renew(renewals) = harness.run_to_request().operation else {
-        panic!("a renewal is due")
-    };
-    let names: Vec<_> = renewals.iter().map(|renewal| renewal.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["a"],
-        "the other is due 2 s later, more than an eighth of the interval"
-    );
-}
-
 /// A record of others under another name: a store or driver that mixes its answers up.
 fn of_another_lease() -> Lease {
     Lease {

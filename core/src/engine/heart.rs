@@ -9,6 +9,19 @@ use crate::{Acquire, LeaseName, Moment, Release, Renew};
 /// many leases need few calls.
 pub(super) const TAKE_ALONG: u32 = 8;
 
+/// What room is left in the last request is filled with renewals that are due within this part of the interval: it is
+/// sent anyway, and leases that were taken at different times come to beat together, as many as fit into a request.
+const FILL: u32 = 2;
+
+/// A renewal that is to be sent.
+struct DueRenewal {
+    renew: Renew,
+    /// When its term ends.
+    until: Moment,
+    /// Whether the last try failed.
+    has_failed: bool,
+}
+
 impl Engine {
     pub(super) fn send_due_requests(&mut self, now: Moment, actions: &mut Actions) {
         self.attempt_due_campaigns(now, actions);
@@ -54,10 +67,37 @@ impl Engine {
         if places == 0 || self.seats.agenda().by(Due::Renewal, now).next().is_none() {
             return;
         }
-        let horizon = now.after(self.timing.renew_every / TAKE_ALONG);
         let room = places.saturating_mul(self.batch_max.get());
+        let mut due = self.renewals_due(now, now.after(self.timing.renew_every / TAKE_ALONG), room);
+        // Not beside one that has failed: whatever it failed of may befall all that are sent with it.
+        if !due.iter().any(|due| due.has_failed) {
+            let full = due.len().next_multiple_of(self.batch_max.get());
+            let more = self.renewals_due(now, now.after(self.timing.renew_every / FILL), full);
+            due.extend(more.into_iter().skip(due.len()).filter(|due| !due.has_failed));
+        }
+        // Whoever is chosen is sent in the order of the names, so that a beat within the room has one order only.
+        due.sort_unstable_by(|one, other| one.renew.name.cmp(&other.renew.name));
+        for batch in due.chunks(self.batch_max.get()) {
+            // No request may outlast the term that it is to extend.
+            let limit = batch.iter().map(|due| due.until).min();
+            let renewals: Vec<Renew> = batch.iter().map(|due| due.renew.clone()).collect();
+            let names: Vec<LeaseName> = renewals.iter().map(|renew| renew.name.clone()).collect();
+            let id = self.send(
+                now,
+                Kind::Renew,
+                names.clone(),
+                limit,
+                Operation::Renew(renewals),
+                actions,
+            );
+            self.mark_sent(&names, id);
+        }
+    }
+
+    /// The renewals that are due by `soon`, the longest due first, `limit` at most.
+    fn renewals_due(&mut self, now: Moment, soon: Moment, limit: usize) -> Vec<DueRenewal> {
         let (incarnation, ttl) = (self.candidate.incarnation, self.timing.ttl);
-        let renewal = |name: &LeaseName, seat: &Seat| {
+        self.seats.longest_due(Due::Renewal, soon, limit, |name, seat| {
             let Seat::Term(term) = seat else { return None };
             // Work without progress is not taken along: the beats of neighbours would keep its term for ever.
             let idle = term
@@ -70,26 +110,12 @@ impl Engine {
                 attempt: term.attempt,
                 ttl,
             };
-            (!idle || term.renew_at <= now).then_some((renew, term.until))
-        };
-        let mut due = self.seats.longest_due(Due::Renewal, horizon, room, renewal);
-        // Whoever is chosen is sent in the order of the names, so that a beat within the room has one order only.
-        due.sort_unstable_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-        for batch in due.chunks(self.batch_max.get()) {
-            // No request may outlast the term that it is to extend.
-            let limit = batch.iter().map(|(_, until)| *until).min();
-            let renewals: Vec<Renew> = batch.iter().map(|(renew, _)| renew.clone()).collect();
-            let names: Vec<LeaseName> = renewals.iter().map(|renew| renew.name.clone()).collect();
-            let id = self.send(
-                now,
-                Kind::Renew,
-                names.clone(),
-                limit,
-                Operation::Renew(renewals),
-                actions,
-            );
-            self.mark_sent(&names, id);
-        }
+            (!idle || term.renew_at <= now).then_some(DueRenewal {
+                renew,
+                until: term.until,
+                has_failed: term.last_error.is_some(),
+            })
+        })
     }
 
     /// A worker that reports no progress is not renewed, so that it does not lead for ever.

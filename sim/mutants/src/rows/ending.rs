@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             HEART,
-            "batch.iter().map(|(_, until)| *until).min()",
+            "batch.iter().map(|due| due.until).min()",
             "None",
         )],
     },

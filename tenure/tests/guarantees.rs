@@ -61,6 +61,55 @@ fn laws(code: &str) -> BTreeSet<&str> {
     names.collect()
 }
 
+fn guarantees() -> String {
+    std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap()
+}
+
+/// A promise of GUARANTEES.md: its heading, and what its list of tests has.
+struct Promise<'a> {
+    label: &'a str,
+    title: &'a str,
+    tests: Vec<&'a str>,
+}
+
+/// Every heading of the third rank is one; what is not of this form would be read by nobody, and checked by nothing.
+fn promises(text: &str) -> Vec<Promise<'_>> {
+    let mut promises = Vec::<Promise>::new();
+    let mut is_in_tests = false;
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("### ") {
+            assert!(!is_in_tests, "a list of tests without an end before: {line}");
+            let (label, rest) = heading.split_once(" · ").expect(line);
+            let anchor = format!(" <a id=\"{}\"></a>", label.to_lowercase());
+            let title = rest.strip_suffix(anchor.as_str()).expect(line);
+            assert!(is_label(label), "no label: {line}");
+            promises.push(Promise {
+                label,
+                title,
+                tests: Vec::new(),
+            });
+        } else if line == "<details><summary>Tests</summary>" {
+            is_in_tests = true;
+        } else if line == "</details>" {
+            is_in_tests = false;
+        } else if is_in_tests && !line.is_empty() {
+            let test = line.strip_prefix("- ").expect(line);
+            promises
+                .last_mut()
+                .expect("a promise before its tests")
+                .tests
+                .push(test);
+        }
+    }
+    assert!(promises.len() > 100, "only {} promises are read", promises.len());
+    promises
+}
+
+fn is_label(text: &str) -> bool {
+    let number = text.strip_prefix(|letter: char| letter.is_ascii_uppercase());
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
 #[test]
 fn every_test_that_a_guarantee_names_exists() {
     let read = |path: &str| {
@@ -80,60 +129,85 @@ fn every_test_that_a_guarantee_names_exists() {
         listed.len(),
         laws.len()
     );
-    let guarantees = std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap();
+    let text = guarantees();
     let mut named = 0;
-    for line in guarantees.lines().filter(|line| {
-        [
-            "| G", "| C", "| E", "| L", "| S", "| M", "| N", "| P", "| R", "| Y", "| H",
-        ]
-        .iter()
-        .any(|start| line.starts_with(start))
-    }) {
-        let before = named;
-        for part in line.rsplit('|').nth(1).unwrap().split(';') {
-            let (what, known) = match part.trim_start() {
-                part if part.starts_with("conformance:") => ("case of the suite", &listed),
+    for promise in promises(&text) {
+        let label = promise.label;
+        let mut is_tested = false;
+        for entry in promise.tests {
+            let (what, known) = match entry {
                 // A command prints them.
-                part if part.starts_with("figures:") => continue,
-                part if part.starts_with("simulated:") => ("law of the simulator", &laws),
+                _ if entry.starts_with("figures: ") => continue,
+                // It is no name: each case of the suite is meant.
+                _ if entry.starts_with("every conformance case, ") => continue,
+                _ if entry.starts_with("conformance: ") => ("case of the suite", &listed),
+                _ if entry.starts_with("simulated: ") => ("law of the simulator", &laws),
                 _ => ("test", &tests),
             };
-            for name in part.split('`').skip(1).step_by(2) {
-                assert!(
-                    known.contains(name),
-                    "there is no {what} {name}, which GUARANTEES.md names in: {line}"
-                );
-                named += 1;
-            }
+            let name = entry.split('`').nth(1);
+            assert!(
+                name.is_some_and(|name| known.contains(name)) && entry.matches('`').count() == 2,
+                "there is no {what} that {label} of GUARANTEES.md names so: {entry}"
+            );
+            is_tested = true;
+            named += 1;
         }
-        assert!(named > before, "a promise without a test: {line}");
+        assert!(is_tested, "a promise without a test: {label}");
     }
-    assert!(
-        named > 60,
-        "only {named} tests are named: is the table still read?"
-    );
+    assert!(named > 800, "only {named} tests are named: are they still read?");
 }
 
-/// An empty line ends a table of Markdown: what follows is shown as text.
+/// Who reads the contents alone sees every promise, in its order and its words, and comes to each.
 #[test]
-fn every_row_of_the_guarantees_is_part_of_a_table() {
-    let guarantees = std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap();
-    let lines: Vec<&str> = guarantees.lines().collect();
-    for pair in lines.windows(2) {
-        let begins = pair[1].starts_with("| |");
-        assert!(
-            !pair[1].starts_with('|') || begins || pair[0].starts_with('|'),
-            "no table goes on here: {}",
-            pair[1]
-        );
+fn the_contents_of_the_guarantees_name_every_promise() {
+    let text = guarantees();
+    let promises = promises(&text);
+    let lines: Vec<String> = promises
+        .iter()
+        .map(|Promise { label, title, .. }| format!("- [{label}](#{}) {title}", label.to_lowercase()))
+        .collect();
+    let contents: Vec<&str> = text.lines().filter(|line| line.starts_with("- [")).collect();
+    assert_eq!(contents, lines);
+    let labels: BTreeSet<&str> = promises.iter().map(|promise| promise.label).collect();
+    assert_eq!(labels.len(), promises.len(), "a label stands for two promises");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 120, "longer than 120 characters: {line}");
     }
 }
 
 #[test]
-fn every_law_of_the_simulator_stands_in_the_line_of_its_guarantee() {
+fn every_link_to_a_guarantee_leads_to_one() {
+    let text = guarantees();
+    let anchors: BTreeSet<String> = promises(&text).iter().map(|it| it.label.to_lowercase()).collect();
+    let mut links = 0;
+    let mut documents = Vec::new();
+    documents_in(&workspace(), &mut documents);
+    for document in documents {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for link in text.split("GUARANTEES.md#").skip(1) {
+            let anchor = link.split(')').next().unwrap();
+            assert!(anchors.contains(anchor), "{}: no {anchor}", document.display());
+            links += 1;
+        }
+    }
+    assert!(links > 10, "only {links} links were found");
+}
+
+fn documents_in(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
+            documents_in(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_law_of_the_simulator_stands_with_its_guarantee() {
     let mut code = String::new();
     sources(&workspace().join("sim/src/invariants"), &mut code);
-    let guarantees = std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap();
     let quoted = |line: &str| line.split('"').nth(1).map(ToOwned::to_owned);
     let names = code
         .lines()
@@ -149,14 +223,14 @@ fn every_law_of_the_simulator_stands_in_the_line_of_its_guarantee() {
         "only {} laws were found: are they still read?",
         laws.len()
     );
-    for (name, number) in laws {
-        let line = guarantees
-            .lines()
-            .find(|line| line.starts_with(&format!("| {number} |")));
-        let named = line.is_some_and(|line| line.contains(&format!("`{name}`")));
+    let text = guarantees();
+    let promises = promises(&text);
+    for (name, label) in laws {
+        let named = format!("simulated: `{name}`");
+        let promise = promises.iter().find(|promise| promise.label == label);
         assert!(
-            named,
-            "the law {name} does not stand in line {number} of GUARANTEES.md"
+            promise.is_some_and(|promise| promise.tests.contains(&named.as_str())),
+            "the law {name} does not stand with {label} in GUARANTEES.md"
         );
     }
 }

@@ -202,14 +202,17 @@ async fn nats() -> Vec<Row> {
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "# The stores, in their own words\n\n\
-         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --all-features stores_table` from what each store says\n\
-         of itself (`LeaseStore::traits`), connected to a real server that is set up so.\n\n\
-         **Safe**: what a store has confirmed survives its crash and its fail-over, so leases exclude each other as far as\n\
-         the assumptions of [GUARANTEES.md](GUARANTEES.md) hold, and tokens never repeat. **FenceOnly**: a confirmed write can\n\
-         be lost, so two holders are possible, and only a fence in the data path protects; the reason stands behind it.\n\
-         **As long as**: what the verdict assumes and no store can see by itself; *Rate* and *Step* are those of\n\
-         GUARANTEES.md, and the numbers its lines.\n\n\
-         | store | URL | confirmed writes | as long as | who judges expiry | who waits is woken | tokens | leases a call | ttl |\n\
+         Each row is what a store says of itself, connected to a real server that is set up so. Read the row of your\n\
+         set-up: the column *confirmed writes* tells whether leases are safe by themselves, *as long as* on what condition.\n\n\
+         - **Safe**: what the store has confirmed survives its crash and its fail-over. So leases exclude each other as far\n  \
+           as the assumptions of [GUARANTEES.md](GUARANTEES.md) hold, and tokens never repeat.\n\
+         - **FenceOnly**: a confirmed write can be lost, for the reason that is given. So two holders are possible, and only\n  \
+           a fence in the data path protects.\n\
+         - **As long as**: what the verdict assumes and the store cannot see by itself. *Rate* and *Step* are defined in\n  \
+           GUARANTEES.md, and the numbers are its promises.\n\n\
+         This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --all-features stores_table`, from\n\
+         `LeaseStore::traits`.\n\n\
+         | store | URL | confirmed writes | as long as | who judges expiry | a waiter is woken | tokens | leases a call | ttl |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
@@ -219,6 +222,7 @@ fn table(rows: &[Row]) -> String {
             as_long_as,
             traits,
         } = row;
+        let as_long_as = with_links(as_long_as);
         let durability = match traits.durability {
             Durability::Safe => "**Safe**".to_owned(),
             Durability::FenceOnly(why) => format!("**FenceOnly**: {why}"),
@@ -231,7 +235,7 @@ fn table(rows: &[Row]) -> String {
         let watch = match traits.watch {
             WatchSource::Push => "at once, by the store",
             WatchSource::Poll => "at once: something cheap is polled beside the records",
-            WatchSource::Absent => "not; it waits for the remaining time, or looks",
+            WatchSource::Absent => "no; it waits for the remaining time, or looks",
         };
         let tokens = match traits.token_source {
             TokenSource::CounterAndClock => "a counter, never behind the store's clock",
@@ -245,6 +249,19 @@ fn table(rows: &[Row]) -> String {
         .unwrap();
     }
     text
+}
+
+/// The same text with each number of a guarantee as a link to it.
+fn with_links(text: &str) -> String {
+    let mut parts = text.split('(');
+    let mut linked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (list, rest) = part.split_once(')').unwrap();
+        let to = |number: &str| format!("[{number}](GUARANTEES.md#{})", number.to_lowercase());
+        let links: Vec<String> = list.split(", ").map(to).collect();
+        write!(linked, "({}){rest}", links.join(", ")).unwrap();
+    }
+    linked
 }
 
 /// The numbers of guarantees, as `G2`, that stand in parentheses.
@@ -271,7 +288,7 @@ async fn the_table_of_stores_is_what_they_say_of_themselves() {
         let numbers = numbers_in(row.as_long_as);
         assert!(!numbers.is_empty(), "{}: which guarantees say so?", row.set_up);
         for number in numbers {
-            let told = guarantees.contains(&format!("\n| {number} |"));
+            let told = guarantees.contains(&format!("\n### {number} · "));
             assert!(told, "{}: GUARANTEES.md has no {number}", row.set_up);
         }
     }

@@ -13,9 +13,10 @@ fn deploy(file: &str) -> PathBuf {
 fn documentation() -> String {
     let mut text = String::from(
         "# The metrics of Tenure\n\n\
-         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics metrics` from `tenure::metrics::METRICS`.\n\
-         `lease` is the name of an election's lease, or `*` for all locks of a process together; every other label has a few\n\
+         `lease` is the name of an election's lease, or `*` for all locks of a process together. Every other label has a few\n\
          fixed values. Where to look first: [alerts.yaml](alerts.yaml), [grafana.json](grafana.json).\n\n\
+         This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics metrics`, from\n\
+         `tenure::metrics::METRICS`.\n\n\
          | name | kind | labels | what it tells |\n|---|---|---|---|\n",
     );
     for metric in METRICS {

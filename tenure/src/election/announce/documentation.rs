@@ -214,9 +214,10 @@ impl tracing::Subscriber for Taken {
 fn documentation() -> String {
     let mut text = String::from(
         "# The log of Tenure\n\n\
-         Written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce` from the lines themselves. Each has the target\n\
-         `tenure` and, in `--log-format json`, its fields by these names; `lease` is in all, and `candidate`\n\
-         in all but one.\n\n\
+         Every line has the target `tenure`. In `--log-format json` its fields have the names below; `lease` is in all lines\n\
+         besides, and `candidate` in all but \"Failover detected\".\n\n\
+         This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce`, from the lines\n\
+         themselves.\n\n\
          | level | line | fields | when |\n|---|---|---|---|\n",
     );
     let mut shown = BTreeSet::new();

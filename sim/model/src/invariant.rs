@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What must never be otherwise, by its line in `GUARANTEES.md`.
+/// What must never be otherwise, by its promise in `GUARANTEES.md`.
 ///
 /// All are judged by what the store's record is, what its answers were and what work is running, never by the
 /// engine's own arithmetic.

@@ -91,7 +91,7 @@ impl Assumes {
 pub struct Law {
     /// Its name: what always holds, words joined by hyphens.
     pub name: &'static str,
-    /// Where it is promised: the line of `GUARANTEES.md`.
+    /// Where it is promised: the label in `GUARANTEES.md`.
     pub guarantee: &'static str,
     /// Where it comes from: the invariant of the research on verification that it states.
     pub source: &'static str,

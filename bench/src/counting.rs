@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreTraits, Watch,
+    Renewed, Scope, StoreTraits, Watch, Work,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 
@@ -58,5 +58,8 @@ impl LeaseStore for Counting {
     }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()
+    }
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.inner.run_beside(work)
     }
 }

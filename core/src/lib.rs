@@ -33,7 +33,7 @@ pub use store::{
     Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Durability, End, Fault, Finding, Glance,
     Glances, Grant, Lease, LeasePage, LeasePurge, LeaseStore, Listed, Occupancy, PURGE_TTLS_MIN, Page,
     Predecessor, Purge, Purged, Purging, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish, changes_between,
+    Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish, Work, changes_between,
 };
 pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeasePage, Occupancy, Page, Release,
-    Released, Renew, Renewed, Scope, StoreTraits, Watch, WatchSource,
+    Released, Renew, Renewed, Scope, StoreTraits, Watch, WatchSource, Work,
 };
 use tenure::{
     Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions,
@@ -68,6 +68,9 @@ impl LeaseStore for Unwatched {
     }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()
+    }
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.inner.run_beside(work)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreTraits, Watch,
+    Renewed, Scope, StoreTraits, Watch, Work,
 };
 use tenure::{
     Authority, Cause, LeaseName, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing,
@@ -112,6 +112,9 @@ impl LeaseStore for HangingDisk {
     }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()
+    }
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.inner.run_beside(work)
     }
 }
 

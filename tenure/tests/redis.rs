@@ -159,3 +159,50 @@ async fn a_step_of_the_servers_clock_within_the_allowance_makes_no_two_leaders()
     assert_eq!(leadership.authority(), Authority::None, "{leadership:?}");
     assert!(stolen.token > leadership.token());
 }
+
+#[test]
+fn blocked_user_code_does_not_starve_renewals_in_redis() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+        let election = election(connect(&server.url()).await, "leader");
+        let leadership = soon("the campaign", election.campaign()).await.unwrap();
+        // The only worker of this runtime is busy for longer than the ttl.
+        std::thread::sleep(timing().ttl().duration() * 5 / 4);
+        assert!(
+            matches!(leadership.authority(), Authority::Held { .. }),
+            "{leadership:?}"
+        );
+    });
+}
+
+/// Whether this process has a thread whose name, of which the kernel keeps 15 bytes, begins so.
+fn has_thread(name: &str) -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    threads.flatten().any(|thread| {
+        // A thread may end meanwhile.
+        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|comm| comm.starts_with(name))
+    })
+}
+
+#[tokio::test]
+async fn elections_over_one_store_of_a_server_need_no_thread_each() {
+    let folder = tenure_testkit::ScratchDir::new("threads");
+    let file: SharedStore = Arc::new(tenure::sqlite::SqliteStore::open(folder.join("leases.db")).unwrap());
+    let alone = Election::builder("alone", file).timing(timing()).build().unwrap();
+    assert!(has_thread("tenure alone"), "of a store without a thread");
+    let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
+    let store = connect(&server.url()).await;
+    let mut led = Vec::new();
+    for number in 0..50 {
+        let election = Election::builder(format!("crowd/{number}"), store.clone());
+        let election = election.timing(timing()).build().unwrap();
+        let leadership = soon("a campaign", election.campaign()).await.unwrap();
+        led.push((leadership, election));
+    }
+    assert!(!has_thread("tenure crowd"), "a thread for each of 50 elections");
+    drop((led, alone));
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Attempt, Candidate, CandidateId, Certainty, Fault, Finding, Grant,
     Incarnation, Lease, LeasePage, Note, Page, Release, Released, Renew, Renewed, Scope, StoreError,
-    StoreTraits, Watch, Wish,
+    StoreTraits, Watch, Wish, Work,
 };
 use tenure::{FencingToken, LeaseName, LeaseStore, Ttl};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -287,5 +287,9 @@ impl LeaseStore for Relay {
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         Box::pin(async { unsupported() })
+    }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        Err(work)
     }
 }

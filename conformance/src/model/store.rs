@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage,
     LeasePurge, LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError,
-    StoreTraits, Timekeeper, TokenSource, Ttl, Verdict, Watch, WatchEvent, WatchSource,
+    StoreTraits, Timekeeper, TokenSource, Ttl, Verdict, Watch, WatchEvent, WatchSource, Work,
 };
 use tokio::sync::broadcast;
 use tokio::time::sleep;
@@ -174,6 +174,10 @@ impl LeaseStore for ModelStore {
                 finding("clock", format!("{now_ms} ms, never falls")),
             ])
         }))
+    }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        Err(work)
     }
 }
 

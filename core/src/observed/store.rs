@@ -6,7 +6,7 @@ use super::watch::ObservedWatch;
 use crate::{
     Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeaseStore, Listed,
     Moment, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, Ttl,
-    Verdict, Watch,
+    Verdict, Watch, Work,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -181,6 +181,11 @@ impl<S: CompareAndSwap, C: Clock + 'static> LeaseStore for ObservedStore<S, C> {
             });
             Ok(findings)
         })
+    }
+
+    /// Its requests run where they are awaited.
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        Err(work)
     }
 }
 

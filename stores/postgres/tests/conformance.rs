@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeasePurge, LeaseStore,
-    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
+    Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, Work,
 };
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres};
@@ -168,6 +168,10 @@ impl LeaseStore for ThroughPooler {
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.pooled.examine()
+    }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.pooled.run_beside(work)
     }
 }
 

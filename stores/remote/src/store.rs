@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeaseName, LeasePage, LeaseStore, Page, Release,
-    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch,
+    Released, Renew, Renewed, Scope, StoreError, StoreTraits, Watch, Work,
 };
 
 /// What a store asks of its system. Each is a method of [`LeaseStore`], but for where it runs.
@@ -148,6 +148,11 @@ impl<S: Requests> LeaseStore for Remote<S> {
         let site = Arc::clone(self.site());
         Box::pin(async move { self.thread.run(async move { site.examine().await }).await? })
     }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.thread.leave(work);
+        Ok(())
+    }
 }
 
 /// Implements [`LeaseStore`] for a public type whose only field is a [`Remote`].
@@ -236,6 +241,10 @@ macro_rules! lease_store {
                 Result<Vec<$crate::tenure_core::Finding>, $crate::tenure_core::StoreError>,
             > {
                 self.0.examine()
+            }
+
+            fn run_beside(&self, work: $crate::tenure_core::Work) -> Result<(), $crate::tenure_core::Work> {
+                self.0.run_beside(work)
             }
         }
     };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeasePurge,
     LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Ttl, Watch, WatchSource,
+    Timekeeper, TokenSource, Ttl, Watch, WatchSource, Work,
 };
 
 /// Leases in one SQLite file, shared by every candidate on one machine.
@@ -173,6 +173,10 @@ impl LeaseStore for SqliteStore {
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         Box::pin(examine::examine(self, &self.database))
+    }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        Err(work)
     }
 }
 

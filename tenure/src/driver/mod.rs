@@ -1,8 +1,8 @@
-//! The thread that drives an engine: it sleeps, asks the store, and passes on what happens.
+//! What drives an engine: it sleeps, asks the store, and passes on what happens.
 //!
 //! One driver serves every lease that its owner wants: an election has one, a lock manager up to a hundred
-//! thousand. Renewals run on a thread and a runtime of their own, so that user code that blocks every worker of
-//! its runtime cannot starve them.
+//! thousand. It runs on the thread of its store's requests, or on one of its own where the store has none, so that user
+//! code that blocks every worker of its runtime cannot starve renewals.
 
 mod events;
 mod first_attempts;
@@ -53,14 +53,18 @@ pub(crate) const EVENTS_KEPT: usize = 256;
 /// job that is not contended needs no watch, and ending one costs some 20 ms where the kernel keeps it.
 const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
 
-/// Starts the thread.
+/// Starts it: on the thread of the store's requests, so that none of them needs another thread to be woken, or on one of
+/// its own.
 pub(crate) fn start(
     plan: Plan,
     events: broadcast::Sender<Event>,
 ) -> io::Result<mpsc::UnboundedSender<Message>> {
     let (sender, messages) = mpsc::unbounded_channel();
-    let thread = format!("tenure {}", plan.label);
-    run_on_a_thread(thread, move || Driver::new(plan, events).run(messages))?;
+    let (store, thread) = (plan.store.clone(), format!("tenure {}", plan.label));
+    let driving = Box::pin(async move { Driver::new(plan, events).run(messages).await });
+    if let Err(driving) = store.run_beside(driving) {
+        run_on_a_thread(thread, move || driving)?;
+    }
     Ok(sender)
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Candidate, Event, LeaseName, StoreError, Timing};
 
-/// A candidacy for one lease: campaigns on demand, on a thread of its own.
+/// A candidacy for one lease: campaigns on demand, on a thread that no user code blocks.
 ///
 /// One campaign or term at a time. Dropping it withdraws and waits, at most for one request time-out and at
 /// most [`PATIENCE_AT_DROP`], until what is held has been given back; [`close`](Self::close) does so without

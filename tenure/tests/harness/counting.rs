@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreTraits, Watch,
+    Renewed, Scope, StoreTraits, Watch, Work,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tokio::sync::Semaphore;
@@ -101,5 +101,8 @@ impl LeaseStore for Counting {
     }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()
+    }
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.inner.run_beside(work)
     }
 }

@@ -11,7 +11,7 @@ use tenure_conformance::model::{Record, Records};
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, FencingToken, Finding, Lease, LeaseName,
     LeasePage, LeaseStore, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Ttl, Watch, WatchEvent, WatchSource,
+    Timekeeper, TokenSource, Ttl, Watch, WatchEvent, WatchSource, Work,
 };
 use tokio::sync::broadcast;
 
@@ -211,6 +211,10 @@ impl LeaseStore for Store {
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        Err(work)
     }
 }
 

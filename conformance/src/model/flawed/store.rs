@@ -10,7 +10,7 @@ use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeasePurge,
     LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Watch, WatchEvent,
+    Watch, WatchEvent, Work,
 };
 use tokio::time::{Instant, sleep};
 
@@ -248,6 +248,10 @@ impl LeaseStore for FlawedStore {
             }
             self.sound.examine().await
         })
+    }
+
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.sound.run_beside(work)
     }
 }
 

@@ -22,12 +22,27 @@ fn step_down_hands_over_and_no_wait_ends_at_once() {
 }
 
 #[test]
-fn gc_says_that_it_cannot_tell_what_is_unused() {
+fn gc_keeps_what_was_used_lately_and_says_that_it_takes_two_visits() {
     let etcd = etcd();
-    let refused = Sandbox::at("etcd-gc", &etcd.url()).tenure(&["gc"]);
-    assert_eq!(refused.code, 78, "{refused:?}");
-    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
-    assert!(refused.stderr.contains("etcd keeps no time"), "{refused:?}");
+    let sandbox = Sandbox::at("etcd-gc", &etcd.url());
+    journeys::gc_keeps_what_was_used_lately(&sandbox);
+    let looked = sandbox.tenure(&["gc", "--dry-run"]);
+    assert!(
+        looked.stderr.contains("without --dry-run has noted before"),
+        "{looked:?}"
+    );
+    let cleaned = sandbox.tenure(&["gc"]);
+    assert_eq!(
+        (cleaned.code, cleaned.stdout.as_str()),
+        (0, "0 unused records removed\n")
+    );
+    assert!(cleaned.stderr.contains("goes at a later gc"), "{cleaned:?}");
+    // A crontab's mail.
+    let quiet = sandbox.tenure(&["gc", "--quiet"]);
+    assert_eq!(
+        (quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()),
+        (0, "", "")
+    );
 }
 
 #[test]

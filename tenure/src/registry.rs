@@ -130,6 +130,8 @@ impl Registry {
             "postgres" | "postgresql" => Ok(Arc::new(tenure_postgres::PostgresStore::connect(url).await?)),
             #[cfg(feature = "mysql")]
             "mysql" | "mariadb" => Ok(Arc::new(tenure_mysql::MysqlStore::connect(url).await?)),
+            #[cfg(feature = "etcd")]
+            "etcd" | "etcds" => Ok(Arc::new(tenure_etcd::EtcdStore::connect(url).await?)),
             #[cfg(feature = "nats")]
             "nats" | "nats+tls" => Ok(Arc::new(tenure_nats::NatsStore::connect(url).await?)),
             _ => {
@@ -138,9 +140,6 @@ impl Registry {
                 let why = match scheme {
                     "redis+quorum" | "rediss+quorum" => {
                         "no server of a quorum knows alone what is unused; with purgeAfter= in the URL the servers do it themselves"
-                    }
-                    "etcd" | "etcds" => {
-                        "etcd keeps no time by which a record could be called unused; etcdctl del removes one that is vacant"
                     }
                     _ => "it does not know how",
                 };

@@ -53,12 +53,13 @@ fn long_duration(text: &str) -> Result<Duration, String> {
 const HELP: &str = "\
 Removes only what nobody holds, by the store's clock, and what nobody has used for so long (and for ten of its own ttls).
 A name that comes back begins with a greater token than it ever had; its history is gone. The marks of fences stay.
-May run at any time, beside every service; a thousand records are looked at in one go. etcd and a quorum of Redis
-servers cannot tell what is unused, and say so.
+May run at any time, beside every service; a thousand records are looked at in one go. A quorum of Redis servers cannot
+tell what is unused, and says so. etcd keeps no time: there a gc notes what it finds unused, by this machine's wall clock,
+and one that comes so long afterwards removes what has stayed so. Run it regularly.
 
 Examples:
   tenure gc --dry-run
   tenure gc --unused-for 90d --prefix orders/
   @daily tenure gc --quiet
         In a crontab. What the user may do besides: `remove` on MongoDB, DELETE on the leases of PostgreSQL and MySQL,
-        DEL on Redis, STREAM.PURGE on NATS.";
+        DEL on Redis, STREAM.PURGE on NATS; to read and write PREFIX/unused/ on etcd.";

@@ -54,6 +54,17 @@ pub(crate) async fn gc(
         // The names only rise, so that this comes to an end.
         page.after = Some(next);
     }
+    if store.notes_first() {
+        let text = match arguments.dry_run {
+            true => {
+                "this store keeps no time: only what a gc without --dry-run has noted before can be told to be unused"
+            }
+            false => {
+                "this store keeps no time: what was unused for the first time is noted, and goes at a later gc"
+            }
+        };
+        voice.say("noted", text, json!({}));
+    }
     match (form, arguments.dry_run) {
         (Form::Json, true) => {}
         (Form::Json, false) => {

@@ -77,12 +77,20 @@ pub struct Purged {
 /// # To ensure correctness
 /// A record is removed only if, in the atomic step that removes it and by the store's clock, **all** of this holds:
 /// - nobody holds it: it was released, or has expired;
-/// - nobody has used it for [`Purge::unused_for`], nor for [`PURGE_TTLS_MIN`] times its own ttl;
+/// - nobody has used it for [`Purge::unused_for`], nor for [`PURGE_TTLS_MIN`] times its own ttl; a store whose system keeps
+///   no such time [notes](Self::notes_first) when a clean-up finds it unused, says whose clock that is, and counts from there;
 /// - its token is below the clock that the name's next token starts from, so that tokens still rise;
 /// - it can be understood.
 ///
 /// What is removed with it is only what belongs to the record alone. No mark of a fence is touched.
 pub trait LeasePurge: Send + Sync {
+    /// Whether the system keeps no time by which a record could be called unused. Then a clean-up that [removes](Purging::Removes)
+    /// notes what it finds unused for the first time, and a later one removes what has stayed so for long enough since: nothing
+    /// goes at the first.
+    fn notes_first(&self) -> bool {
+        false
+    }
+
     /// Removes the unused records of one page, or says which they are. A page is bounded by what is looked at, so
     /// that no call keeps a store busy for long, whatever it holds.
     ///

@@ -79,6 +79,31 @@ impl Keys {
         }
     }
 
+    /// Where a clean-up notes that a lease is unused. Not beside the lease's own keys: there readers would read it, and a service
+    /// would have the right to write it.
+    pub(crate) fn unused(&self, name: &str) -> Vec<u8> {
+        format!("{}/unused/{name}", self.prefix).into_bytes()
+    }
+
+    /// The notes on the leases whose names begin with `prefix`: those after `after` alone, and up to and with `last`.
+    pub(crate) fn of_unused(
+        &self,
+        prefix: &str,
+        after: Option<&LeaseName>,
+        last: Option<&str>,
+    ) -> (Vec<u8>, Vec<u8>) {
+        let (least, end) = with_prefix(&format!("{}/unused/{prefix}", self.prefix));
+        let beyond = |name: &str| [self.unused(name), vec![0]].concat();
+        let from = after.map_or_else(Vec::new, |after| beyond(after.as_str()));
+        (from.max(least), last.map_or(end, beyond))
+    }
+
+    /// The lease that a note is on, as it stands there.
+    pub(crate) fn noted<'k>(&self, key: &'k [u8]) -> Option<&'k str> {
+        let root = format!("{}/unused/", self.prefix);
+        std::str::from_utf8(key).ok()?.strip_prefix(root.as_str())
+    }
+
     /// The mark of a resource.
     pub(crate) fn mark(&self, resource: &ResourceName) -> Vec<u8> {
         format!("{}/fence/{resource}", self.prefix).into_bytes()

@@ -22,7 +22,7 @@ const KEYS_OF_LEASE_MAX: i64 = 4;
 pub(crate) type Reading = (Vec<Result<Found, StoreError>>, u64);
 
 /// The keys of one lease.
-type Rows = Vec<KeyValue>;
+pub(crate) type Rows = Vec<KeyValue>;
 
 impl Site {
     /// Reads one lease, from the latest state.
@@ -155,34 +155,13 @@ impl Site {
     /// Reads a page, in the order of the names.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
-        let (key, range_end) = self.keys.of_leases(&page.prefix, page.after.as_ref());
-        // One lease more than is wanted: the keys of the last may be cut off.
-        let request = RangeRequest {
-            key,
-            range_end,
-            limit: (i64::from(page.limit) + 1) * KEYS_OF_LEASE_MAX,
-            count_only: false,
-        };
-        let failed = |failure: Failure| failure.error(Deed::Read, "the list of leases", &self.place);
-        let answer: RangeResponse = self.requests.unary(path::RANGE, &request).await.map_err(failed)?;
-        let mut by_name: BTreeMap<&str, Vec<KeyValue>> = BTreeMap::new();
-        let mut odd = Vec::new();
-        for row in &answer.kvs {
-            match self.keys.read(&row.key) {
-                Some((name, _)) => by_name.entry(name).or_default().push(row.clone()),
-                None => odd.push(row),
-            }
-        }
-        let mut names: Vec<&str> = by_name.keys().copied().collect();
-        let cut = names.len() > usize::from(page.limit);
-        names.truncate(usize::from(page.limit));
-        let next = (cut || answer.more)
-            .then(|| names.last().and_then(|last| LeaseName::new(*last).ok()))
-            .flatten();
+        let (rows, more) = self.rows(page, "the list of leases").await?;
+        let last = || LeaseName::new(rows.keys().next_back()?.as_str()).ok();
+        let next = more.then(last).flatten();
         let mut sessions = BTreeMap::new();
         let mut leases = Vec::new();
-        for name in names {
-            match self.listed(name, &by_name[name], &mut sessions).await {
+        for (name, rows) in &rows {
+            match self.listed(name, rows, &mut sessions).await {
                 Ok(Some(lease)) => leases.push(Listed::Lease(lease)),
                 // What an operator has removed the record of.
                 Ok(None) => {}
@@ -194,6 +173,42 @@ impl Site {
             }
         }
         Ok(LeasePage { leases, next })
+    }
+
+    /// The keys of a page's leases by their names, and whether more leases come after them.
+    pub(crate) async fn rows(
+        &self,
+        page: &Page,
+        subject: &str,
+    ) -> Result<(BTreeMap<String, Rows>, bool), StoreError> {
+        let (key, range_end) = self.keys.of_leases(&page.prefix, page.after.as_ref());
+        let limit = usize::from(page.limit);
+        // One lease more than is wanted: the keys of the last may be cut off.
+        let request = RangeRequest {
+            key,
+            range_end,
+            limit: (i64::from(page.limit) + 1) * KEYS_OF_LEASE_MAX,
+            count_only: false,
+        };
+        let failed = |failure: Failure| failure.error(Deed::Read, subject, &self.place);
+        let answer: RangeResponse = self.requests.unary(path::RANGE, &request).await.map_err(failed)?;
+        let mut by_name: BTreeMap<String, Rows> = BTreeMap::new();
+        for row in answer.kvs {
+            // Keys of another layout are passed over.
+            let Some((name, _)) = self.keys.read(&row.key) else {
+                continue;
+            };
+            let name = name.to_owned();
+            by_name.entry(name).or_default().push(row);
+        }
+        let more = answer.more || by_name.len() > limit;
+        if answer.more && by_name.len() > 1 {
+            by_name.pop_last();
+        }
+        if let Some(beyond) = by_name.keys().nth(limit).cloned() {
+            by_name.split_off(&beyond);
+        }
+        Ok((by_name, more))
     }
 
     async fn listed(

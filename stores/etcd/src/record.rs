@@ -68,7 +68,8 @@ pub(crate) fn unreadable(key: &[u8], name: &str, why: &str) -> StoreError {
     )
 }
 
-/// This machine's wall clock, in milliseconds since 1970. For people alone.
+/// This machine's wall clock, in milliseconds since 1970. For people, and for the age of what a clean-up has noted
+/// ([`Unused`](crate::unused::Unused)).
 pub(crate) fn wall_clock_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

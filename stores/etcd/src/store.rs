@@ -10,10 +10,11 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
-    Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource,
+    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeaseName, LeasePage, LeasePurge, Page,
+    Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Timekeeper,
+    TokenSource, Ttl, Watch, WatchSource,
 };
-use tenure_remote::{Deed, OwnThread, Remote, Requests, System};
+use tenure_remote::{Deed, OwnThread, PurgeRequests, Remote, Requests, System};
 
 /// Most leases that one call renews or releases. A renewal of them all is three requests.
 const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(10_000).expect("not zero");
@@ -38,6 +39,16 @@ pub(crate) const SYSTEM: System = System {
 pub struct EtcdStore(Remote<Site>);
 
 tenure_remote::lease_store!(EtcdStore);
+
+impl LeasePurge for EtcdStore {
+    fn notes_first(&self) -> bool {
+        true
+    }
+
+    fn purge<'a>(&'a self, request: &'a Purge) -> Answer<'a, Result<Purged, StoreError>> {
+        self.0.purge(request)
+    }
+}
 
 impl EtcdStore {
     /// Connects by a URL: `etcd://[user:password@]host[:port][,host[:port]…][/prefix][?options]`, `etcds://` for TLS. Port
@@ -146,5 +157,11 @@ impl Requests for Site {
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
         let watch = watch::open(Arc::clone(self), thread, scope).await?;
         Ok(Box::new(watch) as Box<dyn Watch>)
+    }
+}
+
+impl PurgeRequests for Site {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        Site::purge(self, request).await
     }
 }

@@ -81,8 +81,10 @@ impl Subject for EtcdSubject {
                 self.scratch.key(name.as_str(), ""),
                 self.scratch.key(name.as_str(), "\n"),
             );
+            let note = self.scratch.note(name.as_str());
             let keys = range(self.etcd, 0, &from, &end);
-            Hooked::Done((!keys.is_empty()).then(|| format!("{keys:?}")))
+            let notes = range(self.etcd, 0, &note, &format!("{note}\0"));
+            Hooked::Done((!keys.is_empty()).then(|| format!("{keys:?} {notes:?}")))
         })
     }
 
@@ -113,7 +115,7 @@ impl Subject for EtcdSubject {
     }
 
     fn cleaner(&self) -> Hooked<Arc<dyn LeasePurge>> {
-        Hooked::Unsupported("etcd keeps no time by which a record that was given back could be called unused")
+        Hooked::Done(Arc::clone(&self.stores[0]) as Arc<dyn LeasePurge>)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod abandoned;
 mod certainty;
+mod clean_up;
 mod common;
 mod conformance;
 mod conformance_of_three;

@@ -227,10 +227,11 @@ impl RequestOp {
     }
 
     pub(crate) fn delete(key: Vec<u8>) -> Self {
-        Self::of(Request::Delete(DeleteRangeRequest {
-            key,
-            range_end: Vec::new(),
-        }))
+        Self::delete_range(key, Vec::new())
+    }
+
+    pub(crate) fn delete_range(key: Vec<u8>, range_end: Vec<u8>) -> Self {
+        Self::of(Request::Delete(DeleteRangeRequest { key, range_end }))
     }
 
     pub(crate) fn txn(txn: TxnRequest) -> Self {

@@ -62,6 +62,11 @@ impl Scratch {
     pub fn key(&self, name: &str, part: &str) -> String {
         format!("{}/lease/{name}{part}", self.prefix)
     }
+
+    /// Where a clean-up notes that a lease is unused.
+    pub fn note(&self, name: &str) -> String {
+        format!("{}/unused/{name}", self.prefix)
+    }
 }
 
 /// All keys from one on, up to but without another, as the gateway shows them.

@@ -65,6 +65,8 @@ pub(super) struct Message {
     pub(super) command: String,
     /// Whether there is no reply to it.
     pub(super) unanswered: bool,
+    /// What another connection has to be told before it: what prepares the statement that it asks.
+    pub(super) before: Vec<u8>,
 }
 
 impl Message {
@@ -112,6 +114,7 @@ async fn read_bytes(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<
         answers: 0,
         command: String::new(),
         unanswered: false,
+        before: Vec::new(),
     };
     Ok((count > 0).then_some(message))
 }
@@ -159,6 +162,7 @@ async fn read_mongodb(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Optio
         answers,
         command,
         unanswered: flags & MORE_TO_COME != 0,
+        before: Vec::new(),
     }))
 }
 

@@ -72,6 +72,7 @@ fn message(bytes: Vec<u8>, counts: Option<i32>) -> Message {
             None => HOUSEKEEPING.to_owned(),
         },
         unanswered: counts.is_none(),
+        before: Vec::new(),
     }
 }
 

@@ -158,6 +158,7 @@ impl MysqlReader {
             answers,
             command,
             unanswered: number == NOBODY,
+            before: Vec::new(),
         }
     }
 }

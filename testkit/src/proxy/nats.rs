@@ -91,6 +91,7 @@ impl NatsReader {
             id,
             answers,
             unanswered: id == NOBODY,
+            before: Vec::new(),
             command,
         }
     }

@@ -1,5 +1,6 @@
 //! PostgreSQL's protocol: where a request ends, and which reply is whose.
 
+use std::collections::HashMap;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -13,6 +14,8 @@ pub(super) struct PostgresReader {
     first: bool,
     /// Requests sent, or signs of readiness given, so far.
     count: i32,
+    /// What was prepared under a name: what prepares it, and the command that it is.
+    prepared: HashMap<Vec<u8>, (Vec<u8>, String)>,
 }
 
 impl PostgresReader {
@@ -21,6 +24,7 @@ impl PostgresReader {
             side,
             first: true,
             count: 0,
+            prepared: HashMap::new(),
         }
     }
 
@@ -55,10 +59,7 @@ impl PostgresReader {
             }
             let alone = begin == 0;
             match (self.side, kind[0]) {
-                (Side::Client, b'S' | b'Q') => {
-                    let command = command(&bytes);
-                    return Ok(Some(self.counted(bytes, command)));
-                }
+                (Side::Client, b'S' | b'Q') => return Ok(Some(self.request(bytes))),
                 (Side::Client, b'p' | b'X') => {
                     return Ok(Some(self.message(bytes, NOBODY, HOUSEKEEPING.to_owned())));
                 }
@@ -71,6 +72,33 @@ impl PostgresReader {
                     return Ok(Some(self.message(bytes, NOBODY, String::new())));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// A whole request. What only prepares a statement, or lets go of one, is the driver's own business; and where one is asked
+    /// that was prepared before, it is known by its name.
+    fn request(&mut self, bytes: Vec<u8>) -> Message {
+        match bytes.first() {
+            Some(b'P') if name(&bytes, 5) != b"" => {
+                let text = &bytes[6 + name(&bytes, 5).len()..];
+                let (parse, command) = (bytes[..end(&bytes)].to_vec(), called(&text_of(text)));
+                self.prepared.insert(name(&bytes, 5).to_vec(), (parse, command));
+                self.counted(bytes, HOUSEKEEPING.to_owned())
+            }
+            Some(b'C') => self.counted(bytes, HOUSEKEEPING.to_owned()),
+            Some(b'B') => {
+                let portal = name(&bytes, 5).len();
+                let prepared = self.prepared.get(name(&bytes, 6 + portal)).cloned();
+                let (parse, command) = prepared.unwrap_or_default();
+                Message {
+                    before: parse,
+                    ..self.counted(bytes, command)
+                }
+            }
+            _ => {
+                let command = command(&bytes);
+                self.counted(bytes, command)
             }
         }
     }
@@ -93,6 +121,7 @@ impl PostgresReader {
             answers,
             command,
             unanswered: number == NOBODY,
+            before: Vec::new(),
         }
     }
 }
@@ -119,9 +148,24 @@ fn command(bytes: &[u8]) -> String {
         Some(b'P') => 6,
         _ => 5,
     };
-    let text = bytes.get(at..).unwrap_or_default();
-    let text = String::from_utf8_lossy(text.split(|byte| *byte == 0).next().unwrap_or_default());
-    called(&text)
+    called(&text_of(bytes.get(at..).unwrap_or_default()))
+}
+
+/// What stands up to the next zero.
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(name(bytes, 0)).into_owned()
+}
+
+/// The same as it stands, from a place on.
+fn name(bytes: &[u8], at: usize) -> &[u8] {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// Where the first of several messages ends, by its length.
+fn end(bytes: &[u8]) -> usize {
+    let length = usize::try_from(number(bytes, 1)).unwrap_or(0);
+    bytes.len().min(1 + length)
 }
 
 /// The function or procedure that a statement calls at its begin, or its first word.

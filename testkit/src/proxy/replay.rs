@@ -54,6 +54,7 @@ impl Connection {
             self.server.write_all(&greeting.bytes).await?;
             self.accepted().await?;
         }
+        self.server.write_all(&request.before).await?;
         self.server.write_all(&request.bytes).await?;
         self.accepted().await
     }

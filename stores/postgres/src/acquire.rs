@@ -1,11 +1,13 @@
 use crate::fault::Deed;
-use crate::record::{is_there, note_text, read};
-use crate::site::{Site, subject};
+use crate::kept::Often;
+use crate::record::{Record, Told, is_there, note_text, read};
+use crate::site::{Site, Typed, subject};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, LeaseName, StoreError};
 use tenure_remote::after_a_step;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 /// How long after its begin a term is announced. It locks the lease's row for a moment, which would hold up a release that
@@ -44,33 +46,35 @@ impl Site {
         let attempt = i64::try_from(request.attempt.number()).expect("an attempt is at most 2^63 - 1");
         let ttl_ms = i64::try_from(request.ttl.as_millis()).expect("a ttl is at most 24 h");
         let incarnation = request.candidate.incarnation.to_string();
-        let statement = format!("SELECT * FROM {}.acquire($1, $2, $3, $4, $5, $6)", self.schema());
         let subject = subject(&request.name);
-        let rows = self
-            .ask(
-                Deed::Write,
-                &subject,
-                &statement,
-                &[
-                    (&name, Type::TEXT),
-                    (&request.candidate.id.as_str(), Type::TEXT),
-                    (&incarnation, Type::TEXT),
-                    (&attempt, Type::INT8),
-                    (&ttl_ms, Type::INT8),
-                    (&note, Type::TEXT),
-                ],
-            )
-            .await?;
+        let parameters: [Typed<'_>; 6] = [
+            (&name, Type::TEXT),
+            (&request.candidate.id.as_str(), Type::TEXT),
+            (&incarnation, Type::TEXT),
+            (&attempt, Type::INT8),
+            (&ttl_ms, Type::INT8),
+            (&note, Type::TEXT),
+        ];
+        let rows = if self.quick {
+            let statement = format!(
+                "SELECT {}.take($1, $2, $3, $4, $5, $6), pg_catalog.pg_backend_pid()",
+                self.schema()
+            );
+            self.ask_often(Often::Take, &subject, &statement, &parameters)
+                .await?
+        } else {
+            let statement = format!("SELECT * FROM {}.acquire($1, $2, $3, $4, $5, $6)", self.schema());
+            self.ask(Deed::Write, &subject, &statement, &parameters).await?
+        };
         let Some(row) = rows.first() else {
             return Err(self.without_verdict(&subject));
         };
-        if !is_there(row, 1) {
+        let Some((verdict, record)) = self.judged(row) else {
             return Err(self.crossed(&subject));
-        }
+        };
         // What was granted is granted, whether or not its record can be read.
-        let granted = matches!(row.try_get(0), Ok("granted" | "again"));
-        let record =
-            read(row, 1, &self.table()).map_err(|error| if granted { after_a_step(error) } else { error })?;
+        let granted = matches!(verdict.as_str(), "granted" | "again");
+        let record = record.map_err(|error| if granted { after_a_step(error) } else { error })?;
         let lease = &record.lease;
         let is_asked =
             lease.holder.incarnation == request.candidate.incarnation && lease.attempt == request.attempt;
@@ -84,21 +88,31 @@ impl Site {
             again,
             predecessor: record.previous.clone(),
         };
-        match row.try_get::<_, &str>(0) {
-            Ok("granted") => {
+        match verdict.as_str() {
+            "granted" => {
                 let granted = grant(false);
                 self.announce(request.name.clone(), granted.token);
                 Ok(Acquired::Granted(granted))
             }
-            Ok("again") => Ok(Acquired::Granted(grant(true))),
-            Ok("superseded") => Ok(Acquired::Superseded),
-            Ok("held") => Ok(Acquired::Held(record.lease)),
-            Ok("exhausted") => {
+            "again" => Ok(Acquired::Granted(grant(true))),
+            "superseded" => Ok(Acquired::Superseded),
+            "held" => Ok(Acquired::Held(record.lease)),
+            "exhausted" => {
                 let message = format!("{subject}: its tokens are used up at 2^63 - 1; use another name");
                 Err(StoreError::not_applied(Fault::Internal, message))
             }
-            Ok(_) | Err(_) => Err(self.without_verdict(&subject)),
+            _ => Err(self.without_verdict(&subject)),
         }
+    }
+
+    /// What an acquisition was answered, in one value or in a row; nothing if it is the answer to something else.
+    fn judged(&self, row: &Row) -> Option<(String, Result<Record, StoreError>)> {
+        if self.quick {
+            let told = Told::read(row)?;
+            return Some((told.verdict().to_owned(), told.record(&self.table())));
+        }
+        let verdict = || row.try_get(0).unwrap_or_default();
+        is_there(row, 1).then(|| (verdict(), read(row, 1, &self.table())))
     }
 
     /// Tells watchers that a term has begun, if it is not over by then. A hint: where it cannot be told, standbys still wait by

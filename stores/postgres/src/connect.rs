@@ -3,7 +3,7 @@
 use crate::SYSTEM;
 use crate::dial::Dial;
 use crate::fault::Deed;
-use crate::schema::VERSION;
+use crate::schema::{QUICK, VERSION, literal};
 use crate::site::Site;
 use crate::store::PostgresStore;
 use crate::tls::connector;
@@ -123,10 +123,20 @@ impl Site {
     }
 
     /// Makes sure that the schema is there, of this version, and has a table of leases.
-    pub(crate) async fn check_schema(&self) -> Result<(), StoreError> {
-        let asked = format!("SELECT {}.version()", self.schema());
+    pub(crate) async fn check_schema(&mut self) -> Result<(), StoreError> {
+        let may_call = QUICK.map(|(name, arguments)| {
+            let function = literal(&format!("{}.{name}({arguments})", self.schema()));
+            format!(
+                "coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure({function}), 'EXECUTE'), false)"
+            )
+        });
+        let asked = format!("SELECT {}.version(), {}", self.schema(), may_call.join(" AND "));
         let version = match self.ask(Deed::Read, "the schema", &asked, &[]).await {
-            Ok(rows) => rows.first().and_then(|row| row.try_get::<_, i32>(0).ok()),
+            Ok(rows) => {
+                let row = rows.first();
+                self.quick = row.is_some_and(|row| row.try_get(1).unwrap_or(false));
+                row.and_then(|row| row.try_get::<_, i32>(0).ok())
+            }
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
                     Fault::Unsupported,

@@ -1,5 +1,6 @@
 //! Making a connection: one host after the other, each within a bound of its own.
 
+use crate::direct::greeted_by;
 use crate::fault::{Deed, line, store_error, timed_out};
 use crate::lane::Live;
 use crate::url::{StoreUrl, place};
@@ -60,7 +61,14 @@ impl Dial {
         } = self.connect().await?;
         // What goes wrong on it, its requests are told.
         let driver = tokio::spawn(async move { drop(connection.await) });
-        Ok(Arc::new(Live::new(client, driver.abort_handle(), self, host)))
+        let backend = greeted_by(&client).await;
+        Ok(Arc::new(Live::new(
+            client,
+            backend,
+            driver.abort_handle(),
+            self,
+            host,
+        )))
     }
 
     /// Connects to the first of the hosts that answers and is what the URL asks for.

@@ -1,6 +1,7 @@
 //! One connection that is replaced when it breaks. The driver's own never heals.
 
 use crate::dial::{Dial, about};
+use crate::kept::Kept;
 use crate::shared::{Shared, Standing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,12 +13,16 @@ use tokio_postgres::Client;
 /// A connection in use. Closed when its last user lets go.
 pub(crate) struct Live {
     pub(crate) client: Client,
+    /// The process that greeted; see [`greeted_by`](crate::direct::greeted_by).
+    pub(crate) backend: Option<i32>,
+    pub(crate) kept: Kept,
     /// A request was given up unanswered, so the other side may be gone without a word.
     suspect: AtomicBool,
     /// Requests that are under way or wait for their turn.
     wanted: AtomicUsize,
     /// One request at a time. Whoever leaves a pooler with several under way may leave the answer to one of them to whoever
-    /// gets the server's connection next: PgBouncer takes that for free at the first answer.
+    /// gets the server's connection next: PgBouncer takes that for free at the first answer. What is prepared beside it is
+    /// prepared where no pooler is.
     turn: Arc<Mutex<()>>,
     driver: AbortHandle,
     dial: Arc<Dial>,
@@ -26,9 +31,17 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(client: Client, driver: AbortHandle, dial: &Arc<Dial>, host: usize) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        backend: Option<i32>,
+        driver: AbortHandle,
+        dial: &Arc<Dial>,
+        host: usize,
+    ) -> Self {
         Self {
             client,
+            backend,
+            kept: Kept::default(),
             suspect: AtomicBool::new(false),
             wanted: AtomicUsize::new(0),
             turn: Arc::default(),
@@ -89,6 +102,10 @@ impl UnderWay {
             answered: false,
             _turn: turn.lock_owned().await,
         }
+    }
+
+    pub(crate) fn live(&self) -> &Arc<Live> {
+        &self.live.0
     }
 
     pub(crate) fn client(&self) -> &Client {

@@ -7,10 +7,12 @@
 mod acquire;
 mod connect;
 mod dial;
+mod direct;
 mod examine;
 mod fault;
 mod fence;
 mod init;
+mod kept;
 mod lane;
 mod look;
 mod purge;

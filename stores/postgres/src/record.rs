@@ -46,7 +46,7 @@ pub(crate) struct Record {
 }
 
 /// How many columns a record has.
-const COLUMNS: usize = 18;
+pub(crate) const COLUMNS: usize = 18;
 
 /// Whether a row has a record in its columns from `first` on, and nothing else. One that has not is the answer to something
 /// else.
@@ -91,6 +91,74 @@ fn shown(row: &Row, first: usize) -> Result<Shown, tokio_postgres::Error> {
         held_us: row.try_get(first + 11)?,
         renewed_us: row.try_get(first + 12)?,
         note: row.try_get(first + 13)?,
+        previous,
+    })
+}
+
+/// A verdict and the record that it is about, which a function answers in one value: texts, in the order of
+/// [`RECORD`](crate::schema::RECORD). What has not this shape is the answer to something else.
+pub(crate) struct Told(Vec<Option<String>>);
+
+impl Told {
+    /// Reads it from the first column.
+    pub(crate) fn read(row: &Row) -> Option<Self> {
+        let texts: Vec<Option<String>> = row.try_get(0).ok()?;
+        (texts.len() == 1 + COLUMNS).then_some(Self(texts))
+    }
+
+    pub(crate) fn verdict(&self) -> &str {
+        self.0[0].as_deref().unwrap_or_default()
+    }
+
+    /// The record.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub(crate) fn record(&self, table: &str) -> Result<Record, StoreError> {
+        let shown = shown_in_texts(&self.0[1..]).map_err(|why| {
+            let name = self.0[1].as_deref().unwrap_or_default();
+            unreadable(name, table, &format!("a column cannot be read: {why}"))
+        })?;
+        decode(&shown, table)
+    }
+}
+
+/// A record of these texts.
+fn shown_in_texts(texts: &[Option<String>]) -> Result<Shown, String> {
+    let text = |place: usize| texts[place].clone().ok_or_else(|| format!("{place} is null"));
+    let number = |place: usize| -> Result<i64, String> {
+        let text = text(place)?;
+        text.parse()
+            .map_err(|_| format!("{place} is \"{}\"", shortened(&text)))
+    };
+    let mark = |place: usize| match text(place)?.as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(format!("{place} is \"{}\"", shortened(other))),
+    };
+    let previous = match texts[15] {
+        Some(_) => Some(ShownTerm {
+            owner: text(14)?,
+            token: number(15)?,
+            end: text(16)?,
+            vacant_us: number(17)?,
+        }),
+        None => None,
+    };
+    Ok(Shown {
+        name: text(0)?,
+        owner: text(1)?,
+        incarnation: text(2)?,
+        token: number(3)?,
+        attempt: number(4)?,
+        terms: number(5)?,
+        ttl_ms: number(6)?,
+        released: mark(7)?,
+        wish: mark(8)?,
+        remaining_us: number(10)?,
+        held_us: number(11)?,
+        renewed_us: number(12)?,
+        note: text(13)?,
         previous,
     })
 }

@@ -24,14 +24,16 @@ const TURNSTILES: i64 = 0x7475_726e;
 pub(crate) const SEARCH_PATH: &str = "pg_catalog, pg_temp";
 
 /// Makes and replaces everything, in the order in which it depends on each other.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 14] = [
     include_str!("sql/later.sql"),
     include_str!("sql/rules.sql"),
     include_str!("sql/leases.sql"),
     include_str!("sql/lock.sql"),
     include_str!("sql/acquire.sql"),
+    include_str!("sql/take.sql"),
     include_str!("sql/renew.sql"),
     include_str!("sql/release.sql"),
+    include_str!("sql/give_back.sql"),
     include_str!("sql/ask.sql"),
     include_str!("sql/announce.sql"),
     include_str!("sql/fences.sql"),
@@ -56,11 +58,21 @@ pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.inca
      lease.previous_owner::text, lease.previous_token::bigint, lease.previous_end::text, \
      (extract(epoch FROM lease.acquired_at OPERATOR(pg_catalog.-) lease.previous_at) OPERATOR(pg_catalog.*) 1000000)::bigint";
 
-/// What every write of a term begins with: it is on disk when it is confirmed (and with the synchronous standbys, where
-/// there are any), whatever the server's default is; and it waits for no row without end. A wait for a row is two, each with a
-/// bound of its own: first for whoever waits for it already, then for whoever has it.
-const DURABLY: &str = "PERFORM set_config('lock_timeout', '1250', true), set_config('synchronous_commit', \
-     CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);";
+/// What every write of a term begins with. It waits for no row without end: a wait for a row is two, each with a bound of its
+/// own, first for whoever waits for it already, then for whoever has it.
+const BOUNDED: &str = "set_config('lock_timeout', '1250', true)";
+
+/// And it is on disk when it is confirmed (and with the synchronous standbys, where there are any), whatever the server's
+/// default is.
+const ON_DISK: &str = "set_config('synchronous_commit', \
+     CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)";
+
+/// The functions that decide of one lease and answer in one value, by name and by the types of their arguments. A set-up from
+/// before them has `acquire` and `release`, which do the same.
+pub(crate) const QUICK: [(&str, &str); 2] = [
+    ("take", "text, text, text, bigint, bigint, text"),
+    ("give_back", "text, text, bigint, bigint"),
+];
 
 /// The statements that make the schema, or bring an older one up to date; the same for a person and for the store.
 ///
@@ -112,7 +124,13 @@ fn filled(part: &str, schema: &str) -> String {
         ("{lease_fits}", optional("lease", 255)),
         ("{record_columns}", RECORD_COLUMNS.to_owned()),
         ("{record}", RECORD.to_owned()),
-        ("{durably}", DURABLY.to_owned()),
+        (
+            "{record_texts}",
+            texts(RECORD, |expression| expression.to_owned()),
+        ),
+        ("{found_texts}", texts(RECORD_COLUMNS, found)),
+        ("{durably}", format!("PERFORM {BOUNDED}, {ON_DISK};")),
+        ("{durable}", format!("{BOUNDED} || {ON_DISK}")),
         ("{turnstile}", turnstile(schema, "asked_resource")),
         ("{entered}", ENTERED.to_owned()),
         (
@@ -130,6 +148,27 @@ fn filled(part: &str, schema: &str) -> String {
     .fold(part.to_owned(), |text, (hole, filling)| {
         text.replace(hole, filling)
     })
+}
+
+/// The elements of a list as texts, in their order.
+fn texts(list: &str, element: impl Fn(&str) -> String) -> String {
+    let mut depth = 0_u32;
+    let elements = list.split(|character| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        character == ',' && depth == 0
+    });
+    let texts = elements.map(|text| format!("({})::text", element(text.trim())));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// A column of what a function has found, of its name and type.
+fn found(column: &str) -> String {
+    let name = column.split(' ').next().unwrap_or(column);
+    format!("found.{name}")
 }
 
 /// The number by which the lock manager knows the turnstile of a resource. Locks of rows are not fair: who locks shared
@@ -182,7 +221,8 @@ pub(crate) fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FUNCTION, PARTS, SEARCH_PATH, functions};
+    use super::{FUNCTION, PARTS, QUICK, RECORD, RECORD_COLUMNS, SEARCH_PATH, functions, texts};
+    use crate::record::COLUMNS;
 
     #[test]
     fn every_function_but_the_version_is_compared() {
@@ -203,6 +243,20 @@ mod tests {
                 let head = function.split("$function$").next();
                 assert!(head.is_some_and(|head| head.ends_with(&kept)), "{head:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_record_has_as_many_texts_as_columns() {
+        for list in [RECORD, RECORD_COLUMNS] {
+            assert_eq!(texts(list, str::to_owned).matches(")::text").count(), COLUMNS);
+        }
+    }
+
+    #[test]
+    fn every_quick_function_is_made() {
+        for (name, _) in QUICK {
+            assert!(functions("tenure").any(|(made, _)| made == name), "{name}");
         }
     }
 }

@@ -3,7 +3,8 @@
 use crate::acquire::Unannounced;
 use crate::dial::Dial;
 use crate::fault::{Deed, ends_connection, store_error, timed_out};
-use crate::lane::{Lane, UnderWay};
+use crate::kept::{Often, is_outdated, prepare};
+use crate::lane::{Lane, Live, UnderWay};
 use crate::schema::quoted;
 use crate::shared::Shared;
 use crate::watch::Listener;
@@ -32,6 +33,8 @@ pub(crate) struct Site {
     pub(crate) durability: Durability,
     /// The role or the database forbids writes by a setting: no fail-over will change it.
     pub(crate) read_only: bool,
+    /// The set-up has the functions that decide of one lease and answer in one value, and the role may call them.
+    pub(crate) quick: bool,
     /// Host, database and schema, for people.
     pub(crate) place: String,
     /// The store's own bound on one request, beside the engine's.
@@ -55,6 +58,7 @@ impl Site {
             watch: WatchSource::Absent,
             durability: Durability::Safe,
             read_only: false,
+            quick: false,
             time_max,
         }
     }
@@ -76,6 +80,20 @@ impl Site {
             .await
     }
 
+    /// A write of one value on any lane, which is asked often: prepared where that is sound. The statement answers with the process
+    /// that has run it beside the value.
+    pub(crate) async fn ask_often(
+        &self,
+        often: Often,
+        subject: &str,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let lane = least_busy(&self.requests);
+        self.ask_in(lane, Some(often), Deed::Write, subject, statement, parameters)
+            .await
+    }
+
     /// One statement on this lane: one round trip, answered within [`Site::time_max`].
     pub(crate) async fn ask_on(
         &self,
@@ -85,10 +103,26 @@ impl Site {
         statement: &str,
         parameters: &[Typed<'_>],
     ) -> Result<Vec<Row>, StoreError> {
+        self.ask_in(lane, None, deed, subject, statement, parameters)
+            .await
+    }
+
+    async fn ask_in(
+        &self,
+        lane: &Lane,
+        often: Option<Often>,
+        deed: Deed,
+        subject: &str,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
         let mut under_way: Option<UnderWay> = None;
         let asking = async {
             let live = under_way.insert(lane.enter(&self.dial, subject).await?);
-            let answer = live.client().query_typed(statement, parameters).await;
+            let answer = match often {
+                Some(often) => self.ask_kept(live.live(), often, statement, parameters).await,
+                None => live.client().query_typed(statement, parameters).await,
+            };
             if answer.as_ref().is_err_and(ends_connection) {
                 live.ended();
             } else {
@@ -104,6 +138,31 @@ impl Site {
             }
             Err(_late) => Err(timed_out(deed, subject, &self.place, self.time_max)),
         }
+    }
+
+    /// By the statement that the connection keeps prepared, if it does. Else as it stands, and if the process that has run it is
+    /// the one that greeted, it is prepared for the next.
+    async fn ask_kept(
+        &self,
+        live: &Arc<Live>,
+        often: Often,
+        statement: &str,
+        parameters: &[Typed<'_>],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        if let Some(prepared) = live.kept.get(often) {
+            let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
+            match live.client.query(&prepared, &values).await {
+                Err(error) if is_outdated(&error) => live.kept.forget(often),
+                answer => return answer,
+            }
+        }
+        let rows = live.client.query_typed(statement, parameters).await?;
+        let run_by = rows.first().and_then(|row| row.try_get::<_, i32>(1).ok());
+        if run_by.is_some() && run_by == live.backend {
+            let types = parameters.iter().map(|(_, of)| of.clone()).collect();
+            prepare(live, often, statement, types, self.time_max);
+        }
+        Ok(rows)
     }
 
     /// Makes all connections anew.

@@ -16,8 +16,8 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 /// Leases in a PostgreSQL database, one row each, judged by the server's clock.
 ///
 /// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no renewal, and
-/// renewals have one that nothing else uses. Every request is one statement, and one transaction: nothing is kept in
-/// a session, so a transaction-mode pooler may stand between.
+/// renewals have one that nothing else uses. Every request is one statement, and one transaction: where a transaction-mode
+/// pooler may stand between, nothing is kept in a session.
 pub struct PostgresStore(pub(crate) Remote<Site>);
 
 impl fmt::Debug for PostgresStore {

@@ -1,7 +1,8 @@
 //! Renewing and releasing: many leases in one statement, with a verdict for each.
 
 use crate::fault::Deed;
-use crate::record::{Record, is_there, read};
+use crate::kept::Often;
+use crate::record::{Record, Told, is_there, read};
 use crate::site::{Site, Typed, subject};
 use tenure_core::{
     Attempt, Fault, FencingToken, Incarnation, Lease, LeaseName, Release, Released, Renew, Renewed,
@@ -96,17 +97,40 @@ impl Site {
             terms.add(&request.name, request.incarnation, request.token, request.attempt);
             self.unannounced.end(&request.name, request.token);
         }
+        if let (true, [request]) = (self.quick, requests) {
+            return vec![self.give_back(&request.name, &terms).await];
+        }
         let statement = format!("SELECT * FROM {}.release($1, $2, $3, $4)", self.schema());
         let subject = terms.subject("release");
         let rows = self
             .ask(Deed::Write, &subject, &statement, &terms.parameters())
             .await;
         let names: Vec<&LeaseName> = requests.iter().map(|request| &request.name).collect();
-        self.answers(&terms, &names, rows, |verdict, record| match (verdict, record) {
-            (Verdict::Done, Some(_)) => Some(Released::Vacated),
-            (Verdict::Done, None) => None,
-            (Verdict::Not, record) => Some(Released::NotYours(record.map(|record| Box::new(record.lease)))),
-        })
+        self.answers(&terms, &names, rows, released)
+    }
+
+    /// Gives the only lease of a batch back.
+    async fn give_back(&self, name: &LeaseName, terms: &Terms<'_>) -> Result<Released, StoreError> {
+        let statement = format!(
+            "SELECT {}.give_back($1, $2, $3, $4), pg_catalog.pg_backend_pid()",
+            self.schema()
+        );
+        let subject = subject(name);
+        let parameters: [Typed<'_>; 4] = [
+            (&terms.names[0], Type::TEXT),
+            (&terms.incarnations[0], Type::TEXT),
+            (&terms.tokens[0], Type::INT8),
+            (&terms.attempts[0], Type::INT8),
+        ];
+        let rows = self
+            .ask_often(Often::GiveBack, &subject, &statement, &parameters)
+            .await?;
+        let Some(row) = rows.first() else {
+            return Err(self.without_verdict(&subject));
+        };
+        let told = Told::read(row).ok_or_else(|| self.crossed(&subject))?;
+        let judged = self.verdict(name, told.verdict(), || told.record(&self.table()))?;
+        self.answer(terms, 0, name, judged, released)
     }
 
     /// One answer per request, in their order. What is done must have been done to the term that was asked for.
@@ -131,16 +155,9 @@ impl Site {
             let Some(place) = place.filter(|place| *place < names.len()) else {
                 continue;
             };
-            let answer = self.verdict(names[place], row).and_then(|(verdict, record)| {
-                let is_anothers = |record: &Record| {
-                    record.lease.name != *names[place]
-                        || verdict == Verdict::Done && !terms.is_at(place, &record.lease)
-                };
-                if record.as_ref().is_some_and(is_anothers) {
-                    return Err(self.crossed(&subject(names[place])));
-                }
-                answer(verdict, record).ok_or_else(|| self.without_verdict(&subject(names[place])))
-            });
+            let record = || read(row, 2, &self.table());
+            let judged = self.verdict(names[place], row.try_get(1).unwrap_or_default(), record);
+            let answer = judged.and_then(|judged| self.answer(terms, place, names[place], judged, &answer));
             answers[place] = Some(answer);
         }
         let answers = answers.into_iter().zip(names);
@@ -149,13 +166,35 @@ impl Site {
             .collect()
     }
 
-    fn verdict(&self, name: &LeaseName, row: &Row) -> Result<(Verdict, Option<Record>), StoreError> {
-        let record = || read(row, 2, &self.table()).map(Some);
-        match row.try_get::<_, &str>(1) {
-            Ok("extended" | "vacated") => Ok((Verdict::Done, record().map_err(after_a_step)?)),
-            Ok("lost") => Ok((Verdict::Not, record()?)),
-            Ok("gone") => Ok((Verdict::Not, None)),
-            Ok("busy") => Err(StoreError::not_applied(
+    /// The answer to the request at this place, if it is one to that.
+    fn answer<T>(
+        &self,
+        terms: &Terms<'_>,
+        place: usize,
+        name: &LeaseName,
+        (verdict, record): (Verdict, Option<Record>),
+        answer: impl Fn(Verdict, Option<Record>) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let is_anothers = |record: &Record| {
+            record.lease.name != *name || verdict == Verdict::Done && !terms.is_at(place, &record.lease)
+        };
+        if record.as_ref().is_some_and(is_anothers) {
+            return Err(self.crossed(&subject(name)));
+        }
+        answer(verdict, record).ok_or_else(|| self.without_verdict(&subject(name)))
+    }
+
+    fn verdict(
+        &self,
+        name: &LeaseName,
+        verdict: &str,
+        record: impl Fn() -> Result<Record, StoreError>,
+    ) -> Result<(Verdict, Option<Record>), StoreError> {
+        match verdict {
+            "extended" | "vacated" => Ok((Verdict::Done, Some(record().map_err(after_a_step)?))),
+            "lost" => Ok((Verdict::Not, Some(record()?))),
+            "gone" => Ok((Verdict::Not, None)),
+            "busy" => Err(StoreError::not_applied(
                 Fault::Busy,
                 format!(
                     "{} at {}: another transaction keeps the row locked; look in pg_locks for it, or ask again",
@@ -163,8 +202,17 @@ impl Site {
                     self.place
                 ),
             )),
-            Ok(_) | Err(_) => Err(self.without_verdict(&subject(name))),
+            _ => Err(self.without_verdict(&subject(name))),
         }
+    }
+}
+
+/// What a release is answered.
+fn released(verdict: Verdict, record: Option<Record>) -> Option<Released> {
+    match (verdict, record) {
+        (Verdict::Done, Some(_)) => Some(Released::Vacated),
+        (Verdict::Done, None) => None,
+        (Verdict::Not, record) => Some(Released::NotYours(record.map(|record| Box::new(record.lease)))),
     }
 }
 

@@ -64,7 +64,7 @@ impl Listener {
             }
             told.close();
         });
-        let live = Arc::new(Live::new(client, driver.abort_handle(), dial, host));
+        let live = Arc::new(Live::new(client, None, driver.abort_handle(), dial, host));
         let mut asking = UnderWay::begin(Arc::clone(&live)).await;
         let listen = format!("LISTEN {}", quoted(&channel(&dial.url.schema)));
         let listening = tokio::time::timeout(dial.time_max, asking.client().batch_execute(&listen)).await;

@@ -21,9 +21,9 @@ async fn wire() -> Wire {
     Wire {
         store: Box::new(store),
         proxy,
-        acquire: "acquire",
+        acquire: "take",
         renew: &[(1, "renew"), (2, "renew")],
-        release: "release",
+        release: "give_back",
         keep: Box::new(scratch),
     }
 }

@@ -175,7 +175,7 @@ async fn passed_while_three_wait(scratch: &Scratch, transaction: Transaction<'_>
 }
 
 /// Waits until so many others wait for what this transaction has locked.
-async fn waited_for(transaction: &Transaction<'_>, count: i64) {
+pub async fn waited_for(transaction: &Transaction<'_>, count: i64) {
     let waiting =
         "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
     while transaction
@@ -217,7 +217,7 @@ async fn renewals_to_postgres_have_a_connection_of_their_own() {
         drop(timeout(WAIT_MAX, until_all_wait(&looker, &scratch.schema)).await);
         let renewed = store.renew(&beat).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-        let sessions = "SELECT count(*) FILTER (WHERE query LIKE '%.renew(%'), count(*) FILTER (WHERE query LIKE '%.acquire(%'), \
+        let sessions = "SELECT count(*) FILTER (WHERE query LIKE '%.renew(%'), count(*) FILTER (WHERE query LIKE '%.take(%'), \
              count(*) FROM pg_stat_activity WHERE application_name = $1";
         // One listens. A session that has just been closed may be shown for a moment.
         let wanted = (1_i64, REQUEST_SESSIONS, REQUEST_SESSIONS + 2);

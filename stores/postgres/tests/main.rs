@@ -16,6 +16,8 @@ mod meddling;
 mod partition;
 mod pooler;
 mod pooler_crossing;
+mod prepared;
+mod quick;
 mod search_path;
 mod setup;
 mod setup_beside;

@@ -10,8 +10,8 @@ use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Page, Released, Renewe
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 use tokio::task::JoinSet;
-use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, NoTls};
 
 /// Clients of the pooler, each a process.
 const PROCESSES: usize = 4;
@@ -105,22 +105,49 @@ async fn grant_of_another_attempt_is_not_believed() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
     let client = scratch.client().await;
-    let asked = "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
-                 WHERE n.nspname = $1 AND p.proname = 'acquire'";
-    let row = client.query_one(asked, &[&scratch.schema]).await.unwrap();
-    let anothers = row
-        .get::<_, String>(0)
-        .replace("lease.attempt::bigint", "(lease.attempt + 1)::bigint");
-    client.batch_execute(&anothers).await.unwrap();
-    let error = store
-        .acquire(&request("job", "holder", seconds(300)))
+    let first = request("first", "holder", seconds(300));
+    let token = take(&store, &first).await.token;
+    store
+        .release(&[giving_back(&first, token)])
         .await
-        .unwrap_err();
-    assert_eq!(
-        (error.fault, error.certainty),
-        (Fault::Internal, Certainty::Unknown),
-        "{error}"
+        .remove(0)
+        .unwrap();
+    // One that has no record yet, and one that is free, which is another statement.
+    let unknown = |error: StoreError| {
+        let told = (error.fault, error.certainty);
+        assert_eq!(told, (Fault::Internal, Certainty::Unknown), "{error}");
+    };
+    for (function, name) in [("acquire", "job"), ("take", "first")] {
+        rewritten(&client, &scratch, function, "attempt").await;
+        let mut asked = request(name, "holder", seconds(300));
+        asked.attempt = asked.attempt.next();
+        unknown(store.acquire(&asked).await.unwrap_err());
+    }
+    // Nor is a term that another gave back.
+    let second = request("second", "holder", seconds(300));
+    let by_hand = "INSERT INTO {schema}.leases (name, owner, incarnation, token, attempt, terms, ttl_ms, created_at, acquired_at, \
+                   expires_at, note) SELECT 'second', 'holder', '{incarnation}', 7, 1, 1, 1000, now(), now(), now(), ''";
+    let incarnation = second.candidate.incarnation.to_string();
+    scratch.sql(&by_hand.replace("{incarnation}", &incarnation)).await;
+    let held = store.get(&second.name).await.unwrap().unwrap();
+    rewritten(&client, &scratch, "give_back", "token").await;
+    let released = store.release(&[giving_back(&second, held.token)]).await.remove(0);
+    unknown(released.unwrap_err());
+}
+
+/// Has a function answer with a number of the record that is another's.
+async fn rewritten(client: &Client, scratch: &Scratch, function: &str, number: &str) {
+    let asked = "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
+                 WHERE n.nspname = $1 AND p.proname = $2";
+    let row = client
+        .query_one(asked, &[&scratch.schema, &function])
+        .await
+        .unwrap();
+    let anothers = row.get::<_, String>(0).replace(
+        &format!("lease.{number}::bigint"),
+        &format!("(lease.{number} + 1)::bigint"),
     );
+    client.batch_execute(&anothers).await.unwrap();
 }
 
 /// A pooler with fewer connections than its clients have.

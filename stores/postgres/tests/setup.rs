@@ -38,7 +38,7 @@ async fn function_that_is_missing_or_another_is_told_of_with_the_way_out_in_post
         let repair = finding.repair.as_deref().unwrap_or_default();
         assert!(repair.contains("tenure store init"), "{finding:?}");
     };
-    for function in ["claim", "enter", "acquire"] {
+    for function in ["claim", "enter", "acquire", "take", "give_back"] {
         rewritten(&scratch, function).await;
         let finding = found(&scratch, "set-up").await.unwrap();
         assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");

@@ -1,6 +1,6 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
-use crate::schema::{SEARCH_PATH, VERSION, functions, literal};
+use crate::schema::{QUICK, SEARCH_PATH, VERSION, functions, literal};
 use crate::site::{Site, Typed};
 use tenure_core::{Finding, StoreError};
 use tokio_postgres::types::Type;
@@ -50,6 +50,9 @@ impl Site {
         }
         let repair = "run `tenure store init` of the latest Tenure that uses the schema, as its owner: what was mended since the \
                       set-up is not there yet";
+        let only_slower = missing
+            .iter()
+            .all(|name| QUICK.iter().any(|(quick, _)| quick == name));
         let (missing, other) = (missing.join(", "), other.join(", "));
         let others = format!("not as this version of Tenure makes them in schema {schema}: {other}");
         let lacking = format!("missing in schema {schema}: {missing}");
@@ -58,6 +61,11 @@ impl Site {
             (true, false) => return warning(SUBJECT, others, repair),
             // An earlier set-up, which needs no function that was not made yet.
             (false, false) => return warning(SUBJECT, format!("{others}; {lacking}"), repair),
+            (false, true) if only_slower => {
+                let slower =
+                    "; leases are taken and given back by the functions from before them, which are slower";
+                return warning(SUBJECT, format!("{lacking}{slower}"), repair);
+            }
             (false, true) => return bad(SUBJECT, lacking, "run `tenure store init` as the schema's owner"),
         }
         good(

@@ -1,0 +1,194 @@
+//! The functions that decide of one lease and answer in one value: of which moment they decide, and a set-up without them.
+use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
+use crate::locked_rows::waited_for;
+use std::time::Duration;
+use tenure_conformance::wire::bounded;
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Released, Renewed, StoreError, Verdict};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::{Postgres, ServerClock};
+use tokio::time::sleep;
+
+/// How often a wait is tried that was too long for the machine.
+const ROUNDS_MAX: u32 = 20;
+
+fn is_busy<T>(answer: &Result<T, StoreError>) -> bool {
+    matches!(answer, Err(error) if error.fault == Fault::Busy && error.certainty == Certainty::NotApplied)
+}
+
+/// A lease that is free, and stays so while its row is waited for: its term is as long as any other.
+#[tokio::test]
+async fn a_term_that_waited_for_its_row_begins_after_the_wait() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut client = scratch.client().await;
+    for round in 0..ROUNDS_MAX {
+        let free = request(&format!("job-{round}"), "holder", seconds(60));
+        let token = take(&store, &free).await.token;
+        let released = store.release(&[giving_back(&free, token)]).await.remove(0);
+        assert_eq!(released.unwrap(), Released::Vacated);
+        let transaction = client.transaction().await.unwrap();
+        let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+        transaction.execute(&lock, &[]).await.unwrap();
+        let unlocking = async {
+            waited_for(&transaction, 1).await;
+            sleep(Duration::from_millis(20)).await;
+            let moment =
+                "SELECT clock_timestamp()::text, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+            let row = transaction.query_one(moment, &[]).await.unwrap();
+            (row.get::<_, String>(0), row.get::<_, i64>(1))
+        };
+        let rival = request(free.name.as_str(), "rival", seconds(60));
+        let taking = store.acquire(&rival);
+        tokio::pin!(taking);
+        let (moment, ms) = tokio::select! {
+            biased;
+            taken = &mut taking => {
+                assert!(is_busy(&taken), "{taken:?}");
+                transaction.rollback().await.unwrap();
+                continue;
+            }
+            moment = unlocking => moment,
+        };
+        transaction.rollback().await.unwrap();
+        let taken = taking.await;
+        if is_busy(&taken) {
+            continue;
+        }
+        let Ok(Acquired::Granted(grant)) = taken else {
+            panic!("{taken:?}")
+        };
+        assert!(grant.token.signed() >= ms && grant.token > token, "{grant:?}");
+        assert_eq!(grant.predecessor.as_ref().map(|before| before.token), Some(token));
+        let judged = format!(
+            "SELECT acquired_at >= '{moment}'::timestamptz, expires_at = acquired_at + interval '60 s', token \
+             FROM {}.leases WHERE name = $1",
+            scratch.schema
+        );
+        let row = client.query_one(&judged, &[&rival.name.as_str()]).await.unwrap();
+        let kept = (row.get::<_, bool>(0), row.get::<_, bool>(1), row.get::<_, i64>(2));
+        assert_eq!(kept, (true, true, grant.token.signed()));
+        return;
+    }
+    panic!("no wait was short enough in {ROUNDS_MAX} rounds");
+}
+
+/// What was over before the step is not over after it.
+#[tokio::test]
+async fn a_clock_of_postgres_that_is_set_back_while_a_row_is_waited_for_gives_no_lease_away() {
+    let clock = ServerClock::new().unwrap();
+    let server = Postgres::by(&clock).await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    let store = scratch.store().await;
+    let mut client = scratch.client().await;
+    for round in 0..ROUNDS_MAX {
+        clock.set_ahead(3600.0).unwrap();
+        let held = request(&format!("job-{round}"), "holder", seconds(60));
+        let token = take(&store, &held).await.token;
+        scratch
+            .sql("UPDATE {schema}.leases SET expires_at = clock_timestamp()")
+            .await;
+        let transaction = client.transaction().await.unwrap();
+        let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+        transaction.execute(&lock, &[]).await.unwrap();
+        let rival = request(held.name.as_str(), "rival", seconds(60));
+        let (taken, ()) = tokio::join!(store.acquire(&rival), async {
+            drop(tokio::time::timeout(Duration::from_secs(2), waited_for(&transaction, 1)).await);
+            clock.set_ahead(0.0).unwrap();
+            transaction.rollback().await.unwrap();
+        });
+        // Also that of who waited too long is of the same kind.
+        assert!(is_busy(&taken), "{taken:?}");
+        let lease = store.get(&held.name).await.unwrap().unwrap();
+        assert_eq!(lease.token, token, "it was given away");
+        if taken.unwrap_err().message.contains("set back") {
+            return;
+        }
+    }
+    panic!("no wait was short enough in {ROUNDS_MAX} rounds");
+}
+
+/// A row that somebody keeps locked is told as busy in time, and one that is free again is given back.
+#[tokio::test]
+async fn a_lease_whose_row_is_kept_locked_is_not_given_back_and_says_so() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let mut client = scratch.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+    transaction.execute(&lock, &[]).await.unwrap();
+    let releases = [giving_back(&asked, token)];
+    let released = bounded("a release", store.release(&releases)).await.remove(0);
+    assert!(is_busy(&released), "{released:?}");
+    // By who has seen that it is locked, and waits as long as the ttl allows; not by the server's bound.
+    let told = released.unwrap_err().message;
+    assert!(!told.contains("55P03"), "{told}");
+    transaction.rollback().await.unwrap();
+    for _twice in 0..2 {
+        let released = store.release(&releases).await.remove(0);
+        assert_eq!(released.unwrap(), Released::Vacated);
+    }
+    let anothers = [giving_back(&request("job", "other", seconds(60)), token)];
+    let released = store.release(&anothers).await.remove(0).unwrap();
+    assert!(matches!(released, Released::NotYours(Some(_))), "{released:?}");
+    let mut unknown = giving_back(&asked, token);
+    unknown.name = name("nobodys");
+    let released = store.release(&[unknown]).await.remove(0).unwrap();
+    assert_eq!(released, Released::NotYours(None));
+}
+
+/// Of an earlier Tenure, or with functions that the role may not call: leases are kept as well, and an operator is told.
+#[tokio::test]
+async fn a_set_up_without_the_quick_functions_keeps_leases_and_is_told_of() {
+    const TAKE: &str = "take(text, text, text, bigint, bigint, text)";
+    const GIVE_BACK: &str = "give_back(text, text, bigint, bigint)";
+    let lacking = Scratch::new().await;
+    lacking
+        .sql(&format!(
+            "DROP FUNCTION {{schema}}.{TAKE}; DROP FUNCTION {{schema}}.{GIVE_BACK}"
+        ))
+        .await;
+    let half = Scratch::new().await;
+    half.sql(&format!("DROP FUNCTION {{schema}}.{GIVE_BACK}")).await;
+    let forbidden = Scratch::new().await;
+    let role = forbidden.schema.clone();
+    forbidden
+        .sql(&format!(
+            "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {{schema}} TO {role}; \
+             GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {{schema}} TO {role}; \
+             REVOKE EXECUTE ON FUNCTION {{schema}}.{TAKE} FROM PUBLIC"
+        ))
+        .await;
+    let by_role = Postgres::shared().await.uri_as(&role, None, "postgres");
+    for (scratch, url) in [
+        (&lacking, lacking.url("")),
+        (&half, half.url("")),
+        (&forbidden, forbidden.url_on(&by_role, "")),
+    ] {
+        let store = PostgresStore::connect(&url).await.unwrap();
+        let asked = request("job", "holder", seconds(60));
+        let token = take(&store, &asked).await.token;
+        let rival = store.acquire(&request("job", "rival", seconds(60))).await;
+        assert!(matches!(rival, Ok(Acquired::Held(_))), "{rival:?}");
+        let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+        assert_eq!(released.unwrap(), Released::Vacated);
+        let findings = store.examine().await.unwrap();
+        let found = findings
+            .iter()
+            .find(|finding| finding.subject == "set-up")
+            .unwrap();
+        let verdict = match scratch.schema == forbidden.schema {
+            true => Verdict::Good,
+            false => Verdict::Warning,
+        };
+        assert_eq!(found.verdict, verdict, "{found:?}");
+        if verdict == Verdict::Warning {
+            assert!(found.detail.contains("give_back"), "{found:?}");
+            let repair = found.repair.as_deref().unwrap_or_default();
+            assert!(repair.contains("tenure store init"), "{found:?}");
+        }
+    }
+}

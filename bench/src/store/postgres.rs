@@ -4,7 +4,6 @@
 use super::compare;
 use tenure::postgres::PostgresStore;
 use tenure_testkit::Postgres;
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls, Statement};
 
 pub async fn measure(rounds: u32) {
@@ -22,32 +21,37 @@ pub async fn measure(rounds: u32) {
 }
 
 /// What the store asks, asked by the driver alone: the rest is the way to the store's own thread and back.
-struct Own(Client);
+struct Own {
+    client: Client,
+    take: Statement,
+    give_back: Statement,
+}
 
 impl Own {
     async fn connect(uri: &str) -> Self {
         let (client, connection) = tokio_postgres::connect(uri, NoTls).await.unwrap();
         tokio::spawn(connection);
-        Self(client)
+        let take = "SELECT tenure.take('own', 'bench', $1, $2, 30000, '')";
+        let give_back = "SELECT tenure.give_back('own', $1, $2, $3)";
+        Self {
+            take: client.prepare(take).await.unwrap(),
+            give_back: client.prepare(give_back).await.unwrap(),
+            client,
+        }
     }
 
     async fn turn(&self, attempt: i64) {
         let attempt = attempt + 1;
-        let asked = "SELECT * FROM tenure.acquire('own', 'bench', $1, $2, 30000, '')";
-        let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-            [(&INCARNATION, Type::TEXT), (&attempt, Type::INT8)];
-        let granted = self.0.query_typed(asked, &parameters).await.unwrap();
-        assert_eq!(granted[0].get::<_, &str>(0), "granted");
-        let token: i64 = granted[0].get("token");
-        let asked =
-            "SELECT * FROM tenure.release(ARRAY['own'], ARRAY[$1], ARRAY[$2::bigint], ARRAY[$3::bigint])";
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
-            (&INCARNATION, Type::TEXT),
-            (&token, Type::INT8),
-            (&attempt, Type::INT8),
-        ];
-        let released = self.0.query_typed(asked, &parameters).await.unwrap();
-        assert_eq!(released[0].get::<_, &str>(1), "vacated");
+        let granted = self.client.query_one(&self.take, &[&INCARNATION, &attempt]).await;
+        let granted: Vec<Option<String>> = granted.unwrap().get(0);
+        assert_eq!(granted[0].as_deref(), Some("granted"));
+        let token: i64 = granted[4].as_deref().unwrap().parse().unwrap();
+        let released = self
+            .client
+            .query_one(&self.give_back, &[&INCARNATION, &token, &attempt])
+            .await;
+        let released: Vec<Option<String>> = released.unwrap().get(0);
+        assert_eq!(released[0].as_deref(), Some("vacated"));
     }
 }
 

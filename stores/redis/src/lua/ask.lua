@@ -1,9 +1,9 @@
 -- KEYS: index of names, record. ARGV: token, channel.
 local key, token, channel = KEYS[2], ARGV[1], ARGV[2]
-local state, r, values = read(key)
+local state, r = read(key)
 if state == 'unreadable' then
   still_rules(KEYS[1])
-  return { 'unreadable', now, values }
+  return { 'unreadable', now, r }
 end
 -- What a candidate has taken in a member of a quorum still has the token of the term before, whose wish is not its own.
 if state ~= 'held' or r.unconfirmed or r.generation ~= token then

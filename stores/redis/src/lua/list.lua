@@ -7,11 +7,11 @@ while true do
   local names = redis.call('ZRANGEBYLEX', KEYS[1], least, bound, 'LIMIT', 0, limit)
   for _, name in ipairs(names) do
     if #found >= 2 * limit or looked >= looks then return { now, last, found } end
-    local state, _, values = read(prefix .. name)
+    local state, r = read(prefix .. name)
     -- A name without a record was purged.
     if state ~= 'none' then
       found[#found + 1] = name
-      found[#found + 1] = values
+      found[#found + 1] = r
     end
     last, looked = name, looked + 1
   end

@@ -43,7 +43,7 @@ for place = 2, #KEYS do
   local state, r = read(key)
   if is_free(state, r, incarnation, token, attempt) then
     redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'generation', token, 'attempt', attempt,
-      'terms', terms, 'ttlMs', ttl, 'createdAt', r and r.createdAt or at(created), 'acquiredAt', at(acquired),
+      'terms', terms, 'ttlMs', ttl, 'createdAt', r.createdAt or at(created), 'acquiredAt', at(acquired),
       'lastRenewedAt', text_of(now), 'expiresAt', end_of(ttl), 'note', note)
     redis.call('HDEL', key, 'unconfirmed', 'releasedAt', 'stepDownAskedAt')
     if term[13] ~= '' then
@@ -54,7 +54,7 @@ for place = 2, #KEYS do
     end
     if purge_ms == 0 then redis.call('PERSIST', key) end
     redis.call('ZADD', KEYS[1], 0, name)
-    keep(key, purge_ms, tonumber(ttl), token)
+    keep(key, purge_ms, ttl, token)
   end
 end
 return { 'adopted', now }

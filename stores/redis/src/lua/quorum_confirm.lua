@@ -1,8 +1,8 @@
 -- In one member of a quorum: gives what was taken its token. A member confirms one token for an attempt, and no other.
 -- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel.
 local key, incarnation, attempt, token, terms, ttl, channel = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local state, r, values = read(key)
-if state == 'unreadable' then return { 'unreadable', now, values } end
+local state, r = read(key)
+if state == 'unreadable' then return { 'unreadable', now, r } end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return { 'gone', now } end
 if not r.unconfirmed then return { 'already', now, r.generation, r.terms } end
 if r.unconfirmed == 'later' and not less(r.generation, token) then return { 'gone', now } end

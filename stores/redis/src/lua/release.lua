@@ -2,27 +2,24 @@
 local purge_ms, answers, unchanged = tonumber(ARGV[1]), {}, false
 for place = 2, #KEYS do
   local key, first = KEYS[place], 4 * (place - 2) + 2
-  local incarnation, token, attempt, channel = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
-  local state, r, values = read(key)
-  local answer
+  local incarnation, token, attempt = ARGV[first], ARGV[first + 1], ARGV[first + 2]
+  local state, r = read(key)
+  local answer = { 'vacated', now }
   if state == 'none' or state == 'unreadable' then
-    answer, unchanged = { state, now, values }, true
-  elseif r.incarnation == incarnation and r.generation == token and r.attempt == attempt then
-    if state ~= 'vacant' then
-      redis.call('HSET', key, 'releasedAt', text_of(now), 'expiresAt', text_of(math.min(tonumber(r.expiresAt), now)))
-      redis.call('HDEL', key, 'stepDownAskedAt')
-      keep(key, purge_ms, tonumber(r.ttlMs), r.generation)
-      redis.call('PUBLISH', channel, 'vacated ' .. token)
-    else
-      unchanged = true
-    end
-    answer = { 'vacated', now }
-  elseif r.unconfirmed and r.incarnation == incarnation and r.attempt == attempt then
-    -- This member of a quorum missed the confirmation: here it was no term, holds nobody up any longer, and becomes none.
-    redis.call('HSET', key, 'releasedAt', text_of(now), 'expiresAt', text_of(math.min(tonumber(r.expiresAt), now)))
-    answer = { 'vacated', now }
+    answer, unchanged = { state, now, r }, true
+  elseif r.incarnation ~= incarnation or r.attempt ~= attempt or (r.generation ~= token and not r.unconfirmed) then
+    answer, unchanged = { 'lost', now, r }, true
+  elseif r.generation == token and state == 'vacant' then
+    unchanged = true
   else
-    answer, unchanged = { 'lost', now, values }, true
+    local ended = text_of(now)
+    redis.call('HSET', key, 'releasedAt', ended, 'expiresAt', r.expiresAt - now > 0 and ended or r.expiresAt)
+    -- A member of a quorum that missed the confirmation: here it was no term, holds nobody up any longer, and becomes none.
+    if r.generation == token then
+      if r.stepDownAskedAt then redis.call('HDEL', key, 'stepDownAskedAt') end
+      keep(key, purge_ms, r.ttlMs, r.generation)
+      redis.call('PUBLISH', ARGV[first + 3], 'vacated ' .. token)
+    end
   end
   answers[place - 1] = answer
 end

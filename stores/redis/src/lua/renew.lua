@@ -3,16 +3,16 @@ local purge_ms, answers, unchanged = tonumber(ARGV[1]), {}, false
 for place = 2, #KEYS do
   local key, first = KEYS[place], 4 * (place - 2) + 2
   local incarnation, token, attempt, ttl = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
-  local state, r, values = read(key)
+  local state, r = read(key)
   local answer
   if state == 'none' or state == 'unreadable' then
-    answer, unchanged = { state, now, values }, true
+    answer, unchanged = { state, now, r }, true
   elseif state == 'held' and r.incarnation == incarnation and r.generation == token and r.attempt == attempt then
     redis.call('HSET', key, 'expiresAt', end_of(ttl), 'ttlMs', ttl, 'lastRenewedAt', text_of(now))
-    keep(key, purge_ms, tonumber(ttl), r.generation)
+    keep(key, purge_ms, ttl, r.generation)
     answer = { 'extended', now, r.stepDownAskedAt and 1 or 0 }
   else
-    answer, unchanged = { 'lost', now, values }, true
+    answer, unchanged = { 'lost', now, r }, true
   end
   answers[place - 1] = answer
 end

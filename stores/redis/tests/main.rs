@@ -15,6 +15,7 @@ mod machine;
 mod memory;
 mod quorum;
 mod quorum_adopt;
+mod quorum_at_once;
 mod quorum_attempts;
 mod quorum_certainty;
 mod quorum_conformance;

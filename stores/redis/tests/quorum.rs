@@ -1,6 +1,6 @@
 //! A quorum whose members fail: whichever minority it is, one holder, and tokens rise.
 
-use crate::common::{connection, giving_back, granted, renewal, request, seconds, take};
+use crate::common::{connection, giving_back, granted, in_every_member, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{
     Acquired, Change, Durability, Fault, LeaseStore, Occupancy, Released, Renewed, Scope, Verdict, WatchEvent,
@@ -184,6 +184,7 @@ async fn what_a_dead_candidate_took_in_a_minority_holds_nobody_up() {
     let servers = five(RedisOptions::default()).await;
     let store = store(&servers).await;
     let before = take(&store, &request("job", "a", seconds(300))).await;
+    in_every_member(&servers, before.token).await;
     for server in &servers[..2] {
         let mut member = connection(&server.url()).await;
         let dead = redis::cmd("HSET")

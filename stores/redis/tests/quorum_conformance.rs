@@ -5,6 +5,7 @@ use redis::Cmd;
 use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_redis::QuorumStore;
@@ -50,6 +51,33 @@ impl QuorumSubject {
         format!("{{{}}}:lease:{name}", self.prefix)
     }
 
+    /// Waits until all members have what a majority was told, if they ever have: a majority is enough for an answer.
+    async fn settled(&self, name: &LeaseName) {
+        for _ in 0..100 {
+            let mut states = Vec::new();
+            for connection in &self.connections {
+                let fields = [
+                    "generation",
+                    "incarnation",
+                    "attempt",
+                    "unconfirmed",
+                    "releasedAt",
+                ];
+                let look = redis::cmd("HMGET").arg(self.key(name)).arg(&fields).to_owned();
+                let read: Result<[Option<Vec<u8>>; 5], _> = look.query_async(&mut connection.clone()).await;
+                // What is no hash is the same everywhere.
+                let known = read.ok().map(|[token, process, attempt, unconfirmed, released]| {
+                    (token, process, attempt, unconfirmed, released.is_some())
+                });
+                states.push(known);
+            }
+            if states.windows(2).all(|pair| pair[0] == pair[1]) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn query_all<T: redis::FromRedisValue>(&self, command: &Cmd) -> Vec<T> {
         let mut answers = Vec::new();
         for connection in &self.connections {
@@ -86,6 +114,7 @@ impl Subject for QuorumSubject {
 
     fn raw<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<Option<String>>> {
         Box::pin(async {
+            self.settled(name).await;
             let kinds: Vec<String> = self.query_all(redis::cmd("TYPE").arg(self.key(name))).await;
             if kinds.iter().all(|kind| kind == "none") {
                 return Hooked::Done(None);
@@ -132,6 +161,7 @@ impl Subject for QuorumSubject {
             Corruption::LastToken => set("generation", "9223372036854775807"),
         };
         Box::pin(async move {
+            self.settled(name).await;
             let _changed: Vec<redis::Value> = self.query_all(&damage).await;
             Hooked::Done(())
         })
@@ -139,6 +169,7 @@ impl Subject for QuorumSubject {
 
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
+            self.settled(name).await;
             let removed: Vec<u64> = self.query_all(redis::cmd("DEL").arg(self.key(name))).await;
             assert!(
                 removed.iter().sum::<u64>() >= 3,

@@ -52,6 +52,8 @@ impl Three {
             );
         }
         self.proxy.heal();
+        // Whoever asks next learns that the connection of requests was cut, too.
+        let _noticed = self.store.get(&name("job")).await;
         watch
     }
 

@@ -4,7 +4,12 @@ local key, incarnation, attempt, token, terms, ttl, channel = KEYS[2], ARGV[1], 
 local state, r = read(key)
 if state == 'unreadable' then return { 'unreadable', now, r } end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return { 'gone', now } end
-if not r.unconfirmed then return { 'already', now, r.generation, r.terms } end
+if not r.unconfirmed then
+  -- Who asks again counts from when it did, also where what was to take this member anew was lost.
+  local expires = end_of(ttl)
+  if expires - r.expiresAt > 0 then redis.call('HSET', key, 'expiresAt', expires) end
+  return { 'already', now, r.generation, r.terms }
+end
 if r.unconfirmed == 'later' and not less(r.generation, token) then return { 'gone', now } end
 redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', end_of(ttl))
 -- A wish that stands there was for the term before.

@@ -1,7 +1,8 @@
 -- In one member of a quorum: takes the record for a candidate, without a token yet. What is taken blocks others, and is
 -- no term until it is confirmed.
 -- KEYS: index of names, record. ARGV: owner, incarnation, attempt, ttl, note, name.
--- Answers with the token and the count of terms before, whether the same attempt had been confirmed, and the term before.
+-- Answers with whether it was taken just now, was pending already, or was confirmed; the token and the count of terms before; and
+-- the term before.
 local index, key = KEYS[1], KEYS[2]
 local owner, incarnation, attempt, ttl, note, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local state, r = read(key)
@@ -44,4 +45,4 @@ redis.call('HDEL', key, 'lastRenewedAt', 'releasedAt', 'stepDownAskedAt')
 -- Its last release may have left a time after which it is purged, which must not come in this term; renewals set one anew.
 redis.call('PERSIST', key)
 redis.call('ZADD', index, 0, name)
-return { 'pending', now, first and '0' or r.generation, first and '0' or r.terms, previous, generation, ended, at }
+return { 'taken', now, first and '0' or r.generation, first and '0' or r.terms, previous, generation, ended, at }

@@ -1,18 +1,17 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
-use super::member::is_in_doubt;
+use super::candidacy::{Given, Taken, confirm, count, count_of, is_mine, is_taken_now, take};
+use super::member::{Need, is_in_doubt};
 use super::remains::Try;
-use super::token::{Mine, choose};
+use super::rivals::Order;
+use super::token::{Mine, Standing, choose};
 use super::{Effect, Quorum, unsure};
 use crate::fault::Deed;
-use crate::read::Sighting;
-use crate::record::{decode, is_confirmed, predecessor};
 use crate::reply::misunderstood;
-use crate::script::{Arguments, CONFIRM, TAKE};
-use crate::site::{Site, subject};
+use crate::site::subject;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Acquire, Acquired, Fault, FencingToken, Grant, LeaseName, StoreError};
+use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
 
 /// How often one acquisition tries while others take and let go of the same lease.
 const ROUNDS_MAX: u32 = 40;
@@ -22,17 +21,6 @@ const PAUSE: Duration = Duration::from_millis(8);
 
 /// How long the first member is waited for before the others are asked without it.
 const FIRST_TIME_MAX: Duration = Duration::from_millis(300);
-
-/// What one member says to a candidate.
-enum Taken {
-    /// The record is the candidate's, here.
-    Mine(Mine),
-    /// It is somebody else's.
-    Held(Sighting),
-    Superseded,
-    Exhausted,
-    Unreadable(StoreError),
-}
 
 /// What a round came to.
 enum Round {
@@ -48,7 +36,7 @@ impl Quorum {
         for round in 0..ROUNDS_MAX {
             match self.round(request, round, &mut trying).await {
                 Round::Decided(answer) => return answer.map_err(|error| trying.effect.told_in(error)),
-                Round::Again => {}
+                Round::Again => self.rivals.are_met(),
             }
             let chance =
                 u32::try_from(request.candidate.incarnation.bits() >> (round % 32 * 4) & 3).unwrap_or(0);
@@ -65,9 +53,13 @@ impl Quorum {
     }
 
     async fn round(&self, request: &Acquire, round: u32, trying: &mut Try) -> Round {
-        // One member first: of those who ask at once, it lets one through, and the others need not split the rest. None
-        // where all were silent: whoever asks may not have the time for one that still is, and would never hear the rest.
-        let first = (0..self.members.len()).find(|place| !self.members[*place].is_silent());
+        let order = self.rivals.order();
+        let first = match order {
+            Order::AllAtOnce => None,
+            // None where all were silent: whoever asks may not have the time for one that still is, and would never hear the
+            // rest.
+            Order::OneFirst => (0..self.members.len()).find(|place| !self.members[*place].is_silent()),
+        };
         let mut taken = Vec::new();
         let mut errors = Vec::new();
         if let Some(first) = first {
@@ -91,13 +83,7 @@ impl Quorum {
         let others: Vec<usize> = (0..self.members.len())
             .filter(|place| Some(*place) != first)
             .collect();
-        let is_mine = |answers: &[(usize, Taken)]| {
-            let mine = answers
-                .iter()
-                .filter(|(_, answer)| matches!(answer, Taken::Mine(_)));
-            mine.count()
-        };
-        let before = (is_mine(&taken), taken.len());
+        let before = (count(&taken, is_mine), count(&taken, is_taken_now), taken.len());
         trying.asks(others.iter().copied());
         let rest = self
             .ask(
@@ -105,9 +91,14 @@ impl Quorum {
                 Deed::Write,
                 |site| take(site, request.clone()),
                 |answers, waiting| {
-                    let mine = before.0 + is_mine(answers);
-                    let differing = before.1 + answers.len() - mine;
-                    self.is_settled(mine, differing, waiting)
+                    let mine = before.0 + count(answers, is_mine);
+                    let differing = before.2 + answers.len() - mine;
+                    // These can all confirm a new token, which is above every earlier term's, whatever the rest knows. Where
+                    // the attempt was asked for before, all that can be known counts.
+                    match before.1 + count(answers, is_taken_now) >= self.majority() {
+                        true => Need::Nothing,
+                        false => Need::of_decided(self.is_settled(mine, differing, waiting)),
+                    }
                 },
             )
             .await;
@@ -119,12 +110,13 @@ impl Quorum {
         taken.extend(rest.answers);
         errors.extend(rest.errors);
         trying.effect.add(rest.late + unsure(&errors));
-        self.weigh(request, taken, &errors, trying).await
+        self.weigh(request, order, taken, &errors, trying).await
     }
 
     /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed. Nothing where
     /// that is the process that asks: what it holds is for the others to say.
     async fn judge_held(&self, request: &Acquire) -> Option<Round> {
+        self.rivals.are_met();
         Some(match self.get(&request.name).await {
             Ok(Some(lease)) if !lease.remaining.is_zero() => {
                 if lease.holder.incarnation == request.candidate.incarnation {
@@ -140,6 +132,7 @@ impl Quorum {
     async fn weigh(
         &self,
         request: &Acquire,
+        order: Order,
         taken: Vec<(usize, Taken)>,
         errors: &[StoreError],
         trying: &mut Try,
@@ -156,12 +149,20 @@ impl Quorum {
                 Taken::Unreadable(error) => unreadable.push(error),
             }
         }
+        if !held.is_empty() {
+            self.rivals.are_met();
+        }
         if !superseded && !exhausted && mine.len() >= self.majority() {
-            return self.confirm(request, &mine, trying).await;
+            let is_pending = |(_, mine): &(usize, Mine)| mine.standing == Standing::Pending;
+            if order == Order::AllAtOnce && mine.iter().any(is_pending) {
+                // A duplicate may be about to have its token confirmed: then that is this one's, too.
+                return Round::Again;
+            }
+            return self.confirm(request, order, &mine, trying).await;
         }
         trying
             .effect
-            .add(mine.iter().filter(|(_, mine)| mine.again).count());
+            .add(mine.iter().filter(|(_, mine)| mine.is_confirmed()).count());
         self.undo(&mine, trying).await;
         if superseded {
             return Round::Decided(Ok(Acquired::Superseded));
@@ -196,11 +197,17 @@ impl Quorum {
     ///
     /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier term has one
     /// of them in its own majority: so it is above every earlier term's, whichever was chosen.
-    async fn confirm(&self, request: &Acquire, mine: &[(usize, Mine)], trying: &mut Try) -> Round {
+    async fn confirm(
+        &self,
+        request: &Acquire,
+        order: Order,
+        mine: &[(usize, Mine)],
+        trying: &mut Try,
+    ) -> Round {
         let Some(choice) = choose(mine) else {
             return Round::Again;
         };
-        let confirmed = mine.iter().filter(|(_, mine)| mine.again);
+        let confirmed = mine.iter().filter(|(_, mine)| mine.is_confirmed());
         confirmed
             .filter_map(|(_, mine)| mine.token)
             .for_each(|token| trying.confirms(token));
@@ -215,69 +222,71 @@ impl Quorum {
         // Whoever is not heard from now on may have confirmed it, and a majority with it.
         trying.effect = Effect::Possible;
         trying.confirms(wanted);
-        // One of them decides between duplicates of this very request.
-        let first = choice.first;
-        let site = Arc::clone(&self.members[first].site);
-        let asking = confirm(site, request.clone(), wanted, terms);
-        let (mut agreed, mut differing) = (0, 0);
-        match self.members[first]
-            .within(Deed::Write, FIRST_TIME_MAX, asking)
-            .await
-        {
-            // Where a duplicate was faster, its token is this attempt's, unless it is too low for the others.
-            Ok(Some((given, count, new))) if given == wanted || Some(given) > choice.highest => {
-                (token, terms, again) = (given, count, again || !new);
-                trying.confirms(token);
-                agreed += 1;
+        let mut given = Vec::new();
+        let mut places: Vec<usize> = mine.iter().map(|(place, _)| *place).collect();
+        if order == Order::OneFirst {
+            // One of them decides between duplicates of this very request.
+            let first = choice.first;
+            places.retain(|place| *place != first);
+            let site = Arc::clone(&self.members[first].site);
+            let asking = confirm(site, request.clone(), wanted, terms);
+            match self.members[first]
+                .within(Deed::Write, FIRST_TIME_MAX, asking)
+                .await
+            {
+                Ok(Some(answer)) => {
+                    trying.confirms(answer.token);
+                    // Where a duplicate was faster, its token is this attempt's, unless it is too low for the others.
+                    if answer.token == wanted || Some(answer.token) > choice.highest {
+                        (token, terms, again) = (answer.token, answer.terms, again || !answer.is_new);
+                    }
+                    given.push(answer);
+                }
+                Ok(None) => return Round::Again,
+                Err(_unheard) => {}
             }
-            Ok(Some((older, ..))) => {
-                trying.confirms(older);
-                differing += 1;
-            }
-            Ok(None) => return Round::Again,
-            Err(_unheard) => {}
         }
-        let rest = mine
-            .iter()
-            .map(|(place, _)| *place)
-            .filter(|place| *place != first);
         // Also those that have not answered yet: what was sent to them comes before this.
-        let late = (0..self.members.len()).filter(|place| !mine.iter().any(|(mine, _)| mine == place));
-        let places: Vec<usize> = rest.chain(late).collect();
+        places.extend((0..self.members.len()).filter(|place| !mine.iter().any(|(mine, _)| mine == place)));
+        let before = count_of(&given, token);
         let poll = self
             .ask(
                 places,
                 Deed::Write,
                 |site| confirm(site, request.clone(), token, terms),
                 |answers, waiting| {
-                    let confirmed = agreed
-                        + answers
-                            .iter()
-                            .filter(|(_, given)| is_given(*given, token))
-                            .count();
-                    confirmed >= self.majority() || confirmed + waiting < self.majority()
+                    let confirmed =
+                        before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
+                    match confirmed >= self.majority() {
+                        true => Need::Nothing,
+                        false => Need::of_decided(confirmed + waiting < self.majority()),
+                    }
                 },
             )
             .await;
-        for (given, ..) in poll.answers.into_iter().filter_map(|(_, given)| given) {
-            trying.confirms(given);
-            match given == token {
-                true => agreed += 1,
-                false => differing += 1,
-            }
-        }
-        if agreed < self.majority() {
+        given.extend(poll.answers.into_iter().filter_map(|(_, given)| given));
+        given.iter().for_each(|given| trying.confirms(given.token));
+        // A duplicate's is this attempt's where a majority has it.
+        let by_majority = |one: &&Given| count_of(&given, one.token) >= self.majority();
+        let Some(decided) = given.iter().find(by_majority) else {
             if poll.errors.is_empty() {
                 // Where members answered, what was taken in them has run out meanwhile: it is taken anew.
                 return Round::Again;
             }
-            return Round::Decided(match differing > 0 && agreed + differing >= self.majority() {
+            let agreed = count_of(&given, token);
+            return Round::Decided(match agreed < given.len() && given.len() >= self.majority() {
                 true => Ok(trying.split()),
                 false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, trying.effect)),
             });
+        };
+        if decided.token != token {
+            (token, terms, again) = (decided.token, decided.terms, true);
         }
         // What a member knows of later terms that were none comes after this one, not before.
-        let before = mine.iter().map(|(_, mine)| mine).filter(|mine| !mine.again);
+        let before = mine
+            .iter()
+            .map(|(_, mine)| mine)
+            .filter(|mine| !mine.is_confirmed());
         let last = before
             .filter(|mine| mine.token < Some(token))
             .max_by_key(|mine| mine.token);
@@ -295,7 +304,7 @@ impl Quorum {
     async fn undo(&self, mine: &[(usize, Mine)], trying: &mut Try) {
         let pending = mine
             .iter()
-            .filter(|(_, mine)| !mine.again)
+            .filter(|(_, mine)| !mine.is_confirmed())
             .map(|(place, _)| *place);
         let places: Vec<usize> = pending.collect();
         if places.is_empty() {
@@ -303,89 +312,14 @@ impl Quorum {
         }
         let taken = places.len();
         let undone = self
-            .ask(places, Deed::Write, |site| trying.undo(site), |_, _| true)
+            .ask(
+                places,
+                Deed::Write,
+                |site| trying.undo(site),
+                |_, _| Need::Stragglers,
+            )
             .await;
         trying.effect.add(taken - undone.answers.len());
         trying.hears(undone.answers.iter().map(|(place, ())| (*place, false)));
     }
-}
-
-async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
-    let key = site.keys.record(&request.name);
-    let arguments = Arguments::on([site.keys.index(), key.clone()])
-        .with(&request.candidate.id)
-        .with(request.candidate.incarnation)
-        .with(request.attempt)
-        .with(request.ttl.as_millis())
-        .with(&request.note)
-        .with(&request.name);
-    let mut reply = site
-        .run(&TAKE, &arguments, Deed::Write, &subject(&request.name))
-        .await?;
-    let (verdict, now_ms) = (reply.word()?, reply.number()?);
-    let name = request.name.as_str();
-    Ok(match verdict.as_str() {
-        "pending" | "again" => {
-            let (token, terms) = (reply.number()?, reply.number()?);
-            let previous = [reply.text()?, reply.text()?, reply.text()?, reply.text()?];
-            Taken::Mine(Mine {
-                now_ms,
-                token: FencingToken::new(token).ok(),
-                terms,
-                again: verdict == "again",
-                predecessor: predecessor(&key, name, previous, now_ms)?,
-            })
-        }
-        "held" => {
-            let fields = reply.fields()?;
-            let lease = decode(&key, name, fields.as_ref(), now_ms)?;
-            Taken::Held(Sighting {
-                lease,
-                confirmed: is_confirmed(fields.as_ref()),
-            })
-        }
-        "superseded" => Taken::Superseded,
-        "exhausted" => Taken::Exhausted,
-        "unreadable" => Taken::Unreadable(site.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),
-        _ => return Err(misunderstood()),
-    })
-}
-
-/// Which token a member has confirmed for an attempt, the count of terms, and whether it was just now.
-type Given = (FencingToken, u64, bool);
-
-fn is_given(given: Option<Given>, token: FencingToken) -> bool {
-    given.is_some_and(|(given, ..)| given == token)
-}
-
-/// None where the record is not the attempt's any more.
-async fn confirm(
-    site: Arc<Site>,
-    request: Acquire,
-    token: FencingToken,
-    terms: u64,
-) -> Result<Option<Given>, StoreError> {
-    let arguments = on_record(&site, &request.name)
-        .with(request.candidate.incarnation)
-        .with(request.attempt)
-        .with(token)
-        .with(terms)
-        .with(request.ttl.as_millis())
-        .with(site.keys.channel(&request.name));
-    let mut reply = site
-        .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
-        .await?;
-    let (verdict, _now_ms) = (reply.word()?, reply.number()?);
-    match verdict.as_str() {
-        "confirmed" | "already" => {
-            let token = FencingToken::new(reply.number()?).map_err(|_| misunderstood())?;
-            Ok(Some((token, reply.number()?, verdict == "confirmed")))
-        }
-        "gone" | "unreadable" => Ok(None),
-        _ => Err(misunderstood()),
-    }
-}
-
-pub(super) fn on_record(site: &Site, name: &LeaseName) -> Arguments {
-    Arguments::on([site.keys.index(), site.keys.record(name)])
 }

@@ -39,6 +39,27 @@ pub(super) struct Poll<T> {
     pub(super) unheard: BTreeSet<usize>,
 }
 
+/// Whether a question needs more answers than have come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// It is not decided yet.
+    More,
+    /// It is decided, and what the rest knows makes the answer a better one.
+    Stragglers,
+    /// The rest could add nothing.
+    Nothing,
+}
+
+impl Need {
+    /// Of a question whose answer gets better with all that each member knows.
+    pub(super) fn of_decided(is_decided: bool) -> Self {
+        match is_decided {
+            true => Self::Stragglers,
+            false => Self::More,
+        }
+    }
+}
+
 /// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by dropping it:
 /// that too is a member that did not answer.
 struct Hearing<'a> {
@@ -108,8 +129,8 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 impl Quorum {
-    /// Asks these members at once. Waits until all have answered, or it `is_decided` by the answers that came and the
-    /// number of those that may still come, and the rest is late.
+    /// Asks these members at once. Waits until all have answered, or nothing more is needed: by the answers that came and the
+    /// number of those that may still come.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
     pub(super) async fn ask<T, Asking>(
@@ -117,7 +138,7 @@ impl Quorum {
         places: impl IntoIterator<Item = usize>,
         deed: Deed,
         ask: impl Fn(Arc<Site>) -> Asking,
-        is_decided: impl Fn(&[(usize, T)], usize) -> bool,
+        need: impl Fn(&[(usize, T)], usize) -> Need,
     ) -> Poll<T>
     where
         T: Send + 'static,
@@ -142,8 +163,14 @@ impl Quorum {
         };
         let mut decided_at = None;
         while !asked.is_empty() {
-            if decided_at.is_none() && is_decided(&poll.answers, asked.len()) {
-                decided_at = Some(Instant::now());
+            match need(&poll.answers, asked.len()) {
+                Need::More => {}
+                Need::Stragglers => decided_at = decided_at.or_else(|| Some(Instant::now())),
+                Need::Nothing => {
+                    // Nobody knows yet whether they are silent.
+                    lively.clear();
+                    break;
+                }
             }
             let next = match decided_at {
                 None => asked.join_next().await,
@@ -193,7 +220,7 @@ impl Quorum {
         T: Send + 'static,
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let is_enough = |answers: &[(usize, T)], _| answers.len() >= self.majority();
+        let is_enough = |answers: &[(usize, T)], _| Need::of_decided(answers.len() >= self.majority());
         self.ask(0..self.members.len(), deed, ask, is_enough).await
     }
 }

@@ -3,9 +3,11 @@
 mod acquire;
 mod adopt;
 mod agree;
+mod candidacy;
 mod member;
 mod read;
 mod remains;
+mod rivals;
 mod store;
 mod terms;
 mod token;
@@ -15,6 +17,7 @@ pub use store::QuorumStore;
 
 use member::Member;
 use remains::Tries;
+use rivals::Rivals;
 use std::sync::Arc;
 use tenure_core::{Certainty, Durability, Fault, StoreError};
 use tokio::sync::Semaphore;
@@ -30,6 +33,8 @@ pub(crate) struct Quorum {
     adoptions: Arc<Semaphore>,
     /// The acquisitions under way, and those that left something.
     tries: Tries,
+    /// Whether anybody else asks.
+    rivals: Rivals,
 }
 
 /// What a request may have changed though too few members agreed.

@@ -5,7 +5,7 @@
 //! this attempt that was granted before or is granted later. Where this comes between the taking and the confirming of a
 //! repeated try, the member confirms nothing, and is taken anew.
 
-use super::acquire::on_record;
+use super::candidacy::on_record;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::script::UNDO;

@@ -1,5 +1,6 @@
-use super::member::Member;
+use super::member::{Member, Need};
 use super::remains::Tries;
+use super::rivals::Rivals;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;
@@ -52,6 +53,7 @@ impl QuorumStore {
                 durability: Durability::FenceOnly("the members were not asked yet what they keep"),
                 adoptions: adopt::turns(),
                 tries: Tries::default(),
+                rivals: Rivals::default(),
             };
             quorum.durability = quorum.assess().await?;
             Ok(quorum)
@@ -68,7 +70,7 @@ impl Quorum {
         // All are waited for: what one does not tell now is not asked again.
         let assess = |site: Arc<Site>| async move { site.assess().await };
         let poll = self
-            .ask(0..self.members.len(), Deed::Read, assess, |_, _| false)
+            .ask(0..self.members.len(), Deed::Read, assess, |_, _| Need::More)
             .await;
         if poll.answers.len() < self.majority() {
             return Err(self.undecided("connecting", poll.answers.len(), &poll.errors, Effect::Nothing));

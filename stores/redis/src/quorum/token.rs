@@ -8,9 +8,19 @@ pub(super) struct Mine {
     /// Of the term before; of this one, if it was confirmed before.
     pub(super) token: Option<FencingToken>,
     pub(super) terms: u64,
-    /// Whether this member has confirmed a token for the attempt, and has held it since.
-    pub(super) again: bool,
+    pub(super) standing: Standing,
     pub(super) predecessor: Option<Predecessor>,
+}
+
+/// What became of the attempt in a member that has its record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Standing {
+    /// It was taken just now.
+    Taken,
+    /// It was taken before, by an earlier request of the attempt or by a duplicate, and not confirmed yet.
+    Pending,
+    /// The member has confirmed a token for it, and has held it since.
+    Confirmed,
 }
 
 /// What the members are to confirm.
@@ -35,9 +45,9 @@ pub(super) struct Choice {
 /// decides whether there will be a majority: members that have confirmed different tokens for one attempt (as links
 /// broke and healed meanwhile) would answer the wrong one for ever.
 pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
-    let free = || mine.iter().filter(|(_, mine)| !mine.again);
+    let free = || mine.iter().filter(|(_, mine)| !mine.is_confirmed());
     let highest = free().filter_map(|(_, mine)| mine.token).max();
-    let confirmed = mine.iter().filter(|(_, mine)| mine.again);
+    let confirmed = mine.iter().filter(|(_, mine)| mine.is_confirmed());
     let before = confirmed.map(|(first, one)| Choice {
         token: one.token,
         terms: one.terms,
@@ -68,8 +78,12 @@ pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
 }
 
 impl Mine {
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.standing == Standing::Confirmed
+    }
+
     fn can_confirm(&self, token: Option<FencingToken>) -> bool {
-        match self.again {
+        match self.is_confirmed() {
             true => self.token == token,
             false => self.token < token,
         }

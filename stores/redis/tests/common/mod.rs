@@ -117,12 +117,17 @@ pub async fn refused(url: &str) -> tenure_core::StoreError {
 /// Waits until every member of a quorum has this term of the lease "job". A majority is enough for a grant, and what the test
 /// writes into a member that is late would be mixed with it.
 pub async fn in_every_member(servers: &[RedisServer], token: FencingToken) {
-    for server in servers {
+    in_each(servers.iter().map(RedisServer::url), "job", token).await;
+}
+
+/// The same of another lease, in the servers of these URLs.
+pub async fn in_each(urls: impl IntoIterator<Item = String>, lease: &str, token: FencingToken) {
+    for url in urls {
         let look = redis::cmd("HMGET")
-            .arg("{tenure}:lease:job")
+            .arg(format!("{{tenure}}:lease:{lease}"))
             .arg(&["generation", "unconfirmed"])
             .to_owned();
-        let mut member = connection(&server.url()).await;
+        let mut member = connection(&url).await;
         let limit = Instant::now() + Duration::from_secs(60);
         loop {
             let (generation, unconfirmed): (Option<String>, Option<String>) =

@@ -1,0 +1,124 @@
+//! What a candidate asks of one member: to take the record, and to confirm its token.
+
+use super::token::{Mine, Standing};
+use crate::fault::Deed;
+use crate::read::Sighting;
+use crate::record::{decode, is_confirmed, predecessor};
+use crate::reply::misunderstood;
+use crate::script::{Arguments, CONFIRM, TAKE};
+use crate::site::{Site, subject};
+use std::sync::Arc;
+use tenure_core::{Acquire, FencingToken, LeaseName, StoreError};
+
+/// What one member says to a candidate.
+pub(super) enum Taken {
+    /// The record is the candidate's, here.
+    Mine(Mine),
+    /// It is somebody else's.
+    Held(Sighting),
+    Superseded,
+    Exhausted,
+    Unreadable(StoreError),
+}
+
+pub(super) fn is_mine(taken: &Taken) -> bool {
+    matches!(taken, Taken::Mine(_))
+}
+
+pub(super) fn is_taken_now(taken: &Taken) -> bool {
+    matches!(taken, Taken::Mine(mine) if mine.standing == Standing::Taken)
+}
+
+pub(super) fn count(answers: &[(usize, Taken)], is_counted: impl Fn(&Taken) -> bool) -> usize {
+    answers.iter().filter(|(_, taken)| is_counted(taken)).count()
+}
+
+pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
+    let key = site.keys.record(&request.name);
+    let arguments = Arguments::on([site.keys.index(), key.clone()])
+        .with(&request.candidate.id)
+        .with(request.candidate.incarnation)
+        .with(request.attempt)
+        .with(request.ttl.as_millis())
+        .with(&request.note)
+        .with(&request.name);
+    let mut reply = site
+        .run(&TAKE, &arguments, Deed::Write, &subject(&request.name))
+        .await?;
+    let (verdict, now_ms) = (reply.word()?, reply.number()?);
+    let name = request.name.as_str();
+    Ok(match verdict.as_str() {
+        "taken" | "pending" | "again" => {
+            let (token, terms) = (reply.number()?, reply.number()?);
+            let previous = [reply.text()?, reply.text()?, reply.text()?, reply.text()?];
+            Taken::Mine(Mine {
+                now_ms,
+                token: FencingToken::new(token).ok(),
+                terms,
+                standing: match verdict.as_str() {
+                    "taken" => Standing::Taken,
+                    "pending" => Standing::Pending,
+                    _ => Standing::Confirmed,
+                },
+                predecessor: predecessor(&key, name, previous, now_ms)?,
+            })
+        }
+        "held" => {
+            let fields = reply.fields()?;
+            let lease = decode(&key, name, fields.as_ref(), now_ms)?;
+            Taken::Held(Sighting {
+                lease,
+                confirmed: is_confirmed(fields.as_ref()),
+            })
+        }
+        "superseded" => Taken::Superseded,
+        "exhausted" => Taken::Exhausted,
+        "unreadable" => Taken::Unreadable(site.cannot_read(&key, name, reply.fields()?.as_ref(), now_ms)),
+        _ => return Err(misunderstood()),
+    })
+}
+
+/// What a member has confirmed for an attempt.
+pub(super) struct Given {
+    pub(super) token: FencingToken,
+    pub(super) terms: u64,
+    /// Whether it was just now.
+    pub(super) is_new: bool,
+}
+
+pub(super) fn count_of<'a>(given: impl IntoIterator<Item = &'a Given>, token: FencingToken) -> usize {
+    given.into_iter().filter(|given| given.token == token).count()
+}
+
+/// None where the record is not the attempt's any more.
+pub(super) async fn confirm(
+    site: Arc<Site>,
+    request: Acquire,
+    token: FencingToken,
+    terms: u64,
+) -> Result<Option<Given>, StoreError> {
+    let arguments = on_record(&site, &request.name)
+        .with(request.candidate.incarnation)
+        .with(request.attempt)
+        .with(token)
+        .with(terms)
+        .with(request.ttl.as_millis())
+        .with(site.keys.channel(&request.name));
+    let mut reply = site
+        .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
+        .await?;
+    let (verdict, _now_ms) = (reply.word()?, reply.number()?);
+    match verdict.as_str() {
+        "confirmed" | "already" => Ok(Some(Given {
+            token: FencingToken::new(reply.number()?).map_err(|_| misunderstood())?,
+            terms: reply.number()?,
+            is_new: verdict == "confirmed",
+        })),
+        "gone" | "unreadable" => Ok(None),
+        _ => Err(misunderstood()),
+    }
+}
+
+pub(super) fn on_record(site: &Site, name: &LeaseName) -> Arguments {
+    Arguments::on([site.keys.index(), site.keys.record(name)])
+}

@@ -193,7 +193,14 @@ async fn elections_over_one_store_of_a_server_need_no_thread_each() {
     let folder = tenure_testkit::ScratchDir::new("threads");
     let file: SharedStore = Arc::new(tenure::sqlite::SqliteStore::open(folder.join("leases.db")).unwrap());
     let alone = Election::builder("alone", file).timing(timing()).build().unwrap();
-    assert!(has_thread("tenure alone"), "of a store without a thread");
+    // A thread names itself, when it runs.
+    let of_its_own = || async { has_thread("tenure alone") };
+    tenure_testkit::eventually_async(
+        Duration::from_secs(30),
+        "a thread where the store has none",
+        of_its_own,
+    )
+    .await;
     let server = RedisServer::start(RedisOptions::durable()).await.unwrap();
     let store = connect(&server.url()).await;
     let mut led = Vec::new();

@@ -93,12 +93,11 @@ impl Quorum {
                 |answers, waiting| {
                     let mine = before.0 + count(answers, is_mine);
                     let differing = before.2 + answers.len() - mine;
-                    // These can all confirm a new token, which is above every earlier term's, whatever the rest knows. Where
-                    // the attempt was asked for before, all that can be known counts.
-                    match before.1 + count(answers, is_taken_now) >= self.majority() {
-                        true => Need::Nothing,
-                        false => Need::of_decided(self.is_settled(mine, differing, waiting)),
-                    }
+                    // Those that were taken just now can all confirm a new token, whatever the rest knows.
+                    let taken_now = before.1 + count(answers, is_taken_now);
+                    Need::of_decided(
+                        taken_now >= self.majority() || self.is_settled(mine, differing, waiting),
+                    )
                 },
             )
             .await;
@@ -257,10 +256,7 @@ impl Quorum {
                 |answers, waiting| {
                     let confirmed =
                         before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
-                    match confirmed >= self.majority() {
-                        true => Need::Nothing,
-                        false => Need::of_decided(confirmed + waiting < self.majority()),
-                    }
+                    Need::of_decided(confirmed >= self.majority() || confirmed + waiting < self.majority())
                 },
             )
             .await;

@@ -46,8 +46,6 @@ pub(super) enum Need {
     More,
     /// It is decided, and what the rest knows makes the answer a better one.
     Stragglers,
-    /// The rest could add nothing.
-    Nothing,
 }
 
 impl Need {
@@ -166,11 +164,6 @@ impl Quorum {
             match need(&poll.answers, asked.len()) {
                 Need::More => {}
                 Need::Stragglers => decided_at = decided_at.or_else(|| Some(Instant::now())),
-                Need::Nothing => {
-                    // Nobody knows yet whether they are silent.
-                    lively.clear();
-                    break;
-                }
             }
             let next = match decided_at {
                 None => asked.join_next().await,

@@ -125,8 +125,9 @@ pub trait LeaseStore: Send + Sync {
     /// Runs `work` on the thread on which this store's own requests run: what asks much of the store is spared the way
     /// there and back, which costs a tenth of a millisecond where processors sleep.
     ///
-    /// The thread has a tokio runtime, and no user code blocks it; nor may `work`. It lives as long as the store, which
-    /// `work` keeps by holding it.
+    /// The thread has a tokio runtime, and no task of the user's runs there. `work` must not block it: what it calls (a
+    /// subscriber to the log, for instance) holds up every request of the store meanwhile. The thread lives as long as the
+    /// store, which `work` keeps by holding it.
     ///
     /// # Errors
     /// `work` itself: the store has no such thread, as its requests run where they are awaited. Whoever asked runs it.

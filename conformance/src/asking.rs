@@ -93,6 +93,27 @@ pub async fn take(store: &dyn LeaseStore, request: &Acquire) -> Grant {
     granted(store.acquire(request).await.expect("the store answers"))
 }
 
+/// Gives the term back that `request` was granted.
+///
+/// # Panics
+/// If it was no longer held.
+pub async fn give_back(store: &dyn LeaseStore, request: &Acquire, token: FencingToken) {
+    let released = store.release(&[giving_back(request, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+}
+
+/// A clean-up of whatever nobody has used for a day, on one page.
+#[must_use]
+pub fn unused_for_a_day(purging: Purging) -> Purge {
+    Purge {
+        prefix: String::new(),
+        after: None,
+        limit: 1_000,
+        unused_for: Duration::from_secs(24 * 60 * 60),
+        purging,
+    }
+}
+
 /// Whether the right to clean up is looked at: `writer`, who has every right but that, leaves a record that nobody uses and
 /// may not remove it, and `cleaner` may.
 ///
@@ -104,8 +125,7 @@ pub async fn only_the_cleaner_cleans_up(
 ) {
     let asked = request("unused", "a", writer.traits().ttl_min);
     let token = take(writer, &asked).await.token;
-    let released = writer.release(&[giving_back(&asked, token)]).await.remove(0);
-    assert_eq!(released, Ok(Released::Vacated));
+    give_back(writer, &asked, token).await;
     tokio::time::sleep(asked.ttl.duration() * (PURGE_TTLS_MIN + 1) + Duration::from_millis(300)).await;
     let everything = Purge {
         prefix: asked.name.to_string(),

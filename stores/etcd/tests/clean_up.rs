@@ -1,6 +1,8 @@
 //! Removing what nobody uses takes two visits, and what happens between them counts.
 
-use crate::common::{Scratch, giving_back, put, range, remove, request, seconds, shared, take, value};
+use crate::common::{
+    Scratch, giving_back, put, range, remove, request, seconds, shared, take, unused_for_a_day, value,
+};
 use crate::faults::{BOUND, proxied};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -23,18 +25,8 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// More than one transaction takes.
 const MANY: usize = 130;
 
-fn everything(purging: Purging) -> Purge {
-    Purge {
-        prefix: String::new(),
-        after: None,
-        limit: 1_000,
-        unused_for: DAY,
-        purging,
-    }
-}
-
 async fn purge(store: &EtcdStore, purging: Purging) -> Purged {
-    store.purge(&everything(purging)).await.expect("it may")
+    store.purge(&unused_for_a_day(purging)).await.expect("it may")
 }
 
 /// Nothing is removed: neither is anything old enough.
@@ -309,7 +301,7 @@ async fn many_records_and_notes_are_removed_page_by_page() {
     }
     let mut page = Purge {
         limit: 50,
-        ..everything(Purging::Removes)
+        ..unused_for_a_day(Purging::Removes)
     };
     let (mut removed, mut pages) = (0, 0);
     loop {
@@ -365,7 +357,10 @@ async fn only_who_may_write_notes_cleans_up() {
     };
     let (service, cleaner) = (connected("service").await, connected("cleaner").await);
     for store in [&service, &connected("looker").await] {
-        let error = store.purge(&everything(Purging::Removes)).await.unwrap_err();
+        let error = store
+            .purge(&unused_for_a_day(Purging::Removes))
+            .await
+            .unwrap_err();
         assert_eq!(error.fault, StoreFault::Forbidden, "{error}");
     }
     let purged = purge(&cleaner, Purging::Removes).await;

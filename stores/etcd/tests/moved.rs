@@ -1,5 +1,5 @@
 //! Leases that are put on another session: by a renewal through another store, or with another ttl.
-use crate::common::{giving_back, renewal, request, seconds, take};
+use crate::common::{give_back, renewal, request, seconds, take};
 use crate::sessions::{TTL_SECS, counted, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,11 +46,7 @@ async fn move_and_cut_after(heard: u64) -> bool {
     let ttl = seconds(20);
     let first = request("first", "holder", ttl);
     let token = take(&store, &first).await.token;
-    store
-        .release(&[giving_back(&first, token)])
-        .await
-        .remove(0)
-        .unwrap();
+    give_back(&store, &first, token).await;
     tokio::time::sleep(AGE).await;
     let (other, asked) = (direct.store().await, request("job", "holder", ttl));
     let asked_at = Instant::now();

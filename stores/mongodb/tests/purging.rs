@@ -3,6 +3,7 @@
 use crate::common::{Scratch, giving_back, name, request, seconds, take};
 use mongodb::bson::{Bson, DateTime, doc};
 use std::time::Duration;
+use tenure_conformance::asking::unused_for_a_day;
 use tenure_core::{FencingToken, LeasePurge, LeaseStore, Purge, Purged, Purging};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::ReplicaSet;
@@ -11,16 +12,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 async fn scratch() -> Scratch {
     Scratch::new(ReplicaSet::shared().await.uri())
-}
-
-fn everything(purging: Purging) -> Purge {
-    Purge {
-        prefix: String::new(),
-        after: None,
-        limit: 1_000,
-        unused_for: DAY,
-        purging,
-    }
 }
 
 async fn purge(store: &MongoStore, request: &Purge) -> Purged {
@@ -61,7 +52,7 @@ async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater(
     take(&store, &request("dead", "holder", seconds(30))).await;
     take(&store, &request("held", "holder", seconds(30))).await;
     age(&scratch, &["old", "dead"], DAY * 2).await;
-    let purged = purge(&store, &everything(Purging::Removes)).await;
+    let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
     assert_eq!(
         (purged.unused, purged.removed, purged.next),
         (vec![name("dead"), name("old")], 2, None)
@@ -82,7 +73,7 @@ async fn ten_ttls_count_at_least_whatever_is_asked_for() {
     let scratch = scratch().await;
     let store = scratch.store().await;
     released(&store, "job").await;
-    let mut at_once = everything(Purging::Removes);
+    let mut at_once = unused_for_a_day(Purging::Removes);
     at_once.unused_for = Duration::ZERO;
     age(&scratch, &["job"], Duration::from_secs(200)).await;
     assert_eq!(purge(&store, &at_once).await.unused, vec![]);
@@ -109,7 +100,7 @@ async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
         .insert_one(doc! { "_id": { "no": "name" }, "generation": "text", "expiresAt": 7 })
         .await
         .expect("the test can write");
-    let purged = purge(&store, &everything(Purging::Removes)).await;
+    let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
     assert_eq!((purged.unused, purged.removed), (vec![], 0));
     assert_eq!(leases.count_documents(doc! {}).await.expect("a count"), 3);
 }

@@ -29,14 +29,7 @@ pub(super) async fn fenced() -> (Scratch, PostgresFence) {
 }
 
 pub(super) async fn cents(scratch: &Scratch) -> i64 {
-    let asked = format!("SELECT cents FROM {}.account", scratch.schema);
-    scratch
-        .client()
-        .await
-        .query_one(&asked, &[])
-        .await
-        .unwrap()
-        .get(0)
+    scratch.value("SELECT cents FROM {schema}.account").await
 }
 
 fn add(scratch: &Scratch) -> String {

@@ -1,7 +1,9 @@
 //! Many requests at once through a pooler with few connections, beside clients that leave it in the middle: who gets an answer
 //! to another's request does not take it for its own.
 
-use crate::common::{PATIENCE, Scratch, giving_back, random_bits, renewal, request, seconds, take};
+use crate::common::{
+    PATIENCE, Scratch, give_back, giving_back, random_bits, renewal, request, seconds, take,
+};
 use crate::meddling::{Meddling, meddling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,11 +109,7 @@ async fn grant_of_another_attempt_is_not_believed() {
     let client = scratch.client().await;
     let first = request("first", "holder", seconds(300));
     let token = take(&store, &first).await.token;
-    store
-        .release(&[giving_back(&first, token)])
-        .await
-        .remove(0)
-        .unwrap();
+    give_back(&store, &first, token).await;
     // One that has no record yet, and one that is free, which is another statement.
     let unknown = |error: StoreError| {
         let told = (error.fault, error.certainty);

@@ -1,6 +1,6 @@
 //! Statements that are prepared: where the server itself answers, and nowhere else.
-use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
-use tenure_core::{Acquire, LeaseStore, Released};
+use crate::common::{PATIENCE, Scratch, give_back, name, request, seconds, take};
+use tenure_core::Acquire;
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 
@@ -19,21 +19,15 @@ const TELLING: &str = "
 /// Takes the lease and gives it back.
 async fn turn(store: &PostgresStore, asked: &mut Acquire) {
     let token = take(store, asked).await.token;
-    let released = store.release(&[giving_back(asked, token)]).await.remove(0);
-    assert_eq!(released.unwrap(), Released::Vacated);
+    give_back(store, asked, token).await;
     asked.attempt = asked.attempt.next();
 }
 
 /// How many statements a session had prepared at most.
 async fn told(scratch: &Scratch) -> i64 {
-    let asked = format!("SELECT coalesce(max(prepared), 0) FROM {}.told", scratch.schema);
     scratch
-        .client()
+        .value("SELECT coalesce(max(prepared), 0) FROM {schema}.told")
         .await
-        .query_one(&asked, &[])
-        .await
-        .unwrap()
-        .get(0)
 }
 
 /// Takes turns until a session has so many prepared.

@@ -2,23 +2,12 @@
 
 use crate::common::{Asker, Scratch, grant, name};
 use std::time::Duration;
+use tenure_conformance::asking::unused_for_a_day;
 use tenure_core::{Acquired, LeasePurge, LeaseStore, Purge, Purged, Purging};
 use tenure_sqlite::SqliteStore;
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// As long ago as a record can be.
 const LONG_AGO: &str = "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z'";
-
-fn request(purging: Purging) -> Purge {
-    Purge {
-        prefix: String::new(),
-        after: None,
-        limit: 1_000,
-        unused_for: DAY,
-        purging,
-    }
-}
 
 async fn purge(store: &SqliteStore, request: &Purge) -> Purged {
     store.purge(request).await.unwrap()
@@ -42,7 +31,7 @@ async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater(
     let old = released(&store, "old").await;
     scratch.sql(LONG_AGO);
     let young = released(&store, "young").await;
-    let purged = purge(&store, &request(Purging::Removes)).await;
+    let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
     assert_eq!(
         (purged.unused, purged.removed, purged.next),
         (vec![name("old")], 1, None)
@@ -60,13 +49,19 @@ async fn a_record_of_another_boot_is_kept_until_it_was_watched_for_its_ttl() {
     grant(&store, &Asker::new("holder").ttl_ms(300), "job").await;
     scratch.sql(LONG_AGO);
     scratch.sql("UPDATE lease SET boot_id = 'another'");
-    assert_eq!(purge(&store, &request(Purging::Removes)).await.removed, 0);
+    assert_eq!(
+        purge(&store, &unused_for_a_day(Purging::Removes)).await.removed,
+        0
+    );
     let other = Asker::new("other");
     let Acquired::Held(lease) = store.acquire(&other.acquire("job")).await.unwrap() else {
         panic!("not watched yet");
     };
     tokio::time::sleep(lease.remaining + Duration::from_millis(50)).await;
-    assert_eq!(purge(&store, &request(Purging::Removes)).await.removed, 1);
+    assert_eq!(
+        purge(&store, &unused_for_a_day(Purging::Removes)).await.removed,
+        1
+    );
     let left: i64 = scratch
         .raw()
         .query_row("SELECT count(*) FROM sighting", [], |row| row.get(0))
@@ -83,7 +78,7 @@ async fn a_record_of_another_boot_that_nobody_asks_for_is_found_by_two_looks_a_t
         grant(&store, &Asker::new("holder").ttl_ms(300), lease).await;
         scratch.sql(LONG_AGO);
         scratch.sql("UPDATE lease SET boot_id = 'another'");
-        let mut request = request(purging);
+        let mut request = unused_for_a_day(purging);
         request.prefix = lease.to_owned();
         assert_eq!(purge(&store, &request).await.unused, vec![], "{lease}");
         tokio::time::sleep(Duration::from_millis(400)).await;
@@ -96,7 +91,7 @@ async fn ten_ttls_count_at_least_whatever_is_asked_for() {
     let scratch = Scratch::new();
     let store = scratch.open();
     released(&store, "job").await;
-    let mut at_once = request(Purging::Removes);
+    let mut at_once = unused_for_a_day(Purging::Removes);
     at_once.unused_for = Duration::ZERO;
     assert_eq!(purge(&store, &at_once).await.unused, vec![]);
     scratch.sql("UPDATE lease SET last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-329 seconds')");
@@ -120,6 +115,6 @@ async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
     scratch.sql("UPDATE lease SET token = 9000000000000000 WHERE name = 'ahead'");
     scratch.sql("UPDATE lease SET wish = 'strange' WHERE name = 'damaged'");
     scratch.sql("UPDATE lease SET last_renewed_at = 'yesterday' WHERE name = 'undated'");
-    let purged = purge(&store, &request(Purging::Removes)).await;
+    let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
     assert_eq!((purged.unused, purged.removed), (vec![], 0));
 }

@@ -5,6 +5,7 @@ pub use tenure_conformance::asking::*;
 use tenure_postgres::PostgresStore;
 use tenure_testkit::Postgres;
 use tokio_postgres::Client;
+use tokio_postgres::types::FromSql;
 
 /// Long, as a loaded machine may need it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -64,6 +65,17 @@ impl Scratch {
         Postgres::client(&self.uri)
             .await
             .expect("the test's own client connects")
+    }
+
+    /// The only value that a question of the test's own is answered with.
+    pub async fn value<T: for<'a> FromSql<'a>>(&self, asked: &str) -> T {
+        let asked = asked.replace("{schema}", &self.schema);
+        self.client()
+            .await
+            .query_one(&asked, &[])
+            .await
+            .expect("one row")
+            .get(0)
     }
 
     pub async fn sql(&self, statements: &str) {

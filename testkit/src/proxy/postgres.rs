@@ -164,7 +164,7 @@ fn name(bytes: &[u8], at: usize) -> &[u8] {
 
 /// Where the first of several messages ends, by its length.
 fn end(bytes: &[u8]) -> usize {
-    let length = usize::try_from(number(bytes, 1)).unwrap_or(0);
+    let length = usize::try_from(number(bytes, 1)).expect("the length of a message that was read");
     bytes.len().min(1 + length)
 }
 

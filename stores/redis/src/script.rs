@@ -122,3 +122,41 @@ impl Arguments {
         command
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ACQUIRE, ADOPT, ASK, CONFIRM, GET, LIST, PURGE, RELEASE, RENEW, TAKE, TERM, UNDO};
+    use crate::record::FIELDS;
+
+    #[test]
+    fn no_fields_name_begins_like_anothers() {
+        for (place, field) in FIELDS.iter().enumerate() {
+            let alike = FIELDS[place + 1..]
+                .iter()
+                .find(|other| other.starts_with(field) || field.starts_with(**other));
+            assert_eq!(alike, None, "\"{field}\" would be put in its place");
+        }
+    }
+
+    /// A name that is none of a record's would be read as nothing, and not be missed.
+    #[test]
+    fn scripts_read_nothing_of_a_record_but_its_fields() {
+        for script in [
+            &ACQUIRE, &ADOPT, &ASK, &CONFIRM, &GET, &LIST, &PURGE, &RELEASE, &RENEW, &TAKE, &TERM, &UNDO,
+        ] {
+            for line in script
+                .text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("--"))
+            {
+                let named = line.match_indices("r.").filter(|(at, _)| {
+                    let before = line[..*at].chars().next_back();
+                    !before.is_some_and(|before| before.is_alphanumeric() || before == '_')
+                });
+                for (at, _) in named {
+                    assert!(line[at..].starts_with("r.err"), "no field of a record: {line}");
+                }
+            }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
-use super::candidacy::{Given, Taken, confirm, count, count_of, is_mine, is_taken_now, take};
-use super::member::{Need, is_in_doubt};
+use super::candidacy::{Given, Taken, confirm, count_mine, count_of, take};
+use super::member::is_in_doubt;
 use super::remains::Try;
 use super::rivals::Order;
 use super::token::{Mine, Standing, choose};
@@ -83,7 +83,7 @@ impl Quorum {
         let others: Vec<usize> = (0..self.members.len())
             .filter(|place| Some(*place) != first)
             .collect();
-        let before = (count(&taken, is_mine), count(&taken, is_taken_now), taken.len());
+        let before = (count_mine(&taken), taken.len());
         trying.asks(others.iter().copied());
         let rest = self
             .ask(
@@ -91,13 +91,9 @@ impl Quorum {
                 Deed::Write,
                 |site| take(site, request.clone()),
                 |answers, waiting| {
-                    let mine = before.0 + count(answers, is_mine);
-                    let differing = before.2 + answers.len() - mine;
-                    // Those that were taken just now can all confirm a new token, whatever the rest knows.
-                    let taken_now = before.1 + count(answers, is_taken_now);
-                    Need::of_decided(
-                        taken_now >= self.majority() || self.is_settled(mine, differing, waiting),
-                    )
+                    let mine = before.0 + count_mine(answers);
+                    let differing = before.1 + answers.len() - mine;
+                    self.is_settled(mine, differing, waiting)
                 },
             )
             .await;
@@ -256,7 +252,7 @@ impl Quorum {
                 |answers, waiting| {
                     let confirmed =
                         before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
-                    Need::of_decided(confirmed >= self.majority() || confirmed + waiting < self.majority())
+                    confirmed >= self.majority() || confirmed + waiting < self.majority()
                 },
             )
             .await;
@@ -308,12 +304,7 @@ impl Quorum {
         }
         let taken = places.len();
         let undone = self
-            .ask(
-                places,
-                Deed::Write,
-                |site| trying.undo(site),
-                |_, _| Need::Stragglers,
-            )
+            .ask(places, Deed::Write, |site| trying.undo(site), |_, _| true)
             .await;
         trying.effect.add(taken - undone.answers.len());
         trying.hears(undone.answers.iter().map(|(place, ())| (*place, false)));

@@ -21,16 +21,12 @@ pub(super) enum Taken {
     Unreadable(StoreError),
 }
 
-pub(super) fn is_mine(taken: &Taken) -> bool {
-    matches!(taken, Taken::Mine(_))
-}
-
-pub(super) fn is_taken_now(taken: &Taken) -> bool {
-    matches!(taken, Taken::Mine(mine) if mine.standing == Standing::Taken)
-}
-
-pub(super) fn count(answers: &[(usize, Taken)], is_counted: impl Fn(&Taken) -> bool) -> usize {
-    answers.iter().filter(|(_, taken)| is_counted(taken)).count()
+/// How many members have the record as the candidate's.
+pub(super) fn count_mine(answers: &[(usize, Taken)]) -> usize {
+    let mine = answers
+        .iter()
+        .filter(|(_, taken)| matches!(taken, Taken::Mine(_)));
+    mine.count()
 }
 
 pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {

@@ -39,25 +39,6 @@ pub(super) struct Poll<T> {
     pub(super) unheard: BTreeSet<usize>,
 }
 
-/// Whether a question needs more answers than have come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    /// It is not decided yet.
-    More,
-    /// It is decided, and what the rest knows makes the answer a better one.
-    Stragglers,
-}
-
-impl Need {
-    /// Of a question whose answer gets better with all that each member knows.
-    pub(super) fn of_decided(is_decided: bool) -> Self {
-        match is_decided {
-            true => Self::Stragglers,
-            false => Self::More,
-        }
-    }
-}
-
 /// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by dropping it:
 /// that too is a member that did not answer.
 struct Hearing<'a> {
@@ -127,8 +108,8 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 impl Quorum {
-    /// Asks these members at once. Waits until all have answered, or nothing more is needed: by the answers that came and the
-    /// number of those that may still come.
+    /// Asks these members at once. Waits until all have answered, or it `is_decided` by the answers that came and the
+    /// number of those that may still come, and the rest is late.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
     pub(super) async fn ask<T, Asking>(
@@ -136,7 +117,7 @@ impl Quorum {
         places: impl IntoIterator<Item = usize>,
         deed: Deed,
         ask: impl Fn(Arc<Site>) -> Asking,
-        need: impl Fn(&[(usize, T)], usize) -> Need,
+        is_decided: impl Fn(&[(usize, T)], usize) -> bool,
     ) -> Poll<T>
     where
         T: Send + 'static,
@@ -161,9 +142,8 @@ impl Quorum {
         };
         let mut decided_at = None;
         while !asked.is_empty() {
-            match need(&poll.answers, asked.len()) {
-                Need::More => {}
-                Need::Stragglers => decided_at = decided_at.or_else(|| Some(Instant::now())),
+            if decided_at.is_none() && is_decided(&poll.answers, asked.len()) {
+                decided_at = Some(Instant::now());
             }
             let next = match decided_at {
                 None => asked.join_next().await,
@@ -213,7 +193,7 @@ impl Quorum {
         T: Send + 'static,
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let is_enough = |answers: &[(usize, T)], _| Need::of_decided(answers.len() >= self.majority());
+        let is_enough = |answers: &[(usize, T)], _| answers.len() >= self.majority();
         self.ask(0..self.members.len(), deed, ask, is_enough).await
     }
 }

@@ -1,6 +1,5 @@
 //! Reading: what a majority knows.
 
-use super::member::Need;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
@@ -20,8 +19,8 @@ impl Quorum {
                     async move { site.sighting(&name).await }
                 },
                 |answers, waiting| {
-                    let sightings = answers.iter().filter_map(|(_, seen)| seen.as_ref());
-                    Need::of_decided(answers.len() >= self.majority() && self.is_agreed(sightings, waiting))
+                    answers.len() >= self.majority()
+                        && self.is_agreed(answers.iter().filter_map(|(_, seen)| seen.as_ref()), waiting)
                 },
             )
             .await;

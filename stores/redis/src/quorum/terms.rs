@@ -1,6 +1,6 @@
 //! Extending and giving back: each member decides for itself, a majority counts.
 
-use super::member::{Need, Poll};
+use super::member::Poll;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::site::subject;
@@ -19,8 +19,7 @@ impl Quorum {
                     async move { whole(site.renew(&asked).await) }
                 },
                 |answers, waiting| {
-                    let is_settled = |place| self.is_renewal_settled(answers, place, waiting);
-                    Need::of_decided((0..requests.len()).all(is_settled))
+                    (0..requests.len()).all(|place| self.is_renewal_settled(answers, place, waiting))
                 },
             )
             .await;
@@ -136,7 +135,7 @@ impl Quorum {
                 },
                 |answers, waiting| {
                     let noted = noted_in(answers);
-                    Need::of_decided(self.is_settled(noted, answers.len() - noted, waiting))
+                    self.is_settled(noted, answers.len() - noted, waiting)
                 },
             )
             .await;

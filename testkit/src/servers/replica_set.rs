@@ -168,7 +168,7 @@ impl ReplicaSet {
     /// # Errors
     /// [`Error::TimedOut`] when none goes through.
     pub async fn wait_until_writable(&self) -> Result<usize, Error> {
-        poll_until(ELECTION_TIMEOUT, "a majority write", || async {
+        poll_until(STALL_TIMEOUT, "a majority write", || async {
             let primary = self.find_primary().await?;
             let write = doc! {
                 "update": "testkit_ready",
@@ -388,3 +388,5 @@ fn is_true(hello: &Document, field: &str) -> bool {
 
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Of writes behind a node that was frozen: more than two of the [stalls](ReplicaSet::freeze), which may follow each other.
+const STALL_TIMEOUT: Duration = Duration::from_secs(150);

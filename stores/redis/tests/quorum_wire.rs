@@ -2,7 +2,7 @@
 
 use crate::common::{connection, giving_back, granted, in_each, renewal, request, seconds, take};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_conformance::wire::{BOUND, bounded};
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed};
 use tenure_redis::QuorumStore;
@@ -16,8 +16,11 @@ struct Wires {
     direct: QuorumStore,
 }
 
-/// How often something is tried that needs each member to be asked one thing after the other.
-const TRIES_MAX: usize = 20;
+/// How late a member may be before it is asked once more.
+const LATE: Duration = Duration::from_secs(1);
+
+/// When a duplicate comes: the next term is there by then.
+const LATER: Duration = Duration::from_millis(1_500);
 
 /// Which members meet a fault: each minority, the member that is asked first among them, and the majorities.
 const MINORITIES: [&[usize]; 3] = [&[0], &[1], &[2]];
@@ -63,8 +66,32 @@ impl Wires {
         }
     }
 
-    fn heal(&self) {
+    /// No request meets a fault any more, and each member is reached: whoever uses a connection that was cut is the first to
+    /// notice, and that shall be nobody of the test.
+    async fn heal(&self) {
         self.proxies.iter().for_each(FaultProxy::heal);
+        eventually_async(BOUND, "all members", || self.reaches_all()).await;
+    }
+
+    async fn reaches_all(&self) -> bool {
+        let asked = request("warm", "warm", seconds(60));
+        let Ok(Acquired::Granted(grant)) = self.store.acquire(&asked).await else {
+            return false;
+        };
+        let token = Some(grant.token.to_string());
+        let have_it = async || {
+            let records = self.records("warm").await;
+            records.iter().all(|record| {
+                record.get("generation") == token.as_ref() && !record.contains_key("unconfirmed")
+            })
+        };
+        let reached = comes(LATE, have_it).await;
+        let released = self
+            .store
+            .release(&[giving_back(&asked, grant.token)])
+            .await
+            .remove(0);
+        reached && released == Ok(Released::Vacated)
     }
 
     /// How many requests were lost, or their replies.
@@ -144,7 +171,7 @@ async fn what_a_minority_loses_costs_a_quorum_nothing() {
             assert_eq!(released, Ok(Released::Vacated), "{members:?} {fault:?}");
             let happened = async || wires.cuts(members) > before;
             eventually_async(BOUND, "the fault", happened).await;
-            wires.heal();
+            wires.heal().await;
             last = Some(grant.token);
         }
     }
@@ -163,7 +190,7 @@ async fn requests_that_a_majority_never_got_leave_nothing() {
         let rival = request(asked.name.as_str(), "rival", seconds(60));
         let next = take(&wires.direct, &rival).await;
         assert_eq!(next.terms, 1, "{members:?}");
-        wires.heal();
+        wires.heal().await;
         let answer = bounded("an answer", wires.store.acquire(&asked)).await;
         assert!(matches!(answer, Ok(Acquired::Held(_))), "{members:?}: {answer:?}");
         wires.is_held(&rival, next.token).await;
@@ -179,7 +206,7 @@ async fn lost_replies_of_a_majority_are_resolved_by_asking_again() {
         let lost = bounded("the lost replies", wires.store.acquire(&asked)).await;
         let lost = lost.expect_err("one of three has answered");
         assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-        wires.heal();
+        wires.heal().await;
         let grant = bounded("a term", wires.store.acquire(&asked)).await;
         let grant = granted(grant.expect("all answer again"));
         assert_eq!(grant.terms, 1, "{members:?}: {grant:?}");
@@ -190,7 +217,7 @@ async fn lost_replies_of_a_majority_are_resolved_by_asking_again() {
         let lost = bounded("the lost replies", wires.store.renew(&renewals)).await;
         let lost = lost[0].as_ref().expect_err("one of three has answered");
         assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-        wires.heal();
+        wires.heal().await;
         let again = bounded("a renewal", wires.store.renew(&renewals)).await.remove(0);
         assert!(matches!(again, Ok(Renewed::Extended { .. })), "{again:?}");
 
@@ -199,7 +226,7 @@ async fn lost_replies_of_a_majority_are_resolved_by_asking_again() {
         let lost = bounded("the lost replies", wires.store.release(&back)).await;
         let lost = lost[0].as_ref().expect_err("one of three has answered");
         assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-        wires.heal();
+        wires.heal().await;
         let again = bounded("a release", wires.store.release(&back)).await.remove(0);
         assert_eq!(again, Ok(Released::Vacated), "{members:?}");
         let next = take(&wires.direct, &request(asked.name.as_str(), "next", seconds(60))).await;
@@ -214,52 +241,41 @@ async fn lost_replies_of_a_majority_are_resolved_by_asking_again() {
 #[tokio::test]
 async fn term_that_a_majority_confirmed_unheard_is_its_attempts() {
     for members in MAJORITIES {
-        let mut tries = 0;
-        while !is_confirmed_unheard(members).await {
-            tries += 1;
-            assert!(
-                tries < TRIES_MAX,
-                "{members:?} were never asked one thing after the other"
-            );
+        let wires = wires().await;
+        let asked = request("job", "holder", seconds(60));
+        for member in members {
+            // Members are asked twice: to take it, and to confirm its token. The first arrives twice.
+            wires.proxies[*member].next_requests(1, RequestFault::Duplicate);
+            wires.proxies[*member].next_requests(1, RequestFault::CutAfter);
         }
+        let before = wires.duplicates(members);
+        let lost = bounded("the lost replies", wires.store.acquire(&asked)).await;
+        let lost = lost.expect_err("one of three has answered");
+        assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
+        // A member that was late has its duplicate after the answer.
+        let happened = async || {
+            let expected = before.iter().map(|before| before + 1).collect::<Vec<_>>();
+            wires.duplicates(members) == expected && wires.cuts(members).iter().all(|cuts| *cuts == 1)
+        };
+        eventually_async(BOUND, "the faults", happened).await;
+        wires.heal().await;
+        let lease = wires.direct.get(&asked.name).await.expect("a read");
+        let token = lease.expect("a majority has confirmed it").token;
+        wires.is_held(&asked, token).await;
+        let grant = bounded("the term", wires.store.acquire(&asked)).await;
+        let grant = granted(grant.expect("all answer again"));
+        assert_eq!((grant.token, grant.again, grant.terms), (token, true, 1));
     }
 }
 
-/// Not where a member that was late was asked for the second before it had answered the first: the proxy knows one request at a time.
-async fn is_confirmed_unheard(members: &[usize]) -> bool {
-    let wires = wires().await;
-    let asked = request("job", "holder", seconds(60));
-    for member in members {
-        // Members are asked twice: to take it, and to confirm its token. The first arrives twice.
-        wires.proxies[*member].next_requests(1, RequestFault::Duplicate);
-        wires.proxies[*member].next_requests(1, RequestFault::CutAfter);
-    }
-    let before = wires.duplicates(members);
-    let lost = bounded("the lost replies", wires.store.acquire(&asked)).await;
-    let Err(lost) = lost else { return false };
-    assert_eq!(lost.certainty, Certainty::Unknown, "{lost}");
-    // A member that was late has its duplicate after the answer.
-    let expected: Vec<u64> = before.iter().map(|before| before + 1).collect();
-    if !comes(async || wires.duplicates(members) == expected).await {
-        return false;
-    }
-    wires.heal();
-    let lease = wires.direct.get(&asked.name).await.expect("a read");
-    let token = lease.expect("a majority has confirmed it").token;
-    wires.is_held(&asked, token).await;
-    let grant = bounded("the term", wires.store.acquire(&asked)).await;
-    let grant = granted(grant.expect("all answer again"));
-    assert_eq!((grant.token, grant.again, grant.terms), (token, true, 1));
-    true
-}
-
-/// Whether this comes to be in a while.
-async fn comes(mut happened: impl AsyncFnMut() -> bool) -> bool {
-    for _ in 0..100 {
+/// Whether this comes to be in this time.
+async fn comes(limit: Duration, mut happened: impl AsyncFnMut() -> bool) -> bool {
+    let limit = Instant::now() + limit;
+    while Instant::now() < limit {
         if happened().await {
             return true;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     false
 }
@@ -287,7 +303,7 @@ async fn requests_that_arrive_twice_in_a_quorum_have_one_term() {
                 .all(|(now, before)| now > before)
         };
         eventually_async(BOUND, "a duplicate in each member", doubled).await;
-        wires.heal();
+        wires.heal().await;
         let lease = wires.direct.get(&asked.name).await.expect("a read");
         let lease = lease.expect("the record");
         assert_eq!((lease.token, lease.terms, lease.released), (grant.token, 1, true));
@@ -298,70 +314,47 @@ async fn requests_that_arrive_twice_in_a_quorum_have_one_term() {
 #[tokio::test]
 async fn late_duplicates_in_a_quorum_revive_no_term_and_end_none() {
     for next in [None, Some("next")] {
-        let mut tries = 0;
-        while !all_of_a_term_comes_late_again(next).await {
-            tries += 1;
-            assert!(
-                tries < TRIES_MAX,
-                "members were never asked one thing after the other"
-            );
+        let wires = wires().await;
+        let all = MAJORITIES[2];
+        let asked = request("job", "holder", seconds(60));
+        let (before, doubled) = (wires.requests(all), wires.duplicates(all));
+        wires.set(all, RequestFault::DuplicateLater(LATER));
+        let grant = take(&wires.store, &asked).await;
+        // Else a renewal may come before it, and bring the term.
+        wires.have_all(&asked, grant.token).await;
+        let renewals = [renewal(&asked, grant.token)];
+        let renewed = wires.store.renew(&renewals).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let back = [giving_back(&asked, grant.token)];
+        assert_eq!(wires.store.release(&back).await.remove(0), Ok(Released::Vacated));
+        // Members that nobody waited for are asked all the same.
+        let since =
+            |now: Vec<u64>, then: &[u64]| now.iter().zip(then).map(|(now, then)| now - then).collect();
+        let sent = || -> Vec<u64> { since(wires.requests(all), &before) };
+        eventually_async(BOUND, "all requests", async || {
+            sent().iter().all(|sent| *sent >= 4)
+        })
+        .await;
+        wires.proxies.iter().for_each(FaultProxy::heal);
+        let later = next.map(|next| request("job", next, seconds(60)));
+        let held = match &later {
+            Some(later) => Some(take(&wires.direct, later).await.token),
+            None => None,
+        };
+        if let (Some(later), Some(token)) = (&later, held) {
+            wires.have_all(later, token).await;
+        }
+        let records = wires.records("job").await;
+        let again = || -> Vec<u64> { since(wires.duplicates(all), &doubled) };
+        eventually_async(BOUND, "the duplicates", async || again() == sent()).await;
+        assert_eq!(wires.records("job").await, records, "a duplicate was written");
+        match (&later, held) {
+            (Some(later), Some(token)) => wires.is_held(later, token).await,
+            _ => {
+                let rival = request("job", "rival", seconds(60));
+                let term = take(&wires.direct, &rival).await;
+                assert!(term.token > grant.token && term.terms == 2, "{term:?}");
+            }
         }
     }
-}
-
-/// Not where a member that was late was asked for the second before it had answered the first: the proxy knows one request at a time.
-async fn all_of_a_term_comes_late_again(next: Option<&str>) -> bool {
-    let wires = wires().await;
-    let all = MAJORITIES[2];
-    let asked = request("job", "holder", seconds(60));
-    let (before, doubled) = (wires.requests(all), wires.duplicates(all));
-    wires.set(all, RequestFault::DuplicateLater(Duration::from_millis(1_500)));
-    let grant = take(&wires.store, &asked).await;
-    // Else a renewal may come before it, and bring the term.
-    wires.have_all(&asked, grant.token).await;
-    let renewals = [renewal(&asked, grant.token)];
-    let renewed = wires.store.renew(&renewals).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    let back = [giving_back(&asked, grant.token)];
-    assert_eq!(wires.store.release(&back).await.remove(0), Ok(Released::Vacated));
-    let sent = || -> Vec<u64> {
-        let now = wires.requests(all);
-        now.iter()
-            .zip(&before)
-            .map(|(now, before)| now - before)
-            .collect()
-    };
-    // Members that nobody waited for have answered by then, too.
-    if !comes(async || sent().iter().all(|sent| *sent >= 4)).await {
-        return false;
-    }
-    let expected = sent();
-    wires.heal();
-    let later = next.map(|next| request("job", next, seconds(60)));
-    let held = match &later {
-        Some(later) => Some(take(&wires.direct, later).await.token),
-        None => None,
-    };
-    if let (Some(later), Some(token)) = (&later, held) {
-        wires.have_all(later, token).await;
-    }
-    let records = wires.records("job").await;
-    let all_again = async || {
-        let now = wires.duplicates(all);
-        let again = now.iter().zip(&doubled).zip(&expected);
-        again
-            .into_iter()
-            .all(|((now, before), sent)| now - before >= *sent)
-    };
-    let is_complete = comes(all_again).await;
-    assert_eq!(wires.records("job").await, records, "a duplicate was written");
-    match (&later, held) {
-        (Some(later), Some(token)) => wires.is_held(later, token).await,
-        _ => {
-            let rival = request("job", "rival", seconds(60));
-            let term = take(&wires.direct, &rival).await;
-            assert!(term.token > grant.token && term.terms == 2, "{term:?}");
-        }
-    }
-    is_complete
 }

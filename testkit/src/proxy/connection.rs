@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::control::Control;
 use super::fault::{Fault, RequestFault};
 use super::frame::{Message, Protocol, Reader, Side};
+use super::http2;
 use super::postgres::GREETING;
 use super::replay::replay;
 
@@ -41,6 +42,11 @@ struct Shared {
 impl Shared {
     fn open(&self) -> MutexGuard<'_, HashMap<i32, Option<(RequestFault, Message)>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the reply to this request, which is still to come, shall meet a fault.
+    fn meets_something(&self, request: i32) -> bool {
+        self.open().get(&request).is_some_and(Option::is_some)
     }
 
     fn greeting(&self) -> Option<Message> {
@@ -137,7 +143,11 @@ async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWrite
             shared.open().insert(request.id, fate);
         }
         if control.protocol == Protocol::Http2 {
-            shared.remember(&request);
+            match http2::given_up(&request.bytes) {
+                Some(stream) if shared.meets_something(stream) => continue,
+                Some(_) => {}
+                None => shared.remember(&request),
+            }
         }
         let passed_on = to.write_all(&request.bytes).await;
         // The client must not learn from a silent connection that its server is gone.

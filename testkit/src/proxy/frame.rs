@@ -8,13 +8,14 @@ use super::http2::Http2Reader;
 use super::mysql::MysqlReader;
 use super::nats::NatsReader;
 use super::postgres::PostgresReader;
+use super::redis::RedisReader;
 
 /// How the proxy tells messages apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// A message is what one read returns.
     Bytes,
-    /// The same, of which the first word of a command is known: Redis's protocol, one request at a time.
+    /// Redis's: values, and the n-th request is answered by the n-th reply.
     Redis,
     /// MongoDB's wire protocol: a header with the length, the message's number and that of the one it answers.
     MongoDb,
@@ -51,6 +52,7 @@ pub(super) struct Reader {
     http2: Http2Reader,
     mysql: MysqlReader,
     nats: NatsReader,
+    redis: RedisReader,
 }
 
 /// One message, with what its protocol tells about it.
@@ -84,6 +86,7 @@ impl Reader {
             http2: Http2Reader::new(side),
             mysql: MysqlReader::new(side),
             nats: NatsReader::new(side),
+            redis: RedisReader::new(side),
         }
     }
 
@@ -94,7 +97,7 @@ impl Reader {
     ) -> io::Result<Option<Message>> {
         match self.protocol {
             Protocol::Bytes => read_bytes(source).await,
-            Protocol::Redis => Ok(read_bytes(source).await?.map(name_redis)),
+            Protocol::Redis => self.redis.read(source).await,
             Protocol::MongoDb => read_mongodb(source).await,
             Protocol::Postgres => self.postgres.read(source).await,
             Protocol::Http2 => self.http2.read(source).await,
@@ -117,19 +120,6 @@ async fn read_bytes(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<
         before: Vec::new(),
     };
     Ok((count > 0).then_some(message))
-}
-
-/// A request is an array of texts, whose first is the command: `*2\r\n$3\r\nGET\r\n…`.
-fn name_redis(mut message: Message) -> Message {
-    let mut lines = message
-        .bytes
-        .split(|byte| *byte == b'\n')
-        .take(3)
-        .map(<[u8]>::trim_ascii_end);
-    if let (Some([b'*', ..]), Some([b'$', ..]), Some(command)) = (lines.next(), lines.next(), lines.next()) {
-        message.command = String::from_utf8_lossy(command).to_ascii_uppercase();
-    }
-    message
 }
 
 async fn read_mongodb(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
@@ -203,6 +193,7 @@ const HOUSEKEEPING: &[&str] = &[
     "AUTH",
     "SELECT",
     "PING",
+    "CLIENT",
     super::postgres::GREETING,
     super::postgres::HOUSEKEEPING,
     super::http2::HOUSEKEEPING,

@@ -78,10 +78,19 @@ fn message(bytes: Vec<u8>, counts: Option<i32>) -> Message {
 
 /// Whether a frame carries a part of this stream's message.
 pub(super) fn is_body_of(stream: i32, frame: &[u8]) -> bool {
-    let of = frame
-        .get(5..HEADER)
-        .and_then(|field| <[u8; 4]>::try_from(field).ok());
-    frame.len() > HEADER && frame[3] == DATA && of.is_some_and(|of| i32::from_be_bytes(of) == stream)
+    frame.len() > HEADER && frame[3] == DATA && stream_of(frame) == Some(stream)
+}
+
+/// The stream that a frame gives up. A client does so with one that has told it enough, before the server has ended it: of a
+/// request that is to meet something it would take back what was asked, and more so in a repetition, where all comes at once.
+pub(super) fn given_up(frame: &[u8]) -> Option<i32> {
+    let stream = stream_of(frame)?;
+    (frame[3] == RST_STREAM).then_some(stream)
+}
+
+fn stream_of(frame: &[u8]) -> Option<i32> {
+    let field = <[u8; 4]>::try_from(frame.get(5..HEADER)?).ok()?;
+    Some(i32::from_be_bytes(field) & i32::MAX)
 }
 
 pub(super) const HOUSEKEEPING: &str = "http2 housekeeping";
@@ -90,5 +99,6 @@ const PREFACE: usize = 24;
 const HEADER: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const END_STREAM: u8 = 1;
 const NO_STREAM: i32 = -1;

@@ -8,6 +8,7 @@ mod http2;
 mod mysql;
 mod nats;
 mod postgres;
+mod redis;
 mod replay;
 mod server;
 

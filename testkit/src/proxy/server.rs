@@ -37,8 +37,8 @@ impl FaultProxy {
         FaultProxy::start(Protocol::MongoDb, upstream.into())
     }
 
-    /// A proxy in front of a Redis or Valkey server at `host:port`, which knows what a message asks for. As with
-    /// [`bytes`](FaultProxy::bytes) a message is what arrives in one piece, so it suits one request at a time.
+    /// A proxy in front of a Redis or Valkey server at `host:port`, which knows where a request ends and what it asks
+    /// for, of several on one connection, too. Clients must not encrypt, and must name the channels that they leave.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.

@@ -7,6 +7,7 @@ use crate::site::Site;
 use crate::url::StoreUrl;
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,10 +18,13 @@ use tokio::time::Instant;
 /// How long one member is waited for.
 const MEMBER_TIME_MAX: Duration = Duration::from_millis(1_500);
 
-/// How long the others are waited for when it is decided: they are mostly a little slower, and what they know makes the
-/// answer a better one. Those that did not answer when they were asked last are not waited for: who asks may have less
-/// time than this.
-const STRAGGLER_TIME_MAX: Duration = Duration::from_millis(50);
+/// How long the others are waited for when it is decided, times what it took until then: they are mostly a little slower, and
+/// what they know makes the answer a better one. Those that did not answer when they were asked last are not waited for: who
+/// asks may have less time than this.
+const STRAGGLER_TIMES: u32 = 4;
+
+/// At least, and at most.
+const STRAGGLER_TIME: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_millis(300);
 
 /// One server of a quorum.
 pub(super) struct Member {
@@ -100,6 +104,11 @@ impl Member {
     }
 }
 
+/// Where a majority has taken this long to decide.
+fn straggler_time(decision: Duration) -> Duration {
+    (decision * STRAGGLER_TIMES).clamp(*STRAGGLER_TIME.start(), *STRAGGLER_TIME.end())
+}
+
 /// Whether a member may have carried it out all the same.
 pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
     answer
@@ -140,15 +149,16 @@ impl Quorum {
             late: 0,
             unheard: BTreeSet::new(),
         };
-        let mut decided_at = None;
+        let began = Instant::now();
+        let mut until = None;
         while !asked.is_empty() {
-            if decided_at.is_none() && is_decided(&poll.answers, asked.len()) {
-                decided_at = Some(Instant::now());
+            if until.is_none() && is_decided(&poll.answers, asked.len()) {
+                until = Some(Instant::now() + straggler_time(began.elapsed()));
             }
-            let next = match decided_at {
+            let next = match until {
                 None => asked.join_next().await,
                 Some(_) if lively.is_empty() => break,
-                Some(at) => match tokio::time::timeout_at(at + STRAGGLER_TIME_MAX, asked.join_next()).await {
+                Some(until) => match tokio::time::timeout_at(until, asked.join_next()).await {
                     Ok(next) => next,
                     Err(_late) => break,
                 },
@@ -195,5 +205,18 @@ impl Quorum {
     {
         let is_enough = |answers: &[(usize, T)], _| answers.len() >= self.majority();
         self.ask(0..self.members.len(), deed, ask, is_enough).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::straggler_time;
+    use std::time::Duration;
+
+    #[test]
+    fn the_others_are_waited_for_as_long_as_the_first_make_likely() {
+        let waited =
+            [1, 20, 1_000].map(|decision| straggler_time(Duration::from_millis(decision)).as_millis());
+        assert_eq!(waited, [50, 80, 300]);
     }
 }

@@ -48,7 +48,8 @@ impl Site {
                 Decision::Begin(_) | Decision::Again => {
                     let session = self.sessions.of(&self.requests, seconds).await;
                     let session = session.map_err(|failure| self.failed(&failure, Deed::Read, name))?;
-                    self.take(request, &found, &decision, &session, sent).await?
+                    self.take(request, &found, certain, &decision, &session, sent)
+                        .await?
                 }
             };
             (found, certain) = match round {
@@ -65,6 +66,7 @@ impl Site {
         self: &Arc<Self>,
         request: &Acquire,
         found: &Found,
+        certain: bool,
         decision: &Decision,
         session: &Arc<Session>,
         sent: Moment,
@@ -82,7 +84,7 @@ impl Site {
         let holder = holder_value(session, &sitting, again.map(|(token, _)| token));
         let transaction = match again {
             Some((token, _)) => self.moving(name, found, token, &holder, session.id),
-            None => self.beginning(request, found, session, &holder),
+            None => self.beginning(request, found, certain, session, &holder),
         };
         session.admit(&sitting, holder.clone());
         let transacting = transact(&self.requests, &transaction);
@@ -107,7 +109,7 @@ impl Site {
         };
         if !answer.succeeded {
             session.dismiss(name, &holder);
-            return self.changed(name, answer);
+            return self.changed(name, answer).await;
         }
         let revision = answer.header.map_or(0, |header| header.revision);
         if let Some(kept) = kept {
@@ -150,8 +152,17 @@ impl Site {
         }))
     }
 
-    /// The transaction that begins a term: the revision of it is the token.
-    fn beginning(&self, request: &Acquire, found: &Found, session: &Session, holder: &[u8]) -> TxnRequest {
+    /// The transaction that begins a term: the revision of it is the token. What was known of the lease before anybody was
+    /// asked is mostly so still. Else the transaction also reads what there is instead: where others take it and let go of it, too,
+    /// a look of its own would be late again and again.
+    fn beginning(
+        &self,
+        request: &Acquire,
+        found: &Found,
+        certain: bool,
+        session: &Session,
+        holder: &[u8],
+    ) -> TxnRequest {
         let key = |part| self.keys.part(&request.name, part);
         let record = Record::begin(request, session.ttl).encode();
         TxnRequest {
@@ -166,7 +177,10 @@ impl Site {
                 RequestOp::put(key(Part::Holder), holder.to_vec(), session.id),
                 RequestOp::delete(key(Part::Wish)),
             ],
-            failure: vec![self.reading(&request.name)],
+            failure: match certain || found.record.is_none() {
+                true => vec![self.reading(&request.name)],
+                false => Vec::new(),
+            },
         }
     }
 
@@ -176,14 +190,11 @@ impl Site {
         RequestOp::range(from, end)
     }
 
-    fn changed(&self, name: &LeaseName, answer: TxnResponse) -> Result<Round, StoreError> {
-        let rows = answer
-            .responses
-            .into_iter()
-            .next()
-            .map(|response| response.keys());
-        let rows = rows.ok_or_else(|| self.misunderstood())?;
-        Ok(Round::Changed(self.understand(name, &rows)?))
+    async fn changed(&self, name: &LeaseName, answer: TxnResponse) -> Result<Round, StoreError> {
+        Ok(Round::Changed(match answer.responses.into_iter().next() {
+            Some(response) => self.understand(name, &response.keys())?,
+            None => self.read(&self.requests, name).await?,
+        }))
     }
 
     fn predecessor(&self, request: &Acquire, found: &Found, decision: &Decision) -> Option<Predecessor> {

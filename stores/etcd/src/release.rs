@@ -4,7 +4,7 @@ use crate::attached::Sitting;
 use crate::found::Found;
 use crate::keys::Part;
 use crate::site::{PARTS_MAX, Site, transact_each};
-use crate::wire::kv::{Compare, RequestOp, ResponseOp, TxnRequest};
+use crate::wire::kv::{Compare, RequestOp, TxnRequest};
 use tenure_core::{LeaseName, Release, Released, StoreError};
 use tenure_remote::Deed;
 
@@ -95,18 +95,38 @@ impl Site {
                 return;
             }
         };
+        let mut others = Vec::new();
         for ((place, found), answer) in parts.into_iter().zip(answers) {
-            let name = &requests[place].name;
-            verdicts[place] = Some(if answer.succeeded {
+            if answer.succeeded {
                 self.sessions.dismiss(&sittings[place], requests[place].token);
-                self.known.see(name, &vacant(found));
-                Ok(Released::Vacated)
+                self.known.see(&requests[place].name, &vacant(found));
+                verdicts[place] = Some(Ok(Released::Vacated));
             } else {
-                let rows = answer.responses.into_iter().next().map(ResponseOp::keys);
-                match self.understand(name, &rows.unwrap_or_default()) {
-                    Ok(now) => self.not_yours(name, &now).await,
-                    Err(error) => Err(error),
-                }
+                others.push(place);
+            }
+        }
+        self.look_at_others(requests, others, verdicts).await;
+    }
+
+    /// What was known of these was no longer so, and nothing was changed.
+    async fn look_at_others(
+        &self,
+        requests: &[Release],
+        others: Vec<usize>,
+        verdicts: &mut [Option<Verdict>],
+    ) {
+        let names: Vec<&LeaseName> = others.iter().map(|place| &requests[*place].name).collect();
+        if names.is_empty() {
+            return;
+        }
+        let seen = match self.read_many(&self.requests, &names).await {
+            Ok((seen, _)) => seen,
+            Err(error) => vec![Err(error); others.len()],
+        };
+        for (place, found) in others.into_iter().zip(seen) {
+            verdicts[place] = Some(match found {
+                Ok(found) => self.not_yours(&requests[place].name, &found).await,
+                Err(error) => Err(error),
             });
         }
     }
@@ -120,7 +140,7 @@ impl Site {
                 RequestOp::delete(key(Part::Holder)),
                 RequestOp::delete(key(Part::Wish)),
             ],
-            failure: vec![self.reading(name)],
+            failure: Vec::new(),
         }
     }
 

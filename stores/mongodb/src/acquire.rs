@@ -2,7 +2,7 @@ use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key};
 use crate::pipeline::{
     attempt_number, expired, expiry, extension, held, literal, purge_at, ttl_ms, unreleased,
 };
-use crate::record::{Record, decode, is_record, projection};
+use crate::record::{Record, decode, is_record, of_whole, whole};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
@@ -67,11 +67,11 @@ impl Site {
             )
             .upsert(true)
             .return_document(ReturnDocument::After)
-            .projection(projection())
+            .projection(whole())
             .max_time(self.acquisition_time_max(request.ttl));
         let subject = subject(&request.name);
         match upsert.await {
-            Ok(Some(document)) => decode(&document, &self.namespace).map(Some),
+            Ok(Some(answer)) => decode(&of_whole(answer), &self.namespace).map(Some),
             Ok(None) => Err(StoreError::unknown(
                 Fault::Internal,
                 format!(

@@ -1,7 +1,7 @@
 //! Where a store's records live, and the bounds of every request to it.
 
 use crate::fault::{Deed, Repeats, timed_out};
-use crate::record::{Record, decode, projection};
+use crate::record::{Record, decode, of_whole, whole};
 use crate::renew::Stuck;
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error;
@@ -135,13 +135,13 @@ impl Site {
             .leases
             .find_one_and_update(doc! { "_id": name.as_str() }, pipeline)
             .return_document(ReturnDocument::After)
-            .projection(projection())
+            .projection(whole())
             .max_time(time_max);
         let answer = self
             .within_time(time_max, Deed::Write, &subject(name), request.into_future())
             .await?;
         answer
-            .map(|document| decode(&document, &self.namespace))
+            .map(|answer| decode(&of_whole(answer), &self.namespace))
             .transpose()
     }
 
@@ -155,14 +155,14 @@ impl Site {
         let request = self
             .leases
             .find_one(doc! { "_id": name.as_str() })
-            .projection(projection())
+            .projection(whole())
             .read_concern(concern)
             .max_time(self.time_max);
         let answer = self
             .within(Deed::Read, &subject(name), request.into_future())
             .await?;
         answer
-            .map(|document| decode(&document, &self.namespace))
+            .map(|answer| decode(&of_whole(answer), &self.namespace))
             .transpose()
     }
 }

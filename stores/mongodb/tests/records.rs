@@ -86,6 +86,9 @@ fn foreign(good: &Document) -> Vec<(&'static str, Document)> {
         with("note", "\u{e9}".repeat(1000).into()),
         with("owner", "../etc".into()),
         with("owner", " outer ".into()),
+        with("owner", "".into()),
+        with("owner", "..".into()),
+        with("owner", "a\u{7}".into()),
         with("owner", Bson::Array(vec!["a".into()])),
         with("note", Bson::Null),
         with("released", Bson::Boolean(true)),
@@ -160,7 +163,9 @@ fn foreign_within(good: &Document) -> Vec<(&'static str, Document)> {
     };
     all.push(with("previous", term("a", 5, "forgotten")));
     all.push(with("previous", term("a", -5, "expired")));
-    all.push(with("previous", term(" a", 5, "expired")));
+    for owner in [" a", "", ".", "a//b", "a\u{7}"] {
+        all.push(with("previous", term(owner, 5, "expired")));
+    }
     all.push(with("previous", term(&"\u{e9}".repeat(127), 5, "expired")));
     all
 }

@@ -16,12 +16,34 @@ mod shape;
 pub(crate) use decode::{Record, decode, shown_key};
 pub(crate) use shape::{fits, is_record, name_pattern, nameable, readable, understood};
 
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 
 /// The computed field by which the server tells its clock with an answer.
 pub(crate) const STORE_NOW: &str = "storeNow";
 
-/// What every answer carries: the whole record, and the server's clock of the same command.
+/// The field of an answer in which the server shows a record as it is.
+const RECORD: &str = "record";
+
+/// What the answer about one lease carries: its record, and the server's clock of the same command. A list of its fields would
+/// cost the server as much again.
+pub(crate) fn whole() -> Document {
+    doc! { RECORD: "$$ROOT", STORE_NOW: "$$NOW" }
+}
+
+/// The record of such an answer, with the clock in it. One that was replayed is the record alone, without a clock.
+pub(crate) fn of_whole(mut answer: Document) -> Document {
+    let now = answer.remove(STORE_NOW);
+    let Some(Bson::Document(mut record)) = answer.remove(RECORD) else {
+        return answer;
+    };
+    record.remove(STORE_NOW);
+    if let Some(now) = now {
+        record.insert(STORE_NOW, now);
+    }
+    record
+}
+
+/// What the answers about many carry: the fields of the records, and the server's clock of the same command.
 pub(crate) fn projection() -> Document {
     doc! {
         "owner": 1, "incarnation": 1, "generation": 1, "attempt": 1, "terms": 1, "ttlMs": 1,

@@ -22,6 +22,9 @@ const OWNER_BYTES_MAX: i32 = 253;
 /// Longest note, in bytes; the same limit as `Note`'s.
 const NOTE_BYTES_MAX: i32 = 1024;
 
+/// Of these letters names are mostly made, and whatever is made of them is one, unless it is all dots.
+const PLAIN: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@";
+
 /// What `LeaseName::new` and `CandidateId::new` accept, but for the length: no control character, no white
 /// space outside, no empty, `.` or `..` part between slashes.
 pub(crate) fn name_pattern() -> &'static str {
@@ -63,6 +66,11 @@ pub(crate) fn readable() -> Document {
 /// `previous`, and lengths in bytes. Only for records that are [`readable`] so far. Lists are literals: a list of expressions is
 /// built anew for every record.
 pub(crate) fn fits() -> Bson {
+    fits_beside(&[previous_owner()])
+}
+
+/// The same, with the texts in it that are names.
+fn fits_beside(names: &[Bson]) -> Bson {
     let types =
         |fields: &[&str]| -> Vec<Bson> { fields.iter().map(|field| bson!({ "$type": *field })).collect() };
     let marked = |mark: [&str; 3]| bson!({ "$in": [types(&mark), { "$literal": [["null", "missing", "missing"], ["object", "long", "date"]] }] });
@@ -84,11 +92,31 @@ pub(crate) fn fits() -> Bson {
         // The least of several numbers passes over those that are missing.
         { "$gte": [{ "$min": ["$released.generation", "$stepDownAsked.generation", "$previous.generation", 1_i64] }, 1_i64] },
         { "$in": [{ "$ifNull": ["$previous.end", "expired"] }, { "$literal": ["released", "expired"] }] },
-        { "$regexMatch": { "input": { "$ifNull": ["$previous.owner", "nobody"] }, "regex": name_pattern() } },
-        { "$lte": [{ "$strLenBytes": { "$ifNull": ["$previous.owner", ""] } }, OWNER_BYTES_MAX] },
-        { "$lte": [{ "$strLenBytes": "$owner" }, OWNER_BYTES_MAX] },
+        { "$lte": [{ "$max": [{ "$strLenBytes": "$owner" }, { "$strLenBytes": previous_owner() }] }, OWNER_BYTES_MAX] },
         { "$lte": [{ "$strLenBytes": "$note" }, NOTE_BYTES_MAX] },
+        are_names(names),
     ] })
+}
+
+/// Of who held it before, or of nobody: a name in any case.
+fn previous_owner() -> Bson {
+    bson!({ "$ifNull": ["$previous.owner", "nobody"] })
+}
+
+/// Whether these texts are what [`name_pattern`] finds, but for their length.
+fn are_names(texts: &[Bson]) -> Bson {
+    let without = |text: &Bson, letters: &str| bson!({ "$trim": { "input": text, "chars": letters } });
+    let mut plain = vec![bson!({ "$eq": [without(&bson!({ "$concat": texts }), PLAIN), ""] })];
+    plain.extend(
+        texts
+            .iter()
+            .map(|text| bson!({ "$ne": [without(text, "."), ""] })),
+    );
+    // A server compiles a pattern with every statement that has one, used or not, unless it depends on the record.
+    let pattern = bson!({ "$ifNull": ["$_id.none", name_pattern()] });
+    let matched = |text: &Bson| bson!({ "$regexMatch": { "input": text, "regex": &pattern } });
+    let matched: Vec<Bson> = texts.iter().map(matched).collect();
+    bson!({ "$or": [{ "$and": plain }, { "$and": matched }] })
 }
 
 /// The whole as one expression, but for the name, which is the request's: for a statement whose filter says no more than
@@ -120,8 +148,7 @@ pub(crate) fn is_record() -> Bson {
         // Trimmed of all its digits nothing is left; a pattern would have to be compiled each time.
         { "$eq": [{ "$strLenBytes": "$incarnation" }, INCARNATION_BYTES] },
         { "$eq": [{ "$trim": { "input": "$incarnation", "chars": "0123456789abcdef" } }, ""] },
-        fits(),
-        { "$regexMatch": { "input": "$owner", "regex": name_pattern() } },
+        fits_beside(&["$owner".into(), previous_owner()]),
     ] });
     // What is no text has no length, and to ask for it is an error.
     bson!({ "$cond": [typed, in_range, false] })

@@ -33,6 +33,11 @@ impl Keys {
         format!("{}:lease:{name}", self.prefix)
     }
 
+    /// The highest token of the records that a clean-up of a quorum has removed.
+    pub(crate) fn removed(&self) -> String {
+        format!("{}:leases:removed", self.prefix)
+    }
+
     /// What the channel of every lease begins with.
     pub(crate) fn channels(&self) -> String {
         format!("{}:changes:", self.prefix)

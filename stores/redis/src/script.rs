@@ -24,7 +24,7 @@ pub(crate) static RIGHTS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/rights.lua").to_owned()));
 
 /// Takes a record in a member of a quorum.
-pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));
+pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_removed(include_str!("lua/quorum_take.lua")));
 /// Gives what was taken its token.
 pub(crate) static CONFIRM: LazyLock<Script> =
     LazyLock::new(|| on_records(include_str!("lua/quorum_confirm.lua")));
@@ -35,7 +35,10 @@ pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_s
 pub(crate) static TERM: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_term.lua")));
 /// Takes terms in that were missed.
 pub(crate) static ADOPT: LazyLock<Script> =
-    LazyLock::new(|| on_records(include_str!("lua/quorum_adopt.lua")));
+    LazyLock::new(|| on_removed(include_str!("lua/quorum_adopt.lua")));
+/// Removes what nobody uses from a member.
+pub(crate) static PURGE_MEMBER: LazyLock<Script> =
+    LazyLock::new(|| on_removed(include_str!("lua/quorum_purge.lua")));
 
 /// For scripts that have written nothing.
 pub(crate) const STILL_RULES: &str = include_str!("lua/still_rules.lua");
@@ -65,6 +68,11 @@ fn on_records(body: &str) -> Script {
     }
     let names = format!("'{}'", FIELDS.join("', '"));
     Script::new(text.replace("FIELDS", &names))
+}
+
+/// One that also knows what a clean-up has removed from a member of a quorum.
+fn on_removed(body: &str) -> Script {
+    on_records(&format!("{}\n{body}", include_str!("lua/quorum_removed.lua")))
 }
 
 /// What a script is run with.
@@ -125,7 +133,9 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use super::{ACQUIRE, ADOPT, ASK, CONFIRM, GET, LIST, PURGE, RELEASE, RENEW, TAKE, TERM, UNDO};
+    use super::{
+        ACQUIRE, ADOPT, ASK, CONFIRM, GET, LIST, PURGE, PURGE_MEMBER, RELEASE, RENEW, TAKE, TERM, UNDO,
+    };
     use crate::record::FIELDS;
 
     #[test]
@@ -142,7 +152,19 @@ mod tests {
     #[test]
     fn scripts_read_nothing_of_a_record_but_its_fields() {
         for script in [
-            &ACQUIRE, &ADOPT, &ASK, &CONFIRM, &GET, &LIST, &PURGE, &RELEASE, &RENEW, &TAKE, &TERM, &UNDO,
+            &ACQUIRE,
+            &ADOPT,
+            &ASK,
+            &CONFIRM,
+            &GET,
+            &LIST,
+            &PURGE,
+            &PURGE_MEMBER,
+            &RELEASE,
+            &RENEW,
+            &TAKE,
+            &TERM,
+            &UNDO,
         ] {
             for line in script
                 .text

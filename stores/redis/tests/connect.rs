@@ -110,7 +110,7 @@ async fn credentials_and_rights_are_told_apart(server: &RedisServer) {
 }
 
 /// As in the README.
-const LEAST: &str = "+eval +evalsha +time +hmget +hget +hset +hdel +hincrby +exists +pexpire +persist +zadd +zrem \
+pub const LEAST: &str = "+eval +evalsha +time +hmget +hget +hset +hdel +hincrby +exists +pexpire +persist +zadd +zrem \
     +zrangebylex +zrandmember +publish +subscribe +psubscribe +unsubscribe +punsubscribe +ping +hello +select +role \
     +info +config|get +acl|whoami";
 

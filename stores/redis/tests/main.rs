@@ -21,6 +21,7 @@ mod quorum_certainty;
 mod quorum_conformance;
 mod quorum_late;
 mod quorum_members;
+mod quorum_purge;
 mod quorum_remains;
 mod quorum_silent;
 mod quorum_watch;

@@ -4,15 +4,16 @@
 -- is left alone, tokens only rise here, and a term that was given back, or that a later attempt has followed, does not come back.
 -- So it only ever takes a free member from rivals. The one thing that those two do not do is to go on with the very term that ran
 -- out here: it is the last one that this member knows, so nobody was granted this member since.
--- KEYS: index of names, records. ARGV: purge, then of each: incarnation, token, attempt, ttl, name, and what another member tells
--- of it: owner, terms, note, how long ago it was created and acquired, and the owner, token, end and time of the term before.
+-- KEYS: index of names, what was removed, records. ARGV: purge, then of each: incarnation, token, attempt, ttl, name, and what
+-- another member tells of it: owner, terms, note, how long ago it was created and acquired, and the owner, token, end and time of
+-- the term before.
 local purge_ms, PARTS = tonumber(ARGV[1]), 14
 
 local function is_free(state, r, incarnation, token, attempt)
-  if state == 'none' then return true end
+  if state == 'none' then return less(highest_removed(KEYS[2]), token) end
   -- Taken by this very attempt, which was confirmed elsewhere: this is the confirmation, by its own conditions.
   if state == 'held' and r.unconfirmed and r.incarnation == incarnation and r.attempt == attempt then
-    return r.unconfirmed == 'first' or less(r.generation, token)
+    return less(r.generation, token)
   end
   if state ~= 'vacant' and state ~= 'expired' then return false end
   -- A candidate has only looked, and let go: what it found here is this term, which had run out.
@@ -35,8 +36,8 @@ local function at(ago)
   return text_of(math.max(now - tonumber(ago), 0))
 end
 
-for place = 2, #KEYS do
-  local key, first = KEYS[place], PARTS * (place - 2) + 1
+for place = 3, #KEYS do
+  local key, first = KEYS[place], PARTS * (place - 3) + 1
   local term = {}
   for part = 1, PARTS do term[part] = ARGV[first + part] end
   local incarnation, token, attempt, ttl, name, owner, terms, note, created, acquired = unpack(term)

@@ -10,7 +10,8 @@ if not r.unconfirmed then
   if expires - r.expiresAt > 0 then redis.call('HSET', key, 'expiresAt', expires) end
   return { 'already', now, r.generation, r.terms }
 end
-if r.unconfirmed == 'later' and not less(r.generation, token) then return { 'gone', now } end
+-- Above the term before, or above whatever was removed here.
+if not less(r.generation, token) then return { 'gone', now } end
 redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', end_of(ttl))
 -- A wish that stands there was for the term before.
 redis.call('HDEL', key, 'unconfirmed', 'stepDownAskedAt')

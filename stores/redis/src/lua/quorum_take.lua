@@ -1,13 +1,17 @@
 -- In one member of a quorum: takes the record for a candidate, without a token yet. What is taken blocks others, and is
 -- no term until it is confirmed.
--- KEYS: index of names, record. ARGV: owner, incarnation, attempt, ttl, note, name.
--- Answers with whether it was taken just now, was pending already, or was confirmed; the token and the count of terms before; and
--- the term before.
-local index, key = KEYS[1], KEYS[2]
+-- KEYS: index of names, record, what was removed. ARGV: owner, incarnation, attempt, ttl, note, name.
+-- Answers with whether it was taken just now, was pending already, or was confirmed; the token that the next must be above, and
+-- the count of terms before; and the term before.
+local index, key, removed = KEYS[1], KEYS[2], KEYS[3]
 local owner, incarnation, attempt, ttl, note, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local state, r = read(key)
 if state == 'unreadable' then return { 'unreadable', now, r } end
 local began, expires = text_of(now), end_of(ttl)
+-- 1 stands for none: no term is known here, and nothing was removed.
+local function told(token)
+  return token ~= '1' and token or '0'
+end
 if r.incarnation == incarnation then
   local same = r.attempt == attempt
   if less(attempt, r.attempt) or (same and state == 'vacant') then return { 'superseded', now } end
@@ -15,7 +19,7 @@ if r.incarnation == incarnation then
     redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl)
     if not r.unconfirmed then redis.call('HSET', key, 'lastRenewedAt', began) end
     local first = r.unconfirmed == 'first'
-    return { r.unconfirmed and 'pending' or 'again', now, first and '0' or r.generation, first and '0' or r.terms,
+    return { r.unconfirmed and 'pending' or 'again', now, told(r.generation), first and '0' or r.terms,
       r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt }
   end
 elseif state == 'held' then
@@ -25,8 +29,10 @@ if r.generation == MAX then return { 'exhausted', now } end
 
 local previous, generation, ended, at = r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt
 local first = state == 'none' or r.unconfirmed == 'first'
+local token = r.generation
 if state == 'none' then
-  redis.call('HSET', key, 'generation', '1', 'terms', '1', 'createdAt', began)
+  token = highest_removed(removed)
+  redis.call('HSET', key, 'generation', token, 'terms', '1', 'createdAt', began)
 elseif not r.unconfirmed then
   previous, generation = r.owner, r.generation
   ended, at = 'released', state == 'vacant' and r.releasedAt or began
@@ -45,4 +51,4 @@ redis.call('HDEL', key, 'lastRenewedAt', 'releasedAt', 'stepDownAskedAt')
 -- Its last release may have left a time after which it is purged, which must not come in this term; renewals set one anew.
 redis.call('PERSIST', key)
 redis.call('ZADD', index, 0, name)
-return { 'taken', now, first and '0' or r.generation, first and '0' or r.terms, previous, generation, ended, at }
+return { 'taken', now, told(token), first and '0' or r.terms, previous, generation, ended, at }

@@ -95,7 +95,7 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         Some((request, term))
     });
     let site = &target.site;
-    let mut arguments = Arguments::on([site.keys.index()]).with(site.purge_ms());
+    let mut arguments = Arguments::on([site.keys.index(), site.keys.removed()]).with(site.purge_ms());
     for (request, term) in held {
         arguments.keys.push(site.keys.record(&request.name));
         arguments.push(request.incarnation);
@@ -105,7 +105,7 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         arguments.push(&request.name);
         arguments.values.extend(term);
     }
-    if arguments.keys.len() == 1 {
+    if arguments.values.len() == 1 {
         return Ok(());
     }
     let what = about(requests);

@@ -31,7 +31,7 @@ pub(super) fn count_mine(answers: &[(usize, Taken)]) -> usize {
 
 pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
     let key = site.keys.record(&request.name);
-    let arguments = Arguments::on([site.keys.index(), key.clone()])
+    let arguments = Arguments::on([site.keys.index(), key.clone(), site.keys.removed()])
         .with(&request.candidate.id)
         .with(request.candidate.incarnation)
         .with(request.attempt)

@@ -5,6 +5,7 @@ mod adopt;
 mod agree;
 mod candidacy;
 mod member;
+mod purge;
 mod read;
 mod remains;
 mod rivals;

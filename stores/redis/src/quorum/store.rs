@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Release, Released,
-    Renew, Renewed, Scope, StoreError, StoreTraits, Verdict, Watch,
+    Acquire, Acquired, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, Page, Purge, Purged,
+    Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits, Verdict, Watch,
 };
 use tenure_remote::findings::bad;
-use tenure_remote::{OwnThread, Remote, Requests, lease_store};
+use tenure_remote::{OwnThread, PurgeRequests, Remote, Requests, lease_purge, lease_store};
 
 /// Leases in several independent Redis or Valkey servers, held by whoever has a majority of them.
 ///
@@ -162,6 +162,7 @@ impl fmt::Debug for QuorumStore {
 }
 
 lease_store!(QuorumStore);
+lease_purge!(QuorumStore);
 
 impl Requests for Quorum {
     fn traits(&self) -> StoreTraits {
@@ -199,5 +200,11 @@ impl Requests for Quorum {
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
         let watch = QuorumWatch::open(self, thread, &scope).await?;
         Ok(Box::new(watch))
+    }
+}
+
+impl PurgeRequests for Quorum {
+    async fn purge(self: &Arc<Self>, request: &Purge) -> Result<Purged, StoreError> {
+        Quorum::purge(self, request).await
     }
 }

@@ -126,6 +126,8 @@ impl Registry {
             "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => {
                 Ok(Arc::new(tenure_redis::RedisStore::connect(url).await?))
             }
+            #[cfg(feature = "redis")]
+            "redis+quorum" | "rediss+quorum" => Ok(Arc::new(tenure_redis::QuorumStore::connect(url).await?)),
             #[cfg(feature = "postgres")]
             "postgres" | "postgresql" => Ok(Arc::new(tenure_postgres::PostgresStore::connect(url).await?)),
             #[cfg(feature = "mysql")]
@@ -137,13 +139,7 @@ impl Registry {
             _ => {
                 // An error of the URL comes first.
                 let kind = Self::connect(url).await?.traits().kind;
-                let why = match scheme {
-                    "redis+quorum" | "rediss+quorum" => {
-                        "no server of a quorum knows alone what is unused; with purgeAfter= in the URL the servers do it themselves"
-                    }
-                    _ => "it does not know how",
-                };
-                let message = format!("Tenure cleans up no leases in this store ({kind}): {why}");
+                let message = format!("Tenure does not know how to clean up leases in this store ({kind})");
                 Err(StoreError::not_applied(Fault::Unsupported, message))
             }
         }

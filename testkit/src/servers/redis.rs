@@ -11,7 +11,7 @@ use super::clock::ServerClock;
 use super::locate::redis_program;
 use crate::error::Error;
 use crate::eventually::poll_until;
-use crate::ports::free_port;
+use crate::ports::{free_port, free_port_with};
 use crate::process::Process;
 use crate::scratch::ScratchDir;
 
@@ -98,17 +98,17 @@ impl RedisServer {
         loop {
             let mut server = RedisServer {
                 options: options.clone(),
-                port: free_port(),
+                port: match options.is_member() {
+                    true => free_port_with(TO_CLUSTER_PORT),
+                    false => free_port(),
+                },
                 process: None,
                 folder: ScratchDir::new("redis"),
             };
             match server.launch(&role).await {
                 Ok(()) => return Ok(server),
-                // A stranger took the port between our look and the server's. The one for other members of a cluster, 10,000
-                // higher, is nobody's to keep free: outgoing connections have it, too, and a server that lacks it just ends.
-                Err(Error::Ended { tail, .. })
-                    if attempt < PORT_ATTEMPTS && (tail.contains("in use") || options.is_member()) =>
-                {
+                // A stranger took the port between our look and the server's.
+                Err(Error::Ended { tail, .. }) if attempt < PORT_ATTEMPTS && tail.contains("in use") => {
                     attempt += 1;
                 }
                 Err(error) => return Err(error),
@@ -366,6 +366,8 @@ pub(crate) fn libraries(program: &Path) -> Option<PathBuf> {
 }
 
 const PORT_ATTEMPTS: u32 = 5;
+/// How much higher the port is on which members of a cluster talk to each other.
+const TO_CLUSTER_PORT: u16 = 10_000;
 const TAIL_LINES: usize = 10;
 /// Long, as a busy machine may need it; nothing waits longer than the server does.
 const START_TIMEOUT: Duration = Duration::from_secs(60);

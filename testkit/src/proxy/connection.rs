@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::control::Control;
 use super::fault::{Fault, RequestFault};
-use super::frame::{Message, Protocol, Reader, Side};
+use super::frame::{Message, Protocol, Reader};
 use super::http2;
 use super::postgres::GREETING;
 use super::replay::replay;
@@ -98,9 +98,10 @@ pub(super) async fn carry(client: TcpStream, control: Arc<Control>) {
         deaf: AtomicBool::new(false),
         silent: AtomicBool::new(false),
     };
+    let (asked, answered) = Reader::pair(shared.control.protocol);
     let end = tokio::select! {
-        end = requests(&shared, &mut from_client, &mut to_server) => end,
-        end = replies(&shared, &mut from_server, &mut to_client) => end,
+        end = requests(&shared, asked, &mut from_client, &mut to_server) => end,
+        end = replies(&shared, answered, &mut from_server, &mut to_client) => end,
         _ = state.wait_for(|state| state.cuts > cuts) => {
             control.count(|counts| counts.cut_connections += 1);
             Ok(End::Cut)
@@ -117,9 +118,13 @@ pub(super) fn cut(stream: &TcpStream) {
     stream.set_zero_linger().unwrap_or_default();
 }
 
-async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<End> {
+async fn requests(
+    shared: &Shared,
+    mut reader: Reader,
+    from: &mut OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
+) -> io::Result<End> {
     let control = &shared.control;
-    let mut reader = Reader::new(control.protocol, Side::Client);
     while let Some(request) = reader.read(from).await? {
         if request.command == GREETING {
             shared.greet(request.clone());
@@ -163,9 +168,13 @@ async fn requests(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWrite
     Ok(End::Closed)
 }
 
-async fn replies(shared: &Shared, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<End> {
+async fn replies(
+    shared: &Shared,
+    mut reader: Reader,
+    from: &mut OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
+) -> io::Result<End> {
     let control = &shared.control;
-    let mut reader = Reader::new(control.protocol, Side::Server);
     while let Some(reply) = reader.read(from).await? {
         let fate = shared.open().get(&reply.answers).cloned().flatten();
         match fate {

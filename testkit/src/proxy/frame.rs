@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::http2::Http2Reader;
-use super::mysql::MysqlReader;
+use super::mysql::{MysqlReader, Prepared};
 use super::nats::NatsReader;
 use super::postgres::PostgresReader;
 use super::redis::RedisReader;
@@ -79,15 +79,18 @@ impl Message {
 }
 
 impl Reader {
-    pub(super) fn new(protocol: Protocol, side: Side) -> Reader {
-        Reader {
+    /// Of both ends of a connection: the client's, and the server's.
+    pub(super) fn pair(protocol: Protocol) -> (Reader, Reader) {
+        let prepared = Prepared::default();
+        let of = |side| Reader {
             protocol,
             postgres: PostgresReader::new(side),
             http2: Http2Reader::new(side),
-            mysql: MysqlReader::new(side),
+            mysql: MysqlReader::new(side, Prepared::clone(&prepared)),
             nats: NatsReader::new(side),
             redis: RedisReader::new(side),
-        }
+        };
+        (of(Side::Client), of(Side::Server))
     }
 
     /// Reads one message; nothing at the stream's end.

@@ -170,6 +170,10 @@ fn end(bytes: &[u8]) -> usize {
 
 /// The function or procedure that a statement calls at its begin, or its first word.
 pub(super) fn called(text: &str) -> String {
+    // What stands in for a procedure says so before all else.
+    if let Some((name, _)) = text.strip_prefix("/* ").and_then(|text| text.split_once(" */")) {
+        return name.to_owned();
+    }
     let before = text.split('(').next().unwrap_or_default();
     let called = before.rsplit([' ', '.']).next().unwrap_or_default();
     match called.is_empty() || before.len() == text.len() {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::connection::{ANSWER_TIMEOUT, REMEMBERED_BYTES_MAX};
 use super::control::Control;
-use super::frame::{Message, Protocol, Reader, Side};
+use super::frame::{Message, Protocol, Reader};
 use super::{http2, mysql, nats, postgres};
 
 /// Sends a request once more, on a connection of its own, and waits for the reply.
@@ -27,7 +27,7 @@ async fn exchange(control: &Control, greeting: Option<Message>, request: &Messag
     let server = TcpStream::connect(control.upstream()).await?;
     let mut connection = Connection {
         server,
-        reader: Reader::new(control.protocol, Side::Server),
+        reader: Reader::pair(control.protocol).1,
         protocol: control.protocol,
     };
     match control.protocol {
@@ -55,12 +55,19 @@ impl Connection {
             self.accepted().await?;
         }
         self.server.write_all(&request.before).await?;
-        self.server.write_all(&request.bytes).await?;
-        self.accepted().await
+        if self.protocol == Protocol::Mysql && !request.before.is_empty() {
+            let prepared = self.accepted().await?;
+            let asked = mysql::asked_there(&request.bytes, &prepared.bytes);
+            self.server.write_all(&asked).await?;
+        } else {
+            self.server.write_all(&request.bytes).await?;
+        }
+        self.accepted().await?;
+        Ok(())
     }
 
     /// Waits for the reply, and fails if it is an error.
-    async fn accepted(&mut self) -> io::Result<()> {
+    async fn accepted(&mut self) -> io::Result<Message> {
         while let Some(reply) = self.reader.read(&mut self.server).await? {
             let counts = match self.protocol {
                 // What comes unasked, and a question about a password, is no reply.
@@ -73,7 +80,7 @@ impl Connection {
                 return Err(refused(&reply.bytes));
             }
             if counts {
-                return Ok(());
+                return Ok(reply);
             }
         }
         Err(io::ErrorKind::UnexpectedEof.into())

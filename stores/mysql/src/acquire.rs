@@ -1,13 +1,22 @@
-use crate::record::read;
+use crate::record::{read, read_taken};
 use crate::row::text;
 use crate::schema::{call, literal};
+use crate::short::Short;
 use crate::site::{Site, subject};
 use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
-use tenure_remote::{Deed, after_a_step};
+use tenure_remote::after_a_step;
 
 impl Site {
     /// Decides an acquisition, in one atomic step of the server.
     pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        let acquired = self.acquired(request).await?;
+        if matches!(acquired, Acquired::Granted(_)) {
+            self.unsettled.settle(&request.name);
+        }
+        Ok(acquired)
+    }
+
+    async fn acquired(&self, request: &Acquire) -> Result<Acquired, StoreError> {
         let statement = call(
             "acquire",
             &[
@@ -20,10 +29,22 @@ impl Site {
             ],
         );
         let subject = subject(&request.name);
-        let rows = self.ask(Deed::Write, &subject, &statement).await?;
-        let Some(row) = rows.first() else {
+        let short = self.unsettled.begin(&request.name).then(|| Short::take(request));
+        let answer = self.ask_shortly(&subject, short.as_ref(), &statement).await?;
+        let Some(row) = answer.rows.first() else {
             return Err(self.without_verdict(&subject));
         };
+        if answer.shortly {
+            // The server has committed it.
+            let taken = read_taken(row, request.name.as_str(), &self.table()).map_err(after_a_step)?;
+            return Ok(Acquired::Granted(Grant {
+                token: taken.token,
+                ttl: request.ttl,
+                terms: taken.terms,
+                again: false,
+                predecessor: taken.previous,
+            }));
+        }
         let verdict = text(row, 0).ok_or_else(|| self.without_verdict(&subject))?;
         if verdict == "busy" {
             let message = format!(

@@ -49,7 +49,7 @@ pub(crate) fn is_refusal(answer: &ServerError) -> bool {
 }
 
 /// Shutting down, killed, idle for too long.
-fn is_going(code: u16) -> bool {
+pub(crate) fn is_going(code: u16) -> bool {
     matches!(code, 1053 | 1077 | 1079 | 1152..=1161 | 1184 | 1927 | 4031)
 }
 

@@ -1,6 +1,8 @@
 //! Connections, each replaced when it breaks. The driver's own pool waits for a silent one without end.
 
 use crate::fault::{store_error, timed_out};
+use crate::session::Session;
+use crate::short::ShortWay;
 use crate::url::{Encryption, StoreUrl};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, DriverError, Error, OptsBuilder, SslOpts};
@@ -18,9 +20,6 @@ const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
 /// How long it may take to say that it is there.
 const PING_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// How long a connection may take to say goodbye, after which it is just closed.
-const FAREWELL: Duration = Duration::from_millis(100);
 
 /// After what silence the system asks whether the other side is still there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
@@ -70,6 +69,22 @@ impl Dial {
             .map_err(|error| store_error(&error, Deed::Read, what, &self.place))
     }
 
+    /// Connects, and makes the session ready for the requests of these lanes: who is handed one out has no more to wait for than
+    /// his own answer. What the server refuses of that leaves a session without the short way.
+    ///
+    /// # Errors
+    /// Not applied: nothing was asked yet.
+    async fn session(&self, sessions: Sessions, what: &str) -> Result<Session, StoreError> {
+        let mut session = Session::new(self.open(what).await?);
+        if sessions == Sessions::WithShortWay {
+            session.short_way = tokio::time::timeout(self.time_max, ShortWay::open(session.conn()))
+                .await
+                .map_err(|_late| timed_out(Deed::Read, what, &self.place, self.time_max))?
+                .map_err(|error| store_error(&error, Deed::Read, what, &self.place))?;
+        }
+        Ok(session)
+    }
+
     fn options(&self, encryption: Encryption) -> OptsBuilder {
         OptsBuilder::default()
             .ip_or_hostname(self.url.host.as_str())
@@ -83,7 +98,8 @@ impl Dial {
             .prefer_socket(false)
             .max_allowed_packet(Some(PACKET_BYTES_MAX))
             .wait_timeout(Some(WAIT_TIMEOUT_S))
-            // Nothing is prepared: a pooler may give the next statement another server connection.
+            // Nothing is prepared but by name of the short way, which looks for a pooler before: that may give the next
+            // statement another server connection.
             .stmt_cache_size(0)
     }
 
@@ -107,8 +123,16 @@ impl Dial {
     }
 }
 
+/// What the sessions of some lanes are made ready for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sessions {
+    Plain,
+    WithShortWay,
+}
+
 /// A bounded number of connections for one purpose, each for one request at a time, made when they are needed.
 pub(crate) struct Lanes {
+    sessions: Sessions,
     places: Semaphore,
     idle: Mutex<Vec<Idle>>,
     /// A dial whose caller gave up. The engine's patience may be shorter than a login takes: a dial that ended with it would
@@ -117,17 +141,18 @@ pub(crate) struct Lanes {
 }
 
 /// A dial under way, or one that ended when nobody waited for it.
-type Dialling = JoinHandle<Result<Conn, StoreError>>;
+type Dialling = JoinHandle<Result<Session, StoreError>>;
 
 struct Idle {
-    conn: Conn,
+    session: Session,
     /// When it answered last; `None` when it is not to be believed.
     answered_at: Option<Instant>,
 }
 
 impl Lanes {
-    pub(crate) fn new(width: usize) -> Self {
+    pub(crate) fn new(width: usize, sessions: Sessions) -> Self {
         Self {
+            sessions,
             places: Semaphore::new(width),
             idle: Mutex::default(),
             left: Mutex::default(),
@@ -150,62 +175,62 @@ impl Lanes {
             .expect("the semaphore is never closed");
         let mut under_way = UnderWay {
             lanes: self,
-            conn: None,
+            session: None,
             _place: place,
         };
         let latest = lock(&self.idle).pop();
-        if let Some(Idle { conn, answered_at }) = latest {
-            under_way.conn = Some(conn);
+        if let Some(Idle { session, answered_at }) = latest {
+            under_way.session = Some(session);
             if answered_at.is_some_and(|at| at.elapsed() < TRUSTED_FOR) || under_way.answers().await {
                 return Ok(under_way);
             }
-            under_way.let_go();
+            under_way.session = None;
             self.distrust();
         }
-        under_way.conn = self.left_behind().await;
-        if under_way.conn.is_some() && under_way.answers().await {
+        under_way.session = self.left_behind().await;
+        if under_way.session.is_some() && under_way.answers().await {
             return Ok(under_way);
         }
-        under_way.let_go();
-        under_way.conn = Some(self.dialled(dial, what).await?);
+        under_way.session = None;
+        under_way.session = Some(self.dialled(dial, what).await?);
         Ok(under_way)
     }
 
     /// The connection that a dial came to when nobody waited for it any more.
-    async fn left_behind(&self) -> Option<Conn> {
+    async fn left_behind(&self) -> Option<Session> {
         let left = lock(&self.left).take_if(|left| left.is_finished())?;
         left.await.ok()?.ok()
     }
 
     /// A new connection: what a dial that another caller has left comes to, or one of the caller's own, whichever is there
     /// first. The earlier may wait for an answer that was lost; and for the later there may not be the time.
-    async fn dialled(&self, dial: &Arc<Dial>, what: &str) -> Result<Conn, StoreError> {
+    async fn dialled(&self, dial: &Arc<Dial>, what: &str) -> Result<Session, StoreError> {
         let left = lock(&self.left).take();
-        let (dial, what) = (Arc::clone(dial), what.to_owned());
+        let (dial, what, sessions) = (Arc::clone(dial), what.to_owned(), self.sessions);
         let mut dials = Dials {
             lanes: self,
             left,
-            own: Some(tokio::spawn(async move { dial.open(&what).await })),
+            own: Some(tokio::spawn(async move { dial.session(sessions, &what).await })),
         };
         let (left, own) = (&mut dials.left, &mut dials.own);
         if left.is_none() {
             return ended(own).await;
         }
-        let conn = tokio::select! {
+        let session = tokio::select! {
             biased;
             earlier = ended(left) => match earlier {
-                Ok(conn) => conn,
+                Ok(session) => session,
                 Err(_) => ended(own).await?,
             },
             // Where both fail, this error is of this caller's subject.
             later = ended(own) => match later {
-                Ok(conn) => conn,
+                Ok(session) => session,
                 Err(error) => ended(left).await.map_err(|_| error)?,
             },
         };
         // The other one is needed no more.
         dials.abort();
-        Ok(conn)
+        Ok(session)
     }
 
     /// Has every connection be asked before it is used: one has broken, and the others may have as well.
@@ -217,8 +242,7 @@ impl Lanes {
 
     /// Lets go of the connections that nobody uses.
     pub(crate) fn close(&self) {
-        let idle = std::mem::take(&mut *lock(&self.idle));
-        idle.into_iter().for_each(|idle| farewell(idle.conn));
+        drop(std::mem::take(&mut *lock(&self.idle)));
         if let Some(left) = lock(&self.left).take() {
             left.abort();
         }
@@ -254,7 +278,7 @@ impl Drop for Dials<'_> {
 }
 
 /// Waits for a dial, and forgets it when it has ended and not before.
-async fn ended(dialling: &mut Option<Dialling>) -> Result<Conn, StoreError> {
+async fn ended(dialling: &mut Option<Dialling>) -> Result<Session, StoreError> {
     let ended = dialling.as_mut().expect("a dial is under way").await;
     *dialling = None;
     let broken = |_| StoreError::not_applied(Fault::Internal, "connecting to MySQL broke off; ask again");
@@ -269,44 +293,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// its answer may still come.
 pub(crate) struct UnderWay<'a> {
     lanes: &'a Lanes,
-    conn: Option<Conn>,
+    session: Option<Session>,
     _place: SemaphorePermit<'a>,
 }
 
 impl UnderWay<'_> {
-    pub(crate) fn conn(&mut self) -> &mut Conn {
-        self.conn.as_mut().expect("a request under way has a connection")
+    pub(crate) fn session(&mut self) -> &mut Session {
+        self.session
+            .as_mut()
+            .expect("a request under way has a connection")
     }
 
     /// The connection may be used again.
     pub(crate) fn answered(mut self) {
-        if let Some(conn) = self.conn.take() {
+        if let Some(session) = self.session.take() {
             let answered_at = Some(Instant::now());
-            lock(&self.lanes.idle).push(Idle { conn, answered_at });
+            lock(&self.lanes.idle).push(Idle { session, answered_at });
         }
     }
 
     async fn answers(&mut self) -> bool {
-        let asked = tokio::time::timeout(PING_TIME_MAX, self.conn().ping()).await;
+        let asked = tokio::time::timeout(PING_TIME_MAX, self.session().conn().ping()).await;
         matches!(asked, Ok(Ok(())))
-    }
-
-    fn let_go(&mut self) {
-        if let Some(conn) = self.conn.take() {
-            farewell(conn);
-        }
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.let_go();
-    }
-}
-
-/// Closes a connection in bounded time. Left to itself, the driver would wait for whatever was asked last.
-pub(crate) fn farewell(conn: Conn) {
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(async move { drop(tokio::time::timeout(FAREWELL, conn.disconnect()).await) });
     }
 }

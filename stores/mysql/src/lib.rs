@@ -18,9 +18,12 @@ mod record;
 mod row;
 mod schema;
 mod server;
+mod session;
+mod short;
 mod site;
 mod store;
 mod terms;
+mod unsettled;
 mod url;
 mod watch;
 
@@ -30,6 +33,8 @@ pub mod fuzzing;
 pub use fence::MysqlFence;
 /// The driver whose transactions a fence enters.
 pub use mysql_async;
+#[doc(hidden)]
+pub use short::statements as short_way;
 pub use store::MysqlStore;
 
 /// What the store's own thread talks to.

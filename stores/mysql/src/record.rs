@@ -1,6 +1,6 @@
 //! A record as the server shows it, and what is understood of it.
 
-use crate::row::{number, text};
+use crate::row::{is_null, number, text};
 use mysql_async::Row;
 use std::time::Duration;
 use tenure_core::{
@@ -43,6 +43,13 @@ pub(crate) struct Record {
     /// What the contract shows of it.
     pub(crate) lease: Lease,
     /// The term before this one.
+    pub(crate) previous: Option<Predecessor>,
+}
+
+/// A term that was taken by the short way.
+pub(crate) struct Taken {
+    pub(crate) token: FencingToken,
+    pub(crate) terms: u64,
     pub(crate) previous: Option<Predecessor>,
 }
 
@@ -97,18 +104,62 @@ pub(crate) fn decode(shown: &Shown, table: &str) -> Result<Record, StoreError> {
     understand(shown).map_err(|why| unreadable(&shown.name, table, &why))
 }
 
+/// What the statement that takes a lease shows of the term: token, number of terms, the term before.
+///
+/// # Errors
+/// [`Fault::Unreadable`], not applied: it names lease, table, column and repair.
+pub(crate) fn read_taken(row: &Row, name: &str, table: &str) -> Result<Taken, StoreError> {
+    let understood = || {
+        let number =
+            |at: usize, column: &str| number(row, at).ok_or(format!("column {column} cannot be read"));
+        let text = |at: usize, column: &str| text(row, at).ok_or(format!("column {column} cannot be read"));
+        let previous = match is_null(row, 3) {
+            true => None,
+            false => Some(predecessor(&ShownTerm {
+                owner: text(2, "previous_owner")?.to_owned(),
+                token: number(3, "previous_token")?,
+                end: text(4, "previous_end")?.to_owned(),
+                vacant_us: number(5, "previous_us")?,
+            })?),
+        };
+        Ok(Taken {
+            token: token("token", number(0, "token")?)?,
+            terms: positive("terms", number(1, "terms")?)?,
+            previous,
+        })
+    };
+    understood().map_err(|why: String| unreadable(name, table, &why))
+}
+
+fn predecessor(term: &ShownTerm) -> Result<Predecessor, String> {
+    Ok(Predecessor {
+        candidate: candidate("previous_owner", &term.owner)?,
+        token: token("previous_token", term.token)?,
+        end: match term.end.as_str() {
+            "released" => End::Released,
+            "expired" => End::Expired,
+            other => return Err(format!("previous_end is \"{}\"", shortened(other))),
+        },
+        vacant_for: microseconds(term.vacant_us),
+    })
+}
+
+fn positive(column: &str, number: i64) -> Result<u64, String> {
+    u64::try_from(number)
+        .ok()
+        .filter(|number| *number >= 1)
+        .ok_or_else(|| format!("{column} is {number}, not from 1"))
+}
+
+fn token(column: &str, number: i64) -> Result<FencingToken, String> {
+    FencingToken::from_signed(number).map_err(|_| format!("{column} is {number}, not from 1"))
+}
+
+fn candidate(column: &str, text: &str) -> Result<CandidateId, String> {
+    CandidateId::new(text).map_err(|error| format!("{column}: {error}"))
+}
+
 fn understand(shown: &Shown) -> Result<Record, String> {
-    let positive = |column: &str, number: i64| {
-        u64::try_from(number)
-            .ok()
-            .filter(|number| *number >= 1)
-            .ok_or_else(|| format!("{column} is {number}, not from 1"))
-    };
-    let token = |column: &str, number: i64| {
-        FencingToken::from_signed(number).map_err(|_| format!("{column} is {number}, not from 1"))
-    };
-    let candidate =
-        |column: &str, text: &str| CandidateId::new(text).map_err(|error| format!("{column}: {error}"));
     let incarnation: Incarnation = shown
         .incarnation
         .parse()
@@ -116,18 +167,6 @@ fn understand(shown: &Shown) -> Result<Record, String> {
     let ttl = u64::try_from(shown.ttl_ms)
         .ok()
         .and_then(|ms| Ttl::from_millis(ms).ok());
-    let previous = shown.previous.as_ref().map(|term| {
-        Ok::<_, String>(Predecessor {
-            candidate: candidate("previous_owner", &term.owner)?,
-            token: token("previous_token", term.token)?,
-            end: match term.end.as_str() {
-                "released" => End::Released,
-                "expired" => End::Expired,
-                other => return Err(format!("previous_end is \"{}\"", shortened(other))),
-            },
-            vacant_for: microseconds(term.vacant_us),
-        })
-    });
     Ok(Record {
         lease: Lease {
             name: LeaseName::new(&shown.name).map_err(|error| format!("name: {error}"))?,
@@ -150,7 +189,7 @@ fn understand(shown: &Shown) -> Result<Record, String> {
             asked_to_step_down: shown.wish,
             note: note_from(&shown.note),
         },
-        previous: previous.transpose()?,
+        previous: shown.previous.as_ref().map(predecessor).transpose()?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Values in the text protocol: all of them are texts, or null.
+//! Values as the server sends them: texts, or null, and of a prepared statement numbers as well.
 
 use mysql_async::{Row, Value};
 
@@ -17,5 +17,8 @@ pub(crate) fn is_null(row: &Row, column: usize) -> bool {
 
 /// The whole number in a column; `None` for null, and for what is none.
 pub(crate) fn number(row: &Row, column: usize) -> Option<i64> {
-    text(row, column)?.parse().ok()
+    match row.as_ref(column)? {
+        Value::Int(number) => Some(*number),
+        _ => text(row, column)?.parse().ok(),
+    }
 }

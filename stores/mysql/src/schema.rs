@@ -160,7 +160,8 @@ pub(crate) fn call(procedure: &str, literals: &[String]) -> String {
     format!("CALL tenure_{procedure}_{VERSION}({})", literals.join(", "))
 }
 
-fn filled(part: &str) -> String {
+/// A part, with what it leaves open.
+pub(crate) fn filled(part: &str) -> String {
     [
         ("{lock}", code(include_str!("sql/lock.sql"))),
         ("{judged}", code(include_str!("sql/judge.sql"))),
@@ -183,6 +184,7 @@ fn filled(part: &str) -> String {
         ),
         ("{begin}", BEGIN.to_owned()),
         ("{primary_only}", primary_only()),
+        ("{takes_no_writes}", TAKES_NO_WRITES.to_owned()),
         ("{now_us}", NOW_US.to_owned()),
         ("{text}", "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()),
         ("{look_every_us}", LOOK_EVERY_US.to_string()),
@@ -209,7 +211,7 @@ fn filled(part: &str) -> String {
 }
 
 /// A part of a procedure without the words at its head.
-fn code(part: &str) -> String {
+pub(crate) fn code(part: &str) -> String {
     let lines = part.lines().skip_while(|line| line.starts_with("-- "));
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }

@@ -8,8 +8,8 @@ use tenure_remote::Deed;
 
 /// Oldest servers that have all that the statements use: checks, `SKIP LOCKED`, `JSON_TABLE`, and procedures that are
 /// created only where they are missing.
-const MYSQL_MIN: (u32, u32, u32) = (8, 0, 29);
-const MARIADB_MIN: (u32, u32, u32) = (10, 6, 0);
+const MYSQL_MIN: (u16, u16, u16) = (8, 0, 29);
+pub(crate) const MARIADB_MIN: (u16, u16, u16) = (10, 6, 0);
 
 /// Semi-synchronous replication goes on without its replicas after this time-out; a day is for ever.
 const SEMI_SYNC_TIMEOUT_MIN_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -207,7 +207,7 @@ impl Server {
 }
 
 /// The numbers at the begin of a version.
-fn numbers(version: &str) -> Option<(u32, u32, u32)> {
+fn numbers(version: &str) -> Option<(u16, u16, u16)> {
     let plain = version.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
     let mut parts = plain.split('.').map(|part| part.parse().ok());
     Some((

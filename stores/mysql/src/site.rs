@@ -1,7 +1,10 @@
 //! Where requests go: one server, by a bounded number of connections.
 
 use crate::fault::{ends_connection, store_error, takes_no_writes, timed_out};
-use crate::lane::{Dial, Lanes};
+use crate::lane::{Dial, Lanes, Sessions};
+use crate::session::Session;
+use crate::short::Short;
+use crate::unsettled::Unsettled;
 use crate::watch::WATCHES_MAX;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Row};
@@ -28,6 +31,7 @@ pub(crate) struct Site {
     /// Places for watches.
     pub(crate) watches: WatchPlaces,
     pub(crate) durability: Durability,
+    pub(crate) unsettled: Unsettled,
     /// Whether the procedure that waits is there, and granted.
     pub(crate) watch: WatchSource,
     /// The store's own bound on one request, beside the engine's.
@@ -38,11 +42,12 @@ impl Site {
     pub(crate) fn new(dial: Dial, time_max: Duration) -> Self {
         Self {
             dial: Arc::new(dial),
-            renewals: Lanes::new(RENEWAL_LANES),
-            requests: Lanes::new(REQUEST_LANES),
-            claims: Lanes::new(REQUEST_LANES),
+            renewals: Lanes::new(RENEWAL_LANES, Sessions::Plain),
+            requests: Lanes::new(REQUEST_LANES, Sessions::WithShortWay),
+            claims: Lanes::new(REQUEST_LANES, Sessions::Plain),
             watches: WatchPlaces::new(WATCHES_MAX),
             durability: Durability::Safe,
+            unsettled: Unsettled::default(),
             watch: WatchSource::Absent,
             time_max,
         }
@@ -66,9 +71,21 @@ impl Site {
     /// One statement that changes rows on any connection, and how many it has changed.
     pub(crate) async fn change(&self, subject: &str, statement: &str) -> Result<u64, StoreError> {
         let answer = self
-            .answer_on(&self.requests, Deed::Write, subject, statement)
+            .answer_on(&self.requests, Deed::Write, subject, None, statement)
             .await?;
         Ok(answer.changed)
+    }
+
+    /// A write that has a short way: by that, where it proves what it has done, else by this statement. Both on one connection,
+    /// and within the time of one.
+    pub(crate) async fn ask_shortly(
+        &self,
+        subject: &str,
+        short: Option<&Short>,
+        statement: &str,
+    ) -> Result<Answered, StoreError> {
+        self.answer_on(&self.requests, Deed::Write, subject, short, statement)
+            .await
     }
 
     /// One statement on these connections: one round trip, answered within [`Site::time_max`].
@@ -79,7 +96,7 @@ impl Site {
         subject: &str,
         statement: &str,
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(self.answer_on(lanes, deed, subject, statement).await?.rows)
+        Ok(self.answer_on(lanes, deed, subject, None, statement).await?.rows)
     }
 
     async fn answer_on(
@@ -87,18 +104,17 @@ impl Site {
         lanes: &Lanes,
         deed: Deed,
         subject: &str,
+        short: Option<&Short>,
         statement: &str,
     ) -> Result<Answered, StoreError> {
         let mut sent = false;
         let asking = async {
             let mut under_way = lanes.enter(&self.dial, subject).await?;
             sent = true;
-            // To the last word: an error of the commit comes after the rows.
-            match under_way.conn().query::<Row, _>(statement).await {
-                Ok(rows) => {
-                    let changed = under_way.conn().affected_rows();
+            match answered(under_way.session(), short, statement).await {
+                Ok(answer) => {
                     under_way.answered();
-                    Ok(Answered { rows, changed })
+                    Ok(answer)
                 }
                 Err(error) => {
                     if ends_connection(&error) {
@@ -154,8 +170,30 @@ impl Site {
 }
 
 /// What a statement has answered.
-struct Answered {
-    rows: Vec<Row>,
+pub(crate) struct Answered {
+    pub(crate) rows: Vec<Row>,
     /// Rows that it has changed or removed.
     changed: u64,
+    /// Whether it was the one of the short way: then it has done what was asked.
+    pub(crate) shortly: bool,
+}
+
+async fn answered(session: &mut Session, short: Option<&Short>, statement: &str) -> Result<Answered, Error> {
+    let (conn, short_way) = session.both();
+    if let Some(short) = short
+        && let Some(rows) = short_way.done(conn, short).await?
+    {
+        return Ok(Answered {
+            rows,
+            changed: conn.affected_rows(),
+            shortly: true,
+        });
+    }
+    // To the last word: an error of the commit comes after the rows.
+    let rows = conn.query::<Row, _>(statement).await?;
+    Ok(Answered {
+        rows,
+        changed: conn.affected_rows(),
+        shortly: false,
+    })
 }

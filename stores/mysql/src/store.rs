@@ -17,8 +17,8 @@ const BATCH_MAX: NonZeroUsize = NonZeroUsize::new(1_250).expect("not zero");
 /// Leases in a MySQL or MariaDB database, one row each, judged by the server's clock.
 ///
 /// Its connections live on a thread of the store's own, so that a blocked runtime of the user's starves no renewal, and
-/// renewals have two that nothing else uses. Every request is one statement, and one transaction: nothing is kept in
-/// a session, so a pooler may stand between.
+/// renewals have two that nothing else uses. Every request is one statement, and one transaction, or two of which the first has
+/// changed nothing. Nothing is kept in a session where a pooler stands between.
 pub struct MysqlStore(pub(crate) Remote<Site>);
 
 impl fmt::Debug for MysqlStore {

@@ -3,6 +3,7 @@
 use crate::record::{Record, read};
 use crate::row::{number, text};
 use crate::schema::call;
+use crate::short::Short;
 use crate::site::{Site, subject};
 use mysql_async::Row;
 use std::fmt::Write as _;
@@ -104,12 +105,30 @@ impl Site {
             call("release", &[terms.literal()]),
             batch_subject(&names, "release"),
         );
-        let rows = self.ask(Deed::Write, &subject, &statement).await;
-        self.answers(&names, rows, |verdict, record| match (verdict, record) {
+        let rows = match requests {
+            [only] => {
+                let short = self.unsettled.begin(&only.name).then(|| Short::vacate(only));
+                match self.ask_shortly(&subject, short.as_ref(), &statement).await {
+                    Ok(answer) if answer.shortly => {
+                        self.unsettled.settle(&only.name);
+                        return vec![Ok(Released::Vacated)];
+                    }
+                    answer => answer.map(|answer| answer.rows),
+                }
+            }
+            _ => self.ask(Deed::Write, &subject, &statement).await,
+        };
+        let answers = self.answers(&names, rows, |verdict, record| match (verdict, record) {
             (Verdict::Done, Some(_)) => Some(Released::Vacated),
             (Verdict::Done, None) => None,
             (Verdict::Not, record) => Some(Released::NotYours(record.map(|record| Box::new(record.lease)))),
-        })
+        });
+        for (name, answer) in names.iter().zip(&answers) {
+            if matches!(answer, Ok(Released::Vacated)) {
+                self.unsettled.settle(name);
+            }
+        }
+        answers
     }
 
     /// One answer per request, in their order.

@@ -1,9 +1,9 @@
 //! Watching by a procedure that waits: the server looks at its own rows, and answers when they have changed.
 
 use crate::fault::{store_error, timed_out};
-use crate::lane::farewell;
 use crate::row::{number, text};
 use crate::schema::{call, literal};
+use crate::session::farewell;
 use crate::site::Site;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Row};

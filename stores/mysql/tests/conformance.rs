@@ -1,12 +1,13 @@
 //! The suite that every store passes.
 
-use crate::common::Scratch;
+use crate::common::{self, Scratch};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Row};
 use std::sync::Arc;
 use tenure_conformance::{Corruption, Fixture, Hooked, Subject};
 use tenure_core::{Answer, LeaseName, LeasePurge, LeaseStore};
 use tenure_mysql::MysqlStore;
+use tenure_testkit::Mariadb;
 use tokio::sync::{Mutex, OnceCell};
 
 /// The errors that say that a value does not fit its column, or the table's constraints: of its absence, its range, its text, and
@@ -122,8 +123,26 @@ impl Subject for MysqlSubject {
     }
 }
 
+/// The same on a server where every request is a procedure's.
+async fn scratch_by_procedures() -> &'static Scratch {
+    static SCRATCH: OnceCell<(Mariadb, Scratch)> = OnceCell::const_new();
+    let both = SCRATCH.get_or_init(|| async {
+        let mut settings = vec!["innodb-flush-log-at-trx-commit=0"];
+        settings.extend(common::by_procedures());
+        let server = Mariadb::with_settings(&settings)
+            .await
+            .expect("the server starts");
+        let scratch = Scratch::on(&server.address()).await;
+        (server, scratch)
+    });
+    &both.await.1
+}
+
 async fn fixture() -> Fixture {
-    let scratch = scratch().await;
+    subject(scratch().await).await
+}
+
+async fn subject(scratch: &Scratch) -> Fixture {
     Fixture::new(MysqlSubject {
         store: Arc::new(scratch.store().await),
         other: Arc::new(scratch.store().await),
@@ -132,3 +151,12 @@ async fn fixture() -> Fixture {
 }
 
 tenure_conformance::suite!(fixture);
+
+/// Where there is no short way.
+mod by_procedures {
+    async fn fixture() -> tenure_conformance::Fixture {
+        super::subject(super::scratch_by_procedures().await).await
+    }
+
+    tenure_conformance::suite!(fixture);
+}

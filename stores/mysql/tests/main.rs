@@ -16,4 +16,5 @@ mod machine;
 mod replicas;
 mod sessions;
 mod setup;
+mod short_way;
 mod watch;

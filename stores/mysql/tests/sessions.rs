@@ -1,5 +1,5 @@
 //! What sessions are set to by their server changes neither decisions nor answers.
-use crate::common::{Scratch, family, giving_back, renewal, request, seconds, take};
+use crate::common::{Scratch, by_procedures, family, giving_back, renewal, request, seconds, take};
 use crate::setup::rewriting;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
@@ -84,7 +84,8 @@ async fn names_are_answered_as_they_are_where_sessions_speak_another_character_s
 /// An answer that cannot be read takes nothing back: what the server has committed by then is not told as not applied.
 #[tokio::test]
 async fn what_was_committed_and_cannot_be_read_is_uncertain_in_mysql() {
-    let scratch = Scratch::new().await;
+    let server = Mariadb::with_settings(by_procedures()).await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
     let store = scratch.store().await;
     let (asked, other) = (
         request("job", "a", seconds(60)),

@@ -2,9 +2,9 @@
 
 use super::MysqlFence;
 use crate::fault::{store_error, timed_out};
-use crate::lane::farewell;
 use crate::row::text;
 use crate::schema::{ALL_ROWS, VERSION, WAIT_SHORTLY, literal, quoted};
+use crate::session::farewell;
 use crate::site::Site;
 use mysql_async::prelude::Queryable as _;
 use std::iter;

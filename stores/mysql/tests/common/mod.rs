@@ -4,11 +4,22 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Transaction, TxOpts};
 use std::time::Duration;
 pub use tenure_conformance::asking::*;
+use tenure_core::{Acquire, FencingToken, LeaseStore as _, Released};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{FaultProxy, Mariadb, SqlFamily};
 
 /// Long, as a loaded machine may need it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Settings of a server whose sessions have no short way: each request is a procedure's, as in MySQL in any case.
+pub fn by_procedures() -> &'static [&'static str] {
+    match family() {
+        SqlFamily::Mariadb => {
+            &["sql-mode=STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,SIMULTANEOUS_ASSIGNMENT"]
+        }
+        SqlFamily::Mysql => &[],
+    }
+}
 
 /// A database that no other test has. It goes with the server, when the tests end.
 pub struct Scratch {
@@ -104,6 +115,27 @@ pub async fn proxied() -> (FaultProxy, Scratch, MysqlStore) {
     let url = scratch.url_at("root", &proxy.address().to_string());
     let store = MysqlStore::connect(&url).await.expect("the store connects");
     (proxy, scratch, store)
+}
+
+/// The same candidate's next attempt.
+pub fn next(request: &Acquire) -> Acquire {
+    Acquire {
+        attempt: request.attempt.next(),
+        ..request.clone()
+    }
+}
+
+pub async fn give_back(store: &MysqlStore, request: &Acquire, token: FencingToken) {
+    let released = store.release(&[giving_back(request, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+}
+
+/// A store that has taken a lease and given it back.
+pub async fn warm(store: MysqlStore) -> MysqlStore {
+    let asked = request("warm", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    give_back(&store, &asked, token).await;
+    store
 }
 
 /// Locks the record of this lease until the transaction ends.

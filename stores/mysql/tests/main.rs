@@ -16,5 +16,7 @@ mod machine;
 mod replicas;
 mod sessions;
 mod setup;
+mod short_sessions;
+mod short_statements;
 mod short_way;
 mod watch;

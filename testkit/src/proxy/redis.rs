@@ -48,13 +48,12 @@ impl RedisReader {
         let (length, word) = head(&value);
         let number = self.count;
         let (id, answers, replies) = match self.side {
-            Side::Client => (number, NOBODY, if names_channels(&word) { length - 1 } else { 1 }),
+            Side::Client if names_channels(&word) => (number, NOBODY, (length - 1).max(1)),
+            Side::Client => (number, NOBODY, 1),
             Side::Server if is_published(&value, &word) => (NOBODY, NOBODY, 0),
             Side::Server => (NOBODY, number, 1),
         };
-        self.count = self
-            .count
-            .wrapping_add(replies.max(i32::from(self.side == Side::Client)));
+        self.count = self.count.wrapping_add(replies);
         message(value, id, answers, word)
     }
 }

@@ -66,7 +66,7 @@ impl FaultProxy {
     }
 
     /// A proxy in front of a MySQL or MariaDB server at `host:port`, which knows where a request ends and what it asks for.
-    /// Clients must not encrypt, must have no password, and must send their statements as text.
+    /// Clients must not encrypt, and must have no password. Prepared statements are known by what prepared them.
     ///
     /// # Errors
     /// [`Error::System`] when no port can be had.

@@ -22,6 +22,7 @@ mod quorum_conformance;
 mod quorum_late;
 mod quorum_members;
 mod quorum_purge;
+mod quorum_purge_late;
 mod quorum_remains;
 mod quorum_silent;
 mod quorum_watch;

@@ -1,55 +1,18 @@
 //! Members of a quorum that missed a term, or lost it while they were away: renewals bring it to them.
 
-use crate::common::{
-    connection, giving_back, in_every_member, quorum_through_a_proxy, renewal, request, seconds, take,
-    three_servers,
-};
-use std::collections::BTreeMap;
+use crate::common::{Record, Three, giving_back, in_every_member, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Occupancy, Released, Renew, Renewed};
-use tenure_redis::QuorumStore;
-use tenure_testkit::{FaultProxy, RedisServer, RequestFault, eventually_async};
+use tenure_testkit::{RequestFault, eventually_async};
 
 /// How long something is waited for, on a loaded machine.
 const BOUND: Duration = Duration::from_secs(60);
 
 const OTHER: &str = "0123456789abcdef0123456789abcdef";
 
-type Record = BTreeMap<String, String>;
-
-/// Three members, the third behind a proxy.
-struct Three {
-    servers: Vec<RedisServer>,
-    proxy: FaultProxy,
-    store: QuorumStore,
-}
-
 impl Three {
-    async fn start() -> Self {
-        let servers = three_servers().await;
-        let (proxy, store) = quorum_through_a_proxy(&servers, 2).await;
-        Self {
-            servers,
-            proxy,
-            store,
-        }
-    }
-
-    /// Has a member do this beneath the store.
-    async fn asked(&self, member: usize, command: &str, arguments: &[&str]) {
-        let command = redis::cmd(command).arg(arguments).to_owned();
-        let mut member = connection(&self.servers[member].url()).await;
-        let _done: redis::Value = command.query_async(&mut member).await.expect("the test can ask");
-    }
-
-    async fn record(&self, member: usize, lease: &str) -> Record {
-        let ask = redis::cmd("HGETALL").arg(key(lease)).to_owned();
-        let mut member = connection(&self.servers[member].url()).await;
-        ask.query_async(&mut member).await.expect("the test can ask")
-    }
-
     /// A term of the lease "job" that has a predecessor and that every member has.
-    async fn term(&self, asked: &Acquire) -> FencingToken {
+    async fn second_term(&self, asked: &Acquire) -> FencingToken {
         let before = request("job", "before", seconds(300));
         let token = take(&self.store, &before).await.token;
         in_every_member(&self.servers, token).await;
@@ -196,9 +159,9 @@ async fn members_that_are_away_one_after_the_other_end_no_term() {
         Missed::Candidacy,
         Missed::CandidacyAfterIt,
     ] {
-        let mut three = Three::start().await;
+        let mut three = Three::behind_a_proxy(2).await;
         let asked = request("job", "a", seconds(300));
-        let token = three.term(&asked).await;
+        let token = three.second_term(&asked).await;
         let renewals = [renewal(&asked, token)];
         let all = three.record(0, "job").await;
         for away in [2, 1] {
@@ -244,7 +207,7 @@ async fn members_that_are_away_one_after_the_other_end_no_term() {
 /// All of a batch, and then nothing more is sent than the renewals.
 #[tokio::test]
 async fn member_that_forgot_many_terms_has_them_all_back_at_once() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let mut renewals = Vec::new();
     for number in 0..200 {
         let asked = request(&format!("job-{number:03}"), "a", seconds(300));
@@ -320,9 +283,9 @@ async fn term_that_is_brought_late_revives_nothing_and_ends_no_later_one() {
 
 /// Not where it came before what is to come before it.
 async fn is_harmless(meanwhile: Meanwhile, late: Duration) -> bool {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let asked = request("job", "a", seconds(300));
-    let token = three.term(&asked).await;
+    let token = three.second_term(&asked).await;
     let renewals = [renewal(&asked, token)];
     let renewed = three.store.renew(&renewals).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");

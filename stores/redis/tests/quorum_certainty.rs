@@ -1,46 +1,19 @@
 //! What a quorum says of an acquisition that failed after its members had done some of it.
 
-use crate::common::{
-    connection, in_every_member, quorum_through_a_proxy, renewal, request, seconds, take, three_servers,
-};
+use crate::common::{Three, connection, in_every_member, renewal, request, seconds, take};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Renewed, StoreError};
-use tenure_redis::QuorumStore;
-use tenure_testkit::{Fault, FaultProxy, RedisServer, RequestFault};
+use tenure_testkit::{Fault, RequestFault};
 
 /// How often something is tried that has to succeed, on a machine that may stall now and then.
 const TRIES_MAX: usize = 20;
 
 const RECORD: &str = "{tenure}:lease:job";
 
-/// Three members, the first behind a proxy.
-struct Three {
-    servers: Vec<RedisServer>,
-    proxy: FaultProxy,
-    store: QuorumStore,
-}
-
 impl Three {
-    async fn start() -> Self {
-        let servers = three_servers().await;
-        let (proxy, store) = quorum_through_a_proxy(&servers, 0).await;
-        Self {
-            servers,
-            proxy,
-            store,
-        }
-    }
-
     async fn member(&self, member: usize) -> MultiplexedConnection {
         connection(&self.servers[member].url()).await
-    }
-
-    /// Has a member do this beneath the store.
-    async fn asked(&self, member: usize, command: &str, arguments: &[&str]) {
-        let command = redis::cmd(command).arg(arguments).to_owned();
-        let mut member = self.member(member).await;
-        let _done: redis::Value = command.query_async(&mut member).await.expect("the test can ask");
     }
 
     /// What a rival's candidacy is in a member, made of the record that is there.
@@ -87,7 +60,7 @@ async fn term_that_an_earlier_round_may_have_begun_is_not_told_as_undone() {
 
 /// Nothing where the machine was too slow for it.
 async fn failed_after_a_majority_confirmed() -> Option<StoreError> {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(0).await;
     let before = request("job", "before", seconds(300));
     let old = take(&three.store, &before).await.token;
     in_every_member(&three.servers, old).await;
@@ -132,7 +105,7 @@ async fn failed_after_a_majority_confirmed() -> Option<StoreError> {
 /// In the first member a rival has taken the record since, which is no term.
 #[tokio::test]
 async fn process_that_a_majority_knows_as_the_holder_is_not_told_that_it_is_held() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(0).await;
     let mut asked = request("job", "a", seconds(300));
     let before = take(&three.store, &asked).await;
     in_every_member(&three.servers, before.token).await;
@@ -160,7 +133,7 @@ async fn process_that_a_majority_knows_as_the_holder_is_not_told_that_it_is_held
 
 #[tokio::test]
 async fn holder_that_lost_a_majority_to_candidates_is_told_of_no_successor() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(0).await;
     let held = request("job", "a", seconds(300));
     let term = take(&three.store, &held).await;
     in_every_member(&three.servers, term.token).await;

@@ -1,82 +1,37 @@
 //! Cleaning up a quorum: what a majority calls unused goes from every member that answers, and no token is forgotten.
 
 use crate::common::{
-    connection, give_back, in_each, in_every_member, name, only_the_cleaner_cleans_up,
-    quorum_through_a_proxy, renewal, request, seconds, take, three_servers, unused_for_a_day,
+    Three, give_back, in_each, in_every_member, name, only_the_cleaner_cleans_up, renewal, request, seconds,
+    take, three_servers, unused_for_a_day,
 };
 use crate::connect::LEAST;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tenure_core::{
     Acquire, Acquired, Certainty, Fault, FencingToken, LeaseName, LeasePurge, LeaseStore, Listed, Page,
     Purge, Purged, Purging, Renewed, Ttl,
 };
 use tenure_redis::QuorumStore;
-use tenure_testkit::{FaultProxy, RedisOptions, RedisServer, RequestFault, eventually_async};
+use tenure_testkit::{RedisOptions, RedisServer, eventually_async};
 
 /// How long something is waited for, on a loaded machine.
-const BOUND: Duration = Duration::from_secs(60);
+pub const BOUND: Duration = Duration::from_secs(60);
 
 const OTHER: &str = "0123456789abcdef0123456789abcdef";
 
-const JOB: &str = "{tenure}:lease:job";
+pub const JOB: &str = "{tenure}:lease:job";
 
 const REMOVED: &str = "{tenure}:leases:removed";
 
-type Record = BTreeMap<String, String>;
-
-/// Three members, the third behind a proxy.
-struct Three {
-    servers: Vec<RedisServer>,
-    proxy: FaultProxy,
-    store: QuorumStore,
-}
-
 impl Three {
-    async fn start() -> Self {
-        Self::of(RedisOptions::default()).await
-    }
-
-    async fn of(options: RedisOptions) -> Self {
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            let server = RedisServer::start(options.clone()).await;
-            servers.push(server.expect("a server"));
-        }
-        let (proxy, store) = quorum_through_a_proxy(&servers, 2).await;
-        Self {
-            servers,
-            proxy,
-            store,
-        }
-    }
-
-    /// Has a member do this beneath the store.
-    async fn asked(&self, member: usize, command: &str, arguments: &[&str]) {
-        let command = redis::cmd(command).arg(arguments).to_owned();
-        let mut member = connection(&self.servers[member].url()).await;
-        let _done: redis::Value = command.query_async(&mut member).await.expect("the test can ask");
-    }
-
-    async fn set(&self, member: usize, fields: &[&str]) {
+    pub async fn set(&self, member: usize, fields: &[&str]) {
         self.asked(member, "HSET", &[&[JOB], fields].concat()).await;
     }
 
-    async fn hash(&self, member: usize, key: &str) -> Record {
-        let ask = redis::cmd("HGETALL").arg(key).to_owned();
-        let mut member = connection(&self.servers[member].url()).await;
-        ask.query_async(&mut member).await.expect("the test can ask")
-    }
-
-    async fn record(&self, member: usize) -> Record {
-        self.hash(member, JOB).await
-    }
-
     /// In which members the lease "job" has a record.
-    async fn keepers(&self) -> Vec<usize> {
+    pub async fn keepers(&self) -> Vec<usize> {
         let mut keepers = Vec::new();
         for member in 0..3 {
-            if !self.record(member).await.is_empty() {
+            if !self.record(member, "job").await.is_empty() {
                 keepers.push(member);
             }
         }
@@ -84,19 +39,19 @@ impl Three {
     }
 
     /// A term of the lease "job" that every member has.
-    async fn term(&self, asked: &Acquire) -> FencingToken {
+    pub async fn term(&self, asked: &Acquire) -> FencingToken {
         let token = take(&self.store, asked).await.token;
         in_every_member(&self.servers, token).await;
         token
     }
 
     /// The same, given back, and unused since 1970.
-    async fn unused(&self, members: impl IntoIterator<Item = usize>) -> FencingToken {
+    pub async fn unused(&self, members: impl IntoIterator<Item = usize>) -> FencingToken {
         let asked = request("job", "a", seconds(300));
         let token = self.term(&asked).await;
         give_back(&self.store, &asked, token).await;
         for member in 0..3 {
-            let is_told = async || self.record(member).await.contains_key("releasedAt");
+            let is_told = async || self.record(member, "job").await.contains_key("releasedAt");
             eventually_async(BOUND, "the release in every member", is_told).await;
         }
         for member in members {
@@ -105,13 +60,13 @@ impl Three {
         token
     }
 
-    async fn clean_up(&self, purging: Purging) -> Purged {
+    pub async fn clean_up(&self, purging: Purging) -> Purged {
         let purged = self.store.purge(&unused_for_a_day(purging)).await;
         purged.expect("a majority answers")
     }
 
     /// A clean-up finds this, whether it removes it or not.
-    async fn finds(&self, unused: &[LeaseName]) {
+    pub async fn finds(&self, unused: &[LeaseName]) {
         let looked = self.clean_up(Purging::OnlyLooks).await;
         assert_eq!((looked.unused.as_slice(), looked.removed), (unused, 0));
         let removed = self.clean_up(Purging::Removes).await;
@@ -122,7 +77,7 @@ impl Three {
         );
     }
 
-    async fn listed(&self) -> Vec<LeaseName> {
+    pub async fn listed(&self) -> Vec<LeaseName> {
         let page = Page {
             prefix: String::new(),
             after: None,
@@ -147,7 +102,7 @@ fn now_ms() -> u128 {
 /// A name is counted once, whatever members have it, and nothing else of the server is touched.
 #[tokio::test]
 async fn what_nobody_uses_goes_from_every_member_and_the_next_token_is_greater() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let old = three.unused(0..3).await;
     let held = request("held", "a", seconds(300));
     let token = take(&three.store, &held).await.token;
@@ -197,7 +152,7 @@ async fn what_one_member_has_in_use_stays_in_all() {
         &["expiresAt", &later, "unconfirmed", "later", "incarnation", OTHER],
     ] {
         for member in 0..3 {
-            let three = Three::start().await;
+            let three = Three::behind_a_proxy(2).await;
             three.unused((0..3).filter(|other| *other != member)).await;
             three.set(member, kept).await;
             if kept.contains(&"unconfirmed") {
@@ -212,7 +167,7 @@ async fn what_one_member_has_in_use_stays_in_all() {
 /// The clock of one member has leapt, or it has missed every renewal: to it the term was over long ago.
 #[tokio::test]
 async fn term_that_has_run_out_in_a_minority_stays_there_and_is_extended() {
-    let mut three = Three::start().await;
+    let mut three = Three::behind_a_proxy(2).await;
     let asked = request("job", "a", seconds(300));
     let token = three.term(&asked).await;
     three.set(2, &["expiresAt", "1"]).await;
@@ -222,7 +177,7 @@ async fn term_that_has_run_out_in_a_minority_stays_there_and_is_extended() {
     let is_brought = async || {
         let renewed = three.store.renew(&renewals).await.remove(0);
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-        three.record(2).await.get("expiresAt").map(String::as_str) != Some("1")
+        three.record(2, "job").await.get("expiresAt").map(String::as_str) != Some("1")
     };
     eventually_async(BOUND, "the term in the member that lost it", is_brought).await;
     three.servers[0].kill();
@@ -232,7 +187,7 @@ async fn term_that_has_run_out_in_a_minority_stays_there_and_is_extended() {
 
 #[tokio::test]
 async fn what_a_member_that_is_away_has_goes_at_a_later_clean_up() {
-    let mut three = Three::of(RedisOptions::durable()).await;
+    let mut three = Three::of(RedisOptions::durable(), 2).await;
     let old = three.unused(0..3).await;
     three.servers[2].kill();
     three.finds(&[name("job")]).await;
@@ -262,7 +217,7 @@ async fn what_a_member_that_is_away_has_goes_at_a_later_clean_up() {
 
 #[tokio::test]
 async fn without_a_majority_nothing_is_removed() {
-    let mut three = Three::of(RedisOptions::durable()).await;
+    let mut three = Three::of(RedisOptions::durable(), 2).await;
     three.unused(0..3).await;
     for member in [0, 1] {
         three.servers[member].kill();
@@ -282,7 +237,7 @@ async fn without_a_majority_nothing_is_removed() {
 /// It says that nobody uses it, and then its disk is full.
 #[tokio::test]
 async fn name_that_one_member_could_not_remove_is_not_counted_and_found_again() {
-    let three = Three::of(RedisOptions::with("--appendonly yes --appendfsync everysec")).await;
+    let three = Three::of(RedisOptions::with("--appendonly yes --appendfsync everysec"), 2).await;
     three.unused(0..3).await;
     three.servers[2].fill_disk().await.expect("a full disk");
     let is_full = async || {
@@ -302,7 +257,7 @@ async fn name_that_one_member_could_not_remove_is_not_counted_and_found_again() 
 /// What a candidate took that died before it was confirmed, in one member alone or beside a term of before.
 #[tokio::test]
 async fn remains_of_dead_candidates_go_and_the_token_below_them_is_kept() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let old = three.unused(0..3).await;
     three.asked(0, "DEL", &[JOB]).await;
     let dead = ["unconfirmed", "later", "incarnation", OTHER, "expiresAt", "1"];
@@ -318,139 +273,8 @@ async fn remains_of_dead_candidates_go_and_the_token_below_them_is_kept() {
 /// One member has confirmed a token for an attempt, and no other, and is away while a later term comes and is cleaned up. What it
 /// says when the attempt is repeated must be too low for the others.
 #[tokio::test]
-async fn attempt_of_before_gets_no_token_below_one_that_was_removed() {
-    let mut three = Three::of(RedisOptions::durable()).await;
-    let early = request("job", "early", seconds(3_600));
-    let low = three.term(&early).await;
-    for member in [0, 1] {
-        three.asked(member, "DEL", &[JOB]).await;
-    }
-    let later = request("job", "later", Ttl::MIN);
-    let high = take(&three.store, &later).await.token;
-    assert!(high > low);
-    let urls = || [0, 1].map(|member| three.servers[member].url());
-    in_each(urls(), "job", high).await;
-    for member in [0, 1] {
-        three.set(member, &["expiresAt", "1"]).await;
-    }
-    three.servers[2].kill();
-    three.finds(&[name("job")]).await;
-    three.servers[2].restart().await.expect("restarted");
-    // The others have nothing to list.
-    let answers = async || three.listed().await == [name("job")];
-    eventually_async(BOUND, "the member that was away", answers).await;
-    let grant = eventually_async(BOUND, "a term", async || {
-        match three.store.acquire(&early).await {
-            Ok(Acquired::Granted(grant)) => Ok(grant),
-            // Its members would have been asked for the low one all the time.
-            Err(error) if error.fault == Fault::Busy => panic!("{error}"),
-            told => Err(format!("{told:?}")),
-        }
-    })
-    .await;
-    assert!(grant.token > high, "{} after {high}", grant.token);
-}
-
-/// How late it is at first; later, where the machine was too slow for it.
-const LATE: Duration = Duration::from_millis(4_000);
-
-/// What of an early term arrives once more, after a later one was cleaned up.
-#[derive(Clone, Copy, Debug)]
-enum Late {
-    /// Its taking and its confirmation.
-    Acquisition,
-    /// What brings it to a member that has missed it.
-    Adoption,
-}
-
-#[tokio::test]
-async fn what_comes_after_a_clean_up_revives_no_term() {
-    for what in [Late::Acquisition, Late::Adoption] {
-        let mut late = LATE;
-        while !is_harmless(what, late).await {
-            late *= 2;
-            assert!(late < BOUND, "the machine is too slow");
-        }
-    }
-}
-
-/// Not where it came before what is to come before it.
-async fn is_harmless(what: Late, late: Duration) -> bool {
-    let three = Three::start().await;
-    let again = RequestFault::DuplicateLater(late);
-    let early = request("job", "early", seconds(300));
-    let began = Instant::now();
-    // The member does not know the scripts yet.
-    let count = match what {
-        Late::Acquisition => {
-            three.proxy.next_commands(2, "EVAL", again);
-            2
-        }
-        Late::Adoption => 1,
-    };
-    let low = three.term(&early).await;
-    if let Late::Adoption = what {
-        let renewals = [renewal(&early, low)];
-        let _extended = three.store.renew(&renewals).await;
-        // What extends it is known then, and what brings it is not.
-        three.proxy.next_commands(1, "EVAL", again);
-        three.asked(2, "DEL", &[JOB]).await;
-        let is_brought = async || {
-            let _extended = three.store.renew(&renewals).await;
-            three.keepers().await == [0, 1, 2]
-        };
-        eventually_async(BOUND, "the term in the member that missed it", is_brought).await;
-    }
-    assert_eq!(three.proxy.faults_left(), 0, "nothing is late");
-    give_back(&three.store, &early, low).await;
-    if began.elapsed() > late / 4 {
-        return false;
-    }
-    let high = three.unused(0..3).await;
-    let purged = three.clean_up(Purging::Removes).await;
-    if began.elapsed() > late / 2 {
-        return false;
-    }
-    assert!(high > low);
-    assert_eq!((purged.unused, purged.removed), (vec![name("job")], 1));
-    let arrived = async || three.proxy.counts().duplicated == count;
-    eventually_async(BOUND, "the duplicates", arrived).await;
-    let record = three.record(2).await;
-    match what {
-        Late::Acquisition => {
-            let left = [&record["generation"], &record["unconfirmed"]];
-            assert_eq!(left, [&high.to_string(), "first"], "it was confirmed: {record:?}");
-        }
-        Late::Adoption => assert!(record.is_empty(), "it was taken in: {record:?}"),
-    }
-    let next = take(&three.store, &request("job", "next", seconds(300))).await;
-    assert!(next.token > high && next.terms == 1, "{next:?} after {high}");
-    true
-}
-
-/// Each member judges anew in the step that removes.
-#[tokio::test]
-async fn late_duplicate_of_a_clean_up_leaves_the_next_term_alone() {
-    let three = Three::start().await;
-    three.unused(0..3).await;
-    // The list, the look and the removal.
-    let again = RequestFault::DuplicateLater(Duration::from_millis(1_500));
-    three.proxy.next_commands(3, "EVALSHA", again);
-    let purged = three.clean_up(Purging::Removes).await;
-    assert_eq!((purged.removed, three.proxy.faults_left()), (1, 0));
-    let next = request("job", "b", seconds(300));
-    let token = three.term(&next).await;
-    let before = three.record(2).await;
-    let arrived = async || three.proxy.counts().duplicated == 3;
-    eventually_async(BOUND, "the duplicates", arrived).await;
-    assert_eq!(three.record(2).await, before);
-    let renewed = three.store.renew(&[renewal(&next, token)]).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-}
-
-#[tokio::test]
 async fn members_that_cannot_read_what_was_removed_grant_no_new_name_and_say_why() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let asked = request("job", "a", seconds(300));
     let token = three.term(&asked).await;
     for member in 0..3 {
@@ -472,7 +296,7 @@ async fn members_that_cannot_read_what_was_removed_grant_no_new_name_and_say_why
 /// Only what may be older than what was removed is refused.
 #[tokio::test]
 async fn member_that_was_cleaned_up_takes_in_later_terms_that_it_missed() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let low = take(&three.store, &request("other", "a", seconds(300)))
         .await
         .token;
@@ -493,7 +317,7 @@ async fn member_that_was_cleaned_up_takes_in_later_terms_that_it_missed() {
 /// Each name is in one member or two, and the members' pages end at different names.
 #[tokio::test]
 async fn pages_of_a_clean_up_join_the_names_of_all_members() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     // A page that holds no name which a clean-up could remove.
     for alien in ["alien-1", "alien-2"] {
         let key = format!("{{tenure}}:lease:{alien}");
@@ -549,7 +373,7 @@ async fn pages_of_a_clean_up_join_the_names_of_all_members() {
 /// It is what makes room.
 #[tokio::test]
 async fn members_without_memory_are_cleaned_up() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let old = three.unused(0..3).await;
     let set = |bytes: u32| {
         for server in &three.servers {
@@ -587,7 +411,7 @@ async fn only_who_may_remove_records_cleans_up_a_quorum() {
 /// Terms come and go, and whatever can be removed is, all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_rise_while_names_are_taken_and_cleaned_up() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(2).await;
     let everything = Purge {
         unused_for: Duration::ZERO,
         ..unused_for_a_day(Purging::Removes)

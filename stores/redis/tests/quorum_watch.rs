@@ -1,37 +1,17 @@
 //! A watch of a quorum that hears a majority of the members, and not all.
 
-use crate::common::{
-    connection, giving_back, in_every_member, name, quorum_through_a_proxy, request, seconds, take,
-    three_servers,
-};
+use crate::common::{Three, connection, giving_back, in_every_member, name, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
     Acquire, Ask, Asked, Change, FencingToken, LeaseStore, Occupancy, Released, Scope, Watch, WatchEvent,
 };
-use tenure_redis::{QuorumStore, RedisStore};
-use tenure_testkit::{Fault, FaultProxy, RedisServer};
+use tenure_redis::RedisStore;
+use tenure_testkit::Fault;
 
 /// What is told is told at once; the rest is for a loaded machine.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Three members. The second is behind a proxy.
-struct Three {
-    servers: Vec<RedisServer>,
-    proxy: FaultProxy,
-    store: QuorumStore,
-}
-
 impl Three {
-    async fn start() -> Self {
-        let servers = three_servers().await;
-        let (proxy, store) = quorum_through_a_proxy(&servers, 1).await;
-        Self {
-            servers,
-            proxy,
-            store,
-        }
-    }
-
     /// A watch that hears the first and the third member, and not the second, which is well.
     async fn watch(&self, lost: Lost) -> Box<dyn Watch> {
         if lost == Lost::BeforeItBegan {
@@ -58,7 +38,7 @@ impl Three {
     }
 
     /// Changes the record of the lease in one member, as whoever has written it there has.
-    async fn set(&self, member: usize, fields: &[(&str, &str)]) {
+    async fn overwrite(&self, member: usize, fields: &[(&str, &str)]) {
         let set = redis::cmd("HSET")
             .arg("{tenure}:lease:job")
             .arg(fields)
@@ -73,7 +53,7 @@ impl Three {
         let token = take(&self.store, &before).await.token;
         in_every_member(&self.servers, token).await;
         let rival = "0123456789abcdef0123456789abcdef";
-        self.set(2, &[("unconfirmed", "later"), ("incarnation", rival)])
+        self.overwrite(2, &[("unconfirmed", "later"), ("incarnation", rival)])
             .await;
         let released = self.store.release(&[giving_back(&before, token)]).await.remove(0);
         assert_eq!(released, Ok(Released::Vacated));
@@ -108,7 +88,7 @@ async fn told(watch: &mut dyn Watch, change: Change, token: Option<FencingToken>
 #[tokio::test]
 async fn change_in_a_majority_is_told_though_only_one_of_it_is_heard() {
     for lost in [Lost::BeforeItBegan, Lost::Meanwhile] {
-        let three = Three::start().await;
+        let three = Three::behind_a_proxy(1).await;
         let mut watch = three.watch(lost).await;
         let asked = request("job", "a", seconds(300));
         let token = three.take_without_the_third(&asked).await;
@@ -135,7 +115,7 @@ async fn change_in_a_majority_is_told_though_only_one_of_it_is_heard() {
 #[tokio::test]
 async fn change_that_one_of_those_heard_tells_is_told_again_when_the_other_does() {
     for lost in [Lost::BeforeItBegan, Lost::Meanwhile] {
-        let three = Three::start().await;
+        let three = Three::behind_a_proxy(1).await;
         let mut watch = three.watch(lost).await;
         let asked = request("job", "a", seconds(300));
         let token = take(&three.store, &asked).await.token;
@@ -161,7 +141,7 @@ async fn change_that_one_of_those_heard_tells_is_told_again_when_the_other_does(
 /// A holder ends its term when it is told of a greater token: one that a majority may not have confirmed is none.
 #[tokio::test]
 async fn token_that_one_of_those_heard_has_confirmed_is_told_when_the_other_has() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(1).await;
     let mut watch = three.watch(Lost::BeforeItBegan).await;
     let later = FencingToken::new(4_000_000_000_000).expect("a token");
     for (member, token) in [(0, None), (2, Some(later))] {
@@ -184,7 +164,7 @@ async fn token_that_one_of_those_heard_has_confirmed_is_told_when_the_other_has(
 /// One of those heard may be ahead of the other by whole terms.
 #[tokio::test]
 async fn tokens_that_are_told_fall_not_though_one_of_those_heard_is_ahead() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(1).await;
     let mut watch = three.watch(Lost::BeforeItBegan).await;
     let mut highest = None;
     let changes = ["taken 101", "vacated 101", "taken 102", "asked 102"];
@@ -211,7 +191,7 @@ async fn tokens_that_are_told_fall_not_though_one_of_those_heard_is_ahead() {
 /// The connection to one member is slower than that to another, and the lease goes from hand to hand meanwhile.
 #[tokio::test]
 async fn last_change_is_told_though_a_member_tells_later_by_many_terms() {
-    let three = Three::start().await;
+    let three = Three::behind_a_proxy(1).await;
     let mut watch = three
         .store
         .watch(&Scope::Name(name("job")))

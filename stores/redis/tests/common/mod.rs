@@ -1,5 +1,7 @@
 //! What the tests share: a prefix of their own on a shared server, and ways beneath the store.
 
+mod three;
+
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
@@ -8,6 +10,7 @@ pub use tenure_conformance::asking::*;
 use tenure_core::FencingToken;
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
+pub use three::{Record, Three};
 use tokio::sync::OnceCell;
 
 /// The durable server of a build that the tests of this process share.
@@ -143,9 +146,13 @@ pub async fn in_each(urls: impl IntoIterator<Item = String>, lease: &str, token:
 
 /// The servers of a quorum of three.
 pub async fn three_servers() -> Vec<RedisServer> {
+    three_servers_of(RedisOptions::default()).await
+}
+
+async fn three_servers_of(options: RedisOptions) -> Vec<RedisServer> {
     let mut servers = Vec::new();
     for _ in 0..3 {
-        let server = RedisServer::start(RedisOptions::default()).await;
+        let server = RedisServer::start(options.clone()).await;
         servers.push(server.expect("a server"));
     }
     servers

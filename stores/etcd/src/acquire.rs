@@ -26,7 +26,8 @@ enum Round {
 }
 
 impl Site {
-    /// Decides an acquisition: one transaction, which compares what was known of the lease and otherwise says what it is.
+    /// Decides an acquisition: one transaction, which compares what was known of the lease. Where that was wrong, what there is
+    /// is read, and compared by another.
     /// Beside it the session is extended, where that was too long ago for the lease to last its whole ttl.
     pub(crate) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let name = &request.name;

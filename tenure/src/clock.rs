@@ -5,6 +5,7 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::Moment;
 use tokio::io::Interest;
@@ -38,6 +39,8 @@ pub async fn sleep_until(at: Moment) {
 pub(crate) struct BootTimer {
     /// `None` where the process has no file descriptor left for it.
     descriptor: Option<AsyncFd<OwnedFd>>,
+    /// When it fires, in nanoseconds of the clock.
+    armed: AtomicU64,
 }
 
 /// How long the fall-back of a timer sleeps at once: what a wake-up from suspend may be late by.
@@ -54,18 +57,22 @@ impl BootTimer {
         let descriptor = timerfd_create(TimerfdClockId::Boottime, flags)
             .ok()
             .and_then(|descriptor| AsyncFd::with_interest(descriptor, Interest::READABLE).ok());
-        Self { descriptor }
+        Self {
+            descriptor,
+            armed: AtomicU64::new(0),
+        }
     }
 
     /// Returns at `at`, or at once if that has passed. May be dropped at any time.
     pub(crate) async fn wait_until(&self, at: Moment) {
         loop {
-            let left = at.since(now());
+            let now = now();
+            let left = at.since(now);
             if left.is_zero() {
                 return;
             }
             match &self.descriptor {
-                Some(descriptor) if arm(descriptor.get_ref(), at) => {
+                Some(descriptor) if self.fires_by(at, now) || self.arm(descriptor.get_ref(), at) => {
                     if let Ok(mut ready) = descriptor.readable().await {
                         // Setting the timer anew clears its count: it need not be read.
                         ready.clear_ready();
@@ -75,9 +82,23 @@ impl BootTimer {
             }
         }
     }
+
+    /// Whether it fires by then as it is. One that fires too early is armed anew, which costs less than arming it each time
+    /// that what comes next comes later.
+    fn fires_by(&self, at: Moment, now: Moment) -> bool {
+        let armed = Moment::from_nanos(self.armed.load(Ordering::Relaxed));
+        now < armed && armed <= at
+    }
+
+    fn arm(&self, descriptor: &OwnedFd, at: Moment) -> bool {
+        let armed = set(descriptor, at);
+        let fires_at = if armed { at.as_nanos() } else { 0 };
+        self.armed.store(fires_at, Ordering::Relaxed);
+        armed
+    }
 }
 
-fn arm(descriptor: &OwnedFd, at: Moment) -> bool {
+fn set(descriptor: &OwnedFd, at: Moment) -> bool {
     let nanoseconds = at.as_nanos();
     let it_value = Timespec {
         tv_sec: i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX),

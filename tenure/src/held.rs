@@ -1,8 +1,8 @@
 //! A term in somebody's hands: what [`Leadership`](crate::Leadership) and [`Lock`](crate::Lock) have in common.
 
 use crate::clock::BootTimer;
-use crate::driver::{Departed, Message};
-use crate::sync::{mpsc, oneshot, select, timeout, watch};
+use crate::driver::{Departed, DriverHandle, Message};
+use crate::sync::{oneshot, select, timeout, watch};
 use crate::term::{Phase, SharedTerm};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,16 +15,12 @@ use tenure_core::{Authority, Cause, FencingToken, LeaseName};
 pub(crate) struct HeldTerm {
     name: LeaseName,
     term: Arc<SharedTerm>,
-    messages: mpsc::UnboundedSender<Message>,
+    driver: DriverHandle,
 }
 
 impl HeldTerm {
-    pub(crate) fn new(
-        name: LeaseName,
-        term: Arc<SharedTerm>,
-        messages: mpsc::UnboundedSender<Message>,
-    ) -> Self {
-        Self { name, term, messages }
+    pub(crate) fn new(name: LeaseName, term: Arc<SharedTerm>, driver: DriverHandle) -> Self {
+        Self { name, term, driver }
     }
 
     pub(crate) fn name(&self) -> &LeaseName {
@@ -101,7 +97,7 @@ impl HeldTerm {
 
     /// Says something about this term to the driver. One that is gone holds nothing any more.
     pub(crate) fn tell(&self, message: Message) {
-        let _ = self.messages.send(message);
+        let _ = self.driver.tell(message);
     }
 
     /// Tells the progress gate that somebody still works, or waits.
@@ -124,11 +120,18 @@ impl HeldTerm {
     /// The work has ended: authority is none from this moment, and the lease is released.
     pub(crate) fn end(&self, departed: Option<oneshot::Sender<Departed>>) {
         self.term.end_belief();
-        self.tell(Message::WorkEnded {
+        let is_waited_for = departed.is_some();
+        let message = Message::WorkEnded {
             name: self.name.clone(),
             token: self.token(),
             departed,
-        });
+        };
+        if is_waited_for {
+            // A driver that is gone drops the answer's other end.
+            let _ = self.driver.ask(message);
+        } else {
+            self.tell(message);
+        }
     }
 }
 

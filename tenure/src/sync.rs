@@ -13,6 +13,23 @@ pub(crate) use tokio::time::{sleep, timeout};
 
 use std::future::Future;
 use std::io;
+use tokio::runtime::{EnterGuard, Handle};
+
+/// Where a runtime's timers and tasks are, for whoever does something in its place.
+#[derive(Clone)]
+pub(crate) struct Surroundings(Handle);
+
+impl Surroundings {
+    /// Those of the runtime that this runs on.
+    pub(crate) fn here() -> Self {
+        Self(Handle::current())
+    }
+
+    /// What is made while the guard lives belongs there.
+    pub(crate) fn enter(&self) -> EnterGuard<'_> {
+        self.0.enter()
+    }
+}
 
 /// Runs what `begin` makes, on a thread and a tokio runtime of their own; what it has spawned ends with it.
 ///

@@ -100,6 +100,8 @@ async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
     let site = Site::new();
     let (first, many, other) = (fair(&site, "first"), fair(&site, "many"), fair(&site, "other"));
     let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
+    // All of them are to be in line before the turn of their process comes.
+    let before_all = soon("the turn", first.turn("a")).await.unwrap();
     let story = Arc::new(Mutex::new(Vec::new()));
     let many = Arc::new(many);
     let mut tasks = Vec::new();
@@ -121,6 +123,7 @@ async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
         assert_eq!(lock.release().await, LockRelease::Released);
     }));
     wait_until_queued(&site, "other").await;
+    drop(before_all);
     assert_eq!(
         soon("the release", blocker.release()).await,
         LockRelease::Released

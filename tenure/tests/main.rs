@@ -17,6 +17,7 @@ mod lock_owners;
 mod lock_patience;
 mod lock_priority;
 mod lock_processes;
+mod lock_steps;
 mod lock_tags;
 mod lock_watches;
 mod locks;

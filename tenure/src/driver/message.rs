@@ -1,8 +1,9 @@
 //! What the handles of an election or of a lock manager say to their driver.
 
+use super::DriverHandle;
 use super::permit::Permit;
 use crate::held::HeldTerm;
-use crate::sync::{blocking, mpsc, oneshot};
+use crate::sync::{blocking, oneshot};
 use std::fmt;
 use std::time::Duration;
 use tenure_core::{Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
@@ -45,7 +46,7 @@ pub(crate) struct Waiting {
     pub(crate) name: LeaseName,
     pub(crate) won: oneshot::Sender<Result<Won, NotWon>>,
     /// For the term to speak to the driver.
-    pub(crate) messages: mpsc::UnboundedSender<Message>,
+    pub(crate) driver: DriverHandle,
     pub(crate) queueing: Queueing,
     /// Nothing is renewed when it was held for so long.
     pub(crate) max_hold: Option<Duration>,

@@ -71,7 +71,9 @@ impl Driver {
         }
         let name = waiting.name.clone();
         // A deadline that has passed comes first: whoever was told of the loss may campaign again.
-        self.step(Input::Tick);
+        if self.wake.is_some_and(|wake| wake <= clock::now()) {
+            self.step(Input::Tick);
+        }
         if self.places.entry(name.clone()).or_default().admit(waiting) {
             self.first_attempts.want(name);
             self.follow();

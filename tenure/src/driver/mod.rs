@@ -6,6 +6,8 @@
 
 mod events;
 mod first_attempts;
+mod handle;
+mod helm;
 mod message;
 mod messages;
 mod ownership;
@@ -23,6 +25,7 @@ pub(crate) use crate::metrics::{About, Meter};
 #[cfg(not(feature = "metrics"))]
 pub(crate) use unmetered::{About, Meter};
 
+pub(crate) use handle::DriverHandle;
 pub(crate) use message::{Departed, HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use place::HAND_ONS_MAX;
@@ -31,11 +34,12 @@ pub(crate) use watcher::{watch_or_look, watch_scope};
 
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
-use crate::sync::{JoinSet, blocking, broadcast, mpsc, run_on_a_thread, select};
+use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm, for_good};
 use first_attempts::{FirstAttempts, Next, Readiness};
+use helm::Helm;
 use place::Place;
-use requests::{Asker, Sent};
+use requests::{Asker, Requests};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -54,18 +58,18 @@ pub(crate) const EVENTS_KEPT: usize = 256;
 const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
 
 /// Starts it: on the thread of the store's requests, so that none of them needs another thread to be woken, or on one of
-/// its own.
-pub(crate) fn start(
-    plan: Plan,
-    events: broadcast::Sender<Event>,
-) -> io::Result<mpsc::UnboundedSender<Message>> {
+/// its own, beside which whoever asks [may drive](Helm).
+pub(crate) fn start(plan: Plan, events: broadcast::Sender<Event>) -> io::Result<DriverHandle> {
     let (sender, messages) = mpsc::unbounded_channel();
     let (store, thread) = (plan.store.clone(), format!("tenure {}", plan.label));
     let driving = Box::pin(async move { Driver::new(plan, events).run(messages).await });
-    if let Err(driving) = store.run_beside(driving) {
-        run_on_a_thread(thread, move || driving)?;
-    }
-    Ok(sender)
+    let Err(driving) = store.run_beside(driving) else {
+        return Ok(DriverHandle::new(sender, None));
+    };
+    let helm = Helm::new();
+    let driven = helm.clone();
+    run_on_a_thread(thread, move || driven.drive(driving))?;
+    Ok(DriverHandle::new(sender, Some(helm)))
 }
 
 struct Driver {
@@ -75,7 +79,7 @@ struct Driver {
     engine: Engine,
     timer: BootTimer,
     wake: Option<Moment>,
-    requests: JoinSet<Sent>,
+    requests: Requests,
     watches: Watches,
     places: BTreeMap<LeaseName, Place>,
     first_attempts: FirstAttempts,
@@ -139,11 +143,11 @@ impl Driver {
         );
         Self {
             candidate: plan.candidate.to_string(),
+            requests: Requests::new(plan.store.clone()),
             plan,
             engine,
             timer: BootTimer::new(),
             wake: None,
-            requests: JoinSet::new(),
             watches,
             places: BTreeMap::new(),
             first_attempts: FirstAttempts::default(),
@@ -195,8 +199,8 @@ impl Driver {
         let timer = &self.timer;
         select! {
             biased;
-            Some(reply) = self.requests.join_next(), if !self.requests.is_empty() => match reply {
-                Ok(sent) => {
+            reply = self.requests.next(), if !self.requests.is_empty() => match reply {
+                Some(sent) => {
                     self.plan.meter.answered(&sent.about, sent.reply.as_ref(), sent.took);
                     for unheard in sent.unheard {
                         if let Some(place) = self.places.get_mut(&unheard.name) {
@@ -210,8 +214,7 @@ impl Driver {
                         (Asker::Look(name), reply) => Happening::Looked(name, reply),
                     }
                 }
-                // It panicked, which is no answer, either.
-                Err(_) => Happening::Tick,
+                None => Happening::Tick,
             },
             message = messages.recv(), if !self.abandoned => Happening::Message(message),
             Some(event) = self.watches.next() => Happening::Watch(event),
@@ -294,7 +297,7 @@ impl Driver {
         }
         for request in actions.requests {
             self.plan.meter.sent(&request.operation);
-            requests::send(&mut self.requests, &self.plan.store, request);
+            self.requests.send(request);
         }
     }
 

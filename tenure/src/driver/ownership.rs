@@ -1,7 +1,7 @@
 //! Whether a lease is another application's: asked before it is taken, for whoever takes it has it from then on.
 
 use super::place::Place;
-use super::{Driver, NotWon, requests};
+use super::{Driver, NotWon};
 use std::time::Duration;
 use tenure_core::{
     CandidateId, Event, Fault, Grant, Input, LeaseName, Operation, Predecessor, Reply, StoreError,
@@ -14,7 +14,7 @@ impl Driver {
         if self.looking.insert(name.clone()) {
             self.plan.meter.sent(&Operation::Look(name.clone()));
             let time_max = self.plan.timing.request_timeout();
-            requests::look(&mut self.requests, &self.plan.store, name, pause, time_max);
+            self.requests.look(name, pause, time_max);
         }
     }
 

@@ -128,7 +128,7 @@ impl Place {
         let mut seen = Seen::No;
         while let Some(waiting) = self.next_waiting() {
             let won = unseen.take().unwrap_or_else(|| Won {
-                held: HeldTerm::new(waiting.name, term.clone(), waiting.messages),
+                held: HeldTerm::new(waiting.name, term.clone(), waiting.driver),
                 grant: grant.clone(),
             });
             match waiting.won.send(Ok(won)) {

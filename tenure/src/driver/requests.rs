@@ -4,6 +4,11 @@ use super::About;
 use crate::clock;
 use crate::registry::SharedStore;
 use crate::sync::{JoinSet, sleep, timeout};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_core::{
     Certainty, Fault, FencingToken, LeaseName, Moment, Operation, Release, Reply, Request, RequestId,
@@ -35,36 +40,86 @@ pub(super) enum Asker {
     Look(LeaseName),
 }
 
-/// Sends one request. The task yields the answer, or nothing when the engine has given the request up.
-pub(super) fn send(requests: &mut JoinSet<Sent>, store: &SharedStore, request: Request) {
-    let store = store.clone();
-    requests.spawn(async move {
-        let Request {
-            id,
-            give_up_at,
-            operation,
-        } = request;
-        send_now(&store, Asker::Engine(id), give_up_at, &operation).await
-    });
+/// The requests under way.
+pub(super) struct Requests {
+    store: SharedStore,
+    tasks: JoinSet<Sent>,
+    /// What was answered at once, `None` where that was a panic.
+    answered: VecDeque<Option<Sent>>,
 }
 
-/// Looks at a lease after a pause, for `time_max` at most.
-pub(super) fn look(
-    requests: &mut JoinSet<Sent>,
-    store: &SharedStore,
-    name: LeaseName,
-    pause: Duration,
-    time_max: Duration,
-) {
-    let store = store.clone();
-    requests.spawn(async move {
-        if !pause.is_zero() {
-            sleep(pause).await;
+impl Requests {
+    pub(super) fn new(store: SharedStore) -> Self {
+        Self {
+            store,
+            tasks: JoinSet::new(),
+            answered: VecDeque::new(),
         }
-        let give_up_at = clock::now().after(time_max);
-        let operation = Operation::Look(name.clone());
-        send_now(&store, Asker::Look(name), give_up_at, &operation).await
-    });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.answered.is_empty() && self.tasks.is_empty()
+    }
+
+    /// The next that is answered, or was given up; `None` for one that panicked, which is no answer, either.
+    pub(super) async fn next(&mut self) -> Option<Sent> {
+        if let Some(sent) = self.answered.pop_front() {
+            return sent;
+        }
+        match self.tasks.join_next().await {
+            Some(Ok(sent)) => Some(sent),
+            Some(Err(_)) | None => None,
+        }
+    }
+
+    /// Sends one, whose answer is nothing when the engine has given it up.
+    pub(super) fn send(&mut self, request: Request) {
+        let store = self.store.clone();
+        let is_of_one = match &request.operation {
+            Operation::Acquire(_) | Operation::Look(_) => true,
+            Operation::Release(releases) => releases.len() == 1,
+            // Whoever has come for one lease does not wait for a beat of thousands.
+            Operation::Renew(_) => false,
+        };
+        let asking = async move {
+            let Request {
+                id,
+                give_up_at,
+                operation,
+            } = request;
+            send_now(&store, Asker::Engine(id), give_up_at, &operation).await
+        };
+        if is_of_one {
+            self.begin(Box::pin(asking));
+        } else {
+            self.tasks.spawn(asking);
+        }
+    }
+
+    /// Looks at a lease after a pause, for `time_max` at most.
+    pub(super) fn look(&mut self, name: LeaseName, pause: Duration, time_max: Duration) {
+        let store = self.store.clone();
+        self.tasks.spawn(async move {
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
+            let give_up_at = clock::now().after(time_max);
+            let operation = Operation::Look(name.clone());
+            send_now(&store, Asker::Look(name), give_up_at, &operation).await
+        });
+    }
+
+    /// A store that answers within the call needs no task. From the second step on it has a waker of its own.
+    fn begin(&mut self, mut asking: Pin<Box<dyn Future<Output = Sent> + Send>>) {
+        let mut context = Context::from_waker(Waker::noop());
+        match catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(&mut context))) {
+            Ok(Poll::Pending) => {
+                self.tasks.spawn(asking);
+            }
+            Ok(Poll::Ready(sent)) => self.answered.push_back(Some(sent)),
+            Err(_panic) => self.answered.push_back(None),
+        }
+    }
 }
 
 async fn send_now(store: &SharedStore, asker: Asker, give_up_at: Moment, operation: &Operation) -> Sent {

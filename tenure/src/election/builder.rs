@@ -118,7 +118,7 @@ impl ElectionBuilder {
         };
         let recorder = self.recorder.map(|open| open(&plan)).transpose();
         plan.recorder = recorder.map_err(BuildError::Thread)?;
-        let messages = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
+        let driver = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
         Ok(Election {
             plan: About {
                 name,
@@ -126,7 +126,7 @@ impl ElectionBuilder {
                 timing,
                 store,
             },
-            messages,
+            driver,
             events,
             closed: false,
         })

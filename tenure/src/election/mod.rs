@@ -9,9 +9,9 @@ pub use builder::{BuildError, ElectionBuilder};
 pub use leadership::{Leadership, Loss};
 pub use observer::{Observation, Observer};
 
-use crate::driver::{Message, NotWon, Queueing, Waiting};
+use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting};
 use crate::registry::SharedStore;
-use crate::sync::{blocking, broadcast, mpsc, oneshot, select, sleep, timeout};
+use crate::sync::{blocking, broadcast, oneshot, select, sleep, timeout};
 use crate::term::Phase;
 use std::fmt;
 use std::future::Future;
@@ -26,7 +26,7 @@ use tenure_core::{Candidate, Event, LeaseName, StoreError, Timing};
 /// blocking. A [`Leadership`] may outlive it, and is renewed until it ends.
 pub struct Election {
     plan: About,
-    messages: mpsc::UnboundedSender<Message>,
+    driver: DriverHandle,
     events: broadcast::Sender<Event>,
     /// Whether it was told to leave already: then dropping it waits for nothing.
     closed: bool,
@@ -70,15 +70,15 @@ impl std::error::Error for CampaignError {}
 /// Withdraws a campaign whose future is dropped.
 struct Withdrawal<'a> {
     name: &'a LeaseName,
-    messages: Option<&'a mpsc::UnboundedSender<Message>>,
+    driver: Option<&'a DriverHandle>,
 }
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        if let Some(messages) = self.messages {
-            // A closed channel means that nothing is held any more.
+        if let Some(driver) = self.driver {
+            // One that is gone holds nothing any more.
             let name = self.name.clone();
-            let _ = messages.send(Message::Withdraw { name });
+            let _ = driver.tell(Message::Withdraw { name });
         }
     }
 }
@@ -101,21 +101,20 @@ impl Election {
         let waiting = Waiting {
             name: self.plan.name.clone(),
             won,
-            messages: self.messages.clone(),
+            driver: self.driver.clone(),
             queueing: Queueing::Alone,
             max_hold: None,
             progress_within: None,
             permit: None,
         };
-        self.messages
-            .send(Message::Campaign(waiting))
-            .map_err(|_| CampaignError::Closed)?;
+        let told = self.driver.tell(Message::Campaign(waiting));
+        told.map_err(|_gone| CampaignError::Closed)?;
         let mut withdrawal = Withdrawal {
             name: &self.plan.name,
-            messages: Some(&self.messages),
+            driver: Some(&self.driver),
         };
         let outcome = answer.await;
-        withdrawal.messages = None;
+        withdrawal.driver = None;
         match outcome {
             Ok(Ok(won)) => Ok(Leadership::new(won)),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
@@ -204,9 +203,8 @@ impl Election {
     pub async fn close(mut self) {
         self.closed = true;
         let limit = self.plan.timing.ttl().duration();
-        if self.messages.send(Message::Close { closed: None }).is_ok() {
-            // The driver's end of the queue goes when the driver goes.
-            let _ = timeout(limit, self.messages.closed()).await;
+        if self.driver.tell(Message::Close { closed: None }).is_ok() {
+            let _ = timeout(limit, self.driver.gone()).await;
         }
     }
 }
@@ -217,11 +215,8 @@ impl Drop for Election {
             return;
         }
         let (closed, gone) = blocking::channel();
-        if self
-            .messages
-            .send(Message::Close { closed: Some(closed) })
-            .is_ok()
-        {
+        let close = Message::Close { closed: Some(closed) };
+        if self.driver.tell(close).is_ok() {
             let _ = gone.recv_timeout(self.plan.timing.request_timeout().min(PATIENCE_AT_DROP));
         }
     }

@@ -3,10 +3,10 @@
 use super::line::{Call, Lines};
 use super::{Fairness, LockError, LockTiming, Reentrancy};
 use crate::clock;
-use crate::driver::{Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
+use crate::driver::{DriverHandle, Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
-use crate::sync::{broadcast, mpsc, oneshot, timeout, watch};
+use crate::sync::{broadcast, oneshot, timeout, watch};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Candidate, Event, Fault, LeaseName, Priority};
@@ -17,7 +17,7 @@ const LOOK_REQUESTS_MAX: u32 = 3;
 /// What a manager and its owners share.
 pub(super) struct Shared {
     pub(super) store: SharedStore,
-    pub(super) messages: mpsc::UnboundedSender<Message>,
+    pub(super) driver: DriverHandle,
     /// Whether the manager has begun to close, for those who wait for something else than the driver.
     pub(super) closing: watch::Sender<bool>,
     pub(super) permits: Permits,
@@ -34,15 +34,15 @@ pub(super) struct Shared {
 /// Withdraws an attempt whose future is dropped.
 struct Withdrawal<'a> {
     name: &'a LeaseName,
-    messages: Option<&'a mpsc::UnboundedSender<Message>>,
+    driver: Option<&'a DriverHandle>,
 }
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        if let Some(messages) = self.messages {
+        if let Some(driver) = self.driver {
             let name = self.name.clone();
-            // A closed channel means that nothing is held any more.
-            let _ = messages.send(Message::Withdraw { name });
+            // One that is gone holds nothing any more.
+            let _ = driver.tell(Message::Withdraw { name });
         }
     }
 }
@@ -117,8 +117,8 @@ impl Shared {
         }
         // That of a lock that was given back a moment ago is free when the driver has heard of it.
         let (heard, answer) = oneshot::channel();
-        let sent = self.messages.send(Message::Hear { heard });
-        sent.map_err(|_| LockError::Stopped(name.clone()))?;
+        let told = self.driver.ask(Message::Hear { heard });
+        told.map_err(|_gone| LockError::Stopped(name.clone()))?;
         answer.await.map_err(|_| LockError::Stopped(name.clone()))?;
         self.permits.take().ok_or_else(|| LockError::TooMany {
             name: name.clone(),
@@ -184,21 +184,20 @@ impl Shared {
         permit: Option<Permit>,
     ) -> Result<Campaign<'a>, LockError> {
         // Made before the answer's end, so that the driver sees that nobody waits when it is told to look.
-        let mut withdrawal = Withdrawal { name, messages: None };
+        let mut withdrawal = Withdrawal { name, driver: None };
         let (won, answer) = oneshot::channel();
         let waiting = Waiting {
             name: name.clone(),
             won,
-            messages: self.messages.clone(),
+            driver: self.driver.clone(),
             queueing,
             max_hold,
             progress_within,
             permit,
         };
-        self.messages
-            .send(Message::Campaign(waiting))
-            .map_err(|_| LockError::Stopped(name.clone()))?;
-        withdrawal.messages = Some(&self.messages);
+        let asked = self.driver.ask(Message::Campaign(waiting));
+        asked.map_err(|_gone| LockError::Stopped(name.clone()))?;
+        withdrawal.driver = Some(&self.driver);
         Ok(Campaign { answer, withdrawal })
     }
 }
@@ -232,7 +231,7 @@ impl NotTaken {
 impl Campaign<'_> {
     async fn outcome(mut self) -> Result<HeldTerm, NotTaken> {
         let outcome = (&mut self.answer).await;
-        self.withdrawal.messages = None;
+        self.withdrawal.driver = None;
         let other_application = |holder| LockError::OtherApplication {
             name: self.withdrawal.name.clone(),
             holder,

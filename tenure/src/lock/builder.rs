@@ -109,7 +109,7 @@ impl LockManagerBuilder {
         self
     }
 
-    /// Starts the manager's thread. It does nothing until a lock is asked for.
+    /// Starts the manager's thread, where the store has none. It does nothing until a lock is asked for.
     ///
     /// # Errors
     /// [`BuildError`]. Nothing was started.
@@ -141,10 +141,10 @@ impl LockManagerBuilder {
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };
-        let messages = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
+        let driver = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
         Ok(LockManager::new(Shared {
             store: self.store,
-            messages,
+            driver,
             closing: watch::Sender::new(false),
             permits: Permits::new(self.locks_max),
             candidate,

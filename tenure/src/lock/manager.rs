@@ -18,6 +18,11 @@ use tenure_core::{Candidate, Event, LeaseName};
 /// for one lock stand in line. The next of them takes the lock from the one before with one request, up to eight times
 /// in a row; then it is released, so that other processes get to try.
 ///
+/// Locks are extended by a thread that no user code blocks. What is asked for goes through it, too, unless the store answers
+/// within the call, as a file does: then [`lock`](Self::lock) and [`release`](super::Lock::release) ask it on the thread that
+/// polls them, and log there what happens. That thread waits for the disk; after a call that took more than 1 ms, the next
+/// are left to the manager's thread: one at first, up to 64 in a row if it stays so slow.
+///
 /// Dropping the manager ends what is waited for and waits, at most for one request time-out and at most
 /// [`PATIENCE_AT_DROP`], until what is held has been released; [`close`](Self::close) does so without blocking.
 /// A [`Lock`] may outlive its manager, and is extended until it goes.
@@ -132,10 +137,9 @@ impl LockManager {
         self.closed = true;
         let limit = self.timing().lease().ttl().duration();
         self.shared.begin_to_close();
-        let messages = &self.shared.messages;
-        if messages.send(Message::Close { closed: None }).is_ok() {
-            // The driver's end of the queue goes when the driver goes.
-            let _ = timeout(limit, messages.closed()).await;
+        let driver = &self.shared.driver;
+        if driver.tell(Message::Close { closed: None }).is_ok() {
+            let _ = timeout(limit, driver.gone()).await;
         }
     }
 }
@@ -148,7 +152,7 @@ impl Drop for LockManager {
         self.shared.begin_to_close();
         let (closed, gone) = blocking::channel();
         let close = Message::Close { closed: Some(closed) };
-        if self.shared.messages.send(close).is_ok() {
+        if self.shared.driver.tell(close).is_ok() {
             let patience = self.timing().lease().request_timeout().min(PATIENCE_AT_DROP);
             let _ = gone.recv_timeout(patience);
         }

@@ -114,6 +114,26 @@ pub(super) fn two_handles_are_released_at_once() {
     check_events(&mut events);
 }
 
+/// Several ask at once, and each may find the driver at rest, driven by another, or about to rest: nobody's wish is forgotten
+/// until a timer comes.
+pub(super) fn whoever_asks_drives_and_nobody_is_forgotten() {
+    let site = Site::begin(Pace::Patient, Weather::Fair);
+    let manager = manager(&site, Reentrancy::Refused);
+    let began = clock::peek();
+    let askers = ["job", "other", "other"].map(|name| {
+        let manager = manager.clone();
+        thread::spawn(move || {
+            let mut lock = block_on(manager.lock(name)).expect("waits as long as it takes");
+            assert_eq!(block_on(lock.release()), LockRelease::Released);
+        })
+    });
+    for asker in askers {
+        asker.join().expect("an asker found nothing");
+    }
+    assert_eq!(clock::peek(), began, "somebody waited for a timer");
+    close(&site, manager);
+}
+
 /// A manager is closed while somebody waits and somebody holds.
 pub(super) fn manager_goes_while_locks_are_held() {
     let site = Site::begin(any_pace(), any_weather());

@@ -29,6 +29,7 @@ scenarios! {
     leaving: close_against_watch, close_while_a_request_hangs, leadership_outlives_its_election,
         drop_against_close;
     locking: waiter_leaves_about_its_turn, last_handle_goes_about_when_one_is_taken,
-        two_handles_are_released_at_once, manager_goes_while_locks_are_held;
+        two_handles_are_released_at_once, whoever_asks_drives_and_nobody_is_forgotten,
+        manager_goes_while_locks_are_held;
     watching: subscriber_lags, observer_is_dropped;
 }

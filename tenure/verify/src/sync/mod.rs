@@ -74,6 +74,25 @@ impl Drop for Alive {
     }
 }
 
+/// Tasks and timers belong to the scheduler here, wherever they are made.
+#[derive(Clone)]
+pub(crate) struct Surroundings;
+
+impl Surroundings {
+    pub(crate) fn here() -> Self {
+        Self
+    }
+
+    #[must_use]
+    pub(crate) fn enter(&self) -> impl Drop + '_ {
+        struct Inside;
+        impl Drop for Inside {
+            fn drop(&mut self) {}
+        }
+        Inside
+    }
+}
+
 /// As tokio's.
 pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     let alive = Alive::new();

@@ -1,0 +1,217 @@
+//! Who takes the steps of a manager's driver: whoever asks for a lock, or the manager's thread.
+use crate::harness::{Site, lock_timing, long_lock_timing, soon};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+use tenure::core::{
+    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
+    Renewed, Scope, StoreTraits, Watch, Work,
+};
+use tenure::{
+    Authority, LeaseName, LeaseStore, LockError, LockManager, LockRelease, LockTiming, SharedStore,
+    StoreError,
+};
+use tenure_testkit::eventually_async;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Call {
+    Acquire,
+    Renew,
+    Release,
+}
+
+/// Passes every call on to a real store, and knows which thread it came from.
+struct Told {
+    inner: SharedStore,
+    /// How long each call blocks its thread, as on a slow disk.
+    blocks: Duration,
+    panics: AtomicBool,
+    calls: Mutex<Vec<(Call, ThreadId)>>,
+}
+
+impl Told {
+    fn over(site: &Site, blocks: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            inner: site.store(),
+            blocks,
+            panics: AtomicBool::new(false),
+            calls: Mutex::default(),
+        })
+    }
+
+    fn note(&self, call: Call) {
+        self.calls.lock().unwrap().push((call, thread::current().id()));
+        if !self.blocks.is_zero() {
+            thread::sleep(self.blocks);
+        }
+    }
+
+    /// How many of these came from this thread, and how many from others.
+    fn threads_of(&self, call: Call) -> (usize, usize) {
+        let calls = self.calls.lock().unwrap();
+        let of_call = calls.iter().filter(|(other, _)| *other == call);
+        let is_here = |(_, id): &&(Call, ThreadId)| *id == thread::current().id();
+        let here = of_call.clone().filter(is_here).count();
+        (here, of_call.count() - here)
+    }
+}
+
+impl LeaseStore for Told {
+    fn traits(&self) -> StoreTraits {
+        self.inner.traits()
+    }
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            self.note(Call::Acquire);
+            assert!(!self.panics.swap(false, Ordering::SeqCst), "a store that panics");
+            self.inner.acquire(request).await
+        })
+    }
+    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
+        Box::pin(async move {
+            self.note(Call::Renew);
+            self.inner.renew(requests).await
+        })
+    }
+    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
+        Box::pin(async move {
+            self.note(Call::Release);
+            self.inner.release(requests).await
+        })
+    }
+    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
+        self.inner.ask(request)
+    }
+    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        self.inner.get(name)
+    }
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        self.inner.list(page)
+    }
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.inner.watch(scope)
+    }
+    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
+        self.inner.examine()
+    }
+    fn run_beside(&self, work: Work) -> Result<(), Work> {
+        self.inner.run_beside(work)
+    }
+}
+
+fn manager(store: &Arc<Told>, timing: LockTiming) -> LockManager {
+    let builder = LockManager::builder(store.clone()).timing(timing);
+    builder.build().unwrap()
+}
+
+async fn lock_and_release(manager: &LockManager, times: usize) {
+    for _time in 0..times {
+        let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
+        assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    }
+}
+
+/// Otherwise each lock would wake a thread, and wait for it to wake this one. A machine under load may be slow at some.
+#[tokio::test]
+async fn whoever_asks_for_a_lock_asks_the_store_where_they_are() {
+    let site = Site::new();
+    let store = Told::over(&site, Duration::ZERO);
+    let manager = manager(&store, long_lock_timing());
+    lock_and_release(&manager, 200).await;
+    let (here, elsewhere) = store.threads_of(Call::Acquire);
+    assert_eq!(here + elsewhere, 200);
+    assert!(here > 20, "{here} here, {elsewhere} elsewhere");
+    assert!(store.threads_of(Call::Release).0 > 20);
+}
+
+#[tokio::test]
+async fn a_slow_store_keeps_the_thread_of_the_manager_busy_and_not_those_who_ask() {
+    let site = Site::new();
+    let store = Told::over(&site, Duration::from_millis(3));
+    let manager = manager(&store, long_lock_timing());
+    lock_and_release(&manager, 100).await;
+    let (acquired, _) = store.threads_of(Call::Acquire);
+    let (released, _) = store.threads_of(Call::Release);
+    // The 1st, 3rd, 8th, 25th, 90th and 155th of 200 find out whether it is still slow.
+    assert!(acquired + released <= 6, "{acquired} and {released} here");
+}
+
+/// It must go on while this thread is blocked by code of the user's.
+#[tokio::test]
+async fn what_is_held_is_extended_by_the_thread_of_the_manager_alone() {
+    let site = Site::new();
+    let store = Told::over(&site, Duration::ZERO);
+    let manager = manager(&store, lock_timing());
+    let lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
+    let until = lock.until();
+    while store.threads_of(Call::Renew).1 < 3 {
+        thread::sleep(Duration::from_millis(10));
+        assert!(matches!(
+            lock.authority(),
+            Authority::Held { .. } | Authority::Doubtful { .. }
+        ));
+    }
+    assert!(lock.until() > until);
+    assert_eq!(store.threads_of(Call::Renew).0, 0);
+}
+
+#[tokio::test]
+async fn a_store_that_panics_in_the_step_of_whoever_asks_is_asked_again() {
+    let site = Site::new();
+    let store = Told::over(&site, Duration::ZERO);
+    let manager = manager(&store, lock_timing());
+    store.panics.store(true, Ordering::SeqCst);
+    let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
+    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
+}
+
+/// A subscriber of the user's for `tracing`, with a fault.
+struct Panicking;
+
+impl tracing::Subscriber for Panicking {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "tenure"
+    }
+    fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _span: &tracing::span::Id, _values: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _span: &tracing::span::Id, _follows: &tracing::span::Id) {}
+    fn event(&self, _event: &tracing::Event<'_>) {
+        panic!("a subscriber that panics");
+    }
+    fn enter(&self, _span: &tracing::span::Id) {}
+    fn exit(&self, _span: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_panic_in_a_step_ends_the_driver_and_all_that_it_holds_but_not_whoever_asks() {
+    let site = Site::new();
+    let store = Told::over(&site, Duration::ZERO);
+    let manager = manager(&store, long_lock_timing());
+    let held = soon("a lock", manager.lock("orders/7")).await.unwrap();
+    let subscribed = tracing::subscriber::set_default(Panicking);
+    // One that was left to the thread after a slow step does not meet the subscriber, which is this thread's.
+    let mut stopped = None;
+    for number in 0..100 {
+        // What another test's thread has met first, without a subscriber, counts as wanted by nobody.
+        tracing::callsite::rebuild_interest_cache();
+        match soon("an answer", manager.lock(format!("orders/{}", 8 + number))).await {
+            Ok(lock) => drop(lock),
+            Err(error) => {
+                stopped = Some(error);
+                break;
+            }
+        }
+    }
+    drop(subscribed);
+    assert!(matches!(stopped, Some(LockError::Stopped(_))), "{stopped:?}");
+    let gone = || async { held.authority() == Authority::None };
+    eventually_async(Duration::from_secs(10), "nobody believes in the lock", gone).await;
+    assert!(matches!(
+        manager.lock("orders/9").await,
+        Err(LockError::Stopped(_))
+    ));
+}

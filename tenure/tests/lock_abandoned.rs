@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
-use tenure::core::Page;
 use tenure::Fairness;
+use tenure::core::Page;
 use tenure_testkit::eventually_async;
 
 #[tokio::test]

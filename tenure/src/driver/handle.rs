@@ -6,9 +6,11 @@ use crate::sync::mpsc;
 use std::sync::Arc;
 use tokio::sync::mpsc::error::SendError;
 
-/// A way to a driver. When the last is gone, the driver leaves as if told to.
+/// A way to a driver. When the last is gone, the driver leaves as if told to. One pointer: a hundred thousand terms have one each.
 #[derive(Clone)]
-pub(crate) struct DriverHandle {
+pub(crate) struct DriverHandle(Arc<Way>);
+
+struct Way {
     messages: mpsc::UnboundedSender<Message>,
     /// `None` where requests belong to a thread of the store's.
     helm: Option<Arc<Helm>>,
@@ -20,17 +22,17 @@ pub(crate) struct Gone;
 
 impl DriverHandle {
     pub(super) fn new(messages: mpsc::UnboundedSender<Message>, helm: Option<Arc<Helm>>) -> Self {
-        Self { messages, helm }
+        Self(Arc::new(Way { messages, helm }))
     }
 
     /// Says something that nobody here waits for.
     pub(crate) fn tell(&self, message: Message) -> Result<(), Gone> {
-        self.messages.send(message).map_err(|SendError(_)| Gone)
+        self.0.messages.send(message).map_err(|SendError(_)| Gone)
     }
 
     /// Says something to whose answer somebody here looks forward: what can be done at once is done before this returns.
     pub(crate) fn ask(&self, message: Message) -> Result<(), Gone> {
-        match &self.helm {
+        match &self.0.helm {
             Some(helm) => helm.step_with(|| self.tell(message)),
             None => self.tell(message),
         }
@@ -38,6 +40,6 @@ impl DriverHandle {
 
     /// Returns when the driver is gone.
     pub(crate) async fn gone(&self) {
-        self.messages.closed().await;
+        self.0.messages.closed().await;
     }
 }

@@ -9,6 +9,7 @@ mod fence;
 mod fence_bumps;
 mod fence_history;
 mod fence_xa;
+mod galera;
 mod groups;
 mod killed_statement;
 mod locked_rows;

@@ -12,7 +12,7 @@
 //! the bare machine of a CI job, where one command must do. Anybody else, and root with `--no-apt`, gets the line
 //! to run. `pip` only downloads here, so an "externally managed environment" does not stop it.
 //!
-//! PostgreSQL, `pgbouncer`, MariaDB and etcd come from the distribution's own packages, which are unpacked and not installed:
+//! PostgreSQL, `pgbouncer`, MariaDB with Galera, and etcd come from the distribution's own packages, which are unpacked and not installed:
 //! no root is needed, and no service is started. Where the system has them already, its own are used.
 //!
 //! The second run finds the server and returns at once. Runs at the same time wait for each other, and a broken run
@@ -22,6 +22,7 @@ mod apt;
 mod debian;
 mod etcd;
 mod faketime;
+mod galera;
 mod mariadb;
 mod mysql;
 mod nats;
@@ -57,6 +58,7 @@ pub fn fetch(apt: Apt) -> Result<PathBuf, Error> {
     turn.lock().map_err(Error::system("waiting for another fetch"))?;
     postgres::fetch(&servers)?;
     mariadb::fetch(&servers)?;
+    galera::fetch(&servers)?;
     let program = mongod_in(&servers);
     if program.is_file() && starts(&program).is_ok() {
         say(&format!("mongod is installed: {}", program.display()));

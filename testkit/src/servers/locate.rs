@@ -10,6 +10,9 @@ use crate::layout::servers_dir;
 /// Where libfaketime is unpacked.
 pub(crate) const FAKETIME_FOLDER: &str = "faketime";
 
+/// Where Galera is unpacked.
+pub(crate) const GALERA_FOLDER: &str = "galera";
+
 /// Finds `mongod`: `TESTKIT_MONGOD`, else what `fetch` installed, else the search path.
 ///
 /// # Errors
@@ -68,6 +71,21 @@ pub fn faketime_library() -> Result<PathBuf, Error> {
         "TESTKIT_FAKETIME",
         fetched.unwrap_or_else(|| unpacked.join(library)),
     )
+}
+
+/// Finds Galera, with which MariaDB servers make a cluster: `TESTKIT_GALERA`, else what `fetch` unpacked, else the system's.
+///
+/// # Errors
+/// As [`mongod_program`].
+pub fn galera_library() -> Result<PathBuf, Error> {
+    let library = "usr/lib/galera/libgalera_smm.so";
+    let fetched = servers_dir().join(GALERA_FOLDER).join(library);
+    let systems = Path::new("/").join(library);
+    let found = match systems.is_file() && !fetched.is_file() {
+        true => systems,
+        false => fetched,
+    };
+    find("libgalera_smm.so", "TESTKIT_GALERA", found)
 }
 
 fn find(program: &'static str, variable: &str, fetched: PathBuf) -> Result<PathBuf, Error> {

@@ -20,10 +20,12 @@ mod users;
 pub use clock::ServerClock;
 pub use etcd::{Etcd, EtcdOptions, Members};
 pub(crate) use locate::{
-    ETCD_FOLDER, FAKETIME_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER, etcd_in,
-    mongod_in, nats_in, redis_in,
+    ETCD_FOLDER, FAKETIME_FOLDER, GALERA_FOLDER, MONGOD_FOLDER, NATS_FOLDER, REDIS_FOLDER, VALKEY_FOLDER,
+    etcd_in, mongod_in, nats_in, redis_in,
 };
-pub use locate::{etcd_program, faketime_library, mongod_program, nats_program, redis_program};
+pub use locate::{
+    etcd_program, faketime_library, galera_library, mongod_program, nats_program, redis_program,
+};
 pub(crate) use mariadb::{MARIADB_FOLDER, initialised, version_of};
 pub use mariadb::{Mariadb, SqlFamily, mariadb_program};
 pub use mongod::Mongod;

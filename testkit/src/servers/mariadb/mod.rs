@@ -1,6 +1,7 @@
 //! A MariaDB server, or a MySQL server in its place.
 
 mod family;
+mod galera;
 mod locate;
 mod replication;
 mod server;

@@ -319,5 +319,5 @@ const FLAGS: &[&str] = &[
 const PORT_ATTEMPTS: u32 = 5;
 const TAIL_LINES: usize = 15;
 /// Long, as a busy machine may need it; nothing waits longer than the server does.
-const START_TIMEOUT: Duration = Duration::from_secs(180);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(180);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);

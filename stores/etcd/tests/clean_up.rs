@@ -17,7 +17,7 @@ use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Etcd, EtcdOptions, Fault, RequestFault, eventually_async};
 
 /// How often what has to come in between may come too late, on a machine that stalls.
-const ROUNDS_MAX: u32 = 5;
+pub const ROUNDS_MAX: u32 = 5;
 
 /// As long as is asked.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

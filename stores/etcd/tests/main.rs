@@ -3,6 +3,7 @@
 
 mod abandoned;
 mod certainty;
+mod changed_since;
 mod clean_up;
 mod common;
 mod conformance;

@@ -16,36 +16,98 @@ const READY_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// It takes part from now on.
 pub(crate) fn ready() {
-    tell("READY=1\nSTATUS=taking part\n", Some(READY_TIME_MAX));
+    Notice::of_being_ready().tell();
 }
 
 /// What it is doing, for people.
 pub(crate) fn status(text: &str) {
-    tell(&format!("STATUS={text}\n"), None);
+    Notice::of_status(text).tell();
 }
 
 /// It ends.
 pub(crate) fn stopping() {
-    tell("STOPPING=1\n", None);
+    Notice::of_the_end().tell();
 }
 
-fn tell(text: &str, time_max: Option<Duration>) {
-    if let Some(name) = std::env::var_os(SOCKET) {
-        // Nobody listens where there is no service manager; and work goes on where it has gone deaf.
-        let _ = send(&name, text, time_max);
+/// Something to be told.
+struct Notice {
+    text: String,
+    /// How long the receiver's queue, which is full where nobody reads, may take to accept it; at once, or it is not told.
+    time_max: Option<Duration>,
+}
+
+impl Notice {
+    fn of_being_ready() -> Self {
+        Self {
+            text: "READY=1\nSTATUS=taking part\n".to_owned(),
+            time_max: Some(READY_TIME_MAX),
+        }
+    }
+
+    fn of_status(text: &str) -> Self {
+        Self {
+            text: format!("STATUS={text}\n"),
+            time_max: None,
+        }
+    }
+
+    fn of_the_end() -> Self {
+        Self {
+            text: "STOPPING=1\n".to_owned(),
+            time_max: None,
+        }
+    }
+
+    fn tell(&self) {
+        if let Some(name) = std::env::var_os(SOCKET) {
+            // Nobody listens where there is no service manager; and work goes on where it has gone deaf.
+            let _ = self.sender().and_then(|sender| self.send(&sender, &name));
+        }
+    }
+
+    /// What waits for as long as this may.
+    fn sender(&self) -> io::Result<UnixDatagram> {
+        let socket = UnixDatagram::unbound()?;
+        match self.time_max {
+            Some(_) => socket.set_write_timeout(self.time_max)?,
+            None => socket.set_nonblocking(true)?,
+        }
+        Ok(socket)
+    }
+
+    fn send(&self, sender: &UnixDatagram, name: &OsStr) -> io::Result<usize> {
+        let address = match name.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+            _ => SocketAddr::from_pathname(name),
+        };
+        sender.send_to_addr(self.text.as_bytes(), &address?)
     }
 }
 
-/// Sends it if the receiver's queue takes it within this time, or at once: it is full where nobody reads.
-fn send(name: &OsStr, text: &str, time_max: Option<Duration>) -> io::Result<usize> {
-    let address = match name.as_bytes() {
-        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
-        _ => SocketAddr::from_pathname(name),
-    };
-    let socket = UnixDatagram::unbound()?;
-    match time_max {
-        Some(_) => socket.set_write_timeout(time_max)?,
-        None => socket.set_nonblocking(true)?,
+#[cfg(test)]
+mod tests {
+    use super::Notice;
+    use std::io::ErrorKind;
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    use std::time::Duration;
+
+    /// The time is the system's to keep, by what the socket says. Where it says nothing, a send that waits would never end.
+    #[test]
+    fn a_manager_that_reads_nothing_costs_two_seconds_before_anything_is_held_and_nothing_later() {
+        let name = format!("@tenure-deaf-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name[1..]).unwrap();
+        let _manager = UnixDatagram::bind_addr(&address).unwrap();
+        let [ready, status, end] = [
+            Notice::of_being_ready(),
+            Notice::of_status("full"),
+            Notice::of_the_end(),
+        ];
+        let send = |notice: &Notice| notice.send(&notice.sender().unwrap(), name.as_ref());
+        while send(&status).is_ok() {}
+        for (notice, time_max) in [(ready, Some(Duration::from_secs(2))), (status, None), (end, None)] {
+            assert_eq!(notice.sender().unwrap().write_timeout().unwrap(), time_max);
+            assert_eq!(send(&notice).unwrap_err().kind(), ErrorKind::WouldBlock);
+        }
     }
-    socket.send_to_addr(text.as_bytes(), &address?)
 }

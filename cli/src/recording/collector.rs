@@ -121,3 +121,26 @@ fn to<B: WithExportConfig + WithTonicConfig>(url: &str, builder: B) -> B {
         false => builder,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Collector;
+    use std::net::TcpListener;
+    use std::time::Duration;
+    use tenure::{FencingToken, LeaseName};
+    use tokio::time::Instant;
+
+    /// The runtime's clock goes on by what is waited for alone; the collector does not answer by any clock.
+    #[tokio::test(start_paused = true)]
+    async fn a_collector_that_never_answers_is_waited_for_one_second_at_the_end() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let (collector, _recorder) = Collector::open(&url, "a").unwrap();
+        let token = FencingToken::new(1).unwrap();
+        let lease = LeaseName::new("job").unwrap();
+        collector.spans().begin(&lease, "a", token).end("released", false);
+        let began = Instant::now();
+        collector.close().await;
+        assert_eq!(began.elapsed(), Duration::from_secs(1));
+    }
+}

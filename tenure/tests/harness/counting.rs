@@ -1,5 +1,6 @@
 //! A store that counts what it is asked for.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{
@@ -23,6 +24,8 @@ pub struct Counting {
     pub releasing: Semaphore,
     /// How long the store takes to look, to list and to let take.
     pub delay: Duration,
+    /// The last of what it has listed.
+    listed: Mutex<Option<LeasePage>>,
 }
 
 impl Counting {
@@ -36,6 +39,7 @@ impl Counting {
             acquires: Semaphore::new(Semaphore::MAX_PERMITS),
             releasing: Semaphore::new(Semaphore::MAX_PERMITS),
             delay: Duration::ZERO,
+            listed: Mutex::new(None),
         }
     }
 
@@ -45,6 +49,11 @@ impl Counting {
 
     pub fn releases(&self) -> u32 {
         self.releases.load(Ordering::SeqCst)
+    }
+
+    /// The last page that was read, whole or not.
+    pub fn listed(&self) -> Option<LeasePage> {
+        self.listed.lock().unwrap().clone()
     }
 
     pub fn renewals(&self) -> u32 {
@@ -89,7 +98,9 @@ impl LeaseStore for Counting {
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
         Box::pin(async move {
             tokio::time::sleep(self.delay).await;
-            self.inner.list(page).await
+            let read = self.inner.list(page).await;
+            *self.listed.lock().unwrap() = read.clone().ok();
+            read
         })
     }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {

@@ -103,13 +103,16 @@ async fn after_kills(url: &str, store: &SharedStore, kills: u32) {
     );
 }
 
+/// A third of it is no whole second: where whole seconds are told, less remains before each renewal than after it.
+const LOST_TTL: &str = "4s";
+
 async fn after_losses(url: &str, store: &SharedStore, losses: u32) {
     let name = LeaseName::new("lost").unwrap();
     let mut late = Samples::default();
-    let mut leader = candidate(url, "lost", "3s", JOB);
+    let mut leader = candidate(url, "lost", LOST_TTL, JOB);
     leader.wait_for_line("started", PATIENCE).unwrap();
     for round in 0..losses {
-        let standby = candidate(url, "lost", "3s", JOB);
+        let standby = candidate(url, "lost", LOST_TTL, JOB);
         // At a different moment between two renewals each time; the standby has long begun to wait.
         let mut onlooker = Onlooker::new(store, &name);
         let moment = Duration::from_millis(1_200 + u64::from(round) * 37 % 1000);
@@ -128,7 +131,7 @@ async fn after_losses(url: &str, store: &SharedStore, losses: u32) {
         leader = standby;
     }
     println!(
-        "  ttl 3 s, SIGKILL of everything at once, {losses} times, beyond the end of its lease: p50 {:.0} ms, max {:.0} ms",
+        "  ttl {LOST_TTL}, SIGKILL of everything at once, {losses} times, beyond the end of its lease: p50 {:.0} ms, max {:.0} ms",
         milliseconds(late.percentile(50.0)),
         milliseconds(late.percentile(100.0))
     );

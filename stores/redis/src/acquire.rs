@@ -28,13 +28,12 @@ impl Site {
             "granted" | "again" => {
                 let token = FencingToken::new(reply.number()?).map_err(|_| misunderstood())?;
                 let terms = reply.number()?;
-                let previous = [reply.text()?, reply.text()?, reply.text()?, reply.text()?];
                 Ok(Acquired::Granted(Grant {
                     token,
                     ttl: request.ttl,
                     terms,
                     again: verdict == "again",
-                    predecessor: predecessor(&key, name, previous, now_ms)?,
+                    predecessor: predecessor(&key, name, &mut reply, now_ms)?,
                 }))
             }
             "held" => Ok(Acquired::Held(decode(

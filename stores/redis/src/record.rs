@@ -1,6 +1,6 @@
 //! The record of a lease: one hash, the same fields to every script and to this reader.
 
-use crate::reply::Fields;
+use crate::reply::{Fields, Reply};
 use std::time::Duration;
 use tenure_core::{
     Attempt, Candidate, CandidateId, End, Fault, FencingToken, Incarnation, Lease, LeaseName, Note,
@@ -69,17 +69,18 @@ pub(crate) fn unreadable(key: &str, name: &str, why: &str) -> StoreError {
     )
 }
 
-/// The term before a granted one, as a script answers with it.
+/// The term before a granted one, as a script answers with it: token, end, time and owner.
 ///
 /// # Errors
 /// As [`decode`].
 pub(crate) fn predecessor(
     key: &str,
     name: &str,
-    [owner, generation, end, at]: [Option<String>; 4],
+    told: &mut Reply,
     began_ms: u64,
 ) -> Result<Option<Predecessor>, StoreError> {
-    let (Some(owner), Some(generation), Some(end), Some(at)) = (owner, generation, end, at) else {
+    let [generation, end, at, owner] = [(); 4].map(|()| told.text_if_any());
+    let (Some(generation), Some(end), Some(at), Some(owner)) = (generation?, end?, at?, owner?) else {
         return Ok(None);
     };
     let bytes = |text: String| Some(text.into_bytes());

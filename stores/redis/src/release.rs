@@ -31,10 +31,13 @@ impl Site {
     }
 
     fn released(&self, request: &Release, mut reply: Reply) -> Result<Released, StoreError> {
-        let (verdict, now_ms) = (reply.word()?, reply.number()?);
+        let verdict = reply.word()?;
+        if verdict == "vacated" {
+            return Ok(Released::Vacated);
+        }
+        let now_ms = reply.number()?;
         let (key, name) = (self.keys.record(&request.name), request.name.as_str());
         match verdict.as_str() {
-            "vacated" => Ok(Released::Vacated),
             "lost" => Ok(Released::NotYours(decode_term(
                 &key,
                 name,

@@ -34,16 +34,19 @@ impl Site {
     }
 
     fn renewed(&self, request: &Renew, mut reply: Reply) -> Result<Renewed, StoreError> {
-        let (verdict, now_ms) = (reply.word()?, reply.number()?);
+        let verdict = reply.word()?;
+        let extended = |wish| {
+            let ttl = request.ttl;
+            Ok(Renewed::Extended { ttl, wish })
+        };
+        match verdict.as_str() {
+            "extended" => return extended(Wish::Nothing),
+            "asked" => return extended(Wish::StepDown),
+            _ => {}
+        }
+        let now_ms = reply.number()?;
         let (key, name) = (self.keys.record(&request.name), request.name.as_str());
         match verdict.as_str() {
-            "extended" => Ok(Renewed::Extended {
-                ttl: request.ttl,
-                wish: match reply.number()? {
-                    0 => Wish::Nothing,
-                    _ => Wish::StepDown,
-                },
-            }),
             "lost" => Ok(Renewed::Lost(decode_term(
                 &key,
                 name,

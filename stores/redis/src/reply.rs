@@ -3,6 +3,9 @@
 use redis::Value;
 use tenure_core::{Fault, StoreError};
 
+/// Most words of an answer in one text: the last is all that is left, and may hold spaces.
+const WORDS_MAX: usize = 8;
+
 /// An array of the server's, read from its front.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -13,14 +16,19 @@ pub(crate) struct Reply {
 pub(crate) type Fields = Vec<Option<Vec<u8>>>;
 
 impl Reply {
-    /// An array.
+    /// An array, or what stands for one: words in one text, which both sides have less to do with.
     pub(crate) fn new(value: Value) -> Result<Self, StoreError> {
-        match value {
-            Value::Array(parts) => Ok(Self {
-                parts: parts.into_iter(),
-            }),
-            _ => Err(misunderstood()),
-        }
+        let parts = match value {
+            Value::Array(parts) => parts,
+            Value::BulkString(text) => text
+                .splitn(WORDS_MAX, |byte| *byte == b' ')
+                .map(|word| Value::BulkString(word.to_vec()))
+                .collect(),
+            _ => return Err(misunderstood()),
+        };
+        Ok(Self {
+            parts: parts.into_iter(),
+        })
     }
 
     fn next(&mut self) -> Result<Value, StoreError> {
@@ -37,6 +45,14 @@ impl Reply {
         match bytes(self.next()?)? {
             Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| misunderstood()),
             None => Ok(None),
+        }
+    }
+
+    /// The next part, a text; nothing if none is left.
+    pub(crate) fn text_if_any(&mut self) -> Result<Option<String>, StoreError> {
+        match self.is_empty() {
+            true => Ok(None),
+            false => self.text(),
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) static RIGHTS: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/rights.lua").to_owned()));
 
 /// Takes a record in a member of a quorum.
-pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_removed(include_str!("lua/quorum_take.lua")));
+pub(crate) static TAKE: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_take.lua")));
 /// Gives what was taken its token.
 pub(crate) static CONFIRM: LazyLock<Script> =
     LazyLock::new(|| on_records(include_str!("lua/quorum_confirm.lua")));
@@ -35,13 +35,18 @@ pub(crate) static UNDO: LazyLock<Script> = LazyLock::new(|| on_records(include_s
 pub(crate) static TERM: LazyLock<Script> = LazyLock::new(|| on_records(include_str!("lua/quorum_term.lua")));
 /// Takes terms in that were missed.
 pub(crate) static ADOPT: LazyLock<Script> =
-    LazyLock::new(|| on_removed(include_str!("lua/quorum_adopt.lua")));
+    LazyLock::new(|| on_records(include_str!("lua/quorum_adopt.lua")));
 /// Removes what nobody uses from a member.
 pub(crate) static PURGE_MEMBER: LazyLock<Script> =
-    LazyLock::new(|| on_removed(include_str!("lua/quorum_purge.lua")));
+    LazyLock::new(|| on_records(include_str!("lua/quorum_purge.lua")));
 
 /// For scripts that have written nothing.
 pub(crate) const STILL_RULES: &str = include_str!("lua/still_rules.lua");
+
+/// Names in which nothing can be wrong but their length.
+const PLAIN: &str = "'^[a-z0-9A-Z_:@-][a-z0-9A-Z_:@.-]*$'";
+/// Those in which there may be an empty part besides, or one that begins with a dot.
+const WITH_SLASHES: &str = "'^[a-z0-9A-Z_:@-][a-z0-9A-Z_:@./-]*[a-z0-9A-Z_:@.-]$'";
 
 /// A script, and the hash by which a server knows it.
 #[derive(Clone, Debug)]
@@ -61,18 +66,16 @@ impl Script {
 
 /// A script that reads records as strictly as `record.rs`, and knows how to ask whether the server still rules.
 fn on_records(body: &str) -> Script {
-    let reading = include_str!("lua/record.lua");
-    let mut text = format!("{reading}\n{STILL_RULES}\n{body}");
+    let reading = include_str!("lua/record.lua")
+        .replace("STILL_RULES", STILL_RULES)
+        .replace("HIGHEST_REMOVED", include_str!("lua/quorum_removed.lua"));
+    let mut text = format!("{reading}\n{body}");
     for (place, field) in FIELDS.iter().enumerate() {
         text = text.replace(&format!("r.{field}"), &format!("r[{}]", place + 1));
     }
     let names = format!("'{}'", FIELDS.join("', '"));
-    Script::new(text.replace("FIELDS", &names))
-}
-
-/// One that also knows what a clean-up has removed from a member of a quorum.
-fn on_removed(body: &str) -> Script {
-    on_records(&format!("{}\n{body}", include_str!("lua/quorum_removed.lua")))
+    let text = text.replace("FIELDS", &names);
+    Script::new(text.replace("PLAIN", PLAIN).replace("WITH_SLASHES", WITH_SLASHES))
 }
 
 /// What a script is run with.

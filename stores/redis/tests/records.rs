@@ -4,6 +4,7 @@ use crate::common::{Scratch, giving_back, granted, name, renewal, request, secon
 use redis::FromRedisValue;
 use tenure_core::{Acquired, CandidateId, Fault, FencingToken, LeaseStore, Listed, Note, Page, Renewed};
 use tenure_redis::RedisStore;
+use tenure_redis::fuzzing::{FIELDS, decode};
 use tenure_testkit::{RedisOptions, RedisServer};
 
 async fn ask<T: FromRedisValue>(scratch: &Scratch, words: &[&[u8]]) -> T {
@@ -79,6 +80,15 @@ fn texts() -> Vec<Vec<u8>> {
         "a/..",
         "...",
         "a/.b",
+        "a/./b",
+        "a/../b",
+        "a/.",
+        "a.",
+        "a./b.",
+        "a/-",
+        "/",
+        "-",
+        "A1/b2:C3@d4_e5-f6.g7",
         "",
         "\u{a0}a",
         "a\u{a0}",
@@ -140,9 +150,15 @@ async fn scripts_and_reader_take_the_same_texts() {
     let texts = texts();
     let name_of = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| CandidateId::new(text).is_ok());
     let note_of = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| Note::new(text).is_ok());
-    for (field, is_right) in [("owner", &name_of as &dyn Fn(&[u8]) -> bool), ("note", &note_of)] {
+    let rules: [(&str, &dyn Fn(&[u8]) -> bool); 3] = [
+        ("owner", &name_of),
+        ("previousOwner", &name_of),
+        ("note", &note_of),
+    ];
+    for (field, is_right) in rules {
         for text in &texts {
             let _gone: i64 = ask(&scratch, &[b"DEL", scratch.key("job").as_bytes()]).await;
+            vacant(&store).await;
             vacant(&store).await;
             set(&scratch, field, text).await;
             let before = scratch.raw("job").await;
@@ -202,6 +218,7 @@ async fn scripts_and_reader_take_the_same_numbers() {
         "acquiredAt",
         "expiresAt",
         "lastRenewedAt",
+        "releasedAt",
         "stepDownAskedAt",
         "previousGeneration",
         "previousAt",
@@ -231,6 +248,103 @@ async fn scripts_and_reader_take_the_same_numbers() {
             }
         }
     }
+}
+
+/// Chance that is the same in each run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % bound
+    }
+
+    fn of<'a>(&mut self, values: &[&'a str]) -> &'a str {
+        values[self.below(values.len())]
+    }
+}
+
+/// Of the scripts many conditions are one: what is wrong in one field must not be hidden by another.
+#[tokio::test]
+async fn scripts_and_reader_take_the_same_records() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let key = scratch.key("job");
+    let right = |field: &str| match field {
+        "owner" | "previousOwner" => "a/b",
+        "incarnation" => "0123456789abcdef0123456789abcdef",
+        "note" => "",
+        "previousEnd" => "expired",
+        "unconfirmed" => "later",
+        "ttlMs" => "30000",
+        _ => "1764000000000",
+    };
+    let wrong = [
+        "",
+        "0",
+        "1",
+        "01",
+        "a",
+        "-1",
+        "1.0",
+        " 1",
+        "1 ",
+        "a//b",
+        "a/.",
+        "a ",
+        "first",
+        "released",
+        "0123456789abcdef0123456789abcdeF",
+        "99999999999999999999",
+        "000000000000000",
+        "0000000000000001",
+    ];
+    let (mut chance, mut understood) = (Chance(7), 0);
+    for round in 0..3_000 {
+        let _gone: i64 = ask(&scratch, &[b"DEL", key.as_bytes()]).await;
+        let is_first = chance.below(3) == 0;
+        let mut fields: Vec<Option<Vec<u8>>> = Vec::new();
+        for field in FIELDS {
+            let lacks = match field {
+                "previousOwner" | "previousGeneration" | "previousEnd" | "previousAt" => is_first,
+                "lastRenewedAt" | "releasedAt" | "stepDownAskedAt" | "unconfirmed" => chance.below(2) == 0,
+                _ => false,
+            };
+            fields.push((!lacks).then(|| right(field).as_bytes().to_vec()));
+        }
+        for _field in 0..chance.below(3) {
+            let place = chance.below(FIELDS.len());
+            fields[place] = match chance.below(6) {
+                0 => None,
+                _ => Some(chance.of(&wrong).as_bytes().to_vec()),
+            };
+        }
+        let mut words: Vec<&[u8]> = vec![b"HSET", key.as_bytes()];
+        for (field, value) in FIELDS.iter().zip(&fields) {
+            if let Some(value) = value {
+                words.extend([field.as_bytes(), value.as_slice()]);
+            }
+        }
+        let _set: i64 = ask(&scratch, &words).await;
+        let acquired = store.acquire(&request("job", "rival", seconds(60))).await;
+        let by_script = !acquired
+            .as_ref()
+            .is_err_and(|error| error.fault == Fault::Unreadable);
+        let by_reader = decode("job", &fields, 1_764_000_000_000).is_ok();
+        understood += i32::from(by_reader);
+        let shown: Vec<_> = fields
+            .iter()
+            .map(|value| value.as_ref().map(|value| String::from_utf8_lossy(value)))
+            .collect();
+        assert_eq!(by_script, by_reader, "round {round}: {shown:?}: {acquired:?}");
+    }
+    assert!(
+        (500..2_500).contains(&understood),
+        "{understood} of 3,000 were right"
+    );
 }
 
 #[tokio::test]

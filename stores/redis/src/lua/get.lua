@@ -1,4 +1,4 @@
 -- KEYS: index of names, record.
-still_rules(KEYS[1])
+seldom().still_rules(KEYS[1])
 local state, r = read(KEYS[2])
 return { state, now, r }

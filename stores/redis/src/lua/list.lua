@@ -1,6 +1,6 @@
 -- KEYS: index of names. ARGV: least name with its bracket, bound above all names, limit, prefix of records, most to look at.
 -- Answers with the clock, the last name looked at or nothing if there are no more, and names with their fields.
-still_rules(KEYS[1])
+seldom().still_rules(KEYS[1])
 local least, bound, limit, prefix, looks = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local found, last, looked = {}, false, 0
 while true do

@@ -6,7 +6,7 @@ for place = 2, #KEYS do
   local state, r = read(key)
   -- The next token of the name starts from the clock. What a quorum's candidate has asked for is none of one server's.
   local idle = (state == 'vacant' or state == 'expired') and not r.unconfirmed
-    and tonumber(r.expiresAt) <= now - math.max(unused_for, 10 * tonumber(r.ttlMs)) and less(r.generation, text_of(now))
+    and tonumber(r.expiresAt) <= now - math.max(unused_for, 10 * tonumber(r.ttlMs)) and seldom().less(r.generation, now_text)
   if idle and removes then
     redis.call('DEL', key)
     redis.call('ZREM', index, ARGV[place + 1])

@@ -7,10 +7,11 @@
 -- KEYS: index of names, what was removed, records. ARGV: purge, then of each: incarnation, token, attempt, ttl, name, and what
 -- another member tells of it: owner, terms, note, how long ago it was created and acquired, and the owner, token, end and time of
 -- the term before.
-local purge_ms, PARTS = tonumber(ARGV[1]), 14
+local purge_ms, PARTS = ARGV[1], 14
+local less, text_of = seldom().less, seldom().text_of
 
 local function is_free(state, r, incarnation, token, attempt)
-  if state == 'none' then return less(highest_removed(KEYS[2]), token) end
+  if state == 'none' then return less(seldom().highest_removed(KEYS[2]), token) end
   -- Taken by this very attempt, which was confirmed elsewhere: this is the confirmation, by its own conditions.
   if state == 'held' and r.unconfirmed and r.incarnation == incarnation and r.attempt == attempt then
     return less(r.generation, token)
@@ -41,11 +42,11 @@ for place = 3, #KEYS do
   local term = {}
   for part = 1, PARTS do term[part] = ARGV[first + part] end
   local incarnation, token, attempt, ttl, name, owner, terms, note, created, acquired = unpack(term)
-  local state, r = read(key)
+  local state, r = read(key, incarnation)
   if is_free(state, r, incarnation, token, attempt) then
     redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'generation', token, 'attempt', attempt,
       'terms', terms, 'ttlMs', ttl, 'createdAt', r.createdAt or at(created), 'acquiredAt', at(acquired),
-      'lastRenewedAt', text_of(now), 'expiresAt', end_of(ttl), 'note', note)
+      'lastRenewedAt', now_text, 'expiresAt', text_of(from + ttl), 'note', note)
     redis.call('HDEL', key, 'unconfirmed', 'releasedAt', 'stepDownAskedAt')
     if term[13] ~= '' then
       redis.call('HSET', key, 'previousOwner', term[11], 'previousGeneration', term[12], 'previousEnd', term[13],
@@ -53,9 +54,8 @@ for place = 3, #KEYS do
     else
       redis.call('HDEL', key, 'previousOwner', 'previousGeneration', 'previousEnd', 'previousAt')
     end
-    if purge_ms == 0 then redis.call('PERSIST', key) end
     redis.call('ZADD', KEYS[1], 0, name)
-    keep(key, purge_ms, ttl, token)
+    if purge_ms == '0' then redis.call('PERSIST', key) else seldom().keep(key, purge_ms, ttl, token) end
   end
 end
 return { 'adopted', now }

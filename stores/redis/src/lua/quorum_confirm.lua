@@ -1,19 +1,23 @@
 -- In one member of a quorum: gives what was taken its token. A member confirms one token for an attempt, and no other.
 -- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel.
 local key, incarnation, attempt, token, terms, ttl, channel = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local state, r = read(key)
-if state == 'unreadable' then return { 'unreadable', now, r } end
-if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return { 'gone', now } end
+local state, r = read(key, incarnation)
+if state == 'unreadable' then return 'unreadable' end
+if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return 'gone' end
+local expires = string.format('%.0f', from + ttl)
 if not r.unconfirmed then
   -- Who asks again counts from when it did, also where what was to take this member anew was lost.
-  local expires = end_of(ttl)
   if expires - r.expiresAt > 0 then redis.call('HSET', key, 'expiresAt', expires) end
-  return { 'already', now, r.generation, r.terms }
+  return 'already ' .. r.generation .. ' ' .. r.terms
 end
 -- Above the term before, or above whatever was removed here.
-if not less(r.generation, token) then return { 'gone', now } end
-redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', end_of(ttl))
+if #r.generation > #token or (#r.generation == #token and r.generation >= token) then return 'gone' end
+redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', expires)
 -- A wish that stands there was for the term before.
-redis.call('HDEL', key, 'unconfirmed', 'stepDownAskedAt')
+if r.stepDownAskedAt then
+  redis.call('HDEL', key, 'unconfirmed', 'stepDownAskedAt')
+else
+  redis.call('HDEL', key, 'unconfirmed')
+end
 redis.call('PUBLISH', channel, 'taken ' .. token)
-return { 'confirmed', now, token, terms }
+return 'confirmed ' .. token .. ' ' .. terms

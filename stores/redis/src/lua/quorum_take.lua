@@ -5,22 +5,23 @@
 -- the count of terms before; and the term before.
 local index, key, removed = KEYS[1], KEYS[2], KEYS[3]
 local owner, incarnation, attempt, ttl, note, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local state, r = read(key)
+-- The token where no term is known and nothing was removed.
+local NONE = '1'
+local state, r = read(key, incarnation)
 if state == 'unreadable' then return { 'unreadable', now, r } end
-local began, expires = text_of(now), end_of(ttl)
--- 1 stands for none: no term is known here, and nothing was removed.
-local function told(token)
-  return token ~= '1' and token or '0'
-end
+local expires = string.format('%.0f', from + ttl)
 if r.incarnation == incarnation then
   local same = r.attempt == attempt
-  if less(attempt, r.attempt) or (same and state == 'vacant') then return { 'superseded', now } end
+  if #attempt < #r.attempt or (#attempt == #r.attempt and attempt < r.attempt) or (same and state == 'vacant') then
+    return { 'superseded', now }
+  end
   if same and state == 'held' then
     redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl)
-    if not r.unconfirmed then redis.call('HSET', key, 'lastRenewedAt', began) end
+    if not r.unconfirmed then redis.call('HSET', key, 'lastRenewedAt', now_text) end
     local first = r.unconfirmed == 'first'
-    return { r.unconfirmed and 'pending' or 'again', now, told(r.generation), first and '0' or r.terms,
-      r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt }
+    return (r.unconfirmed and 'pending ' or 'again ') .. now_text .. ' ' .. (r.generation ~= NONE and r.generation or '0')
+      .. ' ' .. (first and '0' or r.terms) .. (r.previousEnd
+      and ' ' .. r.previousGeneration .. ' ' .. r.previousEnd .. ' ' .. r.previousAt .. ' ' .. r.previousOwner or '')
   end
 elseif state == 'held' then
   return { 'held', now, r }
@@ -31,24 +32,29 @@ local previous, generation, ended, at = r.previousOwner, r.previousGeneration, r
 local first = state == 'none' or r.unconfirmed == 'first'
 local token = r.generation
 if state == 'none' then
-  token = highest_removed(removed)
-  redis.call('HSET', key, 'generation', token, 'terms', '1', 'createdAt', began)
+  token = seldom().highest_removed(removed)
+  redis.call('HSET', key, 'generation', token, 'terms', '1', 'createdAt', now_text)
 elseif not r.unconfirmed then
   previous, generation = r.owner, r.generation
-  ended, at = 'released', state == 'vacant' and r.releasedAt or began
+  ended, at = 'released', state == 'vacant' and r.releasedAt or now_text
   if state == 'expired' then ended, at = 'expired', r.expiresAt end
 end
 local unconfirmed = first and 'first' or 'later'
 if ended then
-  redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'attempt', attempt, 'ttlMs', ttl, 'acquiredAt', began,
+  redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'attempt', attempt, 'ttlMs', ttl, 'acquiredAt', now_text,
     'expiresAt', expires, 'note', note, 'unconfirmed', unconfirmed, 'previousOwner', previous, 'previousGeneration', generation,
     'previousEnd', ended, 'previousAt', at)
 else
-  redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'attempt', attempt, 'ttlMs', ttl, 'acquiredAt', began,
+  redis.call('HSET', key, 'owner', owner, 'incarnation', incarnation, 'attempt', attempt, 'ttlMs', ttl, 'acquiredAt', now_text,
     'expiresAt', expires, 'note', note, 'unconfirmed', unconfirmed)
 end
-redis.call('HDEL', key, 'lastRenewedAt', 'releasedAt', 'stepDownAskedAt')
+if r.lastRenewedAt or r.stepDownAskedAt then
+  redis.call('HDEL', key, 'lastRenewedAt', 'releasedAt', 'stepDownAskedAt')
+elseif r.releasedAt then
+  redis.call('HDEL', key, 'releasedAt')
+end
 -- Its last release may have left a time after which it is purged, which must not come in this term; renewals set one anew.
 redis.call('PERSIST', key)
 redis.call('ZADD', index, 0, name)
-return { 'taken', now, told(token), first and '0' or r.terms, previous, generation, ended, at }
+return 'taken ' .. now_text .. ' ' .. (token ~= NONE and token or '0') .. ' ' .. (first and '0' or r.terms)
+  .. (ended and ' ' .. generation .. ' ' .. ended .. ' ' .. at .. ' ' .. previous or '')

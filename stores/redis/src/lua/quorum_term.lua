@@ -1,10 +1,10 @@
 -- In one member of a quorum: terms that it holds, for members that missed them. Times are told as how long ago they were, as no
 -- two members' clocks are compared.
 -- KEYS: index of names, records. ARGV: incarnation, token and attempt of each.
-still_rules(KEYS[1])
+seldom().still_rules(KEYS[1])
 local answers = {}
 local function ago(at)
-  return at and text_of(math.max(now - tonumber(at), 0)) or ''
+  return at and string.format('%.0f', math.max(now - tonumber(at), 0)) or ''
 end
 for place = 2, #KEYS do
   local first = 3 * (place - 2) + 1

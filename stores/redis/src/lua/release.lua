@@ -1,28 +1,30 @@
 -- KEYS: index of names, records. ARGV: purge, then incarnation, token, attempt and channel of each.
-local purge_ms, answers, unchanged = tonumber(ARGV[1]), {}, false
+local purge_ms, answers, unchanged = ARGV[1], {}, false
 for place = 2, #KEYS do
   local key, first = KEYS[place], 4 * (place - 2) + 2
   local incarnation, token, attempt = ARGV[first], ARGV[first + 1], ARGV[first + 2]
-  local state, r = read(key)
-  local answer = { 'vacated', now }
+  local state, r = read(key, incarnation)
+  local answer
   if state == 'none' or state == 'unreadable' then
     answer, unchanged = { state, now, r }, true
   elseif r.incarnation ~= incarnation or r.attempt ~= attempt or (r.generation ~= token and not r.unconfirmed) then
     answer, unchanged = { 'lost', now, r }, true
-  elseif r.generation == token and state == 'vacant' then
-    unchanged = true
   else
-    local ended = text_of(now)
-    redis.call('HSET', key, 'releasedAt', ended, 'expiresAt', r.expiresAt - now > 0 and ended or r.expiresAt)
-    -- A member of a quorum that missed the confirmation: here it was no term, holds nobody up any longer, and becomes none.
-    if r.generation == token then
-      if r.stepDownAskedAt then redis.call('HDEL', key, 'stepDownAskedAt') end
-      keep(key, purge_ms, r.ttlMs, r.generation)
-      redis.call('PUBLISH', ARGV[first + 3], 'vacated ' .. token)
+    answer = 'vacated'
+    if r.generation == token and state == 'vacant' then
+      unchanged = true
+    else
+      redis.call('HSET', key, 'releasedAt', now_text, 'expiresAt', r.expiresAt - now > 0 and now_text or r.expiresAt)
+      -- A member of a quorum that missed the confirmation: here it was no term, holds nobody up any longer, and becomes none.
+      if r.generation == token then
+        if r.stepDownAskedAt then redis.call('HDEL', key, 'stepDownAskedAt') end
+        if purge_ms ~= '0' then seldom().keep(key, purge_ms, r.ttlMs, token) end
+        redis.call('PUBLISH', ARGV[first + 3], 'vacated ' .. token)
+      end
     end
   end
   answers[place - 1] = answer
 end
 -- After the writes: once asked, the server no longer looks whether it has room for them.
-if unchanged then still_rules(KEYS[1]) end
+if unchanged then seldom().still_rules(KEYS[1]) end
 return answers

@@ -46,7 +46,6 @@ pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, Sto
     Ok(match verdict.as_str() {
         "taken" | "pending" | "again" => {
             let (token, terms) = (reply.number()?, reply.number()?);
-            let previous = [reply.text()?, reply.text()?, reply.text()?, reply.text()?];
             Taken::Mine(Mine {
                 now_ms,
                 token: FencingToken::new(token).ok(),
@@ -56,7 +55,7 @@ pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, Sto
                     "pending" => Standing::Pending,
                     _ => Standing::Confirmed,
                 },
-                predecessor: predecessor(&key, name, previous, now_ms)?,
+                predecessor: predecessor(&key, name, &mut reply, now_ms)?,
             })
         }
         "held" => {
@@ -103,7 +102,7 @@ pub(super) async fn confirm(
     let mut reply = site
         .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
         .await?;
-    let (verdict, _now_ms) = (reply.word()?, reply.number()?);
+    let verdict = reply.word()?;
     match verdict.as_str() {
         "confirmed" | "already" => Ok(Some(Given {
             token: FencingToken::new(reply.number()?).map_err(|_| misunderstood())?,

@@ -3,6 +3,7 @@
 use super::Quorum;
 use crate::fault::Deed;
 use crate::fault::timed_out;
+use crate::pulse::Pulse;
 use crate::site::Site;
 use crate::url::StoreUrl;
 use std::collections::BTreeSet;
@@ -57,9 +58,13 @@ impl Drop for Hearing<'_> {
 }
 
 impl Member {
-    pub(super) fn new(url: StoreUrl) -> Arc<Self> {
+    /// All members share the thread, and with it the `pulse`.
+    pub(super) fn new(url: StoreUrl, pulse: &Pulse) -> Arc<Self> {
         Arc::new(Self {
-            site: Arc::new(Site::new(url)),
+            site: Arc::new(Site {
+                pulse: pulse.clone(),
+                ..Site::new(url)
+            }),
             silent: AtomicBool::new(false),
         })
     }

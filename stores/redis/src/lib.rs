@@ -29,6 +29,7 @@ mod site;
 mod store;
 mod url;
 mod watch;
+mod words;
 
 #[doc(hidden)]
 pub mod fuzzing;

@@ -32,7 +32,8 @@ impl Site {
     pub(crate) async fn page(&self, page: &Page) -> Result<Found, StoreError> {
         page.check()?;
         let mut arguments = Arguments::on([self.keys.index()]);
-        arguments.values.extend([least(page), bound(page)]);
+        arguments.values.push_bytes(&least(page));
+        arguments.values.push_bytes(&bound(page));
         let arguments = arguments
             .with(page.limit)
             .with(self.keys.records())

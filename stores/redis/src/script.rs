@@ -1,7 +1,9 @@
 //! The scripts: each is one atomic step of the server, by its clock.
 
 use crate::record::FIELDS;
+use crate::words::Words;
 use redis::Cmd;
+use std::fmt::Display;
 use std::sync::LazyLock;
 
 /// Takes a lease.
@@ -81,31 +83,29 @@ fn on_records(body: &str) -> Script {
 /// What a script is run with.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Arguments {
-    pub(crate) keys: Vec<String>,
-    /// Keys of the user's, after ours.
-    pub(crate) data_keys: Vec<Vec<u8>>,
-    pub(crate) values: Vec<Vec<u8>>,
+    /// Those of the user's after ours.
+    pub(crate) keys: Words,
+    pub(crate) values: Words,
 }
 
 impl Arguments {
     /// With these keys.
     pub(crate) fn on(keys: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            keys: keys.into_iter().collect(),
-            ..Self::default()
-        }
+        let mut arguments = Self::default();
+        keys.into_iter().for_each(|key| arguments.keys.push(key));
+        arguments
     }
 
     /// One more value.
     #[must_use]
-    pub(crate) fn with(mut self, value: impl ToString) -> Self {
+    pub(crate) fn with(mut self, value: impl Display) -> Self {
         self.push(value);
         self
     }
 
     /// One more value.
-    pub(crate) fn push(&mut self, value: impl ToString) {
-        self.values.push(value.to_string().into_bytes());
+    pub(crate) fn push(&mut self, value: impl Display) {
+        self.values.push(value);
     }
 
     /// By the script's hash, which the server knows once it has run it.
@@ -119,17 +119,16 @@ impl Arguments {
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len() + self.data_keys.len());
-        for key in &self.keys {
-            command.arg(key);
-        }
-        for key in &self.data_keys {
-            command.arg(key);
-        }
-        for value in &self.values {
-            command.arg(value);
-        }
+        const COUNT_DIGITS: usize = 4;
+        let words = self.keys.iter().chain(self.values.iter());
+        let mut command = Cmd::with_capacity(
+            3 + self.keys.len() + self.values.len(),
+            name.len() + script.len() + COUNT_DIGITS + self.keys.length() + self.values.length(),
+        );
+        command.arg(name).arg(script).arg(self.keys.len());
+        words.for_each(|word| {
+            command.arg(word);
+        });
         command
     }
 }

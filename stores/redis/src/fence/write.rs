@@ -82,7 +82,7 @@ impl RedisFence {
             )));
         }
         let answer = self
-            .enter(&WRITE, resource, term, &writes.keys, writes.words.clone())
+            .enter(&WRITE, resource, term, &writes.keys, &writes.words)
             .await?;
         match answer {
             Value::Array(answers) => Ok(answers),
@@ -109,8 +109,8 @@ impl RedisFence {
         Word: AsRef<[u8]> + Sync,
     {
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_ref().to_vec()).collect();
-        let words = arguments.iter().map(|word| word.as_ref().to_vec()).collect();
-        self.enter(&script.0, resource, term, &keys, words).await
+        let words: Vec<Vec<u8>> = arguments.iter().map(|word| word.as_ref().to_vec()).collect();
+        self.enter(&script.0, resource, term, &keys, &words).await
     }
 
     async fn enter(
@@ -119,13 +119,13 @@ impl RedisFence {
         resource: &ResourceName,
         term: &Term,
         keys: &[Vec<u8>],
-        words: Vec<Vec<u8>>,
+        words: &[Vec<u8>],
     ) -> Result<Value, FenceError> {
         let mut arguments = Arguments::on([self.site().keys.mark(resource)]);
-        arguments.data_keys = keys.to_vec();
+        keys.iter().for_each(|key| arguments.keys.push_bytes(key));
         arguments.push(&term.lease);
         arguments.push(term.token);
-        arguments.values.extend(words);
+        words.iter().for_each(|word| arguments.values.push_bytes(word));
         let (site, script, subject) = (Arc::clone(self.site()), script.clone(), subject(resource));
         let running = async move { site.run(&script, &arguments, Deed::Write, &subject).await };
         let mut reply = self.thread.run(running).await.map_err(FenceError::Store)??;

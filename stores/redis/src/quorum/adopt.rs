@@ -103,7 +103,7 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         arguments.push(request.attempt);
         arguments.push(request.ttl.as_millis());
         arguments.push(&request.name);
-        arguments.values.extend(term);
+        term.iter().for_each(|word| arguments.values.push_bytes(word));
     }
     if arguments.values.len() == 1 {
         return Ok(());

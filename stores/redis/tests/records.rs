@@ -142,6 +142,9 @@ fn texts() -> Vec<Vec<u8>> {
     texts
 }
 
+/// Whether a text is right in a field.
+type Rule<'a> = &'a dyn Fn(&[u8]) -> bool;
+
 /// What the reader refuses no script may overwrite, and what it takes every script must: the rules are written twice.
 #[tokio::test]
 async fn scripts_and_reader_take_the_same_texts() {
@@ -150,7 +153,7 @@ async fn scripts_and_reader_take_the_same_texts() {
     let texts = texts();
     let name_of = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| CandidateId::new(text).is_ok());
     let note_of = |text: &[u8]| std::str::from_utf8(text).is_ok_and(|text| Note::new(text).is_ok());
-    let rules: [(&str, &dyn Fn(&[u8]) -> bool); 3] = [
+    let rules: [(&str, Rule<'_>); 3] = [
         ("owner", &name_of),
         ("previousOwner", &name_of),
         ("note", &note_of),

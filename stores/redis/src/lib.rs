@@ -15,7 +15,6 @@ mod fence;
 mod keys;
 mod link;
 mod list;
-mod pulse;
 mod purge;
 mod quorum;
 mod read;

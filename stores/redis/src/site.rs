@@ -4,7 +4,6 @@ use crate::connect::{CONNECTION_TIME_MAX, Target};
 use crate::fault::{Deed, timed_out};
 use crate::keys::Keys;
 use crate::link::Link;
-use crate::pulse::Pulse;
 use crate::reply::Reply;
 use crate::script::{Arguments, Script};
 use crate::url::StoreUrl;
@@ -35,8 +34,6 @@ pub(crate) struct Site {
     pub(crate) renewals: Link,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
-    /// What the bounds of requests set no timer before.
-    pub(crate) pulse: Pulse,
 }
 
 impl Site {
@@ -50,7 +47,6 @@ impl Site {
             requests: Link::new(target.clone()),
             renewals: Link::new(target.clone()),
             watches: WatchPlaces::new(WATCHES_MAX),
-            pulse: Pulse::default(),
             target,
             keys,
         }
@@ -85,7 +81,6 @@ impl Site {
         subject: &str,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        self.pulse.keep();
         let time_max = CONNECTION_TIME_MAX + REQUEST_TIME_MAX;
         let late = |_| Err(timed_out(deed, subject, &self.place, time_max));
         tokio::time::timeout(time_max, work).await.unwrap_or_else(late)

@@ -14,6 +14,7 @@
 mod errors;
 pub mod findings;
 mod link;
+mod pulse;
 mod purge;
 mod refusals;
 mod store;

@@ -1,5 +1,6 @@
 //! A store's own thread: its connections live there, so that a blocked runtime of the user's starves nothing.
 
+use crate::pulse::Pulse;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -26,6 +27,7 @@ pub struct System {
 pub struct OwnThread {
     system: System,
     handle: Handle,
+    pulse: Pulse,
     /// Dropped with this, which ends the thread.
     _until: oneshot::Sender<()>,
 }
@@ -60,15 +62,21 @@ impl OwnThread {
         Ok(Self {
             system,
             handle,
+            pulse: Pulse::default(),
             _until: until,
         })
     }
 
     /// Runs `work` on the thread. Dropping the answer ends the work where it stands.
     pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Running<T> {
+        let pulse = self.pulse.clone();
+        let task = self.handle.spawn(async move {
+            pulse.keep();
+            work.await
+        });
         Running {
             system: self.system,
-            task: self.handle.spawn(work),
+            task,
         }
     }
 

@@ -3,7 +3,6 @@
 use super::Quorum;
 use crate::fault::Deed;
 use crate::fault::timed_out;
-use crate::pulse::Pulse;
 use crate::site::Site;
 use crate::url::StoreUrl;
 use std::collections::BTreeSet;
@@ -58,13 +57,9 @@ impl Drop for Hearing<'_> {
 }
 
 impl Member {
-    /// All members share the thread, and with it the `pulse`.
-    pub(super) fn new(url: StoreUrl, pulse: &Pulse) -> Arc<Self> {
+    pub(super) fn new(url: StoreUrl) -> Arc<Self> {
         Arc::new(Self {
-            site: Arc::new(Site {
-                pulse: pulse.clone(),
-                ..Site::new(url)
-            }),
+            site: Arc::new(Site::new(url)),
             silent: AtomicBool::new(false),
         })
     }

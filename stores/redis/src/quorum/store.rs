@@ -6,7 +6,6 @@ use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;
 use crate::durability::RunId;
 use crate::fault::Deed;
-use crate::pulse::Pulse;
 use crate::site::Site;
 use crate::store::traits;
 use crate::url::{Set, StoreUrl, invalid};
@@ -46,9 +45,7 @@ impl QuorumStore {
             ));
         }
         let place = format!("{} ({})", url.shown(), url.prefix.escape_debug());
-        let pulse = Pulse::default();
-        let members = url.members();
-        let members = members.into_iter().map(|url| Member::new(url, &pulse)).collect();
+        let members = url.members().into_iter().map(Member::new).collect();
         let opening = async move {
             let mut quorum = Quorum {
                 members,

@@ -9,10 +9,10 @@ const BEAT: Duration = Duration::from_millis(40);
 
 /// Spares a request two calls of the system. Whoever waits with a bound sets a timer, and the runtime, which would sleep
 /// past it, wakes itself to look again; not where it will wake before that anyway, for a timer that is due sooner.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Pulse(Arc<State>);
 
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct State {
     beats: AtomicBool,
     /// Since the last beat.

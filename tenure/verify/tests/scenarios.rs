@@ -58,6 +58,7 @@ tests![
     waiter_leaves_about_its_turn,
     last_handle_goes_about_when_one_is_taken,
     two_handles_are_released_at_once,
+    whoever_asks_drives_and_nobody_is_forgotten,
     manager_goes_while_locks_are_held,
     subscriber_lags,
     observer_is_dropped,

@@ -29,6 +29,7 @@ mod quorum_watch;
 mod quorum_wire;
 mod quorum_wishes;
 mod records;
+mod records_alike;
 mod secrets;
 mod sentinels;
 mod watches;

@@ -2,7 +2,7 @@
 use crate::harness::counting::Counting;
 use crate::harness::{Site, long_lock_timing, soon};
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -23,11 +23,7 @@ async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
     // Else its turn would come while it is polled.
     let turn = soon("the turn", holder.turn("a")).await.unwrap();
     let mut waiting = pin!(ours.lock("a"));
-    poll_fn(|context| {
-        assert!(waiting.as_mut().poll(context).is_pending(), "it is held");
-        Poll::Ready(())
-    })
-    .await;
+    poll_once(waiting.as_mut()).await;
     let page = Page {
         prefix: "a/".to_owned(),
         after: None,
@@ -38,6 +34,12 @@ async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
     eventually_async(Duration::from_secs(20), "it has its place", are_in_the_queue).await;
     drop(turn);
     soon("who came later", theirs.lock("a")).await.unwrap();
+}
+
+/// After which nobody goes on with it.
+async fn poll_once(mut waiting: Pin<&mut impl Future>) {
+    let is_pending = poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context).is_pending()));
+    assert!(is_pending.await, "it is held");
 }
 
 /// Who waits looks again when the time is over that the place before it has left, as the store says: by the waiter's own clock,
@@ -130,11 +132,7 @@ async fn the_place_of_a_waiter_that_is_not_polled_is_extended_for_one_ttl_at_mos
     // Else its turn would come while it is polled.
     let turn = soon("the turn", holder.turn("a")).await.unwrap();
     let mut waiting = pin!(ours.lock("a"));
-    poll_fn(|context| {
-        assert!(waiting.as_mut().poll(context).is_pending(), "it is held");
-        Poll::Ready(())
-    })
-    .await;
+    poll_once(waiting.as_mut()).await;
     let place = async || site.record("a/candidates/1/ours").await;
     eventually_async(PATIENCE, "its place", place).await;
     drop(turn);

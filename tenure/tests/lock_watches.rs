@@ -1,15 +1,12 @@
 //! Waiting for a lock where the store wakes, but has no watch to give.
-use crate::harness::{Site, soon};
+use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{
-    Acquire, Acquired, Answer, Ask, Asked, Fault, Finding, Lease, LeasePage, Occupancy, Page, Release,
-    Released, Renew, Renewed, Scope, StoreTraits, Watch, WatchSource, Work,
-};
+use tenure::core::{Answer, Fault, Occupancy, Scope, StoreTraits, Watch, WatchSource};
 use tenure::{
-    Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions,
-    SharedStore, StoreError,
+    Fairness, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions, SharedStore,
+    StoreError,
 };
 use tenure_testkit::eventually_async;
 
@@ -37,40 +34,18 @@ impl Unwatched {
 }
 
 impl LeaseStore for Unwatched {
+    pass_on!(acquire, renew, release, ask, get, list, examine, run_beside);
+
     fn traits(&self) -> StoreTraits {
         StoreTraits {
             watch: WatchSource::Push,
             ..self.inner.traits()
         }
     }
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        self.inner.acquire(request)
-    }
-    fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
-        self.inner.renew(requests)
-    }
-    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        self.inner.release(requests)
-    }
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        self.inner.ask(request)
-    }
-    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        self.inner.get(name)
-    }
-    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        self.inner.list(page)
-    }
     fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.refused.fetch_add(1, Ordering::SeqCst);
         let refusal = StoreError::not_applied(self.fault, "no watch to give");
         Box::pin(std::future::ready(Err(refusal)))
-    }
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        self.inner.examine()
-    }
-    fn run_beside(&self, work: Work) -> Result<(), Work> {
-        self.inner.run_beside(work)
     }
 }
 

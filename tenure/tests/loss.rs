@@ -1,16 +1,13 @@
 //! Losing, for real reasons, and never believing longer than the lease lasts.
 
-use crate::harness::{Site, soon};
+use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{
-    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreTraits, Watch, Work,
-};
+use tenure::core::{Answer, Renew, Renewed};
 use tenure::{
-    Authority, Cause, LeaseName, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing,
-    Ttl, clock_now, sleep_until,
+    Authority, Cause, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing, Ttl,
+    clock_now, sleep_until,
 };
 
 #[tokio::test]
@@ -81,12 +78,10 @@ struct HangingDisk {
 }
 
 impl LeaseStore for HangingDisk {
-    fn traits(&self) -> StoreTraits {
-        self.inner.traits()
-    }
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        self.inner.acquire(request)
-    }
+    pass_on!(
+        traits, acquire, release, ask, get, list, watch, examine, run_beside
+    );
+
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
         Box::pin(async move {
             if self.hangs.load(Ordering::SeqCst) {
@@ -94,27 +89,6 @@ impl LeaseStore for HangingDisk {
             }
             self.inner.renew(requests).await
         })
-    }
-    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        self.inner.release(requests)
-    }
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        self.inner.ask(request)
-    }
-    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
-        self.inner.get(name)
-    }
-    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        self.inner.list(page)
-    }
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.inner.watch(scope)
-    }
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        self.inner.examine()
-    }
-    fn run_beside(&self, work: Work) -> Result<(), Work> {
-        self.inner.run_beside(work)
     }
 }
 

@@ -1,11 +1,11 @@
 //! A store that counts what it is asked for.
 
+use super::pass_on;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{
-    Acquire, Acquired, Answer, Ask, Asked, Finding, Lease, LeasePage, Page, Release, Released, Renew,
-    Renewed, Scope, StoreTraits, Watch, Work,
+    Acquire, Acquired, Answer, Lease, LeasePage, Page, Release, Released, Renew, Renewed, Scope, Watch,
 };
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tokio::sync::Semaphore;
@@ -62,9 +62,8 @@ impl Counting {
 }
 
 impl LeaseStore for Counting {
-    fn traits(&self) -> StoreTraits {
-        self.inner.traits()
-    }
+    pass_on!(traits, ask, examine, run_beside);
+
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
         self.acquisitions.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
@@ -86,9 +85,6 @@ impl LeaseStore for Counting {
             self.inner.release(requests).await
         })
     }
-    fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        self.inner.ask(request)
-    }
     fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
         Box::pin(async move {
             tokio::time::sleep(self.delay).await;
@@ -109,11 +105,5 @@ impl LeaseStore for Counting {
             permit.expect("it is never closed").forget();
             self.inner.watch(scope).await
         })
-    }
-    fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
-        self.inner.examine()
-    }
-    fn run_beside(&self, work: Work) -> Result<(), Work> {
-        self.inner.run_beside(work)
     }
 }

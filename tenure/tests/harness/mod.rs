@@ -3,6 +3,9 @@
 
 pub mod counting;
 pub mod many;
+mod passing;
+
+pub(crate) use passing::pass_on;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //!
 //! One driver serves every lease that its owner wants: an election has one, a lock manager up to a hundred
 //! thousand. It runs on the thread of its store's requests, or on one of its own where the store has none, so that user
-//! code that blocks every worker of its runtime cannot starve renewals.
+//! code that blocks every worker of its runtime cannot starve renewals. On one of its own, whoever asks for something may take
+//! its next step (see `helm`); renewals are never among what they take.
 
 mod events;
 mod first_attempts;

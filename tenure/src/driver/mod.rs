@@ -263,15 +263,20 @@ impl Driver {
 
     fn take_in_progress(&mut self) {
         let mut reported: Vec<Command> = Vec::new();
-        self.progressing.retain(|name, progressing| {
-            let (token, at) = (progressing.term.token(), progressing.term.last_progress());
-            if at > progressing.taken_in {
+        for (name, progressing) in &mut self.progressing {
+            let (token, mut at) = (progressing.term.token(), progressing.term.last_progress());
+            let mut news_after = progressing.taken_in;
+            if at == for_good() {
+                // The engine takes in nothing of the future: it is told again before each renewal.
+                at = clock::now();
+                news_after = news_after.after(self.plan.timing.renew_every() / 2);
+            }
+            if at > news_after {
                 progressing.taken_in = at;
                 let name = name.clone();
                 reported.push(Command::Progress { name, token, at });
             }
-            at < for_good()
-        });
+        }
         for command in reported {
             self.apply(Input::Command(command));
         }

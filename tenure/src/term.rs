@@ -38,6 +38,8 @@ pub(crate) struct SharedTerm {
     progress_at: AtomicU64,
     /// Whether the driver has stopped renewals and waits to be told of progress.
     progress_awaited: AtomicBool,
+    /// Whether its winner has it, or the driver has taken it back: whoever is first.
+    settled: AtomicBool,
     /// Held for a few instructions only.
     course: Mutex<Course>,
 }
@@ -61,6 +63,7 @@ impl SharedTerm {
             deadline: Deadline::new(belief),
             progress_at: AtomicU64::new(0),
             progress_awaited: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
             course: Mutex::new(Course::Unheard(Phase::Running)),
         }
     }
@@ -92,6 +95,17 @@ impl SharedTerm {
             Authority::Held { until, .. } | Authority::Doubtful { until, .. } => until.since(looked_at.get()),
             Authority::None => Duration::ZERO,
         }
+    }
+
+    /// Settles whose it is, once: answers whether it is the asker's.
+    #[must_use]
+    pub(crate) fn settle(&self) -> bool {
+        !self.settled.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether it is known whose it is.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::SeqCst)
     }
 
     /// Takes over what the engine believes after a step.

@@ -1,13 +1,14 @@
 //! Waits that nobody goes on with: their futures are there, and are polled no more.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, long_lock_timing, soon};
+use crate::harness::{Site, enduring_lock_timing, long_lock_timing, soon, timing};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tenure::core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, Incarnation, Lease, Listed, Note, Occupancy, Page,
+    Acquire, Acquired, Attempt, Authority, Candidate, CandidateId, Event, Incarnation, Lease, Listed, Note,
+    Occupancy, Page,
 };
 use tenure::{Fairness, LeaseName, LockManager, LockTimingOptions, SharedStore, Ttl};
 use tenure_testkit::eventually_async;
@@ -34,6 +35,103 @@ async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
     eventually_async(Duration::from_secs(20), "it has its place", are_in_the_queue).await;
     drop(turn);
     soon("who came later", theirs.lock("a")).await.unwrap();
+}
+
+/// In a loop of `select!`, say, one branch of which needs the lock that another has won.
+#[tokio::test]
+async fn a_lock_that_was_won_for_a_future_that_is_not_polled_goes_to_the_next() {
+    let site = Site::new();
+    let (ours, theirs) = (site.manager("ours"), site.manager("theirs"));
+    let before = ours.lock("a").await.unwrap();
+    let mut waiting = pin!(ours.lock("a"));
+    poll_once(waiting.as_mut()).await;
+    let second_here = ours.lock("a");
+    drop(before);
+    // First in line here, it wins, and nobody tells it.
+    let is_won = async || site.record("a").await.is_some_and(|lease| lease.terms == 2);
+    eventually_async(PATIENCE, "a second term", is_won).await;
+    let won = site.record("a").await.unwrap().token;
+    let theirs = soon("another process", theirs.lock("a")).await.unwrap();
+    assert!(theirs.token() > won);
+    let token = theirs.token();
+    drop(theirs);
+    let mut here = soon("another here", second_here).await.unwrap();
+    assert!(here.token() > token);
+    let token = here.token();
+    here.release().await;
+    // It waits anew, and has a lock that is held.
+    let late = soon("who was first", waiting).await.unwrap();
+    assert!(late.token() > token);
+    assert_eq!(late.check(), Ok(late.token()));
+}
+
+/// It is the first in the queue and in the line of its process, waits for the lock itself, and is not polled any more.
+#[tokio::test]
+async fn a_turn_of_a_future_that_is_not_polled_holds_up_nobody_for_long() {
+    let site = Site::new();
+    let fair = |id| site.manager_builder(id).fairness(Fairness::Fair).build().unwrap();
+    let (ours, theirs) = (fair("ours"), fair("theirs"));
+    let holder = site.long_manager("holder");
+    let before = holder.lock("a").await.unwrap();
+    let mut events = ours.events();
+    let mut waiting = Box::pin(ours.lock("a"));
+    let waits_for_the_lock = async {
+        let is_of_the_lock =
+            |event: &Event| matches!(event, Event::Standby { lease, .. } if lease.name.as_str() == "a");
+        while !is_of_the_lock(&events.recv().await.unwrap()) {}
+    };
+    tokio::select! {
+        _ = &mut waiting => panic!("it is held"),
+        () = soon("its turn", waits_for_the_lock) => {}
+    }
+    drop(before);
+    drop(soon("another process", theirs.lock("a")).await.unwrap());
+    let last = soon("another here", ours.lock("a")).await.unwrap();
+    let token = last.token();
+    drop(last);
+    let late = soon("who was first", waiting).await.unwrap();
+    assert!(late.token() > token);
+    assert_eq!(late.check(), Ok(late.token()));
+}
+
+/// Whoever keeps a turn does not wait for anything here.
+#[tokio::test]
+async fn a_turn_that_somebody_keeps_is_extended_for_as_long_as_that() {
+    let site = Site::new();
+    let timing = enduring_lock_timing();
+    let manager = site.manager_builder("ours").timing(timing).build().unwrap();
+    let turn = manager.turn("a").await.unwrap();
+    let mut events = manager.events();
+    let lease = timing.lease();
+    // For longer than a ttl, after which it would have been stuck.
+    let mut left = 2 + lease.ttl().duration().as_millis() / lease.renew_every().as_millis();
+    while left > 0 {
+        match soon("an event", events.recv()).await.unwrap() {
+            Event::Renewed { .. } => left -= 1,
+            event => panic!("{event:?}"),
+        }
+    }
+    drop(turn);
+}
+
+/// After its last poll it has a ttl to be polled again: the store has extended the lease meanwhile.
+#[tokio::test]
+async fn a_term_that_nobody_takes_up_is_given_back_after_one_ttl() {
+    let site = Site::new();
+    let (ours, theirs) = (site.election("ours"), site.election("theirs"));
+    let leadership = theirs.campaign().await.unwrap();
+    let mut waiting = pin!(ours.campaign());
+    poll_once(waiting.as_mut()).await;
+    drop(leadership);
+    let is_given_back = async || matches!(site.record("job").await, Some(lease) if lease.terms == 2 && lease.occupancy() == Occupancy::Vacant);
+    eventually_async(PATIENCE, "its end", is_given_back).await;
+    let lease = site.record("job").await.unwrap();
+    let ttl = timing().ttl().duration();
+    // Released, and not expired: it was extended until then.
+    assert!(lease.held_for >= ttl, "{lease:?}");
+    let leadership = soon("a term", waiting).await.unwrap();
+    assert!(leadership.token() > lease.token);
+    assert!(matches!(leadership.authority(), Authority::Held { .. }));
 }
 
 /// After which nobody goes on with it.
@@ -135,6 +233,8 @@ async fn the_place_of_a_waiter_that_is_not_polled_is_extended_for_one_ttl_at_mos
     poll_once(waiting.as_mut()).await;
     let place = async || site.record("a/candidates/1/ours").await;
     eventually_async(PATIENCE, "its place", place).await;
+    // It takes its place up, or that would be given back as what nobody has.
+    poll_once(waiting.as_mut()).await;
     drop(turn);
     soon("who came later", theirs.lock("a")).await.unwrap();
     let place = place().await.unwrap();

@@ -5,7 +5,9 @@ use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
-use tenure_core::{Cause, Command, Departure, Event, Fault, Grant, Lease, LeaseName, Moment, StoreError};
+use tenure_core::{
+    Cause, Command, Departure, Event, Fault, Grant, Input, Lease, LeaseName, Moment, StoreError,
+};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
@@ -67,11 +69,17 @@ impl Driver {
         if let Some(before) = foreign {
             place.refuse_all(|| NotWon::ForeignBefore(before.clone()));
         }
-        if place.hand_over(grant, &term) == Seen::No {
-            // Not by a message of its handle: the next campaign may be in the queue before that.
-            term.end_belief();
-            let (name, token) = (name.clone(), grant.token);
-            self.next.push_back(Command::WorkEnded { name, token });
+        match place.hand_over(grant, &term) {
+            Seen::Yes => {
+                let due = clock::now().after(self.plan.timing.ttl().duration());
+                self.offers.add(due, name.clone(), term);
+            }
+            Seen::No => {
+                // Not by a message of its handle: the next campaign may be in the queue before that.
+                term.end_belief();
+                let (name, token) = (name.clone(), grant.token);
+                self.next.push_back(Command::WorkEnded { name, token });
+            }
         }
         self.rest(name);
         self.watches.lead(name, WATCH_TERM_AFTER);
@@ -134,6 +142,18 @@ impl Driver {
         } else {
             self.tidy(name);
             self.next.push_back(Command::Withdraw { name: name.clone() });
+        }
+    }
+
+    /// What nobody has taken up goes to the next here, or is given back.
+    pub(super) fn end_offers(&mut self) {
+        while let Some((name, token)) = self.offers.next_over(clock::now()) {
+            let ttl = self.plan.timing.ttl().duration();
+            let candidate = &self.candidate;
+            tracing::warn!(target: "tenure", lease = %name, candidate, %token, ?ttl,
+                "Won and not taken up for a ttl, as its future is not polled; given back");
+            let command = self.end_of_work(name, token);
+            self.step(Input::Command(command));
         }
     }
 

@@ -6,7 +6,7 @@ use crate::held::HeldTerm;
 use crate::sync::{blocking, oneshot};
 use std::fmt;
 use std::time::Duration;
-use tenure_core::{Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
+use tenure_core::{Authority, Departure, FencingToken, Grant, Lease, LeaseName, StoreError};
 
 /// Why a campaign led to nothing.
 #[derive(Debug)]
@@ -39,6 +39,15 @@ pub(crate) enum Queueing {
 pub(crate) struct Won {
     pub(crate) held: HeldTerm,
     pub(crate) grant: Grant,
+}
+
+impl Won {
+    /// Takes it up. `None` if that comes so late that it is over, or was given back: its winner has to campaign again.
+    pub(crate) fn take_up(self) -> Option<Self> {
+        let term = self.held.term();
+        let is_had = term.settle() && term.authority() != Authority::None;
+        is_had.then_some(self)
+    }
 }
 
 /// Who campaigns.

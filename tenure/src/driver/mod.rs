@@ -11,6 +11,7 @@ mod handle;
 mod helm;
 mod message;
 mod messages;
+mod offers;
 mod ownership;
 mod permit;
 mod place;
@@ -39,6 +40,7 @@ use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm, for_good};
 use first_attempts::{FirstAttempts, Next, Readiness};
 use helm::Helm;
+use offers::Offers;
 use place::Place;
 use requests::{Asker, Requests};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -86,6 +88,8 @@ struct Driver {
     first_attempts: FirstAttempts,
     /// Until when those who came for one look wait for what comes before it, in that order.
     late_looks: VecDeque<LateLook>,
+    /// Terms that their winners have not taken up yet.
+    offers: Offers,
     /// Leases that are looked at before a campaign begins: each by one look at a time.
     looking: BTreeSet<LeaseName>,
     /// Terms whose work reports progress.
@@ -153,6 +157,7 @@ impl Driver {
             places: BTreeMap::new(),
             first_attempts: FirstAttempts::default(),
             late_looks: VecDeque::new(),
+            offers: Offers::default(),
             looking: BTreeSet::new(),
             progressing: BTreeMap::new(),
             bound: Vec::new(),
@@ -180,6 +185,7 @@ impl Driver {
                 Happening::Tick => {
                     self.beat();
                     self.end_late_looks();
+                    self.end_offers();
                     self.step(Input::Tick);
                 }
             }
@@ -196,7 +202,8 @@ impl Driver {
 
     async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
         let late_look = self.late_looks.front().map(|look| look.due);
-        let wake = self.wake.into_iter().chain(self.beat_at).chain(late_look).min();
+        let others = self.beat_at.into_iter().chain(late_look).chain(self.offers.due());
+        let wake = others.chain(self.wake).min();
         let timer = &self.timer;
         select! {
             biased;

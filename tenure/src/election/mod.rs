@@ -9,7 +9,7 @@ pub use builder::{BuildError, ElectionBuilder};
 pub use leadership::{Leadership, Loss};
 pub use observer::{Observation, Observer};
 
-use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting};
+use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Won};
 use crate::registry::SharedStore;
 use crate::sync::{blocking, broadcast, oneshot, select, sleep, timeout};
 use crate::term::Phase;
@@ -92,11 +92,21 @@ impl Election {
     /// Campaigns until this process leads.
     ///
     /// Waits as long as it takes: a failing store does not end it. Dropping the future withdraws, and what
-    /// an attempt may have taken unnoticed is found and released.
+    /// an attempt may have taken unnoticed is found and released. A future that is kept but not polled leads for one ttl
+    /// at most: then the lease is given back, and when it is polled again, it campaigns anew.
     ///
     /// # Errors
     /// [`CampaignError`].
     pub async fn campaign(&self) -> Result<Leadership, CampaignError> {
+        loop {
+            if let Some(won) = self.campaign_once().await? {
+                return Ok(Leadership::new(won));
+            }
+        }
+    }
+
+    /// `None` if what was won was not taken up in time.
+    async fn campaign_once(&self) -> Result<Option<Won>, CampaignError> {
         let (won, answer) = oneshot::channel();
         let waiting = Waiting {
             name: self.plan.name.clone(),
@@ -116,7 +126,7 @@ impl Election {
         let outcome = answer.await;
         withdrawal.driver = None;
         match outcome {
-            Ok(Ok(won)) => Ok(Leadership::new(won)),
+            Ok(Ok(won)) => Ok(won.take_up()),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
             Ok(Err(NotWon::Busy(_))) => Err(CampaignError::Busy),
             Ok(Err(NotWon::Held(_) | NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {

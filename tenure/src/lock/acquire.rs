@@ -92,23 +92,32 @@ impl Shared {
 
     /// Takes the lock, as long as that takes.
     async fn take(self: &Arc<Self>, name: &LeaseName, queueing: Queueing) -> Result<HeldTerm, LockError> {
-        let permit = self.permit(name).await?;
-        let turn = match (self.fairness, queueing) {
-            (Fairness::Barging, _) => None,
-            (Fairness::Fair, Queueing::OneLook) => {
-                let others = self.others_wait(name).await.map_err(LockError::Store)?;
-                if others {
-                    return Err(LockError::OthersWait(name.clone()));
+        loop {
+            let permit = self.permit(name).await?;
+            let turn = match (self.fairness, queueing) {
+                (Fairness::Barging, _) => None,
+                (Fairness::Fair, Queueing::OneLook) => {
+                    let others = self.others_wait(name).await.map_err(LockError::Store)?;
+                    if others {
+                        return Err(LockError::OthersWait(name.clone()));
+                    }
+                    None
                 }
-                None
+                (Fairness::Fair, Queueing::Line) => {
+                    if let Some(held) = self.acquire_in_turn(name, permit).await? {
+                        return Ok(held);
+                    }
+                    continue;
+                }
+                (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
+            };
+            let campaign = self.campaign(name, queueing, Some(permit))?;
+            let held = campaign.outcome().await.map_err(|error| error.of(name))?;
+            drop(turn);
+            if let Some(held) = held {
+                return Ok(held);
             }
-            (Fairness::Fair, Queueing::Line) => return self.acquire_in_turn(name, permit).await,
-            (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
-        };
-        let campaign = self.campaign(name, queueing, Some(permit))?;
-        let held = campaign.outcome().await.map_err(|error| error.of(name));
-        drop(turn);
-        held
+        }
     }
 
     async fn permit(&self, name: &LeaseName) -> Result<Permit, LockError> {
@@ -126,27 +135,29 @@ impl Shared {
         })
     }
 
-    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn.
+    /// Takes the lock in this process's turn: by a turn of its own, or behind another of this process in its turn. `None` if it
+    /// was not taken up in time.
     async fn acquire_in_turn(
         self: &Arc<Self>,
         name: &LeaseName,
         permit: Permit,
-    ) -> Result<HeldTerm, LockError> {
+    ) -> Result<Option<HeldTerm>, LockError> {
         let number = self.lines.join(name);
         let (mut permit, mut in_vain) = (Some(permit), None);
         loop {
-            match number.called(name, in_vain.take()).await? {
+            match number.called(name, in_vain.take(), self.line_patience()).await? {
                 Call::First(round) => {
                     let turn = self.in_queue(name, round).await?;
                     let campaign = self.campaign(name, Queueing::Line, permit.take())?;
                     // They stand behind this one now.
                     turn.take_along();
-                    return campaign.outcome().await.map_err(|error| error.of(name));
+                    let outcome = self.telling(|| turn.progress(), campaign.outcome());
+                    return outcome.await.map_err(|error| error.of(name));
                 }
                 Call::Along(along) => {
                     let campaign = self.campaign(name, Queueing::Follow, permit.take())?;
                     let round = along.go();
-                    match campaign.outcome().await {
+                    match self.telling(|| round.progress(), campaign.outcome()).await {
                         // The one that it followed has left, or was the last of this turn.
                         Err(NotTaken::Busy(given_back)) => (permit, in_vain) = (given_back, Some(round)),
                         outcome => return outcome.map_err(|error| error.of(name)),
@@ -161,9 +172,13 @@ impl Shared {
     /// not polled any more keeps nobody else waiting.
     pub(super) async fn take_place(&self, place: &LeaseName) -> Result<HeldTerm, LockError> {
         let progress_within = Some(self.timing.lease().ttl().duration());
-        let campaign = self.send(place, Queueing::Line, (None, progress_within), None)?;
-        let outcome = campaign.outcome().await;
-        outcome.map_err(|error| error.of(place))
+        loop {
+            let campaign = self.send(place, Queueing::Line, (None, progress_within), None)?;
+            let held = campaign.outcome().await.map_err(|error| error.of(place))?;
+            if let Some(held) = held {
+                return Ok(held);
+            }
+        }
     }
 
     /// Has the driver campaign for a lock, from now on.
@@ -229,7 +244,8 @@ impl NotTaken {
 }
 
 impl Campaign<'_> {
-    async fn outcome(mut self) -> Result<HeldTerm, NotTaken> {
+    /// `None` if what was won was not taken up in time.
+    async fn outcome(mut self) -> Result<Option<HeldTerm>, NotTaken> {
         let outcome = (&mut self.answer).await;
         self.withdrawal.driver = None;
         let other_application = |holder| LockError::OtherApplication {
@@ -237,7 +253,7 @@ impl Campaign<'_> {
             holder,
         };
         match outcome {
-            Ok(Ok(won)) => Ok(won.held),
+            Ok(Ok(won)) => Ok(won.take_up().map(|won| won.held)),
             Ok(Err(NotWon::Busy(permit))) => Err(NotTaken::Busy(permit)),
             Ok(Err(NotWon::Store(error))) => Err(NotTaken::Because(LockError::Store(error))),
             Ok(Err(NotWon::Held(lease))) => Err(NotTaken::Because(LockError::Held(lease))),

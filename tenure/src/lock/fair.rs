@@ -12,6 +12,8 @@ use crate::driver::{watch_or_look, watch_scope};
 use crate::held::HeldTerm;
 use crate::sync::{mpsc, select, sleep};
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent};
@@ -50,6 +52,18 @@ impl Turn {
     /// Has others of this process follow.
     pub(super) fn take_along(&self) {
         self.round.call_along();
+    }
+
+    /// Whoever has it is polled.
+    pub(super) fn progress(&self) {
+        self.place.progress();
+        self.round.progress();
+    }
+
+    /// From now on it may be had by somebody who does not wait for anything here.
+    pub(super) fn kept(self) -> Self {
+        self.place.assure_progress();
+        self
     }
 
     /// Whether another is before this one by now, because it was called or has a higher priority. One request.
@@ -101,7 +115,7 @@ impl Shared {
     pub(super) async fn turn(self: &Arc<Self>, name: &LeaseName) -> Result<Turn, LockError> {
         let number = self.lines.join(name);
         loop {
-            match number.called(name, None).await? {
+            match number.called(name, None, self.line_patience()).await? {
                 Call::First(round) => return self.in_queue(name, round).await,
                 // It can follow nobody: others are called, and it is the first in the next round.
                 Call::Along(along) => drop(along),
@@ -117,16 +131,33 @@ impl Shared {
         let place = place_of(&queue_of(name), self.priority, &self.candidate.id).map_err(LockError::Name)?;
         loop {
             // A place that was lost, by an outage of the store, is another's: it begins anew at the end.
-            let held = self.take_place(&place).await?;
-            if self.is_first(name, &held).await? {
-                // It may be kept by whoever does not wait for anything here.
-                held.assure_progress();
+            let taking = self.take_place(&place);
+            let held = self.telling(|| round.progress(), taking).await?;
+            let coming_first = self.is_first(name, &held);
+            if self.telling(|| round.progress(), coming_first).await? {
                 return Ok(Turn {
                     shared: Arc::clone(self),
                     name: name.clone(),
                     place: held,
                     round,
                 });
+            }
+        }
+    }
+
+    /// How long others of this process wait for one whose future is not polled.
+    pub(super) fn line_patience(&self) -> Duration {
+        self.timing.lease().ttl().duration()
+    }
+
+    /// Waits, and tells again and again that it is polled.
+    pub(super) async fn telling<T>(&self, tell: impl Fn(), waiting: impl Future<Output = T>) -> T {
+        let mut waiting = pin!(waiting);
+        loop {
+            select! {
+                biased;
+                outcome = &mut waiting => return outcome,
+                () = sleep(self.timing.lease().renew_every()) => tell(),
             }
         }
     }

@@ -5,11 +5,13 @@
 //! between them for another process.
 
 use super::LockError;
+use crate::clock;
 use crate::driver::HAND_ONS_MAX;
-use crate::sync::oneshot;
+use crate::sync::{oneshot, select, sleep};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tenure_core::LeaseName;
+use std::time::Duration;
+use tenure_core::{LeaseName, Moment};
 
 /// Lines that are kept although nobody may stand in them any more, in a process that has few.
 const LINES_KEPT: usize = 16;
@@ -35,8 +37,14 @@ struct Line(Mutex<Numbers>);
 struct Numbers {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Call>>,
-    /// Whether there is a [`Round`].
-    goes: bool,
+    rounds: u64,
+    goes: Option<Going>,
+}
+
+/// The [`Round`] that goes on, and when one of those in it was last seen to be polled.
+struct Going {
+    round: u64,
+    progress_at: Moment,
 }
 
 /// A place in a line; it ends with it.
@@ -53,8 +61,12 @@ pub(super) enum Call {
     Along(Along),
 }
 
-/// One turn of this process: kept by each who was called in it until it has the lock or gives up.
-pub(super) struct Round(Arc<Line>);
+/// One turn of this process: kept by each who was called in it until it has the lock or gives up. Where none of those is
+/// polled any more, the next does not wait for its end.
+pub(super) struct Round {
+    line: Arc<Line>,
+    number: u64,
+}
 
 /// Calls the next when it is dropped: one after another, so that they come to the driver in their order.
 pub(super) struct Along {
@@ -98,13 +110,26 @@ impl Line {
     /// Begins the next round, if none goes.
     fn begin(self: &Arc<Self>) {
         let mut numbers = self.numbers();
-        if !numbers.goes
+        if numbers.goes.is_none()
             && let Some((_, first)) = numbers.waiting.pop_first()
         {
-            numbers.goes = true;
+            numbers.rounds += 1;
+            let number = numbers.rounds;
+            numbers.goes = Some(Going {
+                round: number,
+                progress_at: clock::now(),
+            });
             drop(numbers);
-            drop(first.send(Call::First(Arc::new(Round(self.clone())))));
+            let line = self.clone();
+            drop(first.send(Call::First(Arc::new(Round { line, number }))));
         }
+    }
+
+    /// Does not wait any longer for a round of which nobody was polled for so long.
+    fn pass_over(self: &Arc<Self>, patience: Duration) {
+        let is_over = |going: &mut Going| clock::now().since(going.progress_at) >= patience;
+        self.numbers().goes.take_if(is_over);
+        self.begin();
     }
 }
 
@@ -116,8 +141,8 @@ impl Numbers {
 }
 
 impl Number {
-    /// Waits until it is called. The round in which it was in vain ends for it when it stands in line again: not before, so
-    /// that nobody with a higher number is called in the next one.
+    /// Waits until it is called, for a round without progress no longer than `patience`. The round in which it was in vain ends
+    /// for it when it stands in line again: not before, so that nobody with a higher number is called in the next one.
     ///
     /// # Errors
     /// [`LockError::Stopped`], which is not to be: nobody else takes it out of the line.
@@ -125,12 +150,19 @@ impl Number {
         &self,
         name: &LeaseName,
         in_vain: Option<Arc<Round>>,
+        patience: Duration,
     ) -> Result<Call, LockError> {
-        let (caller, call) = oneshot::channel();
+        let (caller, mut call) = oneshot::channel();
         self.line.numbers().waiting.insert(self.number, caller);
         drop(in_vain);
         self.line.begin();
-        call.await.map_err(|_| LockError::Stopped(name.clone()))
+        loop {
+            select! {
+                biased;
+                call = &mut call => return call.map_err(|_| LockError::Stopped(name.clone())),
+                () = sleep(patience) => self.line.pass_over(patience),
+            }
+        }
     }
 }
 
@@ -149,12 +181,22 @@ impl Round {
             left: HAND_ONS_MAX,
         });
     }
+
+    /// One of those in it was polled.
+    pub(super) fn progress(&self) {
+        if let Some(going) = &mut self.line.numbers().goes
+            && going.round == self.number
+        {
+            going.progress_at = clock::now();
+        }
+    }
 }
 
 impl Drop for Round {
     fn drop(&mut self) {
-        self.0.numbers().goes = false;
-        self.0.begin();
+        let is_this = |going: &mut Going| going.round == self.number;
+        self.line.numbers().goes.take_if(is_this);
+        self.line.begin();
     }
 }
 
@@ -171,7 +213,7 @@ impl Drop for Along {
         if self.left == 0 {
             return;
         }
-        let next = self.round.0.numbers().waiting.pop_first();
+        let next = self.round.line.numbers().waiting.pop_first();
         if let Some((_, next)) = next {
             let (round, left) = (self.round.clone(), self.left);
             drop(next.send(Call::Along(Self { round, left })));

@@ -47,7 +47,9 @@ impl LockManager {
 
     /// Takes the lock, however long that takes: a failing store does not end the wait.
     ///
-    /// Dropping the future ends it, and what an attempt may have taken unnoticed is found and released.
+    /// Dropping the future ends it, and what an attempt may have taken unnoticed is found and released. A future that is kept
+    /// but not polled, as in a loop of `select!` that is busy with another branch, holds the lock for one ttl at most: then
+    /// the next has it, and the future waits anew when it is polled again.
     ///
     /// # Errors
     /// [`LockError`].
@@ -95,7 +97,7 @@ impl LockManager {
     /// [`LockError`].
     pub async fn turn(&self, name: impl AsRef<str>) -> Result<Turn, LockError> {
         let name = LeaseName::new(name).map_err(LockError::Name)?;
-        self.shared.turn(&name).await
+        Ok(self.shared.turn(&name).await?.kept())
     }
 
     /// A new owner, who never waits for itself.

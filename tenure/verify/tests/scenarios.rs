@@ -56,6 +56,7 @@ tests![
     leadership_outlives_its_election,
     drop_against_close,
     waiter_leaves_about_its_turn,
+    winner_takes_up_about_when_it_is_given_back,
     last_handle_goes_about_when_one_is_taken,
     two_handles_are_released_at_once,
     whoever_asks_drives_and_nobody_is_forgotten,

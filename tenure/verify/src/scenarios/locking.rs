@@ -1,14 +1,17 @@
 //! Locks: waiters in line, handles of one owner, a manager that goes.
 
 use crate::clock::{self, Pace};
-use crate::lock::{LockError, LockManager, LockRelease, LockTimingOptions, Reentrancy};
+use crate::lock::{Lock, LockError, LockManager, LockRelease, LockTimingOptions, Reentrancy};
 use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
 use crate::store::Weather;
 use shuttle::future::block_on;
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tenure_core::Authority;
+use tenure_core::{Authority, Cause};
 
 fn manager(site: &Site, reentrancy: Reentrancy) -> Arc<LockManager> {
     let timing = LockTimingOptions::new(timing().ttl().duration());
@@ -39,16 +42,12 @@ pub(super) fn waiter_leaves_about_its_turn() {
         let (site, manager) = (site.clone(), manager.clone());
         thread::spawn(move || {
             let lock = block_on(manager.lock(&site.name)).expect("waits as long as it takes");
-            site.store.begin_work(lock.token());
-            pause(some_time(Duration::from_millis(30)));
-            site.store.end_work(lock.token());
+            work_with(&site, &lock);
             lock.token()
         })
     };
     let mut lock = block_on(manager.lock(&site.name)).expect("waits as long as it takes");
-    site.store.begin_work(lock.token());
-    pause(some_time(Duration::from_millis(30)));
-    site.store.end_work(lock.token());
+    work_with(&site, &lock);
     let token = lock.token();
     block_on(lock.release());
     assert_eq!(lock.authority(), Authority::None);
@@ -112,6 +111,45 @@ pub(super) fn two_handles_are_released_at_once() {
     drop(owner);
     close(&site, manager);
     check_events(&mut events);
+}
+
+/// A future that has won is polled about when its term is given back for that: what it has then is not given back any more.
+pub(super) fn winner_takes_up_about_when_it_is_given_back() {
+    let site = Site::begin(any_pace(), Weather::Fair);
+    let manager = manager(&site, Reentrancy::Refused);
+    let mut events = manager.events();
+    let before = block_on(manager.lock(&site.name)).expect("nobody else wants it");
+    let mut waiting = Box::pin(manager.lock(&site.name));
+    let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    drop(before);
+    if first.is_ready() {
+        // The one before was lost by a late renewal.
+        drop((first, waiting));
+        return close(&site, manager);
+    }
+    let ttl = timing().ttl().duration();
+    pause(match thread_rng().gen_range(0..4) {
+        0 => ttl - ttl / 16,
+        1 => ttl + ttl / 16,
+        _ => ttl,
+    });
+    let lock = block_on(waiting).expect("waits as long as it takes");
+    work_with(&site, &lock);
+    // It may be lost where a renewal was late, and that is another cause.
+    let loss = lock.check().err();
+    assert!(
+        loss.is_none_or(|loss| loss.cause != Cause::GivenBack),
+        "it was taken back"
+    );
+    drop(lock);
+    close(&site, manager);
+    check_events(&mut events);
+}
+
+fn work_with(site: &Site, lock: &Lock) {
+    site.store.begin_work(lock.token());
+    pause(some_time(Duration::from_millis(30)));
+    site.store.end_work(lock.token());
 }
 
 /// Several ask at once, and each may find the driver at rest, driven by another, or about to rest: nobody's wish is forgotten

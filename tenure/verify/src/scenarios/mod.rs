@@ -28,7 +28,7 @@ scenarios! {
     campaigning: cancelled_campaign_against_grant, second_campaign_against_first, campaign_after_a_loss;
     leaving: close_against_watch, close_while_a_request_hangs, leadership_outlives_its_election,
         drop_against_close;
-    locking: waiter_leaves_about_its_turn, last_handle_goes_about_when_one_is_taken,
+    locking: waiter_leaves_about_its_turn, winner_takes_up_about_when_it_is_given_back, last_handle_goes_about_when_one_is_taken,
         two_handles_are_released_at_once, whoever_asks_drives_and_nobody_is_forgotten,
         manager_goes_while_locks_are_held;
     watching: subscriber_lags, observer_is_dropped;

@@ -162,8 +162,9 @@ impl Target {
     async fn dial_one(&self, host: Host) -> Result<Dialled, StoreError> {
         let ended = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&ended);
+        // One bound, below, for all of it: a second one of the driver's would tell the same silence in other words, now and then.
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECTION_TIME_MAX))
+            .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {

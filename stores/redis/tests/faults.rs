@@ -179,14 +179,34 @@ async fn frozen_server_is_given_up_and_loses_nothing() {
     let asked = request("job", "holder", seconds(300));
     let grant = take(&store, &asked).await;
     server.freeze();
-    let silent = bounded("a frozen renewal", store.renew(&[renewal(&asked, grant.token)])).await;
-    assert_eq!(
-        silent[0].as_ref().expect_err("frozen").fault,
-        StoreFault::TimedOut
+    let renewals = [renewal(&asked, grant.token)];
+    let silent = bounded("a frozen renewal", store.renew(&renewals)).await;
+    // The first renewal of all has a connection to make, which the frozen server's system accepts, and nobody answers.
+    let error = silent[0].as_ref().expect_err("frozen");
+    let told = (error.fault, error.certainty);
+    assert_eq!(told, (StoreFault::Unreachable, Certainty::NotApplied), "{error}");
+    assert!(
+        error.message.contains("no Redis server answered at 127.0.0.1"),
+        "{error}"
     );
     server.thaw();
     let renewed = eventually_async(BOUND, "a renewal", || async {
-        store.renew(&[renewal(&asked, grant.token)]).await.remove(0)
+        store.renew(&renewals).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    // And of one that is open, nobody knows what was done with what it was sent.
+    server.freeze();
+    let silent = bounded("a frozen renewal", store.renew(&renewals)).await;
+    let error = silent[0].as_ref().expect_err("frozen");
+    assert_eq!(
+        (error.fault, error.certainty),
+        (StoreFault::TimedOut, Certainty::Unknown),
+        "{error}"
+    );
+    server.thaw();
+    let renewed = eventually_async(BOUND, "a renewal", || async {
+        store.renew(&renewals).await.remove(0)
     })
     .await;
     assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");

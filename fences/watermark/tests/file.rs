@@ -291,10 +291,10 @@ fn a_place_that_cannot_be_used_is_told() {
 /// Killed at any moment, the file is whole and holds every claim that was told.
 #[test]
 fn a_killed_process_has_kept_what_it_claimed() {
-    let (_scratch, path) = scratch();
     if let Some(path) = std::env::var_os("TENURE_TEST_CLAIMS_UNTIL_KILLED") {
         claim_for_ever(Path::new(&path));
     }
+    let (_scratch, path) = scratch();
     let mut told = 0;
     for round in 0..15 {
         let mut command = Command::new(std::env::current_exe().unwrap());

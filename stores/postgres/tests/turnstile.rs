@@ -23,6 +23,24 @@ fn claiming(
     tokio::spawn(async move { fence.claim(&resource, &term).await })
 }
 
+/// Tries of a claim on a machine so slow that its time is over before those have left whom it waits for.
+const TRIES_MAX: u32 = 3;
+
+async fn made_again(
+    fence: &PostgresFence,
+    resource: &ResourceName,
+    term: &Term,
+) -> Result<Claimed, FenceError> {
+    let mut claimed = fence.claim(resource, term).await;
+    for _try in 1..TRIES_MAX {
+        if !matches!(claimed, Err(FenceError::Store(_))) {
+            break;
+        }
+        claimed = fence.claim(resource, term).await;
+    }
+    claimed
+}
+
 /// Locks of rows alone would let each writer in beside the one before it, past the claim.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_of_the_old_term_that_overlap_without_a_gap_do_not_keep_the_claim_out() {
@@ -50,7 +68,7 @@ async fn writers_of_the_old_term_that_overlap_without_a_gap_do_not_keep_the_clai
         });
     }
     tokio::time::sleep(OPEN_FOR * 6).await;
-    let claimed = fence.claim(&ledger(), &term("nightly", 6)).await;
+    let claimed = made_again(&fence, &ledger(), &term("nightly", 6)).await;
     over.store(true, Ordering::Relaxed);
     assert!(matches!(claimed, Ok(Claimed::Raised { .. })), "{claimed:?}");
     let written = tokio::time::timeout(PATIENCE, writers.join_all()).await.unwrap();

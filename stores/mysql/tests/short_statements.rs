@@ -144,6 +144,7 @@ async fn what_a_statement_of_the_short_way_cannot_prove_it_does_not_write_in_any
         }
     }
     assert!(statements.take(&mut client, "vacant", OTHER, 1).await.unwrap() > vacant);
+    assert!(statements.take(&mut client, "held", MINE, 3).await.unwrap() > held);
 }
 
 /// Neither for a row nor for a table nor for a server that is backed up: each is what the procedures wait for. Nothing of it stays

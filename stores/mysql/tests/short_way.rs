@@ -12,9 +12,10 @@ use tenure_core::{
 use tenure_testkit::{Mariadb, RequestFault, SqlFamily};
 use tokio::time::sleep;
 
-/// Without the procedures the short way takes what is free and gives back what is its own, new and not, and nothing else.
+/// Without the procedures the short way takes what is free and what an earlier attempt of its own holds, new and not, and gives back
+/// what is its own, and nothing else.
 #[tokio::test]
-async fn what_is_free_is_taken_and_given_back_without_a_procedure_on_mariadb_alone() {
+async fn what_is_free_or_its_own_is_taken_and_given_back_without_a_procedure_on_mariadb_alone() {
     let scratch = Scratch::new().await;
     // Each refusal of a store that has not met one of this lease, as that asks the procedure alone from then on.
     let store = scratch.store().await;
@@ -31,11 +32,17 @@ async fn what_is_free_is_taken_and_given_back_without_a_procedure_on_mariadb_alo
     let first = take(&store, &asked).await;
     assert_eq!((first.again, first.terms, first.predecessor), (false, 1, None));
     let rival = request("job", "b", seconds(60));
-    // Held by itself, by its later attempt, by another: each is for the procedure to say.
-    for asked in [&asked, &next(&asked), &rival] {
+    let later = next(&asked);
+    let handed_on = take(&store, &later).await;
+    let before = handed_on.predecessor.as_ref().unwrap();
+    assert!(!handed_on.again && handed_on.token > first.token && handed_on.terms == 2);
+    assert_eq!((before.token, before.end), (first.token, End::Released));
+    // By the same attempt, by an earlier one, by another: each is for the procedure to say.
+    for asked in [&later, &asked, &rival] {
         let answer = scratch.store().await.acquire(asked).await;
         assert!(matches!(&answer, Err(error) if missing(error)), "{answer:?}");
     }
+    let (asked, first) = (later, handed_on);
     let of_another = [
         giving_back(&rival, first.token),
         giving_back(&next(&asked), first.token),
@@ -54,7 +61,7 @@ async fn what_is_free_is_taken_and_given_back_without_a_procedure_on_mariadb_alo
     assert!(matches!(&answer, Err(error) if missing(error)), "{answer:?}");
     let second = take(&store, &rival).await;
     let before = second.predecessor.unwrap();
-    assert!(!second.again && second.token > first.token && second.terms == 2);
+    assert!(!second.again && second.token > first.token && second.terms == 3);
     assert_eq!(
         (before.candidate, before.token, before.end),
         (asked.candidate.id.clone(), first.token, End::Released)
@@ -64,7 +71,7 @@ async fn what_is_free_is_taken_and_given_back_without_a_procedure_on_mariadb_alo
         .await;
     let third = take(&store, &asked).await;
     let before = third.predecessor.unwrap();
-    assert!(!third.again && third.token > second.token && third.terms == 3);
+    assert!(!third.again && third.token > second.token && third.terms == 4);
     assert_eq!(before.end, End::Expired);
     assert!(before.vacant_for >= Duration::from_secs(1), "{before:?}");
 }
@@ -78,7 +85,7 @@ async fn short_way_writes_what_the_procedures_write() {
     let mut client = scratch.client().await;
     let mut asked = request("short", "holder", seconds(60));
     asked.note = tenure_core::Note::new("für Łukasz").unwrap();
-    for vacant in [true, false, true] {
+    for end in ["released", "expired", "held", "released"] {
         let token = take(&store, &asked).await.token;
         let call = format!(
             "CALL tenure_acquire_1('whole', 'holder', '{}', {}, 60000, X'{}')",
@@ -89,7 +96,7 @@ async fn short_way_writes_what_the_procedures_write() {
         let row: Row = client.query_first(call).await.unwrap().unwrap();
         let other: i64 = row.get(4).unwrap();
         same(&mut client).await;
-        if vacant {
+        if end == "released" {
             give_back(&store, &asked, token).await;
             let call = format!(
                 "CALL tenure_release_1('[[\"77686f6c65\",\"{}\",{other},{}]]')",
@@ -99,10 +106,13 @@ async fn short_way_writes_what_the_procedures_write() {
             let row: Row = client.query_first(call).await.unwrap().unwrap();
             assert_eq!(row.get::<String, _>(1).as_deref(), Some("vacated"));
         } else {
-            client
-                .query_drop("UPDATE tenure_leases SET expires_us = acquired_us + 1, step_down_us = 1")
-                .await
-                .unwrap();
+            let expires = if end == "expired" {
+                "acquired_us + 1"
+            } else {
+                "expires_us"
+            };
+            let ending = format!("UPDATE tenure_leases SET expires_us = {expires}, step_down_us = 1");
+            client.query_drop(ending).await.unwrap();
         }
         same(&mut client).await;
         asked = next(&asked);

@@ -8,6 +8,9 @@ use tenure_postgres::PostgresStore;
 use tenure_testkit::{Postgres, ServerClock};
 use tokio::time::sleep;
 
+const TAKE: &str = "take(text, text, text, bigint, bigint, text)";
+const ACQUIRE: &str = "acquire(text, text, text, bigint, bigint, text)";
+
 /// How often a wait is tried that was too long for the machine.
 const ROUNDS_MAX: u32 = 20;
 
@@ -139,10 +142,61 @@ async fn a_lease_whose_row_is_kept_locked_is_not_given_back_and_says_so() {
     assert_eq!(released, Released::NotYours(None));
 }
 
+/// The two functions that take a lease write the same, and the one that looks and waits is asked only where the other cannot tell.
+#[tokio::test]
+async fn what_is_free_or_its_own_is_taken_as_the_longer_function_takes_it() {
+    let (quick, whole) = (Scratch::new().await, Scratch::new().await);
+    whole.sql(&format!("DROP FUNCTION {{schema}}.{TAKE}")).await;
+    let (store, longer) = (quick.store().await, whole.store().await);
+    let mut asked = request("job", "holder", seconds(60));
+    for kept in [&store, &longer] {
+        take(kept, &asked).await;
+    }
+    quick
+        .sql(&format!(
+            "ALTER FUNCTION {{schema}}.{ACQUIRE} RENAME TO acquire_not"
+        ))
+        .await;
+    let (mut of_quick, mut of_whole) = (quick.client().await, whole.client().await);
+    for end in ["released", "expired", "held", "released"] {
+        for (scratch, kept) in [(&quick, &store), (&whole, &longer)] {
+            let expired =
+                "UPDATE {schema}.leases SET step_down_asked_at = acquired_at, expires_at = acquired_at";
+            match end {
+                "released" => {
+                    let token = kept.get(&asked.name).await.unwrap().unwrap().token;
+                    let released = kept.release(&[giving_back(&asked, token)]).await.remove(0);
+                    assert_eq!(released.unwrap(), Released::Vacated);
+                }
+                "expired" => scratch.sql(expired).await,
+                _held => {}
+            }
+        }
+        asked.attempt = asked.attempt.next();
+        let mut taken = Vec::new();
+        for (scratch, client, kept) in [(&quick, &mut of_quick, &store), (&whole, &mut of_whole, &longer)] {
+            let grant = take(kept, &asked).await;
+            let row = client.query_one(&written(scratch), &[]).await.unwrap();
+            let before = grant.predecessor.expect("there was one");
+            taken.push((grant.again, grant.terms, before.end, row.get::<_, String>(0)));
+        }
+        assert_eq!(taken[0], taken[1], "{end}");
+    }
+}
+
+/// What a record says but for its moments and tokens, and how these stand to each other.
+fn written(scratch: &Scratch) -> String {
+    format!(
+        "SELECT concat_ws(' ', owner, attempt, terms, ttl_ms, expires_at - acquired_at, renewed_at IS NULL, released_at IS NULL, \
+         step_down_asked_at IS NULL, note, previous_owner, previous_end, previous_token < token, previous_at <= acquired_at, \
+         token >= floor(extract(epoch FROM acquired_at) * 1000)) FROM {}.leases",
+        scratch.schema
+    )
+}
+
 /// Of an earlier Tenure, or with functions that the role may not call: leases are kept as well, and an operator is told.
 #[tokio::test]
 async fn a_set_up_without_the_quick_functions_keeps_leases_and_is_told_of() {
-    const TAKE: &str = "take(text, text, text, bigint, bigint, text)";
     const GIVE_BACK: &str = "give_back(text, text, bigint, bigint)";
     let lacking = Scratch::new().await;
     lacking

@@ -1,5 +1,6 @@
--- Takes a lease as `acquire` does, and answers in one value: rows of many columns cost more than the decision. A free lease
--- that has a record, which is what nearly every acquisition finds, is taken by one statement; all else is for `acquire`.
+-- Takes a lease as `acquire` does, and answers in one value: rows of many columns cost more than the decision. A lease that has
+-- a record and is free, or is taken anew from an earlier term of the same process, which is what nearly every acquisition finds,
+-- is taken by one statement; all else is for `acquire`.
 CREATE OR REPLACE FUNCTION {schema}.take(
     asked_name text, asked_owner text, asked_incarnation text, asked_attempt bigint, asked_ttl_ms bigint, asked_note text
 ) RETURNS text[] LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
@@ -18,11 +19,11 @@ BEGIN
         acquired_at = moment, renewed_at = NULL, expires_at = moment + asked_ttl_ms * interval '1 millisecond',
         released_at = NULL, step_down_asked_at = NULL, note = asked_note,
         previous_owner = lease.owner, previous_token = lease.token,
-        previous_end = CASE WHEN lease.released_at IS NULL THEN 'expired' ELSE 'released' END,
-        previous_at = coalesce(lease.released_at, lease.expires_at)
-    WHERE lease.name = asked_name AND (lease.released_at IS NOT NULL OR lease.expires_at <= moment)
-        AND (lease.incarnation <> asked_incarnation OR lease.attempt < asked_attempt)
-        AND lease.token < 9223372036854775807
+        previous_end = CASE WHEN lease.released_at IS NULL AND lease.expires_at <= moment THEN 'expired' ELSE 'released' END,
+        previous_at = coalesce(lease.released_at, least(lease.expires_at, moment))
+    WHERE lease.name = asked_name AND lease.token < 9223372036854775807
+        AND CASE WHEN lease.incarnation = asked_incarnation THEN lease.attempt < asked_attempt
+            ELSE lease.released_at IS NOT NULL OR lease.expires_at <= moment END
     RETURNING ARRAY['granted', {record_texts}] INTO answer;
     IF NOT FOUND THEN
         SELECT ARRAY[found.verdict, {found_texts}] INTO answer

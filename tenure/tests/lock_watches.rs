@@ -1,14 +1,17 @@
-//! Waiting for a lock where the store wakes, but has no watch to give.
-use crate::harness::{Site, pass_on, soon};
-use std::sync::Arc;
+//! Watches of those who wait for a lock: where the store has none to give, and when they end.
+use crate::harness::{Site, lock_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc as blocking};
 use std::time::Duration;
-use tenure::core::{Answer, Fault, Occupancy, Scope, StoreTraits, Watch, WatchSource};
+use tenure::core::{
+    Acquire, Acquired, Answer, Change, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent, WatchSource,
+};
 use tenure::{
-    Fairness, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions, SharedStore,
-    StoreError,
+    Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions,
+    SharedStore, StoreError,
 };
 use tenure_testkit::eventually_async;
+use tokio::sync::mpsc;
 
 /// A real store that could wake, and refuses every watch: too many are open, or its role may not.
 struct Unwatched {
@@ -105,4 +108,84 @@ async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
         soon("the second", second).await.unwrap().unwrap();
         soon("long before a renewal", third).await.unwrap().unwrap();
     }
+}
+
+/// A real store whose watches say what a test has them say, and one of whose attempts fails when the test lets it.
+struct Told {
+    inner: SharedStore,
+    /// Hints for whoever watches last, who keeps its end.
+    hints: Mutex<Option<mpsc::Sender<WatchEvent>>>,
+    /// Says that the attempt has begun, and waits until it is to fail; the thread of the manager is held up meanwhile.
+    attempt: Mutex<Option<(blocking::Sender<()>, blocking::Receiver<()>)>>,
+}
+
+impl LeaseStore for Told {
+    pass_on!(renew, release, ask, get, list, examine, run_beside);
+
+    fn traits(&self) -> StoreTraits {
+        StoreTraits {
+            watch: WatchSource::Push,
+            ..self.inner.traits()
+        }
+    }
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        let Some((begun, failing)) = self.attempt.lock().unwrap().take() else {
+            return self.inner.acquire(request);
+        };
+        begun.send(()).unwrap();
+        failing.recv().unwrap();
+        let failure = StoreError::not_applied(Fault::Busy, "told to fail");
+        Box::pin(std::future::ready(Err(failure)))
+    }
+    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        let (hints, told) = mpsc::channel(1);
+        *self.hints.lock().unwrap() = Some(hints);
+        Box::pin(std::future::ready(Ok(Box::new(Telling(told)) as Box<dyn Watch>)))
+    }
+}
+
+struct Telling(mpsc::Receiver<WatchEvent>);
+
+impl Watch for Telling {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        Box::pin(async { Ok(self.0.recv().await.expect("the store keeps the other end")) })
+    }
+}
+
+/// Else the few watches that a process may have would be used up by names that nobody waits for any more.
+#[tokio::test]
+async fn the_watch_of_a_waiter_that_leaves_while_its_attempt_fails_is_ended() {
+    let site = Site::new();
+    let holder = site.long_manager("holder");
+    let _lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let store = Arc::new(Told {
+        inner: site.store(),
+        hints: Mutex::default(),
+        attempt: Mutex::default(),
+    });
+    let builder = LockManager::builder(store.clone()).candidate("waiter");
+    let waiter = builder.timing(lock_timing()).build().unwrap();
+    let mut waiting = Box::pin(waiter.lock("a"));
+    let is_watched = || async { store.hints.lock().unwrap().is_some() };
+    tokio::select! {
+        _ = &mut waiting => panic!("it is held"),
+        () = eventually_async(Duration::from_secs(30), "a watch", is_watched) => {}
+    }
+    let hints = store.hints.lock().unwrap().clone().unwrap();
+    // It leaves when the attempt is on its way, and the driver hears first that this has failed.
+    let (begun, has_begun) = blocking::channel();
+    let (fail, failing) = blocking::channel();
+    *store.attempt.lock().unwrap() = Some((begun, failing));
+    let look = WatchEvent::Changed {
+        name: LeaseName::new("a").unwrap(),
+        change: Change::Vacated,
+        token: None,
+    };
+    hints.send(look).await.unwrap();
+    has_begun.recv().unwrap();
+    drop(waiting);
+    fail.send(()).unwrap();
+    // After a ttl, as any that nobody needs.
+    soon("its end", hints.closed()).await;
+    drop(waiter);
 }

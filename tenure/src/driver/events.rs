@@ -131,15 +131,15 @@ impl Driver {
     /// The first attempt has failed: who came for one look leaves, and for who stays the lease is watched.
     fn end_looks(&mut self, name: &LeaseName, why: impl FnOnce() -> NotWon) {
         self.first_attempts.done(name);
-        let Some(place) = self.places.get_mut(name) else {
-            // Nobody here wants it: its campaign is being withdrawn, or must be.
-            self.next.push_back(Command::Withdraw { name: name.clone() });
-            return;
+        let is_waited_for = |place: &mut super::Place| {
+            place.end_look(why);
+            place.forget_those_who_left()
         };
-        place.end_look(why);
-        if place.forget_those_who_left() {
+        if self.places.get_mut(name).is_some_and(is_waited_for) {
             self.watches.wait_for(name);
         } else {
+            // Nobody here wants it any more. Whoever has left says so later, and then there is no place to be found.
+            self.rest(name);
             self.tidy(name);
             self.next.push_back(Command::Withdraw { name: name.clone() });
         }

@@ -1,10 +1,12 @@
 //! A lock that goes from one holder to the next within a process.
 use crate::harness::counting::Counting;
-use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
+use crate::harness::{LONG_BEFORE, Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{Occupancy, Release, Released};
-use tenure::{Authority, FencingToken, LockManager, LockRelease};
+use tenure::core::{Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch};
+use tenure::{Authority, FencingToken, LeaseStore, LockManager, LockRelease, SharedStore, StoreError};
+use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
 /// A manager over a store that counts.
@@ -100,6 +102,22 @@ async fn a_holder_who_is_asked_to_end_releases_for_others() {
     assert_eq!(store.releases(), 2, "each released its own");
 }
 
+/// As an operator ends a term.
+async fn end_by_force(site: &Site, name: &str) {
+    let lease = site.record(name).await.unwrap();
+    let force = Release {
+        name: lease.name,
+        incarnation: lease.holder.incarnation,
+        token: lease.token,
+        attempt: lease.attempt,
+    };
+    let released = site.store().release(&[force]).await;
+    assert!(
+        matches!(released.as_slice(), [Ok(Released::Vacated)]),
+        "{released:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_lock_that_another_had_meanwhile_is_not_told_as_released_to_who_hands_it_on() {
     let site = Site::new();
@@ -113,19 +131,7 @@ async fn a_lock_that_another_had_meanwhile_is_not_told_as_released_to_who_hands_
     let waits = manager.clone();
     waiters.spawn(async move { soon("the lock", waits.lock("a")).await.unwrap().token() });
     until_all_wait(&manager, 2).await;
-    // As an operator ends a term by force.
-    let lease = site.record("a").await.unwrap();
-    let force = Release {
-        name: lease.name,
-        incarnation: lease.holder.incarnation,
-        token: lease.token,
-        attempt: lease.attempt,
-    };
-    let released = site.store().release(&[force]).await;
-    assert!(
-        matches!(released.as_slice(), [Ok(Released::Vacated)]),
-        "{released:?}"
-    );
+    end_by_force(&site, "a").await;
     let elsewhere = site.long_manager("b");
     let mut theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
     assert_eq!(soon("the release", theirs.release()).await, LockRelease::Released);
@@ -136,4 +142,68 @@ async fn a_lock_that_another_had_meanwhile_is_not_told_as_released_to_who_hands_
     );
     let heir = waiters.join_next().await.unwrap().unwrap();
     assert!(heir > theirs.token(), "the waiter has it all the same");
+}
+
+/// A real store: of the attempts, some go on to it, and the answer to some of those is lost.
+struct Unheard {
+    inner: SharedStore,
+    /// Attempts that may go on; more wait.
+    attempts: Semaphore,
+    /// Which of them is not answered.
+    unanswered: u32,
+    begun: AtomicU32,
+}
+
+impl LeaseStore for Unheard {
+    pass_on!(traits, renew, release, ask, get, list, examine, run_beside);
+
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            self.attempts
+                .acquire()
+                .await
+                .expect("it is never closed")
+                .forget();
+            let number = self.begun.fetch_add(1, Ordering::SeqCst);
+            let answer = self.inner.acquire(request).await?;
+            if number == self.unanswered {
+                return Err(StoreError::unknown(Fault::Unreachable, "the answer was lost"));
+            }
+            Ok(answer)
+        })
+    }
+    /// Nothing tells this process of what happens to its lock.
+    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_was_handed_on_and_the_answer_was_lost_is_not_told_as_a_loss() {
+    let site = Site::new();
+    let store = Arc::new(Unheard {
+        inner: site.store(),
+        attempts: Semaphore::new(2),
+        unanswered: 1,
+        begun: AtomicU32::new(0),
+    });
+    let builder = LockManager::builder(store.clone()).timing(long_lock_timing());
+    let manager = Arc::new(builder.build().unwrap());
+    let mut first = soon("the lock", manager.lock("a")).await.unwrap();
+    let token = first.token();
+    let waits = manager.clone();
+    let waiter = tokio::spawn(async move { waits.lock("a").await.map(drop) });
+    until_all_wait(&manager, 2).await;
+    let release = tokio::spawn(async move { first.release().await });
+    let is_handed_on = async || site.record("a").await.unwrap().token > token;
+    eventually_async(LONG_BEFORE, "it is handed on", is_handed_on).await;
+    // As if it had expired, before this process hears from its store again.
+    end_by_force(&site, "a").await;
+    let elsewhere = site.long_manager("b");
+    let theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
+    store.attempts.add_permits(Semaphore::MAX_PERMITS / 2);
+    let released = soon("the release", release).await.unwrap();
+    assert!(matches!(released, LockRelease::Unconfirmed(_)), "{released:?}");
+    drop(theirs);
+    waiter.abort();
 }

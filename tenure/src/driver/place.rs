@@ -194,10 +194,10 @@ impl Place {
         });
     }
 
-    /// The store may have released this term, without an answer.
-    pub(super) fn note_unheard(&mut self, token: FencingToken, error: &StoreError) {
+    /// The store may have released this term, or with `None` handed on whatever term was to be, without an answer.
+    pub(super) fn note_unheard(&mut self, token: Option<FencingToken>, error: &StoreError) {
         for departing in self.crowd.iter_mut().flat_map(|crowd| &mut crowd.departing) {
-            if departing.token == token {
+            if token.is_none_or(|token| departing.token == token) {
                 departing.unheard = Some(error.clone());
             }
         }

@@ -22,14 +22,15 @@ pub(super) struct Sent {
     pub(super) asker: Asker,
     /// `None` if it was given up.
     pub(super) reply: Option<Reply>,
-    /// The releases that the store may have made without our learning of it.
+    /// What the store may have ended without our learning of it.
     pub(super) unheard: Vec<Unheard>,
 }
 
-/// A release whose outcome is unknown.
+/// A release whose outcome is unknown, or an attempt that was to take the lease from the term before.
 pub(super) struct Unheard {
     pub(super) name: LeaseName,
-    pub(super) token: FencingToken,
+    /// `None` for whatever term was handed on.
+    pub(super) token: Option<FencingToken>,
     pub(super) error: StoreError,
 }
 
@@ -138,26 +139,48 @@ async fn send_now(store: &SharedStore, asker: Asker, give_up_at: Moment, operati
 }
 
 fn unheard(operation: &Operation, reply: Option<&Reply>) -> Vec<Unheard> {
-    let Operation::Release(releases) = operation else {
-        return Vec::new();
-    };
-    let results = match reply {
-        Some(Reply::Released(results)) => results.as_slice(),
-        Some(Reply::Acquired(_) | Reply::Renewed(_) | Reply::Looked(_)) | None => &[],
-    };
-    let unheard = |(place, release): (usize, &Release)| {
-        let error = match results.get(place) {
-            Some(Err(error)) if error.certainty == Certainty::Unknown => error.clone(),
-            Some(Ok(_) | Err(_)) => return None,
-            None => {
-                let message = format!("lease \"{}\": no answer to its release in time", release.name);
-                StoreError::unknown(Fault::TimedOut, message)
-            }
-        };
-        let (name, token) = (release.name.clone(), release.token);
-        Some(Unheard { name, token, error })
-    };
-    releases.iter().enumerate().filter_map(unheard).collect()
+    match operation {
+        Operation::Acquire(acquire) => {
+            let result = match reply {
+                Some(Reply::Acquired(result)) => Some(result.as_ref().err()),
+                Some(Reply::Renewed(_) | Reply::Released(_) | Reply::Looked(_)) | None => None,
+            };
+            let error = unknown(result, || {
+                format!("lease \"{}\": no answer to an attempt in time", acquire.name)
+            });
+            let (name, token) = (acquire.name.clone(), None);
+            error
+                .map(|error| Unheard { name, token, error })
+                .into_iter()
+                .collect()
+        }
+        Operation::Release(releases) => {
+            let results = match reply {
+                Some(Reply::Released(results)) => results.as_slice(),
+                Some(Reply::Acquired(_) | Reply::Renewed(_) | Reply::Looked(_)) | None => &[],
+            };
+            let unheard = |(place, release): (usize, &Release)| {
+                let result = results.get(place).map(|result| result.as_ref().err());
+                let error = unknown(result, || {
+                    format!("lease \"{}\": no answer to its release in time", release.name)
+                })?;
+                let (name, token) = (release.name.clone(), Some(release.token));
+                Some(Unheard { name, token, error })
+            };
+            releases.iter().enumerate().filter_map(unheard).collect()
+        }
+        Operation::Renew(_) | Operation::Look(_) => Vec::new(),
+    }
+}
+
+/// Why nobody knows whether the store has applied it; no `result` where it did not answer.
+fn unknown(result: Option<Option<&StoreError>>, no_answer: impl FnOnce() -> String) -> Option<StoreError> {
+    match result {
+        Some(error) => error
+            .filter(|error| error.certainty == Certainty::Unknown)
+            .cloned(),
+        None => Some(StoreError::unknown(Fault::TimedOut, no_answer())),
+    }
 }
 
 async fn ask(store: &SharedStore, operation: &Operation) -> Reply {

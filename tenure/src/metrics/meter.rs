@@ -7,6 +7,7 @@ use super::list::{
 use crate::clock;
 use ::metrics::{counter, gauge, histogram};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, SystemTime};
 use tenure_core::{Cause, Certainty, End, Event, Fault, LeaseName, Moment, Operation, Reply, StoreError};
 
@@ -17,7 +18,10 @@ const ALL_LOCKS: &str = "*";
 pub(crate) struct Meter {
     of: Of,
     terms: BTreeMap<LeaseName, Term>,
-    is_answered: bool,
+    /// How many locks are held.
+    locks: u32,
+    /// By what label the store is told to be unreachable.
+    unreachable: Option<String>,
 }
 
 /// Whether each lease has metrics of its own.
@@ -47,7 +51,8 @@ impl Meter {
         Self {
             of,
             terms: BTreeMap::new(),
-            is_answered: true,
+            locks: 0,
+            unreachable: None,
         }
     }
 
@@ -88,15 +93,19 @@ impl Meter {
                 counter!(UNKNOWN, "lease" => label(), "operation" => about.operation).increment(1);
             }
         }
-        let is_answered = !matches!(outcome, Err((Fault::Unreachable | Fault::TimedOut, _)));
-        if is_answered != self.is_answered {
-            let since = if is_answered {
-                0.0
-            } else {
-                unix_time(Duration::ZERO)
-            };
-            gauge!(UNREACHABLE_SINCE, "lease" => label()).set(since);
-            self.is_answered = is_answered;
+        if !matches!(outcome, Err((Fault::Unreachable | Fault::TimedOut, _))) {
+            self.reached();
+        } else if self.unreachable.is_none() {
+            let label = label();
+            gauge!(UNREACHABLE_SINCE, "lease" => label.clone()).set(unix_time(Duration::ZERO));
+            self.unreachable = Some(label);
+        }
+    }
+
+    /// The store answers, or nobody asks it any more.
+    fn reached(&mut self) {
+        if let Some(label) = self.unreachable.take() {
+            gauge!(UNREACHABLE_SINCE, "lease" => label).set(0.0);
         }
     }
 
@@ -145,6 +154,7 @@ impl Meter {
     fn begin(&mut self, name: &LeaseName, until: Moment) {
         let label = self.label(name);
         if self.of == Of::Locks {
+            self.locks += 1;
             gauge!(LEADER_STATUS, "lease" => label).increment(1.0);
             return;
         }
@@ -184,10 +194,12 @@ impl Meter {
         };
         counter!(TERMS_ENDED, "lease" => label.clone(), "cause" => cause).increment(1);
         match self.of {
-            Of::Locks => gauge!(LEADER_STATUS, "lease" => label).decrement(1.0),
+            Of::Locks => {
+                self.locks -= 1;
+                gauge!(LEADER_STATUS, "lease" => label).decrement(1.0);
+            }
             Of::Leases => {
-                gauge!(LEADER_STATUS, "lease" => label.clone()).set(0.0);
-                gauge!(VALID_UNTIL, "lease" => label.clone()).set(0.0);
+                leads_no_more(label.clone());
                 if let Some(term) = self.terms.remove(name) {
                     let lasted = clock::now().since(term.began);
                     histogram!(TERM_SECONDS, "lease" => label).record(lasted.as_secs_f64());
@@ -195,6 +207,28 @@ impl Meter {
             }
         }
     }
+}
+
+impl Drop for Meter {
+    /// Whatever a driver has left behind, which a panic has ended or which was told to leave while its store did not answer:
+    /// nobody else corrects its gauges.
+    fn drop(&mut self) {
+        // It may be the recorder that has panicked.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            self.reached();
+            for name in self.terms.keys() {
+                leads_no_more(self.label(name));
+            }
+            if self.locks > 0 {
+                gauge!(LEADER_STATUS, "lease" => ALL_LOCKS).decrement(f64::from(self.locks));
+            }
+        }));
+    }
+}
+
+fn leads_no_more(label: String) {
+    gauge!(LEADER_STATUS, "lease" => label.clone()).set(0.0);
+    gauge!(VALID_UNTIL, "lease" => label).set(0.0);
 }
 
 const ACQUIRE: &str = "acquire";
@@ -274,4 +308,62 @@ fn wall_clock(at: Moment) -> f64 {
 fn unix_time(ahead: Duration) -> f64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     (now.unwrap_or_default() + ahead).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        ALL_LOCKS, About, Event, LEADER_STATUS, LeaseName, Meter, Operation, UNREACHABLE_SINCE, VALID_UNTIL,
+    };
+    use crate::clock;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use std::time::Duration;
+    use tenure_core::{FencingToken, Grant, Ttl};
+
+    /// What the gauges say while the meter is there, and when it has gone.
+    fn before_and_after(meter: fn() -> Meter, label: &str) -> [[Option<f64>; 3]; 2] {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let values = || {
+            let text = recorder.handle().render();
+            [LEADER_STATUS, VALID_UNTIL, UNREACHABLE_SINCE].map(|gauge| {
+                let begin = format!("{gauge}{{lease=\"{label}\"}} ");
+                let value = text.lines().find_map(|line| line.strip_prefix(&begin));
+                value.map(|value| value.parse().expect("a number"))
+            })
+        };
+        ::metrics::with_local_recorder(&recorder, || {
+            let mut meter = meter();
+            let name = LeaseName::new("job").expect("a name");
+            let grant = Grant {
+                token: FencingToken::new(1).expect("a token"),
+                ttl: Ttl::MIN,
+                again: false,
+                terms: 1,
+                predecessor: None,
+            };
+            meter.event(&Event::Acquired {
+                name: name.clone(),
+                grant,
+                until: clock::now().after(Ttl::MIN.duration()),
+                round_trip: Duration::ZERO,
+            });
+            meter.answered(&About::of(&Operation::Look(name)), None, Duration::ZERO);
+            let before = values();
+            drop(meter);
+            [before, values()]
+        })
+    }
+
+    #[test]
+    fn no_gauge_tells_of_a_driver_that_is_gone() {
+        let [before, after] = before_and_after(Meter::of_leases, "job");
+        assert!(
+            before.iter().all(|value| value.is_some_and(|value| value > 0.0)),
+            "{before:?}"
+        );
+        assert_eq!(after, [Some(0.0); 3]);
+        let [before, after] = before_and_after(Meter::of_locks, ALL_LOCKS);
+        assert!(before[0] == Some(1.0) && before[2] > Some(0.0), "{before:?}");
+        assert_eq!(after, [Some(0.0), None, Some(0.0)]);
+    }
 }

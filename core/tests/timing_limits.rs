@@ -148,6 +148,20 @@ fn an_impossible_ttl_is_measured_with_the_nearest_possible_one() {
     );
 }
 
+/// Nobody who waits for a lease of a day waits for an hour because its release has failed once.
+#[test]
+fn tries_are_repeated_within_ten_seconds_however_long_the_ttl() {
+    for (ttl_ms, retry_ms) in [
+        (30_000, 1_000),
+        (300_000, 10_000),
+        (301_000, 10_000),
+        (86_400_000, 10_000),
+    ] {
+        let timing = TimingOptions::new(milliseconds(ttl_ms)).check().unwrap();
+        assert_eq!(timing.retry_every(), milliseconds(retry_ms), "{ttl_ms}");
+    }
+}
+
 #[test]
 fn the_controller_preset_keeps_what_it_states() {
     let controller = Timing::controller();

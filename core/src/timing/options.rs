@@ -2,6 +2,10 @@ use super::{Timing, TimingError, Violation};
 use crate::Ttl;
 use std::time::Duration;
 
+/// Longest pause before the next try, unless another is given: a store that is back is not left alone for a part of a long ttl,
+/// while others wait for what is to be released.
+const RETRY_EVERY_MAX: Duration = Duration::from_secs(10);
+
 /// A timing as somebody wrote it down; [`check`](Self::check) makes a [`Timing`] of it.
 ///
 /// What is `None` is derived from the ttl.
@@ -13,7 +17,7 @@ pub struct TimingOptions {
     ///
     /// A standby looks once per ttl if this divides the ttl; at most once per `ttl − renew_every` otherwise.
     pub renew_every: Option<Duration>,
-    /// From a failed renewal to the next try. 1 ms ..= `renew_every`. Default: a thirtieth of the ttl.
+    /// From a failed renewal or release to the next try. 1 ms ..= `renew_every`. Default: a thirtieth of the ttl, at most 10 s.
     pub retry_every: Option<Duration>,
     /// Longest wait for one answer. At least 1 ms. Default: a tenth of the ttl.
     pub request_timeout: Option<Duration>,
@@ -66,6 +70,7 @@ impl TimingOptions {
             renew_every: self.renew_every.unwrap_or(whole / 3),
             retry_every: self.retry_every.unwrap_or_else(|| {
                 (whole / 30)
+                    .min(RETRY_EVERY_MAX)
                     .min(self.renew_every.unwrap_or(Duration::MAX))
                     .max(Duration::from_millis(1))
             }),

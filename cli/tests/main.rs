@@ -21,6 +21,7 @@ mod history;
 mod hooks;
 mod inherited;
 mod interrupt;
+mod leaving;
 mod leftovers;
 mod lock;
 #[cfg(feature = "mongodb")]

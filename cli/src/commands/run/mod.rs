@@ -181,7 +181,7 @@ pub(super) async fn undertake(
     };
     manager::stopping();
     let (hooks, mut signals) = (turn.hooks, turn.signals);
-    leave(election, queue, &timing).await;
+    leave(election, queue, &timing, &mut signals).await;
     hooks.ended().await;
     told.close().await;
     outcome.map(|code| signals.ending(code))
@@ -260,12 +260,12 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
 }
 
 /// Ends what may be held unknown to this process; it expires by itself if the store does not answer.
-async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing) {
+async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing, signals: &mut Signals) {
     let patience = timing.request_timeout() * LEAVING_REQUESTS;
     if let Some(queue) = queue {
-        let _ = tokio::time::timeout(patience, queue.close()).await;
+        let _left_to_expire = signals.wait_at_the_end(patience, queue.close()).await;
     }
-    let _ = tokio::time::timeout(patience, election.close()).await;
+    let _left_to_expire = signals.wait_at_the_end(patience, election.close()).await;
 }
 
 /// What waits in the queue of an election's lease, under the same name.

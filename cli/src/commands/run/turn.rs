@@ -165,7 +165,7 @@ impl Turn<'_> {
 
     /// Gives back what nothing of the work needs any more, and then parts with the work's warden.
     async fn part_with(
-        &self,
+        &mut self,
         leadership: Leadership,
         supervised: Result<(Ending, Option<Work>), Failure>,
     ) -> Result<Ending, Failure> {
@@ -241,17 +241,18 @@ impl Turn<'_> {
     }
 
     /// Gives the lease back, unless the store does not answer: then it expires by itself. Answers what is to be said of that.
-    async fn give_back(&self, leadership: Leadership) -> Option<String> {
+    async fn give_back(&mut self, leadership: Leadership) -> Option<String> {
         let name = leadership.name().clone();
         let timing = self.election.timing();
         let patience = timing.request_timeout() * LEAVING_REQUESTS;
-        let departure = tokio::time::timeout(patience, leadership.step_down()).await;
-        let why = match departure {
-            Ok(
+        let began = Instant::now();
+        let departure = self.signals.wait_at_the_end(patience, leadership.step_down());
+        let why = match departure.await {
+            Some(
                 Departure::Answered(Released::Vacated | Released::NotYours(_)) | Departure::Unconfirmed(None),
             ) => return None,
-            Ok(Departure::Unconfirmed(Some(error))) => error.to_string(),
-            Err(_) => format!("no answer within {}", short(patience)),
+            Some(Departure::Unconfirmed(Some(error))) => error.to_string(),
+            None => format!("no answer within {}", short(began.elapsed())),
         };
         Some(format!(
             "lease \"{name}\": could not be given back ({why}); it expires by itself within {}",

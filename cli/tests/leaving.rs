@@ -1,0 +1,41 @@
+//! The end of a run whose store is away as the lease is to be given back. With a ttl of an hour: nobody else waits for long.
+
+use crate::common::{SOON, Sandbox, exit_code};
+use crate::deadline::{lock, numbered};
+use rusqlite::Connection;
+use std::time::Duration;
+use tenure_testkit::{Process, eventually, is_alive};
+
+/// A run whose work has ended with 4, in a store that takes no writes for as long as the connection lives.
+fn leaving(sandbox: &Sandbox) -> (Process, Connection) {
+    let script = numbered(sandbox, "while [ ! -e end ]; do sleep 0.05; done; exit 4");
+    let process = sandbox.run(&["--ttl", "1h"], "job", &script);
+    let command = sandbox.pid("pid");
+    let locked = lock(sandbox);
+    std::fs::write(sandbox.dir.join("end"), "").unwrap();
+    eventually(SOON, "the work is gone", || !is_alive(command));
+    (process, locked)
+}
+
+#[test]
+fn a_lease_with_a_long_ttl_is_given_back_soon_after_the_store_is_back() {
+    let sandbox = Sandbox::new("back-again");
+    let (process, locked) = leaving(&sandbox);
+    // SQLite has given up by then, once.
+    std::thread::sleep(Duration::from_secs(4));
+    drop(locked);
+    assert_eq!(exit_code(&process), 4);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+#[test]
+fn a_signal_ends_the_waiting_for_a_store_that_does_not_take_the_lease_back() {
+    let sandbox = Sandbox::new("impatient");
+    let (process, _locked) = leaving(&sandbox);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(process.status(), None, "it waits for the store");
+    process.terminate();
+    assert_eq!(exit_code(&process), 4, "the code is the command's");
+    process.wait_for_line("could not be given back", SOON).unwrap();
+    assert_eq!(sandbox.lease("job")["state"], "held");
+}

@@ -15,15 +15,13 @@ pub(crate) use table::columns;
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};
-use std::io::Write;
-
 /// Writes data to standard output.
 ///
 /// # Errors
 /// It cannot be written. A reader that has gone away (`| head`) ends the process quietly, as it does `ls`.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+    match standard_error::write_whole(&mut output, text.as_bytes()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             std::process::exit(i32::from(crate::exit::of_signal(libc::SIGPIPE)))

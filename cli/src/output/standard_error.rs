@@ -4,11 +4,13 @@
 use super::voice::line_of;
 use crate::arguments::Form;
 use crate::exit::{Code, Failure};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd as _;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -51,13 +53,44 @@ impl Write for StandardError {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match LINES.get() {
             Some(lines) => lines.put(line),
-            None => io::stderr().lock().write_all(line)?,
+            None => write_whole(&mut io::stderr().lock(), line)?,
         }
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Writes all of it. Somebody else who has the file open may have set it to refuse what does not fit in now: it is waited for all
+/// the same, as a part of a line is none, and one that is lost would be missing unsaid.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write_whole(output: &mut (impl Write + AsFd), bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match output.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => until_writable(output)?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    loop {
+        match output.flush() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => until_writable(output)?,
+            flushed => return flushed,
+        }
+    }
+}
+
+fn until_writable(output: &impl AsFd) -> io::Result<()> {
+    match poll(&mut [PollFd::new(output, PollFlags::OUT)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -111,10 +144,10 @@ impl Lines {
         })
     }
 
-    fn write_on(&self, mut output: impl Write, form: Form) {
+    fn write_on(&self, mut output: impl Write + AsFd, form: Form) {
         loop {
             // Where it fails there is nobody to tell it to.
-            let _ = output.write_all(&self.next(form));
+            let _ = write_whole(&mut output, &self.next(form));
         }
     }
 
@@ -155,5 +188,25 @@ mod tests {
             read += 1;
         }
         assert!(read >= LINES_MAX);
+    }
+
+    /// Somebody else has made the file such a one, as a shell's other end does that is written for events.
+    #[test]
+    fn an_output_that_makes_nobody_wait_gets_all_lines_whole() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let lines: &'static Lines = Box::leak(Box::default());
+        std::thread::spawn(move || lines.write_on(theirs, Form::Text));
+        let line = format!("{}\n", "x".repeat(9999));
+        (0..1000).for_each(|_| lines.put(line.as_bytes()));
+        // Nobody has read yet.
+        lines.flush(Duration::from_millis(100));
+        let mut texts = BufReader::new(ours).lines();
+        for number in 0..1000 {
+            let text = texts.next().unwrap();
+            let text = text.unwrap_or_else(|error| panic!("line {number}: {error}"));
+            assert_eq!(text.len(), 9999, "line {number}");
+        }
     }
 }

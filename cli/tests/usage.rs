@@ -99,6 +99,50 @@ fn empty_variables_say_nothing() {
     }
 }
 
+/// A host gives all its candidates a priority, and has a line in its crontab.
+#[test]
+fn a_priority_in_the_environment_excludes_nothing_that_was_typed() {
+    let sandbox = Sandbox::new("priority-variable");
+    let run = |options: &[&str], variables: &[(&str, &str)]| {
+        let mut command = sandbox.command(&[&["run"], options, &["job", "--", "true"]].concat());
+        command.envs(variables.iter().copied());
+        let ended = ended(command);
+        (ended.code, ended.stderr)
+    };
+    let (priority, preempt, no_wait) = (
+        ("TENURE_PRIORITY", "5"),
+        ("TENURE_PREEMPT", "1"),
+        ("TENURE_NO_WAIT", "1"),
+    );
+    let done = (0, String::new());
+    assert_eq!(run(&["--no-wait"], &[priority]), done);
+    assert_eq!(run(&["--no-wait"], &[priority, preempt]), done);
+    assert_eq!(run(&[], &[preempt]), done);
+    assert_eq!(run(&["--priority", "5"], &[no_wait]), done);
+    for (options, variables, part) in [
+        (
+            &["--no-wait", "--priority", "5"][..],
+            &[][..],
+            "--priority cannot be used with --no-wait",
+        ),
+        (
+            &[],
+            &[priority, no_wait],
+            "--priority cannot be used with --no-wait",
+        ),
+        (&["--preempt"], &[], "--preempt needs --priority"),
+        (
+            &["--preempt", "--no-wait"],
+            &[priority],
+            "--preempt needs --priority",
+        ),
+    ] {
+        let (code, stderr) = run(options, variables);
+        assert_eq!(code, 2, "{options:?} {variables:?}: {stderr}");
+        assert!(stderr.contains(part), "{part}: {stderr}");
+    }
+}
+
 #[test]
 fn a_variable_that_is_empty_is_none_that_is_missing() {
     let sandbox = Sandbox::new("empty-token");

@@ -1,5 +1,7 @@
 use super::durations::duration;
-use super::{CareArguments, MetricsArguments, TOKEN, TimingArguments, excluded, own_label, prevailing};
+use super::{
+    CareArguments, MetricsArguments, TOKEN, TimingArguments, is_on_command_line, own_label, prevailing,
+};
 use crate::exit::{Code, Failure};
 use clap::builder::FalseyValueParser;
 use clap::error::ErrorKind;
@@ -230,18 +232,24 @@ impl RunArguments {
         Ok(if keeps { Again::Keep } else { Again::Once })
     }
 
-    /// How long to wait.
+    /// How long to wait, and whether in order: what was typed beats what the environment says.
     ///
     /// # Errors
     /// `--no-wait` with `--wait` or `--priority`, or `--preempt` without the latter.
-    pub(crate) fn patience(&self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
+    pub(crate) fn patience(&mut self, matches: &ArgMatches) -> Result<Patience, clap::Error> {
         // Not clap's to find out: a variable that says no counts as given there.
         if self.priority.is_some() && self.no_wait {
-            return Err(excluded("priority", "no-wait"));
+            match prevailing(matches, "priority", "no_wait")? {
+                Some("no_wait") => self.priority = None,
+                Some(_) | None => self.no_wait = false,
+            }
         }
         if self.preempt && self.priority.is_none() {
-            let text = "--preempt needs --priority\n";
-            return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+            if is_on_command_line("preempt", matches) {
+                let text = "--preempt needs --priority\n";
+                return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, text));
+            }
+            self.preempt = false;
         }
         Patience::of(self.wait, self.no_wait, matches)
     }

@@ -48,6 +48,17 @@ fn a_broken_pipe_is_ignored_by_the_command_and_hooks_where_it_was_at_the_start()
     }
 }
 
+/// `tenure` hears of its children all the same.
+#[test]
+fn the_end_of_children_is_ignored_by_the_command_where_it_was_at_the_start() {
+    for (how, is_ignored) in [("--default-signal=CHLD", false), ("--ignore-signal=CHLD", true)] {
+        let sandbox = Sandbox::new("ignored-child");
+        let process = run(&sandbox, &[how], &[], &["grep", "SigIgn", "/proc/self/status"]);
+        assert_eq!(names(&told(&process), Signal::CHILD), is_ignored, "{how}");
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
+}
+
 /// Nobody else would say before the next renewal, in twenty minutes.
 #[test]
 fn the_end_of_the_command_is_heard_where_its_signal_was_blocked_at_the_start() {

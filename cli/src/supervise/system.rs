@@ -104,26 +104,31 @@ pub(crate) fn inherited_socket(number: i32) -> io::Result<UnixStream> {
     Ok(UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) }))
 }
 
-/// Whether a broken pipe was ignored when this process was started, as below systemd: Rust's runtime ignores it before `main`,
-/// and has no child ignore it.
-static IS_PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+/// Whether these were ignored when this process was started. A broken pipe, as below systemd: Rust's runtime ignores it before
+/// `main`, and has no child ignore it. The end of a child, which this process hears, and whoever hears a signal ignores it no more.
+static IGNORED_AT_START: [(libc::c_int, AtomicBool); 2] = [
+    (libc::SIGPIPE, AtomicBool::new(false)),
+    (libc::SIGCHLD, AtomicBool::new(false)),
+];
 
 /// Runs before the runtime does.
 #[used]
 #[expect(unsafe_code, reason = "the loader calls what is named in this section")]
 // SAFETY: it is what the section is for, functions of this form; this one asks the kernel, and allocates nothing.
 #[unsafe(link_section = ".init_array")]
-static NOTE_PIPE: extern "C" fn() = note_pipe;
+static NOTE_IGNORED: extern "C" fn() = note_ignored;
 
 #[expect(unsafe_code, reason = "a signal's action is filled in by the C library")]
-extern "C" fn note_pipe() {
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: the null pointer changes nothing; all zero, or filled in, it is an action.
-    let action = unsafe {
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr());
-        action.assume_init()
-    };
-    IS_PIPE_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+extern "C" fn note_ignored() {
+    for (signal, is_ignored) in &IGNORED_AT_START {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: the null pointer changes nothing; all zero, or filled in, it is an action.
+        let action = unsafe {
+            libc::sigaction(*signal, std::ptr::null(), action.as_mut_ptr());
+            action.assume_init()
+        };
+        is_ignored.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    }
 }
 
 /// From here on this process hears `heard` though they were blocked when it was started, and a terminal stops it no more; the file that is answered tells by which signal it would
@@ -209,20 +214,21 @@ pub(crate) fn end_by(signal: Signal) {
 }
 
 /// Starts the child with signals as this process was started: those blocked that were before [`hear_stops`], so that a
-/// terminal stops it, and a broken pipe ignored where it was.
+/// terminal stops it, and a broken pipe and the end of a child ignored where they were.
 #[expect(
     unsafe_code,
-    reason = "`pre_exec` is unsafe; the closure makes two system calls and allocates nothing"
+    reason = "`pre_exec` is unsafe; the closure makes a few system calls and allocates nothing"
 )]
 pub(crate) fn signals_as_at_start(command: &mut Command) {
     let Some(before) = BLOCKED_AT_START.get().copied() else {
         return;
     };
-    let is_pipe_ignored = IS_PIPE_IGNORED.load(Ordering::Relaxed);
     let in_child = move || {
-        if is_pipe_ignored {
-            // SAFETY: to ignore runs no code of this process.
-            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+        for (signal, is_ignored) in &IGNORED_AT_START {
+            if is_ignored.load(Ordering::Relaxed) {
+                // SAFETY: to ignore runs no code of this process.
+                unsafe { libc::signal(*signal, libc::SIG_IGN) };
+            }
         }
         // SAFETY: the set is initialised, and the null pointer asks for nothing.
         match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) } {

@@ -54,3 +54,42 @@ fn a_password_in_the_url_of_a_collector_is_refused_and_not_shown() {
         is_refused_unseen("--otlp", "TENURE_OTLP", url, 78, "OTEL_EXPORTER_OTLP_HEADERS");
     }
 }
+
+/// Somebody has taken the option for another.
+#[test]
+fn a_password_in_a_url_that_was_given_as_a_file_or_an_address_is_not_shown() {
+    let url = "postgres://user:{}@127.0.0.1:1/jobs";
+    for (option, variable, way_out) in [
+        ("--metrics", "TENURE_METRICS", "HOST:PORT"),
+        ("--trace", "TENURE_TRACE", "folder that you may write to"),
+        (
+            "--heartbeat-file",
+            "TENURE_HEARTBEAT_FILE",
+            "that the command may write to",
+        ),
+    ] {
+        is_refused_unseen(option, variable, url, 78, way_out);
+    }
+    is_refused_unseen(
+        "--metrics",
+        "TENURE_METRICS",
+        "user:{}@127.0.0.1:1",
+        78,
+        "HOST:PORT",
+    );
+}
+
+/// The URLs of many chats hold one, and a hook fails where its chat is away.
+#[test]
+fn a_password_in_a_hook_that_fails_is_not_shown() {
+    let sandbox = Sandbox::new("secret-hook");
+    let hook = format!("test {SECRET} = other");
+    for option in ["--on-elected", "--on-lost"] {
+        for form in ["text", "json"] {
+            let ended = sandbox.tenure(&["run", "--output", form, option, &hook, "job", "--", "true"]);
+            assert_eq!(ended.code, 0, "{ended:?}");
+            assert!(ended.stderr.contains(option), "{ended:?}");
+            assert!(!ended.stderr.contains(SECRET), "{ended:?}");
+        }
+    }
+}

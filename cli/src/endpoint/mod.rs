@@ -10,7 +10,7 @@ pub(crate) use socket::SocketFile;
 pub(crate) use board::{Board, Left};
 
 use crate::exit::{Code, Failure};
-use crate::output::clean;
+use crate::output::unless_url;
 use crate::recording::{BUCKETS, TERM_BUCKETS, TERM_SECONDS, aside};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -76,7 +76,11 @@ impl Endpoint {
                 std::io::ErrorKind::WouldBlock => "try again, or name a path in another folder",
                 _ => "give HOST:PORT, such as 127.0.0.1:9150, or unix:/run/NAME.sock",
             };
-            let shown = clean(address);
+            // No address has that sign, and a URL without its scheme has it after the password; a path may have any.
+            let shown = match address.contains('@') && !address.starts_with(UNIX) {
+                true => "(not shown: this looks like a URL)".to_owned(),
+                false => unless_url(address),
+            };
             Failure::new(
                 Code::Configuration,
                 format!("--metrics \"{shown}\": {error}; {way_out}"),

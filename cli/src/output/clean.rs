@@ -19,6 +19,14 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
+/// What was given for something else than a store, for people: not a URL, which may hold a password.
+pub(crate) fn unless_url(text: &str) -> String {
+    match text.contains("://") {
+        true => "(not shown: this looks like a URL; use --store for one)".to_owned(),
+        false => clean(text),
+    }
+}
+
 /// A duration with as many digits as matter.
 pub(crate) fn short(duration: Duration) -> String {
     let step = match duration {

@@ -7,7 +7,7 @@ mod standard_error;
 mod table;
 mod voice;
 
-pub(crate) use clean::{clean, in_json, short};
+pub(crate) use clean::{clean, in_json, short, unless_url};
 pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
 pub(crate) use marks::{json_of_mark, table_of_marks};
 pub(crate) use standard_error::{StandardError, flush, write_aside};

@@ -1,7 +1,7 @@
 //! A file that the command touches as a sign of life.
 
 use crate::exit::{Code, Failure};
-use crate::output::{clean, short};
+use crate::output::{clean, short, unless_url};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Heartbeat {
             Ok(file)
         });
         self.file = made.map_err(|error| {
-            let shown = clean(&self.file.to_string_lossy());
+            let shown = unless_url(&self.file.to_string_lossy());
             let text =
                 format!("--heartbeat-file \"{shown}\": {error}; name a file that the command may write to");
             Failure::new(Code::Configuration, text)

@@ -1,7 +1,7 @@
 //! Commands of the user's that hear of terms: beside the work, never before or instead of it.
 
 use super::shell::{Environment, Output, run_in_shell};
-use crate::output::{Voice, clean};
+use crate::output::Voice;
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -86,8 +86,9 @@ impl Hooks {
 }
 
 impl Hook {
+    /// Its words are not shown: they may hold a password, as the URL of a chat does.
     fn failed(&self, why: &str, voice: Voice) {
-        let text = format!("{} \"{}\" failed: {why}", self.option, clean(&self.command));
+        let text = format!("{} failed: {why}", self.option);
         voice.say("hook_failed", &text, json!({"hook": self.option, "why": why}));
     }
 }

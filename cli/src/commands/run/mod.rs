@@ -12,7 +12,7 @@ use crate::arguments::{Again, CareArguments, Patience, RunArguments};
 use crate::endpoint::Board;
 use crate::exit::{Code, End, Failure, of_signal};
 use crate::manager;
-use crate::output::{Voice, clean};
+use crate::output::{Voice, unless_url};
 use crate::place::{Credentials, Place};
 use crate::supervise::{Hooks, Job, Signals, adopt_orphans, spare_children};
 use chronicle::Chronicle;
@@ -291,7 +291,7 @@ fn created(path: &Path) -> Result<File, Failure> {
         } else {
             "name a file in a folder that you may write to"
         };
-        let shown = clean(&path.to_string_lossy());
+        let shown = unless_url(&path.to_string_lossy());
         Failure::new(
             Code::Configuration,
             format!("--trace \"{shown}\": {error}; {way_out}"),

@@ -1,6 +1,6 @@
 //! Hooks: in which order they hear, and where they write.
 
-use crate::common::Sandbox;
+use crate::common::{Sandbox, ended};
 
 /// One that takes its time is not overtaken by the next, over several terms.
 #[test]
@@ -44,6 +44,29 @@ fn a_hook_that_was_not_to_be_run_is_said() {
     assert!(not_run > 0, "{ended:?}");
     let told = sandbox.read("told");
     assert_eq!(told.lines().count() + not_run, 20, "{told}");
+}
+
+/// A `tenure lock` in one says when it is ready and when it ends, which is true of itself alone.
+#[test]
+fn hooks_and_health_commands_do_not_speak_to_the_service_manager() {
+    let sandbox = Sandbox::new("hooks-manager");
+    let tell = "echo \"$0 [$NOTIFY_SOCKET]\" >> told";
+    let options = [
+        "--on-elected",
+        tell,
+        "--health-cmd",
+        tell,
+        "--health-every",
+        "50ms",
+    ];
+    let script = "until [ -e told ] && [ $(wc -l < told) -ge 2 ]; do sleep 0.02; done";
+    let job = ["job", "--", "sh", "-c", script];
+    let mut command = sandbox.command(&[&["run"], &options[..], &job].concat());
+    command.env("NOTIFY_SOCKET", sandbox.path("manager"));
+    let ended = ended(command);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let told = sandbox.read("told");
+    assert!(told.lines().all(|line| line == "sh []"), "{told}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::system::signals_as_at_start;
 use crate::arguments::own_variables;
+use crate::manager;
 use crate::output::StandardError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
@@ -53,6 +54,8 @@ pub(super) async fn run_in_shell(
     }
     shell
         .args(["-c", command])
+        // As the command: a `tenure lock` in it would tell the manager that this process ends.
+        .env_remove(manager::SOCKET)
         .envs(environment.iter().map(|(variable, value)| (variable, value)))
         .stdin(Stdio::null())
         .stdout(output)

@@ -229,7 +229,10 @@ fn broken(options: &TimingOptions) -> BTreeSet<&'static str> {
     let ttl = ttl_ms * MILLION;
     let or = |given: Option<Duration>, default: u128| given.map_or(default, |given| given.as_nanos());
     let renew = or(options.renew_every, ttl / 3);
-    let retry_default = (ttl / 30).min(or(options.renew_every, u128::MAX)).max(MILLION);
+    let retry_default = (ttl / 30)
+        .min(10_000 * MILLION)
+        .min(or(options.renew_every, u128::MAX))
+        .max(MILLION);
     let retry = or(options.retry_every, retry_default);
     let request = or(options.request_timeout, ttl / 10);
     let grace = or(options.grace, ttl / 6);

@@ -26,6 +26,7 @@ mod galera;
 mod mariadb;
 mod mysql;
 mod nats;
+mod other_postgres;
 mod postgres;
 mod python;
 mod redis;
@@ -45,6 +46,7 @@ pub use faketime::fetch_faketime;
 pub(crate) use mariadb::initialise_mariadb;
 pub use mysql::fetch_mysql;
 pub use nats::fetch_nats;
+pub use other_postgres::{OtherPostgres, fetch_other_postgres};
 pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.

@@ -3,9 +3,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use super::{Apt, find, python, say};
+use super::{Apt, find, python, say, starts};
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::{NATS_FOLDER, nats_in};
@@ -60,14 +59,6 @@ fn install(servers: &Path, apt: Apt) -> Result<(), Error> {
     }
     fs::rename(&complete, folder).map_err(doing())?;
     fs::remove_dir_all(&aside).map_err(doing())
-}
-
-fn starts(program: &Path) -> Result<(), String> {
-    match Command::new(program).arg("--version").output() {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// What `pip` is asked for; it refuses a file with another hash. Apache-2.0, as the server in it.

@@ -99,6 +99,28 @@ fn empty_variables_say_nothing() {
     }
 }
 
+/// As by a script whose own variable is not set: each host would lead in a store of its own.
+#[test]
+fn a_place_that_was_typed_and_is_empty_is_refused() {
+    let claim = ["fence", "claim", "ledger", "--lease", "job", "--token", "7"];
+    for (words, option) in [
+        (
+            &["run", "--store", "", "job", "--", "touch", "ran"][..],
+            "--store",
+        ),
+        (&["lock", "--store=", "job", "--", "touch", "ran"], "--store"),
+        (&["--store", "", "status"], "--store"),
+        (&[&claim[..], &["--fence", ""]].concat(), "--fence"),
+        (&["status", "--fence="], "--fence"),
+    ] {
+        let sandbox = Sandbox::new("empty-place");
+        let ended = sandbox.tenure(words);
+        assert_eq!(ended.code, 2, "{words:?}: {ended:?}");
+        assert!(ended.stderr.contains(option), "{words:?}: {ended:?}");
+        assert!(!sandbox.dir.join("ran").exists(), "{words:?}");
+    }
+}
+
 /// A host gives all its candidates a priority, and has a line in its crontab.
 #[test]
 fn a_priority_in_the_environment_excludes_nothing_that_was_typed() {

@@ -1,3 +1,4 @@
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
 /// Claim, check, show and raise the marks that keep old terms out of the data.
@@ -17,7 +18,14 @@ pub(crate) struct FencePlaceArguments {
     ///
     /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
     /// nothing by itself: then a script asks it right before it acts, and that is advice.
-    #[arg(long, env = "TENURE_FENCE", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        long,
+        env = "TENURE_FENCE",
+        hide_env_values = true,
+        value_name = "URL",
+        // A script's variable that is not set would stand for marks that protect nothing by themselves.
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     pub(crate) fence: Option<String>,
 }
 

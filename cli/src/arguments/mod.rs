@@ -34,7 +34,7 @@ pub(crate) use store::{StoreArguments, StoreDeed};
 pub(crate) use timing::{TTL_DEFAULT, TimingArguments};
 pub(crate) use top::TopArguments;
 
-use clap::builder::{self, FalseyValueParser, Resettable};
+use clap::builder::{self, FalseyValueParser, NonEmptyStringValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -69,7 +69,9 @@ pub(crate) struct GlobalArguments {
         global = true,
         env = "TENURE_STORE",
         hide_env_values = true,
-        value_name = "URL"
+        value_name = "URL",
+        // A script's variable that is not set would stand for a store of this machine alone, on each of its hosts.
+        value_parser = NonEmptyStringValueParser::new()
     )]
     pub(crate) store: Option<String>,
 

@@ -1,6 +1,6 @@
 //! The end of a run whose store is away as the lease is to be given back. With a ttl of an hour: nobody else waits for long.
 
-use crate::common::{SOON, Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, exit_code, json};
 use crate::deadline::{lock, numbered};
 use rusqlite::Connection;
 use std::time::Duration;
@@ -38,4 +38,28 @@ fn a_signal_ends_the_waiting_for_a_store_that_does_not_take_the_lease_back() {
     assert_eq!(exit_code(&process), 4, "the code is the command's");
     process.wait_for_line("could not be given back", SOON).unwrap();
     assert_eq!(sandbox.lease("job")["state"], "held");
+}
+
+/// Its place in the queue is held by a lease of its own, which the store does not take back either.
+#[test]
+fn whoever_waits_in_order_leaves_a_store_that_is_away_soon() {
+    let sandbox = Sandbox::new("leaves-a-queue");
+    let _holder = sandbox.run(&["--ttl", "1h"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let waiter = sandbox.run(&["--ttl", "1h", "--priority", "4"], "job", "touch ran");
+    let place = [
+        "status",
+        "--prefix",
+        "job/candidates/",
+        "--all",
+        "--output",
+        "json",
+    ];
+    eventually(SOON, "it has a place", || {
+        json(&sandbox.tenure(&place).stdout)["leases"][0]["state"] == "held"
+    });
+    let _locked = lock(&sandbox);
+    waiter.terminate();
+    assert_eq!(exit_code(&waiter), 143);
+    assert!(!sandbox.dir.join("ran").exists());
 }

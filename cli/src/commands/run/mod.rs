@@ -25,12 +25,17 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure::{Election, LeaseName, LockManager, LockTimingOptions, Priority, SharedStore, Timing};
 use turn::{Taken, Turn};
 
 /// How many request time-outs to wait for the release, and for leaving without one: an answer that does not
 /// come by then will hardly come, and the lease expires by itself.
 const LEAVING_REQUESTS: u32 = 2;
+
+/// The longest wait for leaving without a release, however long the ttl: whoever has given up, or was asked to end, has nothing
+/// left to do.
+const LEAVING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Runs the command while this process leads; answers how to end.
 pub(crate) async fn run(
@@ -261,7 +266,7 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
 
 /// Ends what may be held unknown to this process; it expires by itself if the store does not answer.
 async fn leave(election: Election, queue: Option<LockManager>, timing: &Timing, signals: &mut Signals) {
-    let patience = timing.request_timeout() * LEAVING_REQUESTS;
+    let patience = (timing.request_timeout() * LEAVING_REQUESTS).min(LEAVING_TIME_MAX);
     if let Some(queue) = queue {
         let _left_to_expire = signals.wait_at_the_end(patience, queue.close()).await;
     }

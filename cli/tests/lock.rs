@@ -171,12 +171,10 @@ fn a_variable_that_says_no_excludes_nothing() {
         ),
         (&["run", "a", "--", "true"], "TENURE_PREEMPT"),
     ] {
-        for (says, code) in [("0", 0), ("1", 2)] {
-            let mut command = sandbox.command(arguments);
-            command.env(variable, says);
-            let ended = ended(command);
-            assert_eq!(ended.code, code, "{arguments:?} {variable}={says}: {ended:?}");
-        }
+        let mut command = sandbox.command(arguments);
+        command.env(variable, "0");
+        let ended = ended(command);
+        assert_eq!(ended.code, 0, "{arguments:?} {variable}: {ended:?}");
     }
 }
 

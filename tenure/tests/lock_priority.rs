@@ -1,8 +1,8 @@
 //! Who waits in order goes by priority, unless somebody is called; and one who may not lead never goes.
-use crate::harness::{Site, long_lock_timing, soon};
+use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::{LeaseName, LockManager, Priority, Standby};
+use tenure::{Fairness, LeaseName, LockError, LockManager, Priority, Standby};
 use tenure_testkit::eventually_async;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -117,4 +117,24 @@ async fn a_turn_is_over_when_another_is_called_and_its_place_is_kept() {
     assert!(!late.is_finished(), "it kept its place");
     drop(turn);
     soon("the last turn", late).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_manager_that_closes_ends_the_wait_behind_a_turn_that_somebody_keeps() {
+    let site = Site::new();
+    let builder = site.manager_builder("a").fairness(Fairness::Fair);
+    let manager = builder.timing(long_lock_timing()).build().unwrap();
+    let turn = soon("the turn", manager.turn("a")).await.unwrap();
+    let owner = manager.owner();
+    let waiting = tokio::spawn(async move { owner.lock("a").await.map(drop) });
+    while manager.locks() < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let closing = tokio::spawn(manager.close());
+    // Not only when the turn would be passed over, after a ttl.
+    let ended = tokio::time::timeout(LONG_BEFORE, waiting).await;
+    let ended = ended.expect("it still waits").unwrap();
+    assert!(matches!(ended, Err(LockError::Stopped(_))), "{ended:?}");
+    drop(turn);
+    soon("closed", closing).await.unwrap();
 }

@@ -145,7 +145,7 @@ impl Shared {
         let number = self.lines.join(name);
         let (mut permit, mut in_vain) = (Some(permit), None);
         loop {
-            match number.called(name, in_vain.take(), self.line_patience()).await? {
+            match self.called(name, &number, in_vain.take()).await? {
                 Call::First(round) => {
                     let turn = self.in_queue(name, round).await?;
                     let campaign = self.campaign(name, Queueing::Line, permit.take())?;

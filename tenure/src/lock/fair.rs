@@ -6,7 +6,7 @@
 
 use super::LockError;
 use super::acquire::Shared;
-use super::line::{Call, Round};
+use super::line::{Call, Number, Round};
 use super::standby::{place_of, queue_of, ranked};
 use crate::driver::{watch_or_look, watch_scope};
 use crate::held::HeldTerm;
@@ -115,11 +115,26 @@ impl Shared {
     pub(super) async fn turn(self: &Arc<Self>, name: &LeaseName) -> Result<Turn, LockError> {
         let number = self.lines.join(name);
         loop {
-            match number.called(name, None, self.line_patience()).await? {
+            match self.called(name, &number, None).await? {
                 Call::First(round) => return self.in_queue(name, round).await,
                 // It can follow nobody: others are called, and it is the first in the next round.
                 Call::Along(along) => drop(along),
             }
+        }
+    }
+
+    /// As [`Number::called`], until the manager closes: whoever has the turn may keep it for as long as it likes.
+    pub(super) async fn called(
+        &self,
+        name: &LeaseName,
+        number: &Number,
+        in_vain: Option<Arc<Round>>,
+    ) -> Result<Call, LockError> {
+        let mut closing = self.closing.subscribe();
+        select! {
+            biased;
+            call = number.called(name, in_vain, self.line_patience()) => call,
+            _ = closing.wait_for(|closing| *closing) => Err(LockError::Stopped(name.clone())),
         }
     }
 
@@ -146,7 +161,7 @@ impl Shared {
     }
 
     /// How long others of this process wait for one whose future is not polled.
-    pub(super) fn line_patience(&self) -> Duration {
+    fn line_patience(&self) -> Duration {
         self.timing.lease().ttl().duration()
     }
 

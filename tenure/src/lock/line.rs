@@ -109,16 +109,15 @@ impl Line {
 
     /// Begins the next round, if none goes.
     fn begin(self: &Arc<Self>) {
+        let progress_at = clock::now();
         let mut numbers = self.numbers();
         if numbers.goes.is_none()
             && let Some((_, first)) = numbers.waiting.pop_first()
         {
             numbers.rounds += 1;
             let number = numbers.rounds;
-            numbers.goes = Some(Going {
-                round: number,
-                progress_at: clock::now(),
-            });
+            let round = number;
+            numbers.goes = Some(Going { round, progress_at });
             drop(numbers);
             let line = self.clone();
             drop(first.send(Call::First(Arc::new(Round { line, number }))));
@@ -127,7 +126,8 @@ impl Line {
 
     /// Does not wait any longer for a round of which nobody was polled for so long.
     fn pass_over(self: &Arc<Self>, patience: Duration) {
-        let is_over = |going: &mut Going| clock::now().since(going.progress_at) >= patience;
+        let now = clock::now();
+        let is_over = |going: &mut Going| now.since(going.progress_at) >= patience;
         self.numbers().goes.take_if(is_over);
         self.begin();
     }
@@ -184,10 +184,11 @@ impl Round {
 
     /// One of those in it was polled.
     pub(super) fn progress(&self) {
+        let now = clock::now();
         if let Some(going) = &mut self.line.numbers().goes
             && going.round == self.number
         {
-            going.progress_at = clock::now();
+            going.progress_at = going.progress_at.max(now);
         }
     }
 }

@@ -61,6 +61,7 @@ tests![
     two_handles_are_released_at_once,
     whoever_asks_drives_and_nobody_is_forgotten,
     manager_goes_while_locks_are_held,
+    those_in_a_line_leave_or_keep_the_turn,
     subscriber_lags,
     observer_is_dropped,
 ];

@@ -1,13 +1,14 @@
 //! Locks: waiters in line, handles of one owner, a manager that goes.
 
 use crate::clock::{self, Pace};
-use crate::lock::{Lock, LockError, LockManager, LockRelease, LockTimingOptions, Reentrancy};
+use crate::lock::{Fairness, Lock, LockError, LockManager, LockRelease, LockTimingOptions, Reentrancy};
 use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
 use crate::store::Weather;
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -144,6 +145,74 @@ pub(super) fn winner_takes_up_about_when_it_is_given_back() {
     drop(lock);
     close(&site, manager);
     check_events(&mut events);
+}
+
+/// Of those who stand in line for their process's turn, one leaves at any time and one keeps the turn for a while: all others
+/// have the lock, and so has another process.
+pub(super) fn those_in_a_line_leave_or_keep_the_turn() {
+    let site = Site::begin(Pace::Patient, any_weather());
+    let (ours, theirs) = (fair(&site, "ours"), fair(&site, "theirs"));
+    let hasty = {
+        let (site, ours) = (site.clone(), ours.clone());
+        thread::spawn(move || {
+            let patience = some_time(Duration::from_millis(300));
+            drop(block_on(clock::timeout(patience, ours.lock(&site.name))));
+        })
+    };
+    let keeper = {
+        let (site, ours) = (site.clone(), ours.clone());
+        thread::spawn(move || {
+            let turn = block_on(ours.turn(&site.name)).expect("waits as long as it takes");
+            pause(some_time(timing().ttl().duration() / 4));
+            drop(turn);
+        })
+    };
+    let steady = [ours.clone(), ours.clone(), theirs.clone()].map(|manager| {
+        let site = site.clone();
+        thread::spawn(move || {
+            let mut lock = block_on(manager.lock(&site.name)).expect("waits as long as it takes");
+            pause(some_time(Duration::from_millis(30)));
+            block_on(lock.release());
+        })
+    });
+    // Somewhere in the line, in a turn or with the lock.
+    let mut kept = Box::pin(ours.lock(&site.name));
+    let has_had_it = poll_now_and_then(kept.as_mut());
+    for thread in [hasty, keeper].into_iter().chain(steady) {
+        thread.join().expect("nobody found anything");
+    }
+    if !has_had_it {
+        drop(block_on(kept.as_mut()).expect("waits as long as it takes"));
+    }
+    drop(kept);
+    close_only(theirs);
+    close(&site, ours);
+}
+
+/// And then no more. Whether it was ready.
+fn poll_now_and_then(mut future: Pin<&mut impl Future>) -> bool {
+    for _ in 0..thread_rng().gen_range(1..8) {
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if polled.is_ready() {
+            return true;
+        }
+        pause(some_time(Duration::from_millis(60)));
+    }
+    false
+}
+
+fn fair(site: &Site, candidate: &str) -> Arc<LockManager> {
+    let timing = LockTimingOptions::new(timing().ttl().duration());
+    let timing = timing.check().expect("a sound timing");
+    let builder = LockManager::builder(site.store.clone())
+        .candidate(candidate)
+        .timing(timing);
+    Arc::new(
+        builder
+            .fairness(Fairness::Fair)
+            .build()
+            .expect("it fits the store"),
+    )
 }
 
 fn work_with(site: &Site, lock: &Lock) {

@@ -30,6 +30,6 @@ scenarios! {
         drop_against_close;
     locking: waiter_leaves_about_its_turn, winner_takes_up_about_when_it_is_given_back, last_handle_goes_about_when_one_is_taken,
         two_handles_are_released_at_once, whoever_asks_drives_and_nobody_is_forgotten,
-        manager_goes_while_locks_are_held;
+        manager_goes_while_locks_are_held, those_in_a_line_leave_or_keep_the_turn;
     watching: subscriber_lags, observer_is_dropped;
 }

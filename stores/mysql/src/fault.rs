@@ -48,6 +48,12 @@ pub(crate) fn is_refusal(answer: &ServerError) -> bool {
     [STALE, FOREIGN, UNCLAIMED].contains(&answer.state.as_str())
 }
 
+/// Whether a row was changed since the transaction began to read. MariaDB says so from 11.6 on, unless innodb_snapshot_isolation
+/// is off.
+pub(crate) fn has_changed(answer: &ServerError) -> bool {
+    answer.code == 1020
+}
+
 /// Shutting down, killed, idle for too long.
 pub(crate) fn is_going(code: u16) -> bool {
     matches!(code, 1053 | 1077 | 1079 | 1152..=1161 | 1184 | 1927 | 4031)

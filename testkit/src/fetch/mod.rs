@@ -26,6 +26,7 @@ mod galera;
 mod mariadb;
 mod mysql;
 mod nats;
+mod other_mariadb;
 mod other_postgres;
 mod postgres;
 mod python;
@@ -46,6 +47,7 @@ pub use faketime::fetch_faketime;
 pub(crate) use mariadb::initialise_mariadb;
 pub use mysql::fetch_mysql;
 pub use nats::fetch_nats;
+pub use other_mariadb::fetch_other_mariadb;
 pub use other_postgres::{OtherPostgres, fetch_other_postgres};
 pub use redis::fetch_redis;
 

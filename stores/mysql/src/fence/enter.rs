@@ -2,7 +2,7 @@
 
 use super::marks::ruled;
 use super::{MysqlFence, subject};
-use crate::fault::{is_refusal, store_error};
+use crate::fault::{has_changed, is_refusal, store_error};
 use crate::schema::{call, literal, quoted};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Error, Transaction};
@@ -43,7 +43,7 @@ impl MysqlFence {
         let Err(error) = transaction.query_drop(statement).await else {
             return Ok(());
         };
-        let refused = matches!(&error, Error::Server(answer) if is_refusal(answer));
+        let refused = matches!(&error, Error::Server(answer) if is_refusal(answer) || has_changed(answer));
         if !refused {
             let failed = store_error(&error, Deed::Read, &subject(resource), self.site.place());
             return Err(FenceError::Store(failed));

@@ -44,10 +44,10 @@ impl SqlFamily {
         }
     }
 
-    /// Without a certificate, MariaDB cannot encrypt, and MySQL makes one.
+    /// Without a certificate, MySQL makes one, and so does MariaDB from 11.4 on.
     pub(super) fn without_encryption(self) -> &'static [&'static str] {
         match self {
-            SqlFamily::Mariadb => &[],
+            SqlFamily::Mariadb => &["--skip-ssl"],
             SqlFamily::Mysql => &["--tls-version="],
         }
     }

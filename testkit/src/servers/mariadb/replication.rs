@@ -70,7 +70,7 @@ impl Mariadb {
         let follow = match self.family() {
             SqlFamily::Mariadb => format!(
                 "SET GLOBAL read_only = ON; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, \
-                 MASTER_USER = 'root', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1; START SLAVE"
+                 MASTER_USER = 'root', MASTER_SSL = 0, MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1; START SLAVE"
             ),
             SqlFamily::Mysql => format!(
                 "SET GLOBAL read_only = ON; CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {port}, \

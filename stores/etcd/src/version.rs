@@ -70,7 +70,10 @@ pub(crate) fn durability(members: &[Option<Version>]) -> Durability {
         );
     }
     if members.iter().any(Option::is_none) {
-        return Durability::FenceOnly("a member of the cluster did not tell its version");
+        return Durability::FenceOnly(
+            "a member of the cluster did not tell its version: it is away, or tells it to the role root alone \
+             (etcd-io/etcd#21663)",
+        );
     }
     Durability::Safe
 }

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Release, Released, Renew, Renewed};
+use tenure::core::{Acquire, Acquired, Answer, Lease, Release, Released, Renew, Renewed};
 use tenure::{
-    Authority, LeaseStore, LockError, LockManager, LockRelease, LockTiming, SharedStore, StoreError,
+    Authority, LeaseName, LeaseStore, LockError, LockManager, LockRelease, LockTiming, SharedStore,
+    StoreError,
 };
 use tenure_testkit::eventually_async;
 
@@ -54,7 +55,7 @@ impl Told {
 }
 
 impl LeaseStore for Told {
-    pass_on!(traits, ask, get, list, watch, examine, run_beside);
+    pass_on!(traits, ask, list, watch, examine, run_beside);
 
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
         Box::pin(async move {
@@ -67,6 +68,12 @@ impl LeaseStore for Told {
         Box::pin(async move {
             self.note(Call::Renew);
             self.inner.renew(requests).await
+        })
+    }
+    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        Box::pin(async move {
+            assert!(!self.panics.swap(false, Ordering::SeqCst), "a store that panics");
+            self.inner.get(name).await
         })
     }
     fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
@@ -146,6 +153,18 @@ async fn a_store_that_panics_in_the_step_of_whoever_asks_is_asked_again() {
     assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
 }
 
+#[tokio::test]
+async fn a_store_that_panics_in_the_look_at_whose_a_lock_is_is_asked_again() {
+    let site = Site::new();
+    let store = Told::over(&site, Duration::ZERO);
+    let builder = LockManager::builder(store.clone()).owner_tag("billing");
+    let manager = builder.timing(lock_timing()).build().unwrap();
+    store.panics.store(true, Ordering::SeqCst);
+    let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
+    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
+}
+
 /// A subscriber of the user's for `tracing`, with a fault.
 struct Panicking;
 
@@ -174,7 +193,7 @@ async fn a_panic_in_a_step_ends_the_driver_and_all_that_it_holds_but_not_whoever
     let subscribed = tracing::subscriber::set_default(Panicking);
     // One that was left to the thread after a slow step does not meet the subscriber, which is this thread's.
     let mut stopped = None;
-    for number in 0..100 {
+    for number in 0..1_000 {
         // What another test's thread has met first, without a subscriber, counts as wanted by nobody.
         tracing::callsite::rebuild_interest_cache();
         match soon("an answer", manager.lock(format!("orders/{}", 8 + number))).await {

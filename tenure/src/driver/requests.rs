@@ -5,9 +5,9 @@ use crate::clock;
 use crate::registry::SharedStore;
 use crate::sync::{JoinSet, sleep, timeout};
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_core::{
@@ -97,16 +97,29 @@ impl Requests {
         }
     }
 
-    /// Looks at a lease after a pause, for `time_max` at most.
+    /// Looks at a lease after a pause, for `time_max` at most. A panic of the store's is no answer.
     pub(super) fn look(&mut self, name: LeaseName, pause: Duration, time_max: Duration) {
         let store = self.store.clone();
         self.tasks.spawn(async move {
             if !pause.is_zero() {
                 sleep(pause).await;
             }
-            let give_up_at = clock::now().after(time_max);
-            let operation = Operation::Look(name.clone());
-            send_now(&store, Asker::Look(name), give_up_at, &operation).await
+            let (give_up_at, operation) = (clock::now().after(time_max), Operation::Look(name.clone()));
+            let asker = Asker::Look(name.clone());
+            let mut asking = pin!(send_now(&store, asker, give_up_at, &operation));
+            // The engine asks again by its own clock; nobody but the driver does for this.
+            let no_answer = || Sent {
+                about: About::of(&operation),
+                took: Duration::ZERO,
+                asker: Asker::Look(name.clone()),
+                reply: None,
+                unheard: Vec::new(),
+            };
+            poll_fn(|context| {
+                let poll = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(context)));
+                poll.unwrap_or_else(|_panic| Poll::Ready(no_answer()))
+            })
+            .await
         });
     }
 

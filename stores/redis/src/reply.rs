@@ -48,6 +48,11 @@ impl Reply {
         }
     }
 
+    /// The next part, whatever bytes it has, or nothing.
+    pub(crate) fn bytes_if_any(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        bytes(self.next()?)
+    }
+
     /// The next part, a text; nothing if none is left.
     pub(crate) fn text_if_any(&mut self) -> Result<Option<String>, StoreError> {
         match self.is_empty() {

@@ -32,4 +32,5 @@ mod records;
 mod records_alike;
 mod secrets;
 mod sentinels;
+mod strange_names;
 mod watches;

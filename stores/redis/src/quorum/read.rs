@@ -94,15 +94,23 @@ impl Quorum {
                 (_, None) => None,
             };
             let Some(listed) = listed else { continue };
+            let named = LeaseName::new(name).ok();
             if leases.len() >= usize::from(page.limit) {
                 more = true;
-                break;
+                // A page can only begin after a name: it goes on to one.
+                if last.is_none() && named.is_some() {
+                    leases.pop();
+                } else if last.is_none() {
+                    continue;
+                } else {
+                    break;
+                }
             }
             leases.push(listed);
-            last = LeaseName::new(name).ok();
+            last = named.or(last);
         }
         let full = leases.len() >= usize::from(page.limit);
-        let next = if full { last } else { reached };
+        let next = if full { last.or(reached) } else { reached };
         Ok(LeasePage {
             leases,
             next: next.filter(|_| more),

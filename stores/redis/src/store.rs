@@ -39,7 +39,7 @@ impl RedisStore {
     /// | option | default | meaning |
     /// |---|---|---|
     /// | `prefix=` | `tenure` | what the names of all keys and channels begin with, in braces; 1 to 100 bytes |
-    /// | `purgeAfter=` | never | remove names that nobody used for so long: `1d` to `36500d`, and never below ten ttls |
+    /// | `purgeAfter=` | never | remove names that nobody used for so long: `1d` to `36500d`, and never below ten ttls; not for a quorum |
     /// | `primary=` | — | the name by which the sentinels know the primary |
     /// | `sentinelUser=`, `sentinelPassword=` | as the servers' | who asks the sentinels; empty for nobody, without a password |
     ///

@@ -260,12 +260,11 @@ async fn watch_tells_what_a_majority_tells_and_survives_a_minority() {
     );
 }
 
-/// A released record may be about to be purged when it is taken again: for a job that runs once a day it is, after a day.
+/// Members may have been used alone, with `purgeAfter=`: then a released record is about to be purged when it is taken again.
 #[tokio::test]
 async fn what_is_taken_just_before_it_would_be_purged_is_held() {
     let servers = five(RedisOptions::default()).await;
-    let url = format!("{}/0?purgeAfter=1d", url(&servers));
-    let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+    let store = store(&servers).await;
     let asked = request("job", "a", seconds(300));
     let term = take(&store, &asked).await;
     let released = store.release(&[giving_back(&asked, term.token)]).await;

@@ -34,6 +34,7 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
         "redis://:x?hunter2&hunter2",
         "redis+sentinel://:hunter2@host",
         "redis+quorum://:hunter2@a,b,c",
+        "redis+quorum://:hunter2@a,b,c?purgeAfter=30d",
         "redis+magic://:hunter2@a",
         "http://:hunter2@a",
     ] {
@@ -42,6 +43,9 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
     }
     let error = refused("redis://:hunter2@host?primary=q").await;
     assert!(error.message.contains("redis+sentinel://"), "{error}");
+    // Each member would remove by itself, and forget the name's token.
+    let error = refused("redis+quorum://:hunter2@a,b,c?purgeAfter=30d").await;
+    assert!(error.message.contains("tenure gc"), "{error}");
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@
 -- is left alone, tokens only rise here, and a term that was given back, or that a later attempt has followed, does not come back.
 -- So it only ever takes a free member from rivals. The one thing that those two do not do is to go on with the very term that ran
 -- out here: it is the last one that this member knows, so nobody was granted this member since.
--- KEYS: index of names, what was removed, records. ARGV: purge, then of each: incarnation, token, attempt, ttl, name, and what
+-- KEYS: index of names, what was removed, records. ARGV, of each: incarnation, token, attempt, ttl, name, and what
 -- another member tells of it: owner, terms, note, how long ago it was created and acquired, and the owner, token, end and time of
 -- the term before.
-local purge_ms, PARTS = ARGV[1], 14
+local PARTS = 14
 local less, text_of = seldom().less, seldom().text_of
 
 local function is_free(state, r, incarnation, token, attempt)
@@ -38,7 +38,7 @@ local function at(ago)
 end
 
 for place = 3, #KEYS do
-  local key, first = KEYS[place], PARTS * (place - 3) + 1
+  local key, first = KEYS[place], PARTS * (place - 3)
   local term = {}
   for part = 1, PARTS do term[part] = ARGV[first + part] end
   local incarnation, token, attempt, ttl, name, owner, terms, note, created, acquired = unpack(term)
@@ -55,7 +55,7 @@ for place = 3, #KEYS do
       redis.call('HDEL', key, 'previousOwner', 'previousGeneration', 'previousEnd', 'previousAt')
     end
     redis.call('ZADD', KEYS[1], 0, name)
-    if purge_ms == '0' then redis.call('PERSIST', key) else seldom().keep(key, purge_ms, ttl, token) end
+    redis.call('PERSIST', key)
   end
 end
 return { 'adopted', now }

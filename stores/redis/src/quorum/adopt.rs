@@ -95,7 +95,7 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         Some((request, term))
     });
     let site = &target.site;
-    let mut arguments = Arguments::on([site.keys.index(), site.keys.removed()]).with(site.purge_ms());
+    let mut arguments = Arguments::on([site.keys.index(), site.keys.removed()]);
     for (request, term) in held {
         arguments.keys.push(site.keys.record(&request.name));
         arguments.push(request.incarnation);
@@ -105,7 +105,7 @@ async fn adopt(source: &Member, target: &Member, requests: &[Renew]) -> Result<(
         arguments.push(&request.name);
         term.iter().for_each(|word| arguments.values.push_bytes(word));
     }
-    if arguments.values.len() == 1 {
+    if arguments.values.len() == 0 {
         return Ok(());
     }
     let what = about(requests);

@@ -32,7 +32,8 @@ pub struct QuorumStore(Remote<Quorum>);
 
 impl QuorumStore {
     /// Connects by a URL: `redis+quorum://[[user]:password@]host[:port],…[/database][?options]` with three, five,
-    /// seven or nine hosts, `rediss+quorum:` for TLS; options as of [`RedisStore::connect`](crate::RedisStore::connect).
+    /// seven or nine hosts, `rediss+quorum:` for TLS; options as of [`RedisStore::connect`](crate::RedisStore::connect), but for
+    /// `purgeAfter=`: members must agree that nobody uses a name, as [`purge`](tenure_core::LeasePurge::purge) has them.
     ///
     /// # Errors
     /// [`StoreError`], not applied: as [`RedisStore::connect`](crate::RedisStore::connect), where a majority does not

@@ -32,6 +32,10 @@ const RESUMES_MAX: u32 = 5;
 /// The wait before the second of them; it doubles.
 const RESUME_AFTER: Duration = Duration::from_millis(100);
 
+/// A stream that ends sooner than this was of no use: before the next one there is a wait that doubles each time, up to this, or
+/// what lets every stream begin and then ends it would be dialled as often as it can be.
+const STEADY_AFTER: Duration = Duration::from_secs(3);
+
 /// Starts a watch; answers when the server has confirmed it, so that every later change is told.
 pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
     let permit = site.watches.take(&site.place)?;
@@ -169,7 +173,9 @@ impl Listening {
 
 /// Hands on events until the watch is over or the reader's interest ends.
 async fn read(site: Arc<Site>, mut listening: Listening, scope: Scope, events: mpsc::Sender<Told>) {
+    let mut pause = Duration::ZERO;
     loop {
+        let began = Instant::now();
         let from = match listening.tell(&site, &scope, &events).await {
             Ended::Unwanted => return,
             Ended::Broken(status) => {
@@ -183,6 +189,11 @@ async fn read(site: Arc<Site>, mut listening: Listening, scope: Scope, events: m
                 0
             }
         };
+        pause = match began.elapsed() < STEADY_AFTER {
+            true => (2 * pause).clamp(RESUME_AFTER, STEADY_AFTER),
+            false => Duration::ZERO,
+        };
+        tokio::time::sleep(pause).await;
         listening = match resume(&site, &scope, from).await {
             Ok(resumed) => resumed,
             Err(failure) => {

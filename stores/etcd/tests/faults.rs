@@ -351,6 +351,20 @@ async fn compaction_under_a_watch_that_was_cut_is_told_as_a_gap() {
     );
 }
 
+/// What lets every stream begin and ends it at once, as a proxy may, is not dialled as often as it can be.
+#[tokio::test]
+async fn watch_whose_streams_break_as_they_begin_is_opened_again_ever_more_slowly() {
+    let (proxy, store) = proxied().await;
+    let _watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let before = proxy.counts().connections;
+    for _cut in 0..100 {
+        proxy.cut_connections();
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    let opened = proxy.counts().connections - before;
+    assert!((1..=8).contains(&opened), "{opened} times in three seconds");
+}
+
 #[tokio::test]
 async fn watch_that_cannot_be_resumed_says_that_it_is_over() {
     let (proxy, store) = proxied().await;

@@ -122,7 +122,12 @@ impl Options {
                     "ca, cert and key in the etcd URL each name a PEM file; one of them is empty",
                 ));
             }
-            *place = Some(PathBuf::from(value));
+            // Nobody could say which of the two counts.
+            if place.replace(PathBuf::from(value)).is_some() {
+                return Err(invalid(
+                    "the etcd URL has ca, cert or key twice; leave one of them out",
+                ));
+            }
         }
         Ok(options)
     }

@@ -41,12 +41,14 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
         "etcd://host?ca=/etc/ca.pem",
         "etcds://host?ca=",
         "etcds://host?cert=/etc/cert.pem",
+        "etcds://host?ca=/etc/ca.pem&ca=/etc/other.pem",
         "etcds://me:hunter2@host?ca=/no/such/file.pem",
         "etcd+magic://me:hunter2@a",
         "http://me:hunter2@a",
     ] {
         let error = refused(url).await;
         assert_eq!(error.fault, Fault::Invalid, "{url}: {error}");
+        assert_eq!(error.message.contains("twice"), url.contains("&ca="), "{error}");
     }
 }
 

@@ -47,10 +47,24 @@ impl StoreUrl {
         };
         let mut foreign = Vec::new();
         for option in query.split('&') {
-            match option.split_once('=') {
-                Some(("collection", name)) => parsed.collection = Some(collection_name(&decoded(name)?)?),
-                Some(("purgeAfter", text)) => parsed.purge_after = Some(purge_after(&decoded(text)?)?),
-                _ => foreign.push(option),
+            let is_second = match option.split_once('=') {
+                Some(("collection", name)) => parsed
+                    .collection
+                    .replace(collection_name(&decoded(name)?)?)
+                    .is_some(),
+                Some(("purgeAfter", text)) => parsed
+                    .purge_after
+                    .replace(purge_after(&decoded(text)?)?)
+                    .is_some(),
+                _ => {
+                    foreign.push(option);
+                    false
+                }
+            };
+            if is_second {
+                return Err(invalid(
+                    "the MongoDB URL has collection or purgeAfter twice; leave one of them out",
+                ));
             }
         }
         parsed.driver = match foreign.is_empty() {

@@ -80,7 +80,14 @@ impl StoreUrl {
             monitors: Vec::new(),
             rate_error_ppm: RATE_ERROR_PPM,
         };
+        let mut seen = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
+            let key = option.split('=').next().unwrap_or_default();
+            // Nobody could say which of the two counts. Not by its name: it may be a part of a password.
+            if seen.contains(&key) {
+                return Err(invalid("the NATS URL has an option twice; leave one of them out"));
+            }
+            seen.push(key);
             parsed.set(option)?;
         }
         Ok(parsed)

@@ -26,6 +26,7 @@ async fn urls_that_cannot_be_read_are_refused_without_their_secrets() {
         "nats://host/bucket?replicas=2",
         "nats://host/bucket?rateErrorPpm=fast",
         "nats://host?hunter2=1",
+        "nats://user:hunter2@host?replicas=1&replicas=3",
         "natss://host",
     ] {
         let error = refused(url).await;

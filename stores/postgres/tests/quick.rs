@@ -3,7 +3,7 @@ use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take}
 use crate::locked_rows::waited_for;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Released, Renewed, StoreError, Verdict};
+use tenure_core::{Acquired, Certainty, End, Fault, LeaseStore, Released, Renewed, StoreError, Verdict};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Postgres, ServerClock};
 use tokio::time::sleep;
@@ -70,6 +70,38 @@ async fn a_term_that_waited_for_its_row_begins_after_the_wait() {
         let row = client.query_one(&judged, &[&rival.name.as_str()]).await.unwrap();
         let kept = (row.get::<_, bool>(0), row.get::<_, bool>(1), row.get::<_, i64>(2));
         assert_eq!(kept, (true, true, grant.token.signed()));
+        return;
+    }
+    panic!("no wait was short enough in {ROUNDS_MAX} rounds");
+}
+
+/// Of a lease that goes from an earlier attempt of a process to a later one nobody could have had a part.
+#[tokio::test]
+async fn a_lease_that_is_taken_anew_behind_a_wait_for_its_row_was_vacant_for_no_moment() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut client = scratch.client().await;
+    for round in 0..ROUNDS_MAX {
+        let mut held = request(&format!("job-{round}"), "holder", seconds(60));
+        let token = take(&store, &held).await.token;
+        held.attempt = held.attempt.next();
+        let transaction = client.transaction().await.unwrap();
+        let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+        transaction.execute(&lock, &[]).await.unwrap();
+        let (taken, ()) = tokio::join!(store.acquire(&held), async {
+            drop(tokio::time::timeout(Duration::from_secs(2), waited_for(&transaction, 1)).await);
+            sleep(Duration::from_millis(20)).await;
+            transaction.rollback().await.unwrap();
+        });
+        if is_busy(&taken) {
+            continue;
+        }
+        let Ok(Acquired::Granted(grant)) = taken else {
+            panic!("{taken:?}")
+        };
+        let before = grant.predecessor.expect("there was one");
+        let told = (before.token, before.end, before.vacant_for);
+        assert_eq!(told, (token, End::Released, Duration::ZERO));
         return;
     }
     panic!("no wait was short enough in {ROUNDS_MAX} rounds");

@@ -38,10 +38,12 @@ BEGIN
         -- What was over before may not be any more.
         RAISE serialization_failure USING MESSAGE = 'the clock was set back under the request';
     END IF;
-    -- It was waited for. What was free before still is, since it is locked; but the term begins after the wait.
+    -- It was waited for. What was free before still is, since it is locked; but the term begins after the wait, and an earlier
+    -- one of the same process that ended with its beginning ends there.
     moment := ended;
     UPDATE {schema}.leases lease SET
         token = greatest(lease.token, {milliseconds}), acquired_at = moment,
+        previous_at = CASE WHEN lease.previous_at = lease.acquired_at THEN moment ELSE lease.previous_at END,
         expires_at = moment + asked_ttl_ms * interval '1 millisecond'
     WHERE lease.name = asked_name RETURNING ARRAY['granted', {record_texts}] INTO answer;
     RETURN answer;

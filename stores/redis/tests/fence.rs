@@ -110,18 +110,23 @@ async fn scripts_of_the_user_run_behind_the_fence_with_keys_and_arguments_of_the
     assert_eq!(balance(&scratch).await, Some(12));
 }
 
-/// The words are those by which a server refuses a script before its first write; here they are what the script found.
+/// The words are those by which a server refuses a script before its first write; here they are the script's own.
 #[tokio::test]
-async fn error_that_a_script_of_the_user_answers_with_is_no_refusal_by_the_server() {
+async fn error_that_a_script_of_the_user_ends_with_is_no_refusal_by_the_server() {
     let (scratch, fence) = scratch().await;
     let key = data(&scratch);
     fence.claim(&ledger(), &term(5)).await.expect("a claim");
     let none: [&str; 0] = [];
     let mut runs = 0;
     for word in ["BUSY", "NOAUTH", "READONLY", "NOSCRIPT", "OOM", "MOVED"] {
-        for answer in ["ERROR", "{ 'fine', ERROR }", "{ { 1, ERROR }, 2 }"] {
+        for answer in [
+            "return ERROR",
+            "return { 'fine', ERROR }",
+            "return { { 1, ERROR }, 2 }",
+            "error(ERROR)",
+        ] {
             let answer = answer.replace("ERROR", &format!("redis.error_reply('{word} of a job')"));
-            let script = FencedScript::new(&format!("redis.call('INCR', KEYS[1]) return {answer}"));
+            let script = FencedScript::new(&format!("redis.call('INCR', KEYS[1]) {answer}"));
             let told = fence.run(&ledger(), &term(5), &script, &[&key], &none).await;
             let Err(FenceError::Store(error)) = told else {
                 panic!("{answer}: {told:?}")

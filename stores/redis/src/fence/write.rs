@@ -95,7 +95,7 @@ impl RedisFence {
     /// An error in the script ends it there. **What it wrote before stands**: the server undoes nothing.
     ///
     /// # Errors
-    /// As [`write`](Self::write). [`FenceError::Store`], too, if the script answers with an error, or with one in a table.
+    /// As [`write`](Self::write). [`FenceError::Store`], too, if the script raises an error, or answers with one or with one in a table.
     pub async fn run<Key, Word>(
         &self,
         resource: &ResourceName,
@@ -135,7 +135,7 @@ impl RedisFence {
             "failed" => {
                 let (number, why) = (reply.number()?, line(reply.word()?));
                 let what = match number {
-                    0 => format!("its script answered with an error: {why}; what it wrote stands"),
+                    0 => format!("its script ended with an error: {why}; what it wrote stands"),
                     _ => format!("its command {number} failed: {why}; those before it stand"),
                 };
                 Err(FenceError::Store(StoreError::unknown(

@@ -8,3 +8,9 @@ local function failure(answer)
     if found then return found end
   end
 end
+-- What a script has raised. It may have written before, which the words that it chose do not tell: sent as it is, one of them
+-- would have it run once more.
+local function raised(problem)
+  if type(problem) == 'table' and type(problem.err) == 'string' then return problem.err end
+  return tostring(problem)
+end

@@ -207,3 +207,63 @@ async fn a_mark_that_an_operator_raised_lets_nobody_write() {
     let inserted = connection.execute("INSERT INTO account VALUES (1, ?1)", [claimed.token.signed()]);
     assert_eq!(inserted, Ok(1));
 }
+
+/// The triggers of a table go with it when it gets another name, and keep theirs.
+#[test]
+fn a_renamed_table_is_still_guarded_when_another_takes_its_name() {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    let made = "CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)";
+    connection.execute_batch(made).unwrap();
+    SqliteFence::install(&connection).unwrap();
+    let guarded = FencedTable::new("account", &ledger());
+    guarded.install(&connection).unwrap();
+    connection
+        .execute_batch("ALTER TABLE account RENAME TO account_2025")
+        .unwrap();
+    connection.execute_batch(made).unwrap();
+    let insert = |table: &str| connection.execute(&format!("INSERT INTO {table} VALUES (1, 5)"), []);
+    for _again in 0..2 {
+        guarded.install(&connection).unwrap();
+        for table in ["account", "account_2025"] {
+            let refused = insert(table);
+            assert!(refused.is_err(), "{table}: {refused:?}");
+        }
+    }
+    FencedTable::new("ACCOUNT_2025", &ledger())
+        .remove(&connection)
+        .unwrap();
+    assert_eq!(insert("account_2025"), Ok(1));
+    let refused = insert("account");
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+/// A connection may know tables of the same name in other files, and in memory.
+#[test]
+fn a_guard_is_of_the_files_own_table_whatever_else_the_connection_knows() {
+    let (scratch, elsewhere) = (Scratch::new(), Scratch::new());
+    let made = "CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)";
+    let guarded = FencedTable::new("account", &ledger());
+    for file in [&scratch, &elsewhere] {
+        file.raw().execute_batch(made).unwrap();
+        SqliteFence::install(&file.raw()).unwrap();
+    }
+    guarded.install(&elsewhere.raw()).unwrap();
+    let connection = scratch.raw();
+    connection
+        .execute_batch(&format!(
+            "ATTACH '{}' AS elsewhere; CREATE TEMP TABLE account (id INTEGER PRIMARY KEY, fence INTEGER)",
+            elsewhere.file().display()
+        ))
+        .unwrap();
+    let insert = |file: &Scratch| file.raw().execute("INSERT INTO account VALUES (1, 5)", []);
+    guarded.install(&connection).unwrap();
+    for file in [&scratch, &elsewhere] {
+        let refused = insert(file);
+        assert!(refused.is_err(), "{refused:?}");
+    }
+    guarded.remove(&connection).unwrap();
+    assert_eq!(insert(&scratch), Ok(1));
+    let refused = insert(&elsewhere);
+    assert!(refused.is_err(), "{refused:?}");
+}

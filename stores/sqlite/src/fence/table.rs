@@ -85,7 +85,6 @@ impl FencedTable {
     /// declared as an integer.
     pub fn install(&self, connection: &Connection) -> Result<(), FenceError> {
         self.check(connection)?;
-        let [insert, update, delete] = self.names();
         let (table, column, resource) = (
             quoted(&self.table),
             quoted(&self.column),
@@ -101,20 +100,23 @@ impl FencedTable {
                 "(SELECT 1 FROM tenure_fence WHERE resource = {resource} AND lease <> '' AND token = {token})"
             )
         };
-        self.run(
-            connection,
-            &format!(
-                "SAVEPOINT tenure_fence; {}
-                 CREATE TRIGGER {insert} BEFORE INSERT ON {table} WHEN NOT EXISTS {} {refuse}
-                 CREATE TRIGGER {update} BEFORE UPDATE ON {table} WHEN NOT EXISTS {} {refuse}
-                 CREATE TRIGGER {delete} BEFORE DELETE ON {table} WHEN NOT EXISTS {} {refuse}
-                 RELEASE tenure_fence;",
-                self.dropping(),
-                claimed_by(&format!("NEW.{column}")),
-                claimed_by(&format!("abs(NEW.{column})")),
-                claimed_by(&format!("-OLD.{column}")),
-            ),
-        )
+        let carried = [
+            format!("NEW.{column}"),
+            format!("abs(NEW.{column})"),
+            format!("-OLD.{column}"),
+        ];
+        self.run(connection, || {
+            let triggers = self.triggers(connection)?;
+            let mut statements = triggers.dropping();
+            for (deed, carried) in DEEDS.into_iter().zip(&carried) {
+                statements.push_str(&format!(
+                    "CREATE TRIGGER main.{} BEFORE {deed} ON {table} WHEN NOT EXISTS {} {refuse}",
+                    quoted(&triggers.free_name(deed, &self.table)),
+                    claimed_by(carried)
+                ));
+            }
+            connection.execute_batch(&statements)
+        })
     }
 
     /// Removes the triggers, if they are there. The column stays.
@@ -122,11 +124,9 @@ impl FencedTable {
     /// # Errors
     /// [`FenceError::Store`]; nothing was changed.
     pub fn remove(&self, connection: &Connection) -> Result<(), FenceError> {
-        let statements = format!(
-            "SAVEPOINT tenure_fence; {} RELEASE tenure_fence;",
-            self.dropping()
-        );
-        self.run(connection, &statements)
+        self.run(connection, || {
+            connection.execute_batch(&self.triggers(connection)?.dropping())
+        })
     }
 
     /// The refusal of a trigger in an error of SQLite's, counted beside the mark; `None` if it is another error.
@@ -164,7 +164,7 @@ impl FencedTable {
         let (table, column) = (&self.table, &self.column);
         let declared: Option<String> = connection
             .query_row(
-                "SELECT upper(type) FROM pragma_table_info(?1) WHERE lower(name) = lower(?2)",
+                "SELECT upper(type) FROM pragma_table_info(?1, 'main') WHERE lower(name) = lower(?2)",
                 [table, column],
                 |row| row.get(0),
             )
@@ -188,8 +188,17 @@ impl FencedTable {
         ))
     }
 
-    fn run(&self, connection: &Connection, statements: &str) -> Result<(), FenceError> {
-        connection.execute_batch(statements).map_err(|error| {
+    /// Changes all or nothing.
+    fn run(
+        &self,
+        connection: &Connection,
+        change: impl FnOnce() -> Result<(), rusqlite::Error>,
+    ) -> Result<(), FenceError> {
+        let changed = connection
+            .execute_batch("SAVEPOINT tenure_fence")
+            .and_then(|()| change())
+            .and_then(|()| connection.execute_batch("RELEASE tenure_fence"));
+        changed.map_err(|error| {
             // Fails where the savepoint itself could not be opened.
             drop(connection.execute_batch("ROLLBACK TO tenure_fence; RELEASE tenure_fence;"));
             self.failed(connection, Trouble::Statement(error))
@@ -201,15 +210,55 @@ impl FencedTable {
         FenceError::Store(trouble.into_error(&subject, connection.path().unwrap_or_default()))
     }
 
-    fn names(&self) -> [String; 3] {
-        ["insert", "update", "delete"].map(|deed| quoted(&format!("tenure_fence_{deed}_{}", self.table)))
+    /// The triggers that there are: of this file alone, as a connection may know others with a table of this name.
+    fn triggers(&self, connection: &Connection) -> Result<Triggers, rusqlite::Error> {
+        let asked =
+            "SELECT name, tbl_name = ?1 COLLATE NOCASE FROM main.sqlite_schema WHERE type = 'trigger'";
+        let mut triggers = Triggers::default();
+        let mut statement = connection.prepare(asked)?;
+        let mut rows = statement.query([&self.table])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let is_guards = DEEDS.iter().any(|deed| name.starts_with(&beginning(deed)));
+            match row.get(1)? {
+                true if is_guards => triggers.of_table.push(name),
+                _ => triggers.others.push(name),
+            }
+        }
+        Ok(triggers)
+    }
+}
+
+/// What the triggers are for, each for one.
+const DEEDS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
+
+/// The triggers of a file.
+#[derive(Default)]
+struct Triggers {
+    /// Those that guard the table, whatever it was called when they were made: they go with it when it is renamed.
+    of_table: Vec<String>,
+    others: Vec<String>,
+}
+
+impl Triggers {
+    fn dropping(&self) -> String {
+        let drop = |name: &String| format!("DROP TRIGGER main.{};", quoted(name));
+        self.of_table.iter().map(drop).collect()
     }
 
-    fn dropping(&self) -> String {
-        self.names()
-            .map(|name| format!("DROP TRIGGER IF EXISTS {name};"))
-            .concat()
+    /// A name for a trigger, which one of a table that was renamed may have kept.
+    fn free_name(&self, deed: &str, table: &str) -> String {
+        let mut name = format!("{}{table}", beginning(deed));
+        while self.others.iter().any(|other| other.eq_ignore_ascii_case(&name)) {
+            name.push('_');
+        }
+        name
     }
+}
+
+/// What the names of the triggers begin with.
+fn beginning(deed: &str) -> String {
+    format!("tenure_fence_{}_", deed.to_ascii_lowercase())
 }
 
 /// A name of SQLite's, whatever it holds.

@@ -151,7 +151,11 @@ impl Gate {
         let owner = state.lease.clone();
         match decide_entry(&self.resource, term, owner.as_ref(), state.mark) {
             Err(refused) => Err(state.refuse(refused)),
-            Ok(()) if state.earlier > 0 => Err(self.still_inside(Fault::TimedOut, term, state.earlier)),
+            // The mark is raised, and is kept.
+            Ok(()) if state.earlier > 0 => Err(FenceError::Store(StoreError::unknown(
+                Fault::TimedOut,
+                self.still_inside(term, state.earlier),
+            ))),
             Ok(()) => {
                 state.open = true;
                 Ok(Claimed::Raised { from: state.previous })
@@ -173,7 +177,11 @@ impl Gate {
             return Err(state.refuse(unclaimed));
         }
         if !state.open {
-            return Err(self.still_inside(Fault::Busy, term, state.earlier));
+            let still_inside = self.still_inside(term, state.earlier);
+            return Err(FenceError::Store(StoreError::not_applied(
+                Fault::Busy,
+                still_inside,
+            )));
         }
         state.entered += 1;
         Ok(())
@@ -213,8 +221,8 @@ impl Gate {
         Ok(())
     }
 
-    fn still_inside(&self, fault: Fault, term: &Term, earlier: u64) -> FenceError {
-        let message = match earlier {
+    fn still_inside(&self, term: &Term, earlier: u64) -> String {
+        match earlier {
             0 => format!(
                 "fence \"{}\": the claim of {term} is not finished; claim again",
                 self.resource
@@ -224,8 +232,7 @@ impl Gate {
                  have ended",
                 self.resource
             ),
-        };
-        FenceError::Store(StoreError::not_applied(fault, message))
+        }
     }
 }
 

@@ -188,6 +188,9 @@ impl Watermark {
     /// Writes the marks to the file, if there is one, on a thread that may block.
     ///
     /// It goes on when it is no longer waited for: the marks were raised in memory in any case.
+    ///
+    /// # Errors
+    /// Unknown in any case: what was raised in memory refuses earlier terms from then on.
     async fn keep(&self) -> Result<(), FenceError> {
         if self.0.marks.keeper.is_none() {
             return Ok(());
@@ -201,6 +204,12 @@ impl Watermark {
                     format!("the watermark could not be written: {error}; claim again"),
                 ))
             })?
+            .map_err(|error| match error {
+                FenceError::Store(error) => {
+                    FenceError::Store(StoreError::unknown(error.fault, error.message))
+                }
+                refused => refused,
+            })
     }
 }
 

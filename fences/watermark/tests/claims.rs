@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_core::{
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term,
+};
 use tenure_watermark::Watermark;
 
 fn ledger() -> ResourceName {
@@ -105,10 +107,12 @@ async fn a_claim_that_was_given_up_or_came_too_early_is_made_again() {
     fence.claim(&ledger(), &term(5)).await.unwrap();
     let inside = fence.admit(&ledger(), &term(5)).unwrap();
     let late = fence.claim(&ledger(), &term(9)).await.unwrap_err();
+    // It has refused every earlier term since.
     assert!(
-        matches!(&late, FenceError::Store(error) if error.fault == Fault::TimedOut),
+        matches!(&late, FenceError::Store(error) if (error.fault, error.certainty) == (Fault::TimedOut, Certainty::Unknown)),
         "{late}"
     );
+    assert_eq!(fence.mark(&ledger()).await.unwrap().unwrap().token, token(9));
     assert!(late.to_string().contains("1 writes of earlier terms"), "{late}");
     let (ledger, later) = (ledger(), term(9));
     let given_up = tokio::time::timeout(Duration::from_millis(1), fence.claim(&ledger, &later));

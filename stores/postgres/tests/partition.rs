@@ -79,3 +79,46 @@ async fn guarded_partition_takes_no_write_by_its_parents_name_from_who_has_not_e
         scratch.sql(write).await;
     }
 }
+
+/// A part that is in parts itself hands its triggers on to them.
+#[tokio::test]
+async fn parts_of_parts_are_guarded_each_in_any_order() {
+    let (scratch, fence, mut client) = parted().await;
+    scratch
+        .sql(
+            "CREATE TABLE {schema}.half PARTITION OF {schema}.parted FOR VALUES FROM (20) TO (40) PARTITION BY RANGE (id); \
+             CREATE TABLE {schema}.quarter PARTITION OF {schema}.half FOR VALUES FROM (20) TO (30) PARTITION BY RANGE (id); \
+             CREATE TABLE {schema}.leaf PARTITION OF {schema}.quarter FOR VALUES FROM (20) TO (25); \
+             INSERT INTO {schema}.parted VALUES (21, 0)",
+        )
+        .await;
+    let order = ["half", "quarter", "leaf"];
+    let named = |table: &str| format!("{}.{table}", scratch.schema);
+    for tables in [
+        order,
+        [order[2], order[1], order[0]],
+        [order[1], order[2], order[0]],
+    ] {
+        for table in tables.into_iter().chain(tables) {
+            fence.guard(&named(table), &ledger()).await.expect(table);
+        }
+        for table in tables {
+            for write in ["parted", "half", "quarter", "leaf"] {
+                let write = format!("UPDATE {} SET cents = cents + 1 WHERE id = 21", named(write));
+                let error = client.batch_execute(&write).await.expect_err(&write);
+                assert_eq!(error.code().map(|code| code.code()), Some("TN003"), "{write}");
+                let transaction = client.transaction().await.unwrap();
+                fence
+                    .enter(&transaction, &ledger(), &term("nightly", 5))
+                    .await
+                    .unwrap();
+                assert_eq!(transaction.execute(&write, &[]).await.unwrap(), 1, "{write}");
+                transaction.rollback().await.unwrap();
+            }
+            fence.unguard(&named(table)).await.expect(table);
+        }
+        scratch
+            .sql("UPDATE {schema}.parted SET cents = 7 WHERE id = 21")
+            .await;
+    }
+}

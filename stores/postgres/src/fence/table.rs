@@ -25,23 +25,28 @@ impl PostgresFence {
     pub async fn guard(&self, table: &str, resource: &ResourceName) -> Result<(), FenceError> {
         let (table, resource) = (table.to_owned(), literal(resource.as_str()));
         self.at_site(|site| async move {
-            let Table { name: table, descent } = site.table_named(&table).await?;
+            let Table {
+                name: table,
+                descent,
+                dropping,
+            } = site.table_named(&table).await?;
             let schema = site.schema();
             // For each statement, and not for each row: the mark is the same for all of them.
             let mut statements = format!(
-                "BEGIN; {SHORTLY} DROP TRIGGER IF EXISTS tenure_fence ON {table}; DROP TRIGGER IF EXISTS tenure_fence_row ON {table}; \
+                "BEGIN; {SHORTLY} {dropping} \
                  CREATE TRIGGER tenure_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} \
                  FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_stale({resource}); "
             );
             // A statement that names the parent asks the parent's triggers for statements alone, and here those for rows.
-            if descent == Descent::Child {
+            if let Some(row) = descent.row_trigger() {
                 statements.push_str(&format!(
-                    "CREATE TRIGGER tenure_fence_row BEFORE INSERT OR UPDATE OR DELETE ON {table} \
+                    "CREATE TRIGGER {row} BEFORE INSERT OR UPDATE OR DELETE ON {table} \
                      FOR EACH ROW EXECUTE FUNCTION {schema}.refuse_stale_row({resource}); "
                 ));
             }
             statements.push_str("COMMIT");
-            site.run(&format!("the trigger on table {table}"), &statements).await
+            site.run(&format!("the trigger on table {table}"), &statements)
+                .await
         })
         .await
     }
@@ -53,11 +58,12 @@ impl PostgresFence {
     pub async fn unguard(&self, table: &str) -> Result<(), FenceError> {
         let table = table.to_owned();
         self.at_site(|site| async move {
-            let table = site.table_named(&table).await?.name;
-            let statements = format!(
-                "BEGIN; {SHORTLY} DROP TRIGGER IF EXISTS tenure_fence ON {table}; DROP TRIGGER IF EXISTS tenure_fence_row ON {table}; \
-                 COMMIT"
-            );
+            let Table {
+                name: table,
+                dropping,
+                ..
+            } = site.table_named(&table).await?;
+            let statements = format!("BEGIN; {SHORTLY} {dropping} COMMIT");
             site.run(&format!("the trigger on table {table}"), &statements)
                 .await
         })
@@ -70,6 +76,8 @@ struct Table {
     /// As the server writes it, with its schema: quoted where it must be.
     name: String,
     descent: Descent,
+    /// What removes the triggers that it has of its own. Those that a part has from the table it is a part of go with them.
+    dropping: String,
 }
 
 /// Whether statements that name another table may write this one.
@@ -79,6 +87,20 @@ enum Descent {
     Alone,
     /// It is a partition of another table, or inherits from one.
     Child,
+    /// The same, and it is in partitions itself, by its number.
+    Middle(u32),
+}
+
+impl Descent {
+    /// What the trigger for rows is called, where there is to be one. A table in partitions hands it on to them, by its name,
+    /// which must be none that they have.
+    fn row_trigger(self) -> Option<String> {
+        match self {
+            Self::Alone => None,
+            Self::Child => Some("tenure_fence_row".to_owned()),
+            Self::Middle(number) => Some(format!("tenure_fence_row_{number}")),
+        }
+    }
 }
 
 impl Site {
@@ -91,19 +113,30 @@ impl Site {
                 &format!("table \"{shown}\""),
                 // With its schema: the statement that changes it may be another session's behind a pooler, with another path.
                 "SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), \
-                 EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid) \
+                 EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid), \
+                 CASE WHEN c.relkind::text OPERATOR(pg_catalog.=) 'p'::text THEN c.oid END, \
+                 ARRAY(SELECT t.tgname::text FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
+                 AND t.tgname::text OPERATOR(pg_catalog.~) '^tenure_fence(_row(_[0-9]+)?)?$'::text AND NOT EXISTS ( \
+                 SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) t.tableoid \
+                 AND d.objid OPERATOR(pg_catalog.=) t.oid AND d.refclassid OPERATOR(pg_catalog.=) t.tableoid)) \
                  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
                  WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::oid",
                 &parameters,
             )
             .await?;
         let named = found.first().and_then(|row| {
+            let name: String = row.try_get::<_, Option<String>>(0).ok()??;
+            let descent = match (row.try_get(1).ok()?, row.try_get(2).ok()?) {
+                (false, _) => Descent::Alone,
+                (true, None) => Descent::Child,
+                (true, Some(number)) => Descent::Middle(number),
+            };
+            let triggers: Vec<String> = row.try_get(3).ok()?;
+            let drop = |trigger: &String| format!("DROP TRIGGER IF EXISTS {trigger} ON {name};");
             Some(Table {
-                name: row.try_get::<_, Option<String>>(0).ok()??,
-                descent: match row.try_get(1).ok()? {
-                    true => Descent::Child,
-                    false => Descent::Alone,
-                },
+                dropping: triggers.iter().map(drop).collect(),
+                name,
+                descent,
             })
         });
         named.ok_or_else(|| crate::url::invalid(&format!("there is no table \"{shown}\" at {}", self.place)))

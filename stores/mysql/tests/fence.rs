@@ -420,3 +420,32 @@ async fn claim_waits_for_a_guarded_write_and_another_resource_takes_over_without
     assert_eq!(claim.await.unwrap(), Ok(Claimed::Raised { from: Some(token(5)) }));
     assert_eq!(cents(&scratch).await, 1);
 }
+
+/// The triggers of a table go with it when it gets another name, and keep theirs.
+#[tokio::test]
+async fn renamed_table_of_mysql_stays_guarded_and_another_takes_its_name_and_guard() {
+    let (scratch, fence) = fenced().await;
+    let mut client = scratch.client().await;
+    for year in [2024, 2025] {
+        fence.guard("account", &ledger()).await.unwrap();
+        scratch
+            .sql(&format!(
+                "RENAME TABLE account TO account_{year}; CREATE TABLE account LIKE account_{year}"
+            ))
+            .await;
+    }
+    fence.guard("account", &ledger()).await.unwrap();
+    let insert = |table: &str| format!("INSERT INTO {table} VALUES (2, 0)");
+    for table in ["account", "account_2024", "account_2025"] {
+        client.query_drop(insert(table)).await.expect_err(table);
+        // Again and of another resource, it is still guarded once.
+        fence.guard(table, &ledger()).await.unwrap();
+        fence
+            .guard(table, &ResourceName::new("other").unwrap())
+            .await
+            .unwrap();
+        client.query_drop(insert(table)).await.expect_err(table);
+        fence.unguard(table).await.unwrap();
+        client.query_drop(insert(table)).await.expect(table);
+    }
+}

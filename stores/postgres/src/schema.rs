@@ -199,13 +199,14 @@ pub(crate) fn channel(schema: &str) -> String {
     format!("{schema}.leases")
 }
 
-/// The rules of `LeaseName` and its like, for a column.
+/// The rules of `LeaseName` and its like, for a column. Its backslashes mean the same to the server's texts, where a session
+/// has them mean something, as to its regular expressions.
 fn fits(column: &str, bytes_max: u32) -> String {
     const WHITE: &str =
         "\\u0009-\\u000d\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
     format!(
         "octet_length({column}) BETWEEN 1 AND {bytes_max} AND {column} !~ '[\\u0001-\\u001f\\u007f-\\u009f]' \
-         AND {column} !~ '^[{WHITE}]|[{WHITE}]$' AND {column} !~ '(^|/)\\.{{0,2}}(/|$)'"
+         AND {column} !~ '^[{WHITE}]|[{WHITE}]$' AND {column} !~ '(^|/)[.]{{0,2}}(/|$)'"
     )
 }
 
@@ -214,9 +215,10 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text of PostgreSQL's, whatever it holds.
+/// A text of PostgreSQL's, whatever it holds, and whatever a session takes a backslash for.
 pub(crate) fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    let escapes = if text.contains('\\') { "E" } else { "" };
+    format!("{escapes}'{}'", text.replace('\'', "''").replace('\\', "\\\\"))
 }
 
 #[cfg(test)]

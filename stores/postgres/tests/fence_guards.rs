@@ -1,6 +1,9 @@
 //! Tables that refuse whoever has not entered.
+use crate::common::Scratch;
 use crate::fence::{cents, fenced, ledger, term, write};
 use tenure_core::{Fence, FenceError, ResourceName};
+use tenure_postgres::{PostgresFence, PostgresStore};
+use tenure_testkit::Postgres;
 
 /// The trigger asks who has entered, whatever the statement; and the refusal is told as the fence's.
 #[tokio::test]
@@ -112,4 +115,36 @@ async fn transaction_writes_to_the_guarded_tables_of_all_resources_that_it_has_e
     assert_eq!(error.code().unwrap().code(), "TN002", "{error}");
     let error = client.execute(&write("account"), &[]).await.unwrap_err();
     assert_eq!(error.code().unwrap().code(), "TN003", "{error}");
+}
+
+/// A database of old ways reads a backslash in a text as the beginning of another character.
+#[tokio::test]
+async fn names_with_backslashes_are_guarded_and_short_ones_taken_where_texts_know_escapes() {
+    let scratch = Scratch::bare(&Postgres::shared().await.uri());
+    let url = scratch.url("options=-cstandard_conforming_strings%3Doff");
+    PostgresStore::init(&url).await.unwrap();
+    let fence = PostgresFence::connect(&url).await.unwrap();
+    scratch
+        .sql("CREATE TABLE {schema}.account AS SELECT 1 AS id, 0::bigint AS cents")
+        .await;
+    let table = format!("{}.account", scratch.schema);
+    let mut client = scratch.client().await;
+    for resource in ["a\\'b\\\\", "\\'; DROP TABLE account; --", "a/b"] {
+        let (resource, term) = (ResourceName::new(resource).unwrap(), term("hourly/x", 5));
+        fence.guard(&table, &resource).await.expect(resource.as_str());
+        fence.claim(&resource, &term).await.expect(resource.as_str());
+        let update = format!("UPDATE {table} SET cents = cents + 1");
+        let error = client.execute(&update, &[]).await.unwrap_err();
+        let refusal = fence.refusal(&term, &error).await;
+        let unclaimed = FenceError::Unclaimed {
+            resource: resource.clone(),
+            token: term.token,
+        };
+        assert_eq!(refusal, Some(unclaimed), "{error:?}");
+        let transaction = client.transaction().await.unwrap();
+        fence.enter(&transaction, &resource, &term).await.unwrap();
+        assert_eq!(transaction.execute(&update, &[]).await.unwrap(), 1);
+        transaction.commit().await.unwrap();
+    }
+    assert_eq!(cents(&scratch).await, 3);
 }

@@ -7,6 +7,7 @@ mod connect;
 mod faults;
 mod fence;
 mod fence_bumps;
+mod fence_guards;
 mod fence_history;
 mod fence_xa;
 mod galera;

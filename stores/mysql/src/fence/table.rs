@@ -2,7 +2,7 @@
 
 use super::MysqlFence;
 use crate::fault::{store_error, timed_out};
-use crate::row::text;
+use crate::row::{number, text};
 use crate::schema::{ALL_ROWS, VERSION, WAIT_SHORTLY, literal, quoted};
 use crate::session::farewell;
 use crate::site::Site;
@@ -33,13 +33,18 @@ impl MysqlFence {
         let (table, resource) = (table.to_owned(), resource.clone());
         self.at_site(|site| async move {
             let table = site.table_named(&table).await?;
-            let before = site.triggers(&table).await?;
-            let procedure = format!("{}.tenure_admit_{VERSION}", quoted(&site.dial.url.database));
+            let Triggers {
+                of_table: before,
+                others,
+            } = site.triggers(&table).await?;
+            let marks = &site.dial.url.database;
+            let procedure = format!("{}.tenure_admit_{VERSION}", quoted(marks));
             let subject = format!("the triggers of table {}", table.shown());
             let mut now = Vec::with_capacity(DEEDS.len());
             let mut statements = Vec::new();
+            let number = number_of([marks, &table.name, resource.as_str()]);
             for deed in DEEDS {
-                let trigger = trigger(deed, &table.name, &resource);
+                let trigger = free_name(deed, number, &others);
                 if !before.contains(&trigger) {
                     statements.push(format!(
                         "CREATE TRIGGER {} BEFORE {deed} ON {} FOR EACH ROW CALL {procedure}({})",
@@ -67,7 +72,7 @@ impl MysqlFence {
         self.at_site(|site| async move {
             let table = site.table_named(&table).await?;
             let subject = format!("the triggers of table {}", table.shown());
-            let triggers = site.triggers(&table).await?;
+            let triggers = site.triggers(&table).await?.of_table;
             let statements: Vec<String> = triggers.iter().map(|trigger| dropping(&table, trigger)).collect();
             site.alter(&subject, &statements).await
         })
@@ -75,18 +80,38 @@ impl MysqlFence {
     }
 }
 
-/// The name of a trigger. Names are one for the whole database and no longer than 64 characters, so it holds a number of
-/// table and resource: FNV-1a, the same for ever.
-fn trigger(deed: &str, table: &str, resource: &ResourceName) -> String {
-    let bytes = table.bytes().chain([0]).chain(resource.as_str().bytes());
-    let number = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |number, byte| {
+/// What tells the triggers of a guard: of whose marks, of which table, of which resource. FNV-1a, the same for ever.
+fn number_of(names: [&str; 3]) -> u64 {
+    let bytes = names.into_iter().flat_map(|name| name.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |number, byte| {
         (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("tenure_{}_{number:016x}", deed.to_ascii_lowercase())
+    })
+}
+
+/// The name of a trigger. Names are one for the whole database and no longer than 64 characters, so it holds a number; the
+/// next one where a table that was renamed has kept the name.
+fn free_name(deed: &str, number: u64, others: &[String]) -> String {
+    let mut number = number;
+    loop {
+        let name = format!("tenure_{}_{number:016x}", deed.to_ascii_lowercase());
+        // Ends: there are more numbers than others.
+        if !others.contains(&name) {
+            return name;
+        }
+        number = number.wrapping_add(1);
+    }
 }
 
 fn dropping(table: &Table, trigger: &str) -> String {
     format!("DROP TRIGGER IF EXISTS {}", table.beside(trigger))
+}
+
+/// The triggers of guards in a database.
+#[derive(Default)]
+struct Triggers {
+    /// Those on the table, whatever it was called when they were made: they go with it when it is renamed.
+    of_table: Vec<String>,
+    others: Vec<String>,
 }
 
 /// A table that exists.
@@ -107,19 +132,25 @@ impl Table {
 }
 
 impl Site {
-    /// The triggers of guards on a table.
-    async fn triggers(&self, table: &Table) -> Result<Vec<String>, StoreError> {
+    /// The triggers of guards in a table's database.
+    async fn triggers(&self, table: &Table) -> Result<Triggers, StoreError> {
         let asked = format!(
-            "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} AND EVENT_OBJECT_TABLE = {} \
+            "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE = {} FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} \
              AND LOCATE('tenure_admit_', ACTION_STATEMENT) > 0 {ALL_ROWS}",
-            literal(&table.database),
-            literal(&table.name)
+            literal(&table.name),
+            literal(&table.database)
         );
-        let found = self.ask(Deed::Read, "the triggers", &asked).await?;
-        Ok(found
-            .iter()
-            .filter_map(|row| text(row, 0).map(str::to_owned))
-            .collect())
+        let mut triggers = Triggers::default();
+        for row in self.ask(Deed::Read, "the triggers", &asked).await? {
+            let Some(name) = text(&row, 0).map(str::to_owned) else {
+                continue;
+            };
+            match number(&row, 1) {
+                Some(0) | None => triggers.others.push(name),
+                Some(_) => triggers.of_table.push(name),
+            }
+        }
+        Ok(triggers)
     }
 
     /// Changes triggers, one after the other, giving way to open transactions. On a connection of its own, as that takes a

@@ -1,0 +1,172 @@
+//! Tables that refuse whoever shows no term.
+use crate::common::Scratch;
+use crate::fence::{ADD, cents, fenced, ledger, term, token, write};
+use mysql_async::TxOpts;
+use mysql_async::prelude::Queryable as _;
+use std::time::Duration;
+use tenure_core::{Claimed, Fence, FenceError, ResourceName};
+use tenure_mysql::MysqlFence;
+
+/// The triggers ask who has entered, whatever the statement; and the refusal is told as the fence's.
+#[tokio::test]
+async fn guarded_table_takes_writes_only_from_the_term_that_claimed() {
+    let (scratch, fence) = fenced().await;
+    fence.guard("account", &ledger()).await.unwrap();
+    fence.guard("account", &ledger()).await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut entered = scratch.client().await;
+    write(&mut entered, &fence, &term("nightly", 5)).await.unwrap();
+    for statement in [
+        "INSERT INTO account VALUES (2, 0)",
+        "REPLACE INTO account VALUES (1, 7)",
+        "INSERT INTO account VALUES (1, 0) ON DUPLICATE KEY UPDATE cents = 7",
+        "UPDATE account SET cents = 7",
+        "DELETE FROM account",
+    ] {
+        let mut client = scratch.client().await;
+        let error = client.query_drop(statement).await.unwrap_err();
+        let refusal = fence
+            .refusal(&ledger(), &term("nightly", 5), &error)
+            .await
+            .unwrap();
+        assert!(
+            matches!(refusal, Some(FenceError::Unclaimed { .. })),
+            "{statement}: {error:?}"
+        );
+        // Any program may show its term, and an old one is refused all the same.
+        for (shown, number) in [
+            ("5 nightly", 5),
+            ("4 nightly", 4),
+            ("5 hourly", 0),
+            ("99999999999999999999 nightly", 0),
+            ("9999999999999999999 nightly", 0),
+            ("nightly", 0),
+        ] {
+            let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+            transaction
+                .exec_drop("SET @tenure_term = ?", (shown,))
+                .await
+                .unwrap();
+            let written = transaction.query_drop(statement).await;
+            transaction.rollback().await.unwrap();
+            match number {
+                5 => written.unwrap(),
+                4 => {
+                    let error = written.unwrap_err();
+                    let refusal = fence
+                        .refusal(&ledger(), &term("nightly", 4), &error)
+                        .await
+                        .unwrap();
+                    assert!(
+                        matches!(refusal, Some(FenceError::Stale { .. })),
+                        "{shown}: {error:?}"
+                    );
+                }
+                _ => drop(written.unwrap_err()),
+            }
+        }
+    }
+    assert_eq!(cents(&scratch).await, 1);
+    // What its session still shows from before does not help a term that is over.
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let error = entered
+        .query_drop("UPDATE account SET cents = 7")
+        .await
+        .unwrap_err();
+    let refusal = fence
+        .refusal(&ledger(), &term("nightly", 5), &error)
+        .await
+        .unwrap();
+    assert!(matches!(refusal, Some(FenceError::Stale { .. })), "{error:?}");
+    // And an entry that was refused leaves nothing shown.
+    let mut transaction = entered.start_transaction(TxOpts::default()).await.unwrap();
+    fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 9))
+        .await
+        .unwrap();
+    fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 8))
+        .await
+        .unwrap_err();
+    transaction.query_drop(ADD).await.unwrap_err();
+    transaction.rollback().await.unwrap();
+    fence.unguard("account").await.unwrap();
+    entered.query_drop("UPDATE account SET cents = 7").await.unwrap();
+    let missing = fence.guard("no_such_table", &ledger()).await.unwrap_err();
+    assert!(missing.to_string().contains("no_such_table"), "{missing}");
+}
+
+/// A guarded write holds the mark as an entered transaction does: a claim waits for it.
+#[tokio::test]
+async fn claim_waits_for_a_guarded_write_and_another_resource_takes_over_without_a_gap() {
+    let (scratch, fence) = fenced().await;
+    let other = ResourceName::new("other").unwrap();
+    let name = scratch.database.clone();
+    fence.guard("account", &other).await.unwrap();
+    fence.guard(&format!("{name}.account"), &ledger()).await.unwrap();
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut client = scratch.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    transaction
+        .query_drop("SET @tenure_term = '5 nightly'")
+        .await
+        .unwrap();
+    transaction.query_drop(ADD).await.unwrap();
+    let claim = tokio::spawn({
+        let fence = fence.clone();
+        async move { fence.claim(&ledger(), &term("nightly", 9)).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!claim.is_finished(), "a claim did not wait for a guarded write");
+    transaction.commit().await.unwrap();
+    assert_eq!(claim.await.unwrap(), Ok(Claimed::Raised { from: Some(token(5)) }));
+    assert_eq!(cents(&scratch).await, 1);
+}
+
+/// The triggers of a table go with it when it gets another name, and keep theirs.
+#[tokio::test]
+async fn renamed_table_of_mysql_stays_guarded_and_another_takes_its_name_and_guard() {
+    let (scratch, fence) = fenced().await;
+    let mut client = scratch.client().await;
+    for year in [2024, 2025] {
+        fence.guard("account", &ledger()).await.unwrap();
+        scratch
+            .sql(&format!(
+                "RENAME TABLE account TO account_{year}; CREATE TABLE account LIKE account_{year}"
+            ))
+            .await;
+    }
+    fence.guard("account", &ledger()).await.unwrap();
+    let insert = |table: &str| format!("INSERT INTO {table} VALUES (2, 0)");
+    for table in ["account", "account_2024", "account_2025"] {
+        client.query_drop(insert(table)).await.expect_err(table);
+        // Again and of another resource, it is still guarded once.
+        fence.guard(table, &ledger()).await.unwrap();
+        fence
+            .guard(table, &ResourceName::new("other").unwrap())
+            .await
+            .unwrap();
+        client.query_drop(insert(table)).await.expect_err(table);
+        fence.unguard(table).await.unwrap();
+        client.query_drop(insert(table)).await.expect(table);
+    }
+}
+
+/// A table may be in another database than the marks, and the marks may move.
+#[tokio::test]
+async fn guard_of_mysql_asks_the_marks_of_the_fence_that_has_made_it_last() {
+    let (scratch, fence) = fenced().await;
+    let elsewhere = Scratch::new().await;
+    let moved = MysqlFence::connect(&elsewhere.url()).await.unwrap();
+    let table = format!("{}.account", scratch.database);
+    for fence in [&fence, &moved] {
+        fence.guard(&table, &ledger()).await.unwrap();
+    }
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    moved.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    let mut client = scratch.client().await;
+    client.query_drop("SET @tenure_term = '5 nightly'").await.unwrap();
+    client.query_drop(ADD).await.unwrap_err();
+    client.query_drop("SET @tenure_term = '9 nightly'").await.unwrap();
+    client.query_drop(ADD).await.unwrap();
+}

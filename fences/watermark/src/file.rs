@@ -15,6 +15,7 @@ use crate::ownership::Ownership;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -45,7 +46,7 @@ impl Keeper {
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<(Self, Vec<Kept>), FenceError> {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
-        no_directory(&path)?;
+        must_be_plain(&path)?;
         let ownership = Ownership::of(&path).map_err(failed)?.writable();
         let lock = Lock::take(&beside(&path, ".lock"), &ownership, patience).map_err(|error| match error {
             NotLocked::Another => told(
@@ -56,6 +57,7 @@ impl Keeper {
             ),
             NotLocked::Failed(error) => failed(error),
         })?;
+        must_have_one_name(&path)?;
         let (written, kept) = match read(&path) {
             Ok(Some(bytes)) => {
                 let kept = understood(&path, &bytes)?;
@@ -122,7 +124,7 @@ impl Keeper {
 /// What the file holds now, without locking it; `None` if there is none. It is replaced as a whole, so what is
 /// read is whole. It may not be on disk yet, so nobody may be admitted by it.
 pub(crate) fn look(path: &Path) -> Result<Option<Vec<Kept>>, FenceError> {
-    no_directory(path)?;
+    must_be_plain(path)?;
     let mut bytes = Vec::new();
     let looked = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
     match looked {
@@ -132,12 +134,32 @@ pub(crate) fn look(path: &Path) -> Result<Option<Vec<Kept>>, FenceError> {
     }
 }
 
-fn no_directory(path: &Path) -> Result<(), FenceError> {
-    if path.is_dir() {
-        return Err(told(
+/// What is no plain file cannot be replaced by one; and whoever opens a pipe waits for who writes it.
+fn must_be_plain(path: &Path) -> Result<(), FenceError> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Err(told(
             Fault::Invalid,
             path,
             "is a directory; give the path of a file in it",
+        )),
+        Ok(found) if !found.is_file() => Err(told(
+            Fault::Invalid,
+            path,
+            "is no plain file, but a device, a pipe or a socket; give the path of a file",
+        )),
+        // What else is the matter is told by who opens it.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Each name of a file has a lock of its own, and the first claim by one of them leaves the old marks to the others.
+fn must_have_one_name(path: &Path) -> Result<(), FenceError> {
+    if path.metadata().is_ok_and(|found| found.nlink() > 1) {
+        return Err(told(
+            Fault::Invalid,
+            path,
+            "has other names (hard links), by which another process may keep its marks there; remove them, or put a \
+             copy of it in its place",
         ));
     }
     Ok(())

@@ -180,6 +180,29 @@ async fn a_link_is_the_file_that_it_leads_to() {
     }
 }
 
+/// Two processes that come by different names would each have a lock, and after the first claim a file of its own.
+#[tokio::test]
+async fn a_file_with_a_second_name_is_opened_by_neither() {
+    let (scratch, path) = scratch();
+    {
+        let fence = Watermark::open(&path).unwrap();
+        fence.claim(&ledger(), &term(7)).await.unwrap();
+    }
+    let second = scratch.path().join("second");
+    fs::hard_link(&path, &second).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for path in [&path, &second] {
+        assert_eq!(fault(Watermark::open(path)), Fault::Invalid);
+        // Whoever only looks keeps nobody out, and sees what there is.
+        let seen = Watermark::look(path).unwrap().unwrap();
+        assert_eq!(seen.mark(&ledger()).await.unwrap().unwrap().token.number(), 7);
+    }
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    fs::remove_file(&second).unwrap();
+    let fence = Watermark::open(&path).unwrap();
+    fence.claim(&ledger(), &term(8)).await.unwrap();
+}
+
 #[test]
 fn a_link_that_leads_nowhere_is_told_and_left_as_it_is() {
     let (scratch, path) = scratch();
@@ -285,6 +308,12 @@ fn a_place_that_cannot_be_used_is_told() {
     let (scratch, _) = scratch();
     assert_eq!(fault(Watermark::open(scratch.path())), Fault::Invalid);
     assert_eq!(fault(Watermark::open("/")), Fault::Invalid);
+    let pipe = scratch.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for none in [pipe.as_path(), Path::new("/dev/null")] {
+        assert_eq!(fault(Watermark::open(none)), Fault::Invalid);
+        assert!(Watermark::look(none).is_err());
+    }
     assert_eq!(
         fault(Watermark::open(scratch.path().join("no/marks"))),
         Fault::Unreachable

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tenure_testkit::fetch::{
-    Apt, OtherPostgres, fetch, fetch_etcd, fetch_faketime, fetch_mysql, fetch_nats, fetch_other_mariadb,
-    fetch_other_postgres, fetch_redis,
+    Apt, OtherPostgres, fetch, fetch_etcd, fetch_faketime, fetch_mysql, fetch_nats, fetch_other_etcd,
+    fetch_other_mariadb, fetch_other_postgres, fetch_redis,
 };
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         ["fetch"] => all(Apt::AsRoot),
         ["fetch", "--no-apt"] => all(Apt::Never),
         ["fetch", "mysql"] => fetch_mysql(),
+        ["fetch", "newer-etcd"] => fetch_other_etcd(),
         ["fetch", "mariadb-11.8"] => fetch_other_mariadb(),
         ["fetch", "postgres-16"] => fetch_other_postgres(OtherPostgres::Sixteen, Apt::AsRoot),
         ["fetch", "postgres-18"] => fetch_other_postgres(OtherPostgres::Eighteen, Apt::AsRoot),
@@ -74,6 +75,7 @@ const USAGE: &str = "\
 usage: testkit fetch [--no-apt]   install mongod, redis, valkey, etcd and nats into target/servers; as root also what it needs, with apt-get
        testkit fetch mysql        unpack MySQL, too, and print its mysqld: with TESTKIT_MARIADB set to it, tests run it in MariaDB's place
        testkit fetch mariadb-11.8 the same with the MariaDB of Debian 13
+       testkit fetch newer-etcd   unpack the etcd of Debian's development release, too: with TESTKIT_ETCD set to it, tests run it
        testkit fetch postgres-16  unpack PostgreSQL 16 and 18, too, and print the folder of that one: with TESTKIT_POSTGRES set to it,
        testkit fetch postgres-18  tests run it in place of the system's
        testkit where              print which mongod the tests use

@@ -131,8 +131,8 @@ async fn names_with_backslashes_are_guarded_and_short_ones_taken_where_texts_kno
     let mut client = scratch.client().await;
     for resource in ["a\\'b\\\\", "\\'; DROP TABLE account; --", "a/b"] {
         let (resource, term) = (ResourceName::new(resource).unwrap(), term("hourly/x", 5));
-        fence.guard(&table, &resource).await.expect(resource.as_str());
-        fence.claim(&resource, &term).await.expect(resource.as_str());
+        fence.guard(&table, &resource).await.unwrap();
+        fence.claim(&resource, &term).await.unwrap();
         let update = format!("UPDATE {table} SET cents = cents + 1");
         let error = client.execute(&update, &[]).await.unwrap_err();
         let refusal = fence.refusal(&term, &error).await;

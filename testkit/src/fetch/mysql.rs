@@ -1,10 +1,10 @@
 //! MySQL, which Debian's stable releases do not have: from its development release, complete with its libraries.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::mariadb::initialise_mariadb;
-use super::{aside_for, debian, say};
+use super::other_release::OfRelease;
+use super::say;
 use crate::error::Error;
 use crate::layout::servers_dir;
 use crate::servers::version_of;
@@ -15,31 +15,29 @@ use crate::servers::version_of;
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.
 pub fn fetch_mysql() -> Result<PathBuf, Error> {
-    let servers = servers_dir();
-    let folder = servers.join("mysql");
-    let program = folder.join("usr/sbin/mysqld");
-    if !program.is_file() || version_of(&program).is_err() {
-        install(&servers, &folder)?;
-    }
-    initialise_mariadb(&program)?;
-    say(&format!("MySQL {} is there", version_of(&program)?));
-    Ok(program)
+    fetched(&MYSQL, "usr/sbin/mysqld", |_complete| Ok(()))
 }
 
-fn install(servers: &Path, folder: &Path) -> Result<(), Error> {
-    let by_hand = "install MySQL, and set TESTKIT_MARIADB to its mysqld";
-    if !Path::new("/etc/debian_version").exists() {
-        return Err(Error::Fetch(format!(
-            "MySQL is fetched on Debian alone; {by_hand}"
-        )));
+const MYSQL: OfRelease<'_> = OfRelease {
+    name: "MySQL",
+    release: "sid",
+    packages: &["mysql-server-core"],
+    folder: "mysql",
+    by_hand: "install MySQL, and set TESTKIT_MARIADB to its mysqld",
+    megabytes: 58,
+};
+
+/// The program of a server of either family, with the data that its servers begin with.
+pub(super) fn fetched(
+    server: &OfRelease<'_>,
+    program: &str,
+    made: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<PathBuf, Error> {
+    let program = servers_dir().join(server.folder).join(program);
+    if !program.is_file() || version_of(&program).is_err() {
+        server.install(made)?;
     }
-    let (aside, complete) = aside_for(servers, "mysql")?;
-    say("downloading MySQL (58 MB with its libraries); it is unpacked, not installed");
-    let unpacked = debian::unpack_of("sid", &["mysql-server-core"], &aside, &complete);
-    unpacked.map_err(|error| Error::Fetch(format!("{error}; or {by_hand}")))?;
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(Error::system("removing an older MySQL"))?;
-    }
-    fs::rename(&complete, folder).map_err(Error::system("installing MySQL"))?;
-    fs::remove_dir_all(&aside).map_err(Error::system("installing MySQL"))
+    initialise_mariadb(&program)?;
+    say(&format!("{} is there: {}", server.name, version_of(&program)?));
+    Ok(program)
 }

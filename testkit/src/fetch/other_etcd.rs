@@ -1,9 +1,9 @@
 //! The etcd of Debian's development release: most others have one that is years old.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{aside_for, debian, say, starts};
+use super::other_release::OfRelease;
+use super::{say, starts};
 use crate::error::Error;
 use crate::layout::servers_dir;
 
@@ -13,26 +13,20 @@ use crate::layout::servers_dir;
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.
 pub fn fetch_other_etcd() -> Result<PathBuf, Error> {
-    let servers = servers_dir();
-    let folder = servers.join("other-etcd");
-    let program = folder.join("usr/bin/etcd");
+    let program = servers_dir().join(ETCD.folder).join("usr/bin/etcd");
     if starts(&program).is_err() {
-        install(&servers, &folder)?;
+        ETCD.install(|_complete| Ok(()))?;
         starts(&program).map_err(|error| Error::Fetch(format!("etcd does not start: {error}")))?;
     }
     say(&format!("etcd is there: {}", program.display()));
     Ok(program)
 }
 
-fn install(servers: &Path, folder: &Path) -> Result<(), Error> {
-    let by_hand = "install it, and set TESTKIT_ETCD to it";
-    let (aside, complete) = aside_for(servers, "other-etcd")?;
-    say("downloading a newer etcd (20 MB); it is unpacked, not installed");
-    let unpacked = debian::unpack_of("sid", &["etcd-server"], &aside, &complete);
-    unpacked.map_err(|error| Error::Fetch(format!("{error}; or {by_hand}")))?;
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(Error::system("removing an etcd that does not start"))?;
-    }
-    fs::rename(&complete, folder).map_err(Error::system("installing etcd"))?;
-    fs::remove_dir_all(&aside).map_err(Error::system("installing etcd"))
-}
+const ETCD: OfRelease<'_> = OfRelease {
+    name: "a newer etcd",
+    release: "sid",
+    packages: &["etcd-server"],
+    folder: "other-etcd",
+    by_hand: "install it, and set TESTKIT_ETCD to it",
+    megabytes: 20,
+};

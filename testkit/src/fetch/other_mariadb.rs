@@ -4,42 +4,32 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::mariadb::initialise_mariadb;
-use super::{aside_for, debian, say};
+use super::mysql::fetched;
+use super::other_release::OfRelease;
 use crate::error::Error;
-use crate::layout::servers_dir;
-use crate::servers::version_of;
 
 /// Unpacks a MariaDB 11.8, unless it is there, and returns its `mariadbd`, to be named in `TESTKIT_MARIADB`. Nothing else needs it.
 ///
 /// # Errors
 /// [`Error::Fetch`] with what to do about it.
 pub fn fetch_other_mariadb() -> Result<PathBuf, Error> {
-    let servers = servers_dir();
-    let folder = servers.join("mariadb-11.8");
-    let program = folder.join("usr/sbin/mariadbd");
-    if !program.is_file() || version_of(&program).is_err() {
-        install(&servers, &folder)?;
-    }
-    initialise_mariadb(&program)?;
-    say(&format!("MariaDB {} is there", version_of(&program)?));
-    Ok(program)
+    fetched(&MARIADB, "usr/sbin/mariadbd", give_loaders)
 }
 
-fn install(servers: &Path, folder: &Path) -> Result<(), Error> {
-    let by_hand = "install it, and set TESTKIT_MARIADB to its mariadbd";
-    let (aside, complete) = aside_for(servers, "mariadb-11.8")?;
-    say("downloading MariaDB 11.8 (25 MB with its libraries); it is unpacked, not installed");
-    let packages = ["mariadb-server-core", "mariadb-client-core"];
-    let unpacked = debian::unpack_of("trixie", &packages, &aside, &complete);
-    unpacked.map_err(|error| Error::Fetch(format!("{error}; or {by_hand}")))?;
+const MARIADB: OfRelease<'_> = OfRelease {
+    name: "MariaDB 11.8",
+    release: "trixie",
+    packages: &["mariadb-server-core", "mariadb-client-core"],
+    folder: "mariadb-11.8",
+    by_hand: "install it, and set TESTKIT_MARIADB to its mariadbd",
+    megabytes: 25,
+};
+
+/// A script starts these programs, which knows nothing of a loader: the libraries stand aside, where nothing looks for one.
+fn give_loaders(complete: &Path) -> Result<(), Error> {
     let doing = || Error::system("installing MariaDB");
-    // Aside, where nothing looks for a loader: a script starts these programs, which knows nothing of one.
-    fs::rename(
-        complete.join("usr/lib/x86_64-linux-gnu"),
-        complete.join(LIBRARIES),
-    )
-    .map_err(doing())?;
+    let libraries = complete.join("usr/lib/x86_64-linux-gnu");
+    fs::rename(libraries, complete.join(LIBRARIES)).map_err(doing())?;
     for program in [
         "usr/sbin/mariadbd",
         "usr/bin/my_print_defaults",
@@ -50,11 +40,7 @@ fn install(servers: &Path, folder: &Path) -> Result<(), Error> {
         fs::write(&program, STARTER).map_err(doing())?;
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(doing())?;
     }
-    if folder.exists() {
-        fs::remove_dir_all(folder).map_err(Error::system("removing a MariaDB that does not start"))?;
-    }
-    fs::rename(&complete, folder).map_err(doing())?;
-    fs::remove_dir_all(&aside).map_err(doing())
+    Ok(())
 }
 
 const LIBRARIES: &str = "libraries";

@@ -1,0 +1,47 @@
+//! Servers of other releases of Debian than this system's, complete with their libraries.
+
+use std::fs;
+use std::path::Path;
+
+use super::{aside_for, debian, say};
+use crate::error::Error;
+use crate::layout::servers_dir;
+
+/// A server, and where it is from.
+pub(super) struct OfRelease<'a> {
+    /// For people.
+    pub(super) name: &'a str,
+    pub(super) release: &'a str,
+    pub(super) packages: &'a [&'a str],
+    /// In the folder of the servers.
+    pub(super) folder: &'a str,
+    /// What to do where it cannot be had.
+    pub(super) by_hand: &'a str,
+    pub(super) megabytes: u32,
+}
+
+impl OfRelease<'_> {
+    /// Downloads it, in place of what is there. It gets its name when it is complete, and `made` has been done to it.
+    pub(super) fn install(&self, made: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+        let (name, by_hand, servers) = (self.name, self.by_hand, servers_dir());
+        if !Path::new("/etc/debian_version").exists() {
+            return Err(Error::Fetch(format!(
+                "{name} is fetched on Debian alone; {by_hand}"
+            )));
+        }
+        let (aside, complete) = aside_for(&servers, self.folder)?;
+        say(&format!(
+            "downloading {name} ({} MB with its libraries); it is unpacked, not installed",
+            self.megabytes
+        ));
+        let unpacked = debian::unpack_of(self.release, self.packages, &aside, &complete);
+        unpacked.map_err(|error| Error::Fetch(format!("{error}; or {by_hand}")))?;
+        made(&complete)?;
+        let folder = servers.join(self.folder);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(Error::system(format!("removing an older {name}")))?;
+        }
+        fs::rename(&complete, folder).map_err(Error::system(format!("installing {name}")))?;
+        fs::remove_dir_all(&aside).map_err(Error::system(format!("installing {name}")))
+    }
+}

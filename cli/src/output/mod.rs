@@ -6,6 +6,7 @@ mod marks;
 mod standard_error;
 mod table;
 mod voice;
+mod whole;
 
 pub(crate) use clean::{clean, in_json, short, unless_url};
 pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
@@ -15,13 +16,15 @@ pub(crate) use table::columns;
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};
+use whole::write_whole;
+
 /// Writes data to standard output.
 ///
 /// # Errors
 /// It cannot be written. A reader that has gone away (`| head`) ends the process quietly, as it does `ls`.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
-    match standard_error::write_whole(&mut output, text.as_bytes()) {
+    match write_whole(&mut output, text.as_bytes()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             std::process::exit(i32::from(crate::exit::of_signal(libc::SIGPIPE)))

@@ -116,8 +116,10 @@ impl Line {
         {
             numbers.rounds += 1;
             let number = numbers.rounds;
-            let round = number;
-            numbers.goes = Some(Going { round, progress_at });
+            numbers.goes = Some(Going {
+                round: number,
+                progress_at,
+            });
             drop(numbers);
             let line = self.clone();
             drop(first.send(Call::First(Arc::new(Round { line, number }))));

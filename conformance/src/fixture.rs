@@ -210,6 +210,17 @@ impl Fixture {
         }
     }
 
+    /// Leaves something under a key that is no name. `false` if the storage has no such keys.
+    pub async fn stray(&self, key: &str) -> bool {
+        match self.subject.stray(key).await {
+            Hooked::Done(()) => true,
+            Hooked::Unsupported(reason) => {
+                assert_reason("stray", reason);
+                false
+            }
+        }
+    }
+
     /// Removes the record of `name`. `false` if the storage makes that impossible; then it is checked that the
     /// record is still there.
     pub async fn purge(&self, name: &LeaseName) -> bool {

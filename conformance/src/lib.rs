@@ -23,6 +23,7 @@ mod contender;
 mod fixture;
 mod list;
 mod mixture;
+mod page;
 mod run;
 mod subject;
 mod suite;

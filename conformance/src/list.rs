@@ -89,6 +89,7 @@ macro_rules! for_each_case {
                 limit_outside_its_range_is_refused
                 leases_are_listed_whatever_their_state
                 unreadable_record_is_listed_and_hides_no_other
+                what_is_no_name_hides_no_lease
             }
             race {
                 one_of_sixteen_wins_a_new_lease

@@ -83,6 +83,12 @@ pub trait Subject: Send + Sync {
     /// the case checks that.
     fn corrupt<'a>(&'a self, name: &'a LeaseName, corruption: Corruption) -> Answer<'a, Hooked<()>>;
 
+    /// Leaves something by the storage's own means under a key that is no lease's name, as another program would: where the
+    /// record of a lease of this name would be, were it one.
+    ///
+    /// Unsupported only if the storage has no such keys.
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>>;
+
     /// Removes the record of `name` by the storage's own means, as a clean-up or an operator would.
     ///
     /// Unsupported only if the storage cannot remove a record: then the case checks that it is still there.

@@ -30,10 +30,11 @@ pub use observed::{
     Written,
 };
 pub use store::{
-    Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Durability, End, Fault, Finding, Glance,
-    Glances, Grant, Lease, LeasePage, LeasePurge, LeaseStore, Listed, Occupancy, PURGE_TTLS_MIN, Page,
-    Predecessor, Purge, Purged, Purging, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish, Work, changes_between,
+    Acquire, Acquired, Answer, Ask, Asked, Certainty, Change, Cursor, Durability, End, Fault, Finding,
+    Glance, Glances, Grant, Lease, LeasePage, LeasePurge, LeaseStore, Listed, Occupancy, PURGE_TTLS_MIN,
+    Page, Predecessor, Purge, Purged, Purging, Release, Released, Renew, Renewed, Scope, StoreError,
+    StoreTraits, Timekeeper, TokenSource, Verdict, Watch, WatchEvent, WatchSource, Wish, Work,
+    changes_between,
 };
 pub use timing::{Promises, Timing, TimingError, TimingOptions, Violation};
 pub use words::{

@@ -15,8 +15,8 @@ use crate::lock::{CANDIDATES, Standby};
 use crate::registry::SharedStore;
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Attempt, CandidateId, FencingToken, Lease, LeaseName, Listed, Note, Occupancy, Page,
-    Release, StoreError,
+    Acquire, Acquired, Attempt, CandidateId, Cursor, FencingToken, Lease, LeaseName, Listed, Note, Occupancy,
+    Page, Release, StoreError,
 };
 
 /// What is between the name of a lease and the records of its terms.
@@ -96,11 +96,7 @@ impl History {
         // Those that were never used first, then the oldest. What stands in a slot that was not read, nobody knows.
         let slots = (0..TERMS_KEPT).map(|slot| format!("{}{TERMS}{slot:02}", self.name));
         let mut unused: Vec<String> = slots
-            .filter(|slot| {
-                unread
-                    .as_ref()
-                    .is_none_or(|after| slot.as_str() <= after.as_str())
-            })
+            .filter(|slot| unread.as_ref().is_none_or(|end| Cursor::behind(slot) <= *end))
             .filter(|slot| !records.iter().any(|record| record.name.as_str() == slot))
             .collect();
         records.retain(|record| past_term(record).is_some() && record.occupancy() != Occupancy::Held);
@@ -166,8 +162,8 @@ impl History {
         Ok(terms)
     }
 
-    /// All leases with names of slots, whoever's they are, and after which name nothing was read.
-    async fn records(&self) -> Result<(Vec<Lease>, Option<LeaseName>), StoreError> {
+    /// All leases with names of slots, whoever's they are, and behind which place nothing was read.
+    async fn records(&self) -> Result<(Vec<Lease>, Option<Cursor>), StoreError> {
         let page = Page {
             prefix: format!("{}{TERMS}", self.name),
             after: None,

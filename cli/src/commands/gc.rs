@@ -48,7 +48,7 @@ pub(crate) async fn gc(
             said_at = Instant::now();
             let text =
                 format!("cleaned up to \"{next}\": {removed} of {unused} unused records removed so far");
-            let fields = json!({"next": next.as_str(), "unused": unused, "removed": removed});
+            let fields = json!({"next": String::from_utf8_lossy(next.as_bytes()), "unused": unused, "removed": removed});
             voice.say("cleaned", &text, fields);
         }
         // The names only rise, so that this comes to an end.

@@ -130,7 +130,8 @@ pub async fn records_that_must_be_kept_outlive_a_clean_up(fixture: &Fixture) {
     }
 }
 
-/// A look says the same and removes nothing; its pages join without loss or duplicate, and stay under their prefix.
+/// A look says the same and removes nothing; its pages join without loss or duplicate, whatever stands among the names, and stay
+/// under their prefix.
 pub async fn looking_for_unused_records_removes_none(fixture: &Fixture) {
     let Some(cleaner) = fixture.cleaner() else { return };
     let mut names = Vec::new();
@@ -138,6 +139,9 @@ pub async fn looking_for_unused_records_removes_none(fixture: &Fixture) {
         let name = fixture.named(&format!("{}/a/{number}", fixture.unique()));
         released(fixture, &brief(fixture, &name)).await;
         names.push(name);
+    }
+    for stray in ["/a/1//1", "/a/1//2", "/a/1//3"] {
+        let _there = fixture.stray(&format!("{}{stray}", fixture.unique())).await;
     }
     let beside = fixture.named(&format!("{}/b", fixture.unique()));
     released(fixture, &brief(fixture, &beside)).await;

@@ -1,7 +1,7 @@
 //! Reading many leases: in order, page by page, none twice and none missing.
 
 use crate::{Corruption, Fixture};
-use tenure_core::{Fault, LeaseName, Listed, Occupancy, Page};
+use tenure_core::{Cursor, Fault, LeaseName, Listed, Occupancy, Page};
 
 /// Takes a lease under each of these names, in this order.
 async fn take_all(fixture: &Fixture, names: &[LeaseName]) {
@@ -67,18 +67,21 @@ pub async fn pages_join_without_loss_or_duplicate(fixture: &Fixture) {
 pub async fn last_page_says_so(fixture: &Fixture) {
     let names = named(fixture, &["/a", "/b", "/c", "/d"]);
     take_all(fixture, &names).await;
-    let page = |after: Option<&LeaseName>, limit| Page {
+    let page = |after: Option<Cursor>, limit| Page {
         prefix: fixture.unique().to_owned(),
-        after: after.cloned(),
+        after,
         limit,
     };
     let first = fixture.first().page(&page(None, 2)).await;
     assert_eq!(names_of(&first.leases), names[..2]);
     let next = first.next.expect("two more leases follow");
-    let last = fixture.first().page(&page(Some(&next), 2)).await;
+    let last = fixture.first().page(&page(Some(next), 2)).await;
     assert_eq!(names_of(&last.leases), names[2..]);
     assert_eq!(last.next, None, "nothing follows \"{}\"", names[3]);
-    let beyond = fixture.first().page(&page(Some(&names[3]), 2)).await;
+    let beyond = fixture
+        .first()
+        .page(&page(Some(Cursor::from(&names[3])), 2))
+        .await;
     assert_eq!((beyond.leases.len(), beyond.next), (0, None));
 }
 
@@ -88,7 +91,7 @@ pub async fn page_may_begin_after_an_absent_name(fixture: &Fixture) {
     take_all(fixture, &names).await;
     let page = Page {
         prefix: fixture.unique().to_owned(),
-        after: Some(fixture.named(&format!("{}/b", fixture.unique()))),
+        after: Some(Cursor::behind(format!("{}/b", fixture.unique()))),
         limit: 10,
     };
     let listed = fixture.first().page(&page).await;
@@ -227,5 +230,26 @@ pub async fn unreadable_record_is_listed_and_hides_no_other(fixture: &Fixture) {
             .iter()
             .filter(|one| matches!(one, Listed::Unreadable { .. }));
         assert_eq!(unreadable.count(), usize::from(damaged));
+    }
+}
+
+/// Keys that are no names are listed as such, in their place, and hide no lease, however many there are and wherever a page ends.
+pub async fn what_is_no_name_hides_no_lease(fixture: &Fixture) {
+    let names = named(fixture, &["/b", "/c", "/y"]);
+    take_all(fixture, &names).await;
+    let mut strays = 0;
+    for stray in ["/a//1", "/a//2", "/c//1", "/c//2", "/c//3", "/z//1"] {
+        strays += usize::from(fixture.stray(&format!("{}{stray}", fixture.unique())).await);
+    }
+    for limit in 1..=10 {
+        let listed = fixture.second().list(fixture.unique(), limit).await;
+        let lease = |one: &Listed| matches!(one, Listed::Lease(_)).then(|| one.clone());
+        let leases: Vec<Listed> = listed.iter().filter_map(lease).collect();
+        assert_eq!(names_of(&leases), names, "with pages of {limit}");
+        assert_eq!(
+            listed.len(),
+            names.len() + strays,
+            "with pages of {limit}: {listed:?}"
+        );
     }
 }

@@ -255,6 +255,8 @@ defects! {
     ListHidesUnreadable => unreadable_record_is_listed_and_hides_no_other,
     /// The list ends at the record.
     ListEndsAtUnreadable => unreadable_record_is_listed_and_hides_no_other,
+    /// A page goes on behind a name alone.
+    ListEndsAtNoName => what_is_no_name_hides_no_lease,
 
     // Cleaning up.
     /// Only what is asked for counts, and not the record's own ttls.
@@ -273,6 +275,8 @@ defects! {
     CleanUpLooksAndRemoves => looking_for_unused_records_removes_none,
     /// A look goes on past its prefix.
     CleanUpIgnoresPrefix => looking_for_unused_records_removes_none,
+    /// A look ends where its page ends with what is no name.
+    CleanUpEndsAtNoName => looking_for_unused_records_removes_none,
     /// Any page is taken.
     CleanUpTakesAnyPage => page_of_a_clean_up_outside_its_range_is_refused,
 

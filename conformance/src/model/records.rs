@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tenure_core::{
     Attempt, Candidate, Fault, FencingToken, Lease, LeaseName, Note, StoreError, Ttl, WatchEvent,
@@ -80,6 +80,8 @@ pub enum Slot {
 pub struct Records {
     /// What stands under each name, in the order of the names.
     pub slots: BTreeMap<LeaseName, Slot>,
+    /// Keys among them that are no names.
+    pub strays: BTreeSet<String>,
     pub(super) events: Vec<WatchEvent>,
 }
 

@@ -1,7 +1,7 @@
 //! The rules of the contract, in the order in which the contract states them.
 
 use super::records::{Record, Records, Slot, unreadable};
-use std::ops::Bound;
+use crate::page::page_of;
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, Ask, Asked, Change, End, Fault, FencingToken, Grant, Lease, LeaseName, LeasePage,
@@ -181,21 +181,12 @@ impl Records {
             let message = format!("a page of {} leases is outside 1 to {PAGE_MAX}", page.limit);
             return Err(StoreError::not_applied(Fault::Invalid, message));
         }
-        let from = page.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = self
-            .slots
-            .range::<LeaseName, _>((from, Bound::Unbounded))
-            .filter(|(name, _)| name.as_str().starts_with(&page.prefix))
-            .peekable();
-        let mut leases = Vec::new();
-        let mut last = None;
-        while leases.len() < usize::from(page.limit)
-            && let Some((name, slot)) = rest.next()
-        {
-            leases.push(listed(name, slot, now_ms));
-            last = Some(name.clone());
-        }
-        let next = if rest.peek().is_some() { last } else { None };
+        let (found, next) = page_of(page, &self.slots, &self.strays);
+        let leases = found.into_iter().map(|found| match found {
+            Ok((name, slot)) => listed(name, slot, now_ms),
+            Err(stray) => unreadable_at(stray),
+        });
+        let leases = leases.collect();
         Ok(LeasePage { leases, next })
     }
 
@@ -285,9 +276,13 @@ fn predecessor(last: &Record, now_ms: u64) -> Predecessor {
 fn listed(name: &LeaseName, slot: &Slot, now_ms: u64) -> Listed {
     match slot {
         Slot::Own(record) => Listed::Lease(record.lease(name, now_ms)),
-        Slot::Foreign(_) => Listed::Unreadable {
-            key: name.as_str().escape_debug().to_string(),
-            error: unreadable(name.as_str()),
-        },
+        Slot::Foreign(_) => unreadable_at(name.as_str()),
+    }
+}
+
+fn unreadable_at(key: &str) -> Listed {
+    Listed::Unreadable {
+        key: key.escape_debug().to_string(),
+        error: unreadable(key),
     }
 }

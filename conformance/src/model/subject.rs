@@ -60,6 +60,12 @@ impl Subject for ModelSubject {
         Box::pin(async { Hooked::Done(()) })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        self.storage
+            .step(|records, _| records.strays.insert(key.to_owned()));
+        Box::pin(async { Hooked::Done(()) })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.storage.step(|records, _| records.purge(name));
         Box::pin(async { Hooked::Done(()) })

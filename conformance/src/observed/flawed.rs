@@ -88,6 +88,10 @@ impl Subject for FlawedObservedSubject {
         self.sound.corrupt(name, corruption)
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        self.sound.stray(key)
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.sound.purge(name)
     }

@@ -1,7 +1,7 @@
 use super::store::RevisionKind;
-use std::collections::BTreeMap;
+use crate::page::page_of;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Bound;
 use tenure_core::{
     Entry, Fault, LeaseName, ListedRecord, Page, RecordEvent, RecordPage, Revision, StoreError, Version,
     Written,
@@ -21,6 +21,8 @@ pub enum SwapSlot {
 pub struct SwapRecords {
     /// What stands under each name, in the order of the names.
     pub slots: BTreeMap<LeaseName, SwapSlot>,
+    /// Keys among them that are no names.
+    pub strays: BTreeSet<String>,
     writes: u64,
     revisions: RevisionKind,
     events: Vec<RecordEvent>,
@@ -32,6 +34,7 @@ impl SwapRecords {
     pub fn new(revisions: RevisionKind) -> Self {
         Self {
             slots: BTreeMap::new(),
+            strays: BTreeSet::new(),
             writes: 0,
             revisions,
             events: Vec::new(),
@@ -99,21 +102,12 @@ impl SwapRecords {
     /// Reads a page.
     #[must_use]
     pub fn list(&self, page: &Page) -> RecordPage {
-        let from = page.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = self
-            .slots
-            .range::<LeaseName, _>((from, Bound::Unbounded))
-            .filter(|(name, _)| name.as_str().starts_with(&page.prefix))
-            .peekable();
-        let mut records = Vec::new();
-        let mut last = None;
-        while records.len() < usize::from(page.limit)
-            && let Some((name, slot)) = rest.next()
-        {
-            records.push(listed(name, slot));
-            last = Some(name.clone());
-        }
-        let next = if rest.peek().is_some() { last } else { None };
+        let (found, next) = page_of(page, &self.slots, &self.strays);
+        let records = found.into_iter().map(|found| match found {
+            Ok((name, slot)) => listed(name, slot),
+            Err(stray) => unreadable_at(stray),
+        });
+        let records = records.collect();
         RecordPage { records, next }
     }
 
@@ -142,10 +136,14 @@ fn listed(name: &LeaseName, slot: &SwapSlot) -> ListedRecord {
             name: name.clone(),
             version: version.clone(),
         },
-        SwapSlot::Foreign(_) => ListedRecord::Unreadable {
-            key: name.as_str().escape_debug().to_string(),
-            error: unreadable(name.as_str()),
-        },
+        SwapSlot::Foreign(_) => unreadable_at(name.as_str()),
+    }
+}
+
+fn unreadable_at(key: &str) -> ListedRecord {
+    ListedRecord::Unreadable {
+        key: key.escape_debug().to_string(),
+        error: unreadable(key),
     }
 }
 

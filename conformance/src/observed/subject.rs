@@ -111,6 +111,11 @@ impl Subject for ObservedSubject {
         Box::pin(async { Hooked::Done(()) })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        self.storage.step(|records| records.strays.insert(key.to_owned()));
+        Box::pin(async { Hooked::Done(()) })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.storage.step(|records| records.purge(name));
         Box::pin(async { Hooked::Done(()) })

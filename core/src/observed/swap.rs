@@ -1,6 +1,6 @@
 use super::entry::{Entry, Revision, Version};
 use super::round::{Floor, Reading, Written};
-use crate::{Answer, Finding, LeaseName, Moment, Page, Scope, StoreError, StoreTraits};
+use crate::{Answer, Cursor, Finding, LeaseName, Moment, Page, Scope, StoreError, StoreTraits};
 
 /// A system that keeps records and compares before it writes: what [`ObservedStore`](super::ObservedStore) makes
 /// a [`LeaseStore`](crate::LeaseStore) of.
@@ -80,7 +80,7 @@ pub struct RecordPage {
     /// The records, in the order of their names.
     pub records: Vec<ListedRecord>,
     /// Where the next page begins: its [`Page::after`]. `None` on the last page.
-    pub next: Option<LeaseName>,
+    pub next: Option<Cursor>,
 }
 
 /// One record of a page.

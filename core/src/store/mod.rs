@@ -1,5 +1,6 @@
 //! The store contract: what a foreign system must do to hold leases.
 
+mod cursor;
 mod error;
 mod examination;
 mod glance;
@@ -10,6 +11,7 @@ mod request;
 mod traits;
 mod watch;
 
+pub use cursor::Cursor;
 pub use error::{Certainty, Fault, StoreError};
 pub use examination::{Finding, Verdict};
 pub use glance::{Glance, Glances, changes_between};
@@ -103,7 +105,9 @@ pub trait LeaseStore: Send + Sync {
 
     /// Reads leases in the order of their names (bytes of UTF-8), a page at a time.
     ///
-    /// A record that cannot be understood is listed as [`Listed::Unreadable`], and hides no other.
+    /// A record that cannot be understood is listed as [`Listed::Unreadable`], and hides no other; where its key could be a name,
+    /// in its place. A page may have fewer leases than asked for, or none, and say where the next begins: only one that does not
+    /// is the last.
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>>;
 
     /// Starts watching. What it reports is a hint: it may lag and may repeat, never lie about order.

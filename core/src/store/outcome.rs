@@ -1,5 +1,5 @@
-use super::{Lease, StoreError};
-use crate::{CandidateId, FencingToken, LeaseName, Ttl};
+use super::{Cursor, Lease, StoreError};
+use crate::{CandidateId, FencingToken, Ttl};
 use std::time::Duration;
 
 /// How an earlier term ended.
@@ -112,5 +112,5 @@ pub struct LeasePage {
     /// The records, in the order of their names.
     pub leases: Vec<Listed>,
     /// Where the next page begins: give it as [`Page::after`](super::Page::after). `None` on the last page.
-    pub next: Option<LeaseName>,
+    pub next: Option<Cursor>,
 }

@@ -1,7 +1,7 @@
 //! Removing records that nobody uses: an operator's act, apart from what elects.
 
 use super::request::limit_within;
-use super::{Answer, StoreError};
+use super::{Answer, Cursor, StoreError};
 use crate::{LeaseName, Ttl};
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ pub enum Purging {
 pub struct Purge {
     /// Only names that begin with this text; empty for all.
     pub prefix: String,
-    /// Only names after this one.
-    pub after: Option<LeaseName>,
+    /// Only what comes after this: where the page before ended, or any name.
+    pub after: Option<Cursor>,
     /// At most so many records are looked at; 1 ..= 1,000, else [`Fault::Invalid`](crate::Fault::Invalid).
     pub limit: u16,
     /// For how long nobody has used them, at least; [`PURGE_TTLS_MIN`] of a record's own ttls count at least.
@@ -66,7 +66,7 @@ pub struct Purged {
     /// How many of them were removed. Fewer than [`unused`](Self::unused) where somebody took one meanwhile.
     pub removed: u64,
     /// Where the next page begins: give it as [`Purge::after`]. `None` on the last page.
-    pub next: Option<LeaseName>,
+    pub next: Option<Cursor>,
 }
 
 /// A store whose unused records can be removed.

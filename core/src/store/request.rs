@@ -1,4 +1,4 @@
-use super::{Fault, StoreError};
+use super::{Cursor, Fault, StoreError};
 use crate::{Attempt, Candidate, FencingToken, Incarnation, LeaseName, Note, Ttl};
 
 /// A request to take a lease.
@@ -58,8 +58,8 @@ pub struct Ask {
 pub struct Page {
     /// Only names that begin with this text; empty for all.
     pub prefix: String,
-    /// Only names after this one.
-    pub after: Option<LeaseName>,
+    /// Only what comes after this: where the page before ended, or any name.
+    pub after: Option<Cursor>,
     /// At most this many; 1 ..= 1,000, else [`Fault::Invalid`](crate::Fault::Invalid).
     pub limit: u16,
 }
@@ -74,6 +74,13 @@ impl Page {
     /// [`Fault::Invalid`](crate::Fault::Invalid), not applied: a [`limit`](Self::limit) outside 1 ..= 1,000.
     pub fn check(&self) -> Result<(), StoreError> {
         limit_within(self.limit, "leases")
+    }
+
+    /// Whether a key belongs to this page or to one after it.
+    #[must_use]
+    pub fn holds(&self, key: &[u8]) -> bool {
+        let after = self.after.as_ref().map(Cursor::as_bytes);
+        key.starts_with(self.prefix.as_bytes()) && after.is_none_or(|after| key > after)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which keys the records of one place have.
 
-use tenure_core::{LeaseName, ResourceName};
+use tenure_core::{Cursor, LeaseName, ResourceName};
 
 /// What separates a lease's name from what a key holds of it. No name has a control character, so the keys of a lease stand
 /// together, right after its name and before every longer one.
@@ -59,10 +59,23 @@ impl Keys {
     }
 
     /// All keys of the leases whose names begin with `prefix`, those after `after` alone.
-    pub(crate) fn of_leases(&self, prefix: &str, after: Option<&LeaseName>) -> (Vec<u8>, Vec<u8>) {
+    pub(crate) fn of_leases(&self, prefix: &str, after: Option<&Cursor>) -> (Vec<u8>, Vec<u8>) {
         let (least, end) = with_prefix(&self.lease(prefix));
-        let from = after.map_or_else(Vec::new, |after| self.of_lease(after).1);
-        (from.max(least), end)
+        let beyond = |after: &Cursor| {
+            let separator = [AFTER_SEPARATOR as u8];
+            [self.lease("").as_bytes(), after.as_bytes(), &separator].concat()
+        };
+        (after.map_or_else(Vec::new, beyond).max(least), end)
+    }
+
+    /// Behind this key among those of leases, whatever it is.
+    pub(crate) fn behind(&self, key: &[u8]) -> Cursor {
+        Cursor::behind(key.strip_prefix(self.lease("").as_bytes()).unwrap_or(key))
+    }
+
+    /// Behind this key among the notes.
+    pub(crate) fn behind_note(&self, key: &[u8]) -> Cursor {
+        Cursor::behind(key.strip_prefix(self.unused("").as_slice()).unwrap_or(key))
     }
 
     /// Which lease a key belongs to, and what it holds of it; the name as it stands there. `None` for a key that is not of
@@ -89,12 +102,12 @@ impl Keys {
     pub(crate) fn of_unused(
         &self,
         prefix: &str,
-        after: Option<&LeaseName>,
-        last: Option<&str>,
+        after: Option<&Cursor>,
+        last: Option<&Cursor>,
     ) -> (Vec<u8>, Vec<u8>) {
         let (least, end) = with_prefix(&format!("{}/unused/{prefix}", self.prefix));
-        let beyond = |name: &str| [self.unused(name), vec![0]].concat();
-        let from = after.map_or_else(Vec::new, |after| beyond(after.as_str()));
+        let beyond = |place: &Cursor| [&self.unused(""), place.as_bytes(), &[0]].concat();
+        let from = after.map_or_else(Vec::new, beyond);
         (from.max(least), last.map_or(end, beyond))
     }
 

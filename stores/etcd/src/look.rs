@@ -11,15 +11,12 @@ use crate::wire::path;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
 use tokio::task::JoinSet;
 
 /// Most keys of a lease.
 const KEYS_OF_LEASE_MAX: i64 = 4;
-
-/// How often one page goes on behind keys that are no names': the leases behind more of them are not listed.
-const READINGS_MAX: usize = 100;
 
 /// What was read of several leases at once: each, and the consensus's term in which it was read.
 pub(crate) type Reading = (Vec<Result<Found, StoreError>>, u64);
@@ -158,9 +155,7 @@ impl Site {
     /// Reads a page, in the order of the names.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
-        let (rows, more) = self.rows(page, "the list of leases").await?;
-        let last = || LeaseName::new(rows.keys().next_back()?.as_str()).ok();
-        let next = more.then(last).flatten();
+        let (rows, next) = self.rows(page, "the list of leases").await?;
         let mut sessions = BTreeMap::new();
         let mut leases = Vec::new();
         for (name, rows) in &rows {
@@ -178,88 +173,47 @@ impl Site {
         Ok(LeasePage { leases, next })
     }
 
-    /// The keys of a page's leases by their names, and whether more leases come after them.
-    ///
-    /// A page can only begin after a name, so it ends with one: what has a key and no name, and comes after that, stands in the
-    /// next page. Where nothing else is there, as much of it is shown as leaves room for the name that follows.
+    /// The keys of a page's leases by their names, and where the next page begins.
     pub(crate) async fn rows(
         &self,
         page: &Page,
         subject: &str,
-    ) -> Result<(BTreeMap<String, Rows>, bool), StoreError> {
-        let limit = usize::from(page.limit);
-        let (mut from, end) = self.keys.of_leases(&page.prefix, page.after.as_ref());
-        let mut by_name: BTreeMap<String, Rows> = BTreeMap::new();
-        for _reading in 0..READINGS_MAX {
-            let (mut read, more_from) = self.rows_between(from, end.clone(), limit, subject).await?;
-            let fits = by_name.len() + read.len() <= limit;
-            if more_from.is_none() && fits {
-                by_name.extend(read);
-                return Ok((by_name, false));
-            }
-            let mut names = read.keys().filter(|name| LeaseName::new(name.as_str()).is_ok());
-            let last = match by_name.is_empty() {
-                true => names.next_back(),
-                false => names.next(),
-            };
-            if let Some(last) = last.cloned() {
-                let rows = read.remove(&last).unwrap_or_default();
-                read.split_off(&last);
-                by_name.extend(read);
-                keep_first(&mut by_name, limit - 1);
-                by_name.insert(last, rows);
-                return Ok((by_name, true));
-            }
-            by_name.extend(read);
-            match more_from {
-                Some(more_from) => from = more_from,
-                None => break,
-            }
-        }
-        keep_first(&mut by_name, limit);
-        Ok((by_name, false))
-    }
-
-    /// The keys of as many leases between these, and where those after them begin.
-    async fn rows_between(
-        &self,
-        key: Vec<u8>,
-        range_end: Vec<u8>,
-        limit: usize,
-        subject: &str,
-    ) -> Result<(BTreeMap<String, Rows>, Option<Vec<u8>>), StoreError> {
-        // One lease more than is wanted: the keys of the last may be cut off.
-        let rows_max = i64::try_from(limit + 1).unwrap_or(i64::MAX) * KEYS_OF_LEASE_MAX;
+    ) -> Result<(BTreeMap<String, Rows>, Option<Cursor>), StoreError> {
+        let (key, range_end) = self.keys.of_leases(&page.prefix, page.after.as_ref());
         let request = RangeRequest {
             key,
             range_end,
-            limit: rows_max,
+            // One lease more than is wanted: the keys of the last may be cut off.
+            limit: i64::from(page.limit + 1) * KEYS_OF_LEASE_MAX,
             count_only: false,
         };
         let failed = |failure: Failure| failure.error(Deed::Read, subject, &self.place);
         let answer: RangeResponse = self.requests.unary(path::RANGE, &request).await.map_err(failed)?;
-        let beyond_all = answer.kvs.last().map(|row| [row.key.as_slice(), &[0]].concat());
+        let seen_up_to = answer.kvs.last().map(|row| self.keys.behind(&row.key));
         let mut by_name: BTreeMap<String, Rows> = BTreeMap::new();
         for row in answer.kvs {
             // Keys of another layout are passed over.
-            let Some((name, _)) = self.keys.read(&row.key) else {
-                continue;
-            };
-            let name = name.to_owned();
-            by_name.entry(name).or_default().push(row);
+            if let Some((name, _)) = self.keys.read(&row.key) {
+                by_name.entry(name.to_owned()).or_default().push(row);
+            }
         }
-        let mut more_from = beyond_all.filter(|_| answer.more);
-        let mut leave = |rows: Option<Rows>| {
-            let first = rows.and_then(|rows| rows.into_iter().next());
-            more_from = first.map(|row| row.key).or(more_from.take());
-        };
+        let mut more = answer.more;
         if answer.more && by_name.len() > 1 {
-            leave(by_name.pop_last().map(|(_, rows)| rows));
+            by_name.pop_last();
+        } else if answer.more
+            && let Some(mut only) = by_name.first_entry()
+            && let Ok(name) = LeaseName::new(only.key())
+        {
+            // Another program's keys stand between its own.
+            let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &self.range(&name)).await;
+            only.insert(answer.map_err(failed)?.kvs);
         }
-        if let Some(beyond) = by_name.keys().nth(limit).cloned() {
-            leave(by_name.split_off(&beyond).into_values().next());
+        if let Some(beyond) = by_name.keys().nth(usize::from(page.limit)).cloned() {
+            by_name.split_off(&beyond);
+            more = true;
         }
-        Ok((by_name, more_from))
+        let last = by_name.keys().next_back().map(Cursor::behind);
+        Ok((by_name, last.or(seen_up_to).filter(|_| more)))
     }
 
     async fn listed(
@@ -285,12 +239,5 @@ impl Site {
             },
         };
         Ok(found.lease(&named, remains))
-    }
-}
-
-/// Leaves so many at the beginning.
-fn keep_first(by_name: &mut BTreeMap<String, Rows>, count: usize) {
-    if let Some(beyond) = by_name.keys().nth(count).cloned() {
-        by_name.split_off(&beyond);
     }
 }

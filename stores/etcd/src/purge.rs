@@ -10,7 +10,7 @@ use crate::unused::Unused;
 use crate::wire::kv::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use crate::wire::path;
 use std::collections::BTreeMap;
-use tenure_core::{LeaseName, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, LeaseName, Page, Purge, Purged, Purging, StoreError};
 use tenure_remote::Deed;
 
 /// What errors are about.
@@ -92,15 +92,16 @@ impl Site {
     async fn seen_to_purge(
         &self,
         request: &Purge,
-    ) -> Result<(BTreeMap<String, Seen>, Option<LeaseName>), StoreError> {
+    ) -> Result<(BTreeMap<String, Seen>, Option<Cursor>), StoreError> {
         let page = Page {
             prefix: request.prefix.clone(),
             after: request.after.clone(),
             limit: request.limit,
         };
-        let (rows, mut more) = self.rows(&page, SUBJECT).await?;
-        let last = rows.keys().next_back().filter(|_| more).map(String::as_str);
-        let (key, range_end) = self.keys.of_unused(&page.prefix, page.after.as_ref(), last);
+        let (rows, mut next) = self.rows(&page, SUBJECT).await?;
+        let (key, range_end) = self
+            .keys
+            .of_unused(&page.prefix, page.after.as_ref(), next.as_ref());
         let range = RangeRequest {
             key,
             range_end,
@@ -113,21 +114,17 @@ impl Site {
             .into_iter()
             .map(|(name, rows)| (name, Seen { rows, note: None }));
         let mut seen: BTreeMap<String, Seen> = seen.collect();
-        let mut last = None;
+        let last = notes.kvs.last().map(|note| self.keys.behind_note(&note.key));
         for note in notes.kvs {
-            let Some(name) = self.keys.noted(&note.key).map(str::to_owned) else {
-                continue;
-            };
-            seen.entry(name.clone()).or_default().note = Some(note);
-            last = Some(name);
+            if let Some(name) = self.keys.noted(&note.key).map(str::to_owned) {
+                seen.entry(name).or_default().note = Some(note);
+            }
         }
         if notes.more {
-            more = true;
             // Whether there is a note on what comes after was not read.
-            seen.retain(|name, _| last.as_ref().is_some_and(|last| name <= last));
+            seen.retain(|name, _| last.as_ref().is_some_and(|last| Cursor::behind(name) <= *last));
+            next = last;
         }
-        let valid = |name: &String| LeaseName::new(name.as_str()).ok();
-        let next = more.then(|| seen.keys().rev().find_map(valid)).flatten();
         Ok((seen, next))
     }
 

@@ -102,6 +102,13 @@ impl Subject for EtcdSubject {
         })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            put(self.etcd, 0, &self.scratch.key(key, ""), "green");
+            Hooked::Done(())
+        })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
             let (from, end) = (

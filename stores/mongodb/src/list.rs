@@ -1,12 +1,11 @@
 use crate::fault::Deed;
-use crate::record::{decode, name_pattern, nameable, projection, shown_key};
+use crate::record::{decode, projection, shown_key};
 use crate::site::Site;
 use mongodb::bson::{Document, doc};
-use tenure_core::{LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Cursor, LeasePage, Listed, Page, StoreError};
 
 impl Site {
-    /// Reads a page. Records whose key is no lease name have no place in the order of names: they come on
-    /// the last page, after the leases.
+    /// Reads a page. Keys that are no text have no place in the order of names: as many as the last page has room for come last.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         self.in_time(Deed::Read, "the list of leases", self.pages(page))
             .await
@@ -15,28 +14,20 @@ impl Site {
     async fn pages(&self, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
         let limit = usize::from(page.limit);
-        let mut filter = nameable();
-        let mut range = prefix_range(&page.prefix);
-        if let Some(after) = &page.after {
-            // Whichever is later; both bounds hold.
-            filter.insert("$and", vec![doc! { "_id": { "$gt": after.as_str() } }]);
-        }
-        range.insert("$regex", name_pattern());
-        filter.insert("_id", range);
         // One more than asked for tells whether there is a next page.
-        let mut found = self.read_page(filter, i64::from(page.limit) + 1).await?;
+        let mut found = self
+            .read_page(
+                of_page(&page.prefix, page.after.as_ref()),
+                i64::from(page.limit) + 1,
+            )
+            .await?;
         let more = found.len() > limit;
         found.truncate(limit);
-        let next = more
-            .then(|| found.last().and_then(|last| last.get_str("_id").ok()))
-            .flatten()
-            .and_then(|last| LeaseName::new(last).ok());
+        let last = found.last().and_then(|last| last.get_str("_id").ok());
+        let next = last.filter(|_| more).map(Cursor::behind);
         let room = limit - found.len();
-        if next.is_none() && room > 0 {
-            let mut strange = doc! { "$nor": [nameable()] };
-            if !page.prefix.is_empty() {
-                strange.insert("_id", prefix_range(&page.prefix));
-            }
+        if next.is_none() && room > 0 && page.prefix.is_empty() {
+            let strange = doc! { "_id": { "$not": { "$type": "string" } } };
             found.extend(self.read_page(strange, i64::try_from(room).unwrap_or(1)).await?);
         }
         Ok(LeasePage {
@@ -77,7 +68,17 @@ impl Site {
     }
 }
 
-/// Strings that begin with `prefix`, as a range that the index serves.
+/// The keys of a page that are text, in a range that the index serves.
+pub(crate) fn of_page(prefix: &str, after: Option<&Cursor>) -> Document {
+    let mut filter = doc! { "_id": prefix_range(prefix) };
+    if let Some(after) = after {
+        // Whichever is later; both bounds hold.
+        filter.insert("$and", vec![doc! { "_id": { "$gt": after.as_text() } }]);
+    }
+    filter
+}
+
+/// Strings that begin with `prefix`.
 pub(crate) fn prefix_range(prefix: &str) -> Document {
     let mut range = doc! { "$type": "string" };
     if !prefix.is_empty() {

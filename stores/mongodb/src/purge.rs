@@ -1,11 +1,11 @@
 //! Removing the records that nobody uses, a page at a time.
 
 use crate::fault::Deed;
-use crate::list::prefix_range;
-use crate::record::{name_pattern, nameable, understood};
+use crate::list::of_page;
+use crate::record::understood;
 use crate::site::Site;
 use mongodb::bson::{Bson, Document, bson, doc};
-use tenure_core::{LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, LeaseName, PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -13,9 +13,10 @@ const SUBJECT: &str = "the clean-up of leases";
 impl Site {
     /// Reads a page, asks which of it nobody uses, and removes these by the same condition.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
-        let page = self.names_of_page(request).await?;
+        let of_page = of_page(&request.prefix, request.after.as_ref());
+        let page = self.names(of_page, i64::from(request.limit)).await?;
         let next = page.last().filter(|_| page.len() == usize::from(request.limit));
-        let next = next.and_then(|last| LeaseName::new(last).ok());
+        let next = next.map(Cursor::behind);
         let unused = self.unused(&page, request.unused_for_ms()).await?;
         let removed = match request.purging {
             Purging::OnlyLooks => 0,
@@ -37,17 +38,6 @@ impl Site {
             removed,
             next,
         })
-    }
-
-    async fn names_of_page(&self, request: &Purge) -> Result<Vec<String>, StoreError> {
-        let mut filter = nameable();
-        let mut range = prefix_range(&request.prefix);
-        range.insert("$regex", name_pattern());
-        if let Some(after) = &request.after {
-            filter.insert("$and", vec![doc! { "_id": { "$gt": after.as_str() } }]);
-        }
-        filter.insert("_id", range);
-        self.names(filter, i64::from(request.limit)).await
     }
 
     async fn unused(&self, page: &[String], unused_for_ms: i64) -> Result<Vec<String>, StoreError> {

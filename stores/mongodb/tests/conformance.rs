@@ -106,6 +106,14 @@ impl Subject for MongoSubject {
         })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let stray = doc! { "_id": key, "colour": "green" };
+            self.leases.insert_one(stray).await.expect("the test can write");
+            Hooked::Done(())
+        })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
             self.leases

@@ -5,7 +5,7 @@ use crate::row::{number, text};
 use crate::schema::{ALL_ROWS, NOW_US, RECORD, TAKES_NO_WRITES, call, literal};
 use crate::site::{Site, subject};
 use mysql_async::Row;
-use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
 
 /// Where the record begins in a row of [`Site::look`].
@@ -51,11 +51,11 @@ impl Site {
         &self,
         subject: &str,
         prefix: &str,
-        after: Option<&LeaseName>,
+        after: Option<&Cursor>,
         limit: u16,
-    ) -> Result<(Vec<Row>, Option<LeaseName>), StoreError> {
+    ) -> Result<(Vec<Row>, Option<Cursor>), StoreError> {
         let limit = usize::from(limit);
-        let after = after.map_or("", LeaseName::as_str);
+        let after = after.map_or("", Cursor::as_text);
         let (text, characters) = (literal(prefix), prefix.chars().count());
         // The comparison of texts ignores spaces at their ends, that of bytes does not. One more than asked for tells whether
         // there is a next page.
@@ -68,13 +68,8 @@ impl Site {
         let mut found = self.look(subject, &condition).await?;
         let more = found.len() > limit;
         found.truncate(limit);
-        let last_name = |row: &Row| LeaseName::new(key(row)).ok();
-        let next = if more {
-            found.iter().rev().find_map(last_name)
-        } else {
-            None
-        };
-        Ok((found, next))
+        let last = found.last().map(|row| Cursor::behind(key(row)));
+        Ok((found, last.filter(|_| more)))
     }
 
     fn listed(&self, row: &Row) -> Listed {

@@ -108,6 +108,20 @@ impl Subject for MysqlSubject {
         })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let statement = "INSERT INTO tenure_leases (name, owner, incarnation, token, attempt, terms, ttl_ms, created_us, \
+                             acquired_us, expires_us, note) VALUES (?, 'a', REPEAT('a', 32), 1, 1, 1, 1000, 1, 1, 1, '')";
+            let mut client = self.client.lock().await;
+            match client.exec_drop(statement, (key,)).await {
+                Err(mysql_async::Error::Server(refused)) if [4025, 3819].contains(&refused.code) => {
+                    Hooked::Unsupported("the table's constraint refuses it")
+                }
+                answer => panic!("the table admits names alone: {answer:?}"),
+            }
+        })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
             let deleted = self

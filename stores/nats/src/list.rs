@@ -4,7 +4,7 @@ use crate::connect::refused;
 use crate::record::{shown, unreadable};
 use crate::swap::Kv;
 use futures_util::stream::{self, StreamExt as _};
-use tenure_core::{LeaseName, ListedRecord, Page, RecordPage, StoreError};
+use tenure_core::{Cursor, LeaseName, ListedRecord, Page, RecordPage, StoreError};
 use tenure_remote::Deed;
 
 /// Most records of a page that are being read at once.
@@ -28,24 +28,17 @@ impl Kv {
         })
     }
 
-    /// The keys of a page, in the order of their names, and where the next page begins.
-    pub(crate) async fn page_of_keys(
-        &self,
-        page: &Page,
-    ) -> Result<(Vec<Key>, Option<LeaseName>), StoreError> {
+    /// The keys of a page, in their order, and where the next page begins.
+    pub(crate) async fn page_of_keys(&self, page: &Page) -> Result<(Vec<Key>, Option<Cursor>), StoreError> {
         let mut keys = self.keys_after(page).await?;
         let limit = usize::from(page.limit);
         let more = keys.len() > limit;
         keys.truncate(limit);
-        let last = keys.iter().rev().find_map(|key| key.name.clone());
-        if more && last.is_some() {
-            // What is no name comes with the last page: a page can only begin after a name.
-            keys.retain(|key| key.name.is_some());
-        }
+        let last = keys.last().map(Key::place);
         Ok((keys, last.filter(|_| more)))
     }
 
-    /// The keys of a page and of at least one more record, where there is one, in the order of their names.
+    /// The keys of a page and of all after it, in their order.
     async fn keys_after(&self, page: &Page) -> Result<Vec<Key>, StoreError> {
         let mut keys = Vec::new();
         let mut offset = 0;
@@ -58,13 +51,7 @@ impl Kv {
             let subjects = info["state"]["subjects"].as_object();
             let count = subjects.map_or(0, serde_json::Map::len);
             offset += count;
-            let wanted = |key: &Key| match &key.name {
-                Some(name) => {
-                    page.after.as_ref().is_none_or(|after| name > after)
-                        && name.as_str().starts_with(&page.prefix)
-                }
-                None => key.escaped.starts_with(&page.prefix),
-            };
+            let wanted = |key: &Key| page.holds(key.place().as_bytes());
             let all = subjects
                 .into_iter()
                 .flatten()
@@ -77,7 +64,7 @@ impl Kv {
                 break;
             }
         }
-        keys.sort_by(|one, other| (one.name.is_none(), &one.name).cmp(&(other.name.is_none(), &other.name)));
+        keys.sort_by_cached_key(Key::place);
         Ok(keys)
     }
 
@@ -120,4 +107,14 @@ pub(crate) struct Key {
     escaped: String,
     /// `None` where no lease can have it.
     pub(crate) name: Option<LeaseName>,
+}
+
+impl Key {
+    /// Where it stands among the others. What is no name stands behind the name that it looks like.
+    fn place(&self) -> Cursor {
+        match &self.name {
+            Some(name) => Cursor::from(name),
+            None => Cursor::behind(format!("{}\0", self.escaped)),
+        }
+    }
 }

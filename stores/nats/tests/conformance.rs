@@ -85,6 +85,14 @@ impl Subject for NatsSubject {
         })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let put = self.beneath.put(&crate::common::key(key), b"green", &[]).await;
+            assert!(put["seq"].is_u64(), "{put}");
+            Hooked::Done(())
+        })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
             // As `nats kv purge` does.

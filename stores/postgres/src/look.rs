@@ -4,7 +4,7 @@ use crate::fault::Deed;
 use crate::record::{Record, is_there, read, shortened};
 use crate::schema::RECORD;
 use crate::site::{Site, Typed, subject};
-use tenure_core::{Ask, Asked, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -58,15 +58,15 @@ impl Site {
         &self,
         subject: &str,
         prefix: &str,
-        after: Option<&LeaseName>,
+        after: Option<&Cursor>,
         limit: u16,
-    ) -> Result<(Vec<Row>, Option<LeaseName>), StoreError> {
+    ) -> Result<(Vec<Row>, Option<Cursor>), StoreError> {
         // No name has a NUL, and the server knows no text with one.
         if prefix.contains('\0') {
             return Ok((Vec::new(), None));
         }
         let limit = usize::from(limit);
-        let after = after.map_or("", LeaseName::as_str);
+        let after = after.map_or("", Cursor::as_text);
         // One more than asked for tells whether there is a next page.
         let mut found = self
             .look(
@@ -79,13 +79,8 @@ impl Site {
             .await?;
         let more = found.len() > limit;
         found.truncate(limit);
-        let last_name = |row: &Row| LeaseName::new(key(row)).ok();
-        let next = if more {
-            found.iter().rev().find_map(last_name)
-        } else {
-            None
-        };
-        Ok((found, next))
+        let last = found.last().map(|row| Cursor::behind(key(row)));
+        Ok((found, last.filter(|_| more)))
     }
 
     fn listed(&self, row: &Row) -> Listed {

@@ -11,6 +11,7 @@ use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 /// The errors that say that a value does not fit its column, or the table's constraints: of its text, its range, its
 /// time, its absence, a check.
@@ -100,6 +101,20 @@ impl Subject for PostgresSubject {
                 }
                 Err(error) => panic!("the test can write: {error}"),
             }
+        })
+    }
+
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let statement = format!(
+                "INSERT INTO {} (name, owner, incarnation, token, attempt, terms, ttl_ms, created_at, acquired_at, expires_at, \
+                 note) VALUES ($1::text, 'a', repeat('a', 32), 1, 1, 1, 1000, now(), now(), now(), '')",
+                self.table
+            );
+            let refused = self.client.execute(&statement, &[&key]).await;
+            let refused = refused.expect_err("the name's type admits names alone");
+            assert_eq!(refused.code().map(SqlState::code), Some("23514"), "{refused}");
+            Hooked::Unsupported("the column's type refuses it")
         })
     }
 

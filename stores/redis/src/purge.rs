@@ -18,13 +18,10 @@ impl Site {
                 limit: request.limit,
             })
             .await?;
-        let understood = page
-            .listed
-            .into_iter()
-            .filter_map(|(listed, _confirmed)| match listed {
-                Listed::Lease(lease) => Some(lease.name),
-                Listed::Unreadable { .. } => None,
-            });
+        let understood = page.seen.into_iter().filter_map(|seen| match seen.listed {
+            Listed::Lease(lease) => Some(lease.name),
+            Listed::Unreadable { .. } => None,
+        });
         let names: Vec<_> = understood.collect();
         let (removes, deed) = match request.purging {
             Purging::Removes => (1, Deed::Write),

@@ -133,6 +133,21 @@ impl Subject for RedisSubject {
         })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let mut record = redis::cmd("HSET");
+            record.arg(self.scratch.key(key)).arg("colour").arg("green");
+            let _set: u64 = self.query(&record).await;
+            let mut index = redis::cmd("ZADD");
+            index
+                .arg(format!("{{{}}}:leases", self.scratch.prefix))
+                .arg(0)
+                .arg(key);
+            let _added: u64 = self.query(&index).await;
+            Hooked::Done(())
+        })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
             let removed: u64 = self

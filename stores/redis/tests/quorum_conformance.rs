@@ -48,7 +48,11 @@ async fn fixture() -> Fixture {
 
 impl QuorumSubject {
     fn key(&self, name: &LeaseName) -> String {
-        format!("{{{}}}:lease:{name}", self.prefix)
+        self.key_of(name.as_str())
+    }
+
+    fn key_of(&self, text: &str) -> String {
+        format!("{{{}}}:lease:{text}", self.prefix)
     }
 
     /// Waits until all members have what a majority was told, if they ever have: a majority is enough for an answer.
@@ -163,6 +167,18 @@ impl Subject for QuorumSubject {
         Box::pin(async move {
             self.settled(name).await;
             let _changed: Vec<redis::Value> = self.query_all(&damage).await;
+            Hooked::Done(())
+        })
+    }
+
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let mut record = redis::cmd("HSET");
+            record.arg(self.key_of(key)).arg("colour").arg("green");
+            let _set: Vec<u64> = self.query_all(&record).await;
+            let mut index = redis::cmd("ZADD");
+            index.arg(format!("{{{}}}:leases", self.prefix)).arg(0).arg(key);
+            let _added: Vec<u64> = self.query_all(&index).await;
             Hooked::Done(())
         })
     }

@@ -6,13 +6,9 @@ use crate::look;
 use crate::record::{Record, record_columns};
 use crate::sighting;
 use crate::trouble::Trouble;
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, params};
-use tenure_core::{Lease, LeaseName, LeasePage, Listed, Page};
-
-/// Most rows with impossible names that one page shows over its limit. The next page can only begin after a
-/// real name.
-const NAMELESS_MAX: usize = 1_000;
+use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page};
 
 /// One try at reading one lease.
 pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<Lease>, Trouble> {
@@ -46,24 +42,17 @@ fn rows(
         record_columns!(),
         " FROM lease WHERE name >= ?1 AND name > ?2 ORDER BY name"
     ))?;
-    let after = page.after.as_ref().map_or("", LeaseName::as_str);
-    let mut rows = statement.query(params![page.prefix, after])?;
-    let limit = usize::from(page.limit);
-    let (mut leases, mut unnoted) = (Vec::new(), Vec::new());
-    let mut last_name = None;
-    let mut can_end_here = false;
+    let mut rows = statement.query(params![page.prefix, start_of(page.after.as_ref())])?;
+    let (mut leases, mut unnoted, mut last) = (Vec::new(), Vec::new(), None);
     while let Some(row) = rows.next()? {
-        let key = key(row);
-        if !key.starts_with(&page.prefix) {
+        let key = key(row)?;
+        if !key.starts_with(page.prefix.as_bytes()) {
             break;
         }
-        if (leases.len() >= limit && can_end_here) || leases.len() >= limit + NAMELESS_MAX {
-            let next = last_name;
-            return Ok((LeasePage { leases, next }, unnoted));
+        if leases.len() >= usize::from(page.limit) {
+            return Ok((LeasePage { leases, next: last }, unnoted));
         }
-        let name = LeaseName::new(&key).ok();
-        can_end_here = name.is_some();
-        last_name = name.or(last_name);
+        last = Some(Cursor::behind(key));
         leases.push(match Record::read(row) {
             Ok(record) => {
                 let clock = clock.read();
@@ -74,7 +63,7 @@ fn rows(
                 Listed::Lease(record.into_lease(clock, first_seen))
             }
             Err(fault) => {
-                let key = key.escape_debug().to_string();
+                let key = String::from_utf8_lossy(key).escape_debug().to_string();
                 let error = Trouble::Record(fault).into_error(&format!("lease \"{key}\""), shown);
                 Listed::Unreadable { key, error }
             }
@@ -83,11 +72,12 @@ fn rows(
     Ok((LeasePage { leases, next: None }, unnoted))
 }
 
-fn key(row: &Row<'_>) -> String {
-    match row.get_ref(0) {
-        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        Ok(ValueRef::Integer(number)) => number.to_string(),
-        Ok(ValueRef::Real(number)) => number.to_string(),
-        Ok(ValueRef::Null) | Err(_) => String::new(),
-    }
+/// What a row must be greater than to stand on the page. Bytes that are no text are compared as they are.
+pub(crate) fn start_of(after: Option<&Cursor>) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(ValueRef::Text(after.map_or(b"", Cursor::as_bytes)))
+}
+
+/// The table keeps texts alone there.
+pub(crate) fn key<'row>(row: &'row Row<'_>) -> Result<&'row [u8], Trouble> {
+    Ok(row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?)
 }

@@ -2,13 +2,14 @@
 
 use crate::clock::{Reading, wall_clock_ms};
 use crate::database::Database;
+use crate::listing::{key, start_of};
 use crate::record::{Record, record_columns};
 use crate::sighting;
 use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
 use std::time::Duration;
-use tenure_core::{LeaseName, Moment, Purge, Purged, Purging};
+use tenure_core::{Cursor, LeaseName, Moment, Purge, Purged, Purging};
 
 /// One try at a page.
 pub(crate) fn purge(database: &Database, request: &Purge) -> Result<Purged, Trouble> {
@@ -55,8 +56,7 @@ struct Found {
     unused: Vec<LeaseName>,
     /// These are of another boot and have not been noted yet: nobody knows since when they are unused.
     unnoted: Vec<LeaseName>,
-    /// After which name the next page begins.
-    next: Option<LeaseName>,
+    next: Option<Cursor>,
 }
 
 fn look(database: &Database, connection: &Connection, request: &Purge) -> Result<Found, Trouble> {
@@ -68,25 +68,21 @@ fn look(database: &Database, connection: &Connection, request: &Purge) -> Result
         ", CAST((julianday('now') - julianday(last_renewed_at)) * 86400000.0 AS INTEGER) \
          FROM lease WHERE name >= ?1 AND name > ?2 ORDER BY name LIMIT ?3"
     ))?;
-    let after = request.after.as_ref().map_or("", LeaseName::as_str);
-    let mut rows = statement.query(params![request.prefix, after, request.limit])?;
+    let start = start_of(request.after.as_ref());
+    let mut rows = statement.query(params![request.prefix, start, request.limit])?;
     let (mut found, mut seen, mut last) = (Found::default(), 0_u16, None);
     while let Some(row) = rows.next()? {
-        seen += 1;
-        let Ok(record) = Record::read(row) else {
-            // Left as it is. If its name is one, the next page can begin after it.
-            last = row
-                .get::<_, String>(0)
-                .ok()
-                .and_then(|key| LeaseName::new(key).ok())
-                .or(last);
-            continue;
-        };
-        if !record.name.as_str().starts_with(&request.prefix) {
+        let key = key(row)?;
+        if !key.starts_with(request.prefix.as_bytes()) {
             return Ok(found);
         }
+        seen += 1;
+        last = Some(Cursor::behind(key));
+        let Ok(record) = Record::read(row) else {
+            // Left as it is.
+            continue;
+        };
         let age_ms: Option<i64> = row.get(15).unwrap_or(None);
-        last = Some(record.name.clone());
         let clock = database.clock.read();
         let first_seen = sighting::first_seen(connection, &record, clock)?;
         if sighting::is_unnoted(&record, clock, first_seen) {

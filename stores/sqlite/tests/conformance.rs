@@ -106,6 +106,15 @@ impl Subject for SqliteSubject {
         })
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        Box::pin(async move {
+            let statement = "INSERT INTO lease VALUES (?1, 'a', 'b', 1, 1, 1, 1000, 'c', 1, 1, 1, 0, '', '', 1, '', '', '')";
+            let connection = self.scratch.raw();
+            assert_eq!(connection.execute(statement, [key]).unwrap(), 1);
+            Hooked::Done(())
+        })
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         Box::pin(async {
             let connection = self.scratch.raw();

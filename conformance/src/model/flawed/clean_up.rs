@@ -1,7 +1,7 @@
 use super::super::records::{Records, Slot};
 use crate::model::Defect;
 use std::time::Duration;
-use tenure_core::{LeaseName, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, LeaseName, Purge, Purged, Purging, StoreError};
 
 impl Defect {
     /// The rule for cleaning up, broken.
@@ -25,6 +25,10 @@ impl Defect {
         };
         let mut purged = records.clean_up(&asked, now_ms)?;
         records.slots.extend(kept);
+        if self == Self::CleanUpEndsAtNoName {
+            let named = |next: &Cursor| LeaseName::new(next.as_text()).is_ok();
+            purged.next = purged.next.take().filter(named);
+        }
         if self == Self::CleanUpLooksAndRemoves {
             purged.removed = 0;
         }

@@ -58,6 +58,10 @@ impl Subject for FlawedSubject {
         self.sound.corrupt(name, corruption)
     }
 
+    fn stray<'a>(&'a self, key: &'a str) -> Answer<'a, Hooked<()>> {
+        self.sound.stray(key)
+    }
+
     fn purge<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Hooked<()>> {
         self.sound.purge(name)
     }

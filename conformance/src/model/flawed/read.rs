@@ -1,6 +1,6 @@
 use super::super::records::{Records, Slot};
 use crate::model::Defect;
-use tenure_core::{Fault, Lease, LeaseName, LeasePage, Listed, Occupancy, Page, StoreError};
+use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Occupancy, Page, StoreError};
 
 impl Defect {
     /// The rule for reading a lease, broken.
@@ -94,7 +94,11 @@ impl Defect {
         let unreadable = |one: &Listed| matches!(one, Listed::Unreadable { .. });
         match self {
             Self::ListPromisesAnotherPage if answer.leases.len() == usize::from(page.limit) => {
-                answer.next = answer.leases.last().and_then(|one| LeaseName::new(key(one)).ok());
+                answer.next = answer.leases.last().map(|one| Cursor::behind(key(one)));
+            }
+            Self::ListEndsAtNoName => {
+                let named = |next: &Cursor| LeaseName::new(next.as_text()).is_ok();
+                answer.next = answer.next.take().filter(named);
             }
             Self::ListHidesVacant => {
                 answer
@@ -138,11 +142,11 @@ fn in_order_of<Key: Ord>(
         .leases;
     leases.sort_by_key(|one| order(key(one)));
     if let Some(after) = &page.after {
-        leases.retain(|one| order(key(one)) > order(after.as_str()));
+        leases.retain(|one| order(key(one)) > order(after.as_text()));
     }
     let more = leases.len() > usize::from(page.limit);
     leases.truncate(usize::from(page.limit));
-    let last = leases.last().and_then(|one| LeaseName::new(key(one)).ok());
+    let last = leases.last().map(|one| Cursor::behind(key(one)));
     LeasePage {
         leases,
         next: last.filter(|_| more),

@@ -27,7 +27,7 @@ const PLAIN: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 /// What `LeaseName::new` and `CandidateId::new` accept, but for the length: no control character, no white
 /// space outside, no empty, `.` or `..` part between slashes.
-pub(crate) fn name_pattern() -> &'static str {
+fn name_pattern() -> &'static str {
     r"(?s)\A(?!\p{Z})(?!.*\p{Z}\z)(?!(?:.*/)?\.{0,2}(?:/|\z))[^\p{Cc}]+\z"
 }
 
@@ -172,16 +172,4 @@ pub(crate) fn understood() -> Document {
         doc! { "$cond": [safe, { "$and": [short, fits()] }, false] },
     );
     filter
-}
-
-/// Keys that are lease names, judged as `LeaseName::new` does.
-pub(crate) fn nameable() -> Document {
-    doc! {
-        "_id": { "$type": "string", "$regex": name_pattern() },
-        "$expr": { "$cond": [
-            { "$eq": [{ "$type": "$_id" }, "string"] },
-            { "$lte": [{ "$strLenBytes": "$_id" }, NAME_BYTES_MAX] },
-            false,
-        ] },
-    }
 }

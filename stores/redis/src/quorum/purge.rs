@@ -15,7 +15,7 @@ use crate::script::{Arguments, PURGE_MEMBER};
 use crate::site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tenure_core::{Fault, LeaseName, Listed, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, Fault, LeaseName, Listed, Page, Purge, Purged, Purging, StoreError};
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -37,7 +37,7 @@ type Told = BTreeMap<usize, Vec<Use>>;
 struct Names {
     names: Arc<[LeaseName]>,
     members: Vec<usize>,
-    next: Option<LeaseName>,
+    next: Option<Cursor>,
 }
 
 impl Quorum {
@@ -98,12 +98,12 @@ impl Quorum {
         let members = poll.answers.iter().map(|(place, _)| *place).collect();
         let ends = poll.answers.iter().filter_map(|(_, found)| found.next.clone());
         let mut next = ends.min();
-        let listed = poll.answers.into_iter().flat_map(|(_, found)| found.listed);
-        let understood = listed.filter_map(|(listed, _confirmed)| match listed {
+        let seen = poll.answers.into_iter().flat_map(|(_, found)| found.seen);
+        let understood = seen.filter_map(|seen| match seen.listed {
             Listed::Lease(lease) => Some(lease.name),
             Listed::Unreadable { .. } => None,
         });
-        let is_reached = |name: &LeaseName| next.as_ref().is_none_or(|next| name <= next);
+        let is_reached = |name: &LeaseName| next.as_ref().is_none_or(|next| Cursor::from(name) <= *next);
         let mut names: Vec<LeaseName> = understood
             .filter(is_reached)
             .collect::<BTreeSet<_>>()
@@ -111,7 +111,7 @@ impl Quorum {
             .collect();
         if names.len() > usize::from(request.limit) {
             names.truncate(usize::from(request.limit));
-            next = names.last().cloned();
+            next = names.last().map(Cursor::from);
         }
         Ok(Names {
             names: names.into(),

@@ -5,7 +5,7 @@ use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::site::subject;
 use std::collections::BTreeMap;
-use tenure_core::{Lease, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
 
 impl Quorum {
     /// Reads one lease.
@@ -38,7 +38,7 @@ impl Quorum {
         Ok(self.agreed(poll.answers.iter().filter_map(|(_, sighting)| sighting.as_ref())))
     }
 
-    /// Reads a page: the names that every answering member has reached, in their order.
+    /// Reads a page: what stands up to where every answering member has reached, in its order.
     pub(super) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         let poll = self
             .ask_majority(Deed::Read, |site| {
@@ -55,65 +55,43 @@ impl Quorum {
             ));
         }
         // A member whose page ends there knows of no later name yet.
-        let reached = poll
-            .answers
-            .iter()
-            .filter_map(|(_, found)| found.next.clone())
-            .min();
-        let mut by_name: BTreeMap<String, (Vec<Sighting>, Option<Listed>)> = BTreeMap::new();
-        for (_, found) in poll.answers {
-            for (listed, confirmed) in found.listed {
-                match listed {
-                    Listed::Lease(lease) => {
-                        let name = lease.name.as_str().to_owned();
-                        by_name
-                            .entry(name)
-                            .or_default()
-                            .0
-                            .push(Sighting { lease, confirmed });
-                    }
-                    Listed::Unreadable { key, error } => {
-                        let entry = by_name.entry(key.clone()).or_default();
-                        entry.1 = Some(Listed::Unreadable { key, error });
-                    }
-                }
+        let ends = poll.answers.iter().filter_map(|(_, found)| found.next.clone());
+        let mut next = ends.min();
+        let mut by_key: BTreeMap<Cursor, (Vec<Sighting>, Option<Listed>)> = BTreeMap::new();
+        for seen in poll.answers.into_iter().flat_map(|(_, found)| found.seen) {
+            let (sightings, unreadable) = by_key.entry(seen.at).or_default();
+            let confirmed = seen.confirmed;
+            match seen.listed {
+                Listed::Lease(lease) => sightings.push(Sighting { lease, confirmed }),
+                listed @ Listed::Unreadable { .. } => *unreadable = Some(listed),
             }
         }
-        let within = |name: &str| reached.as_ref().is_none_or(|reached| name <= reached.as_str());
         let mut leases = Vec::new();
-        let (mut last, mut more) = (None, reached.is_some());
-        for (name, (sightings, unreadable)) in &by_name {
-            if !within(name) {
-                break;
-            }
-            let listed = match (self.agreed(sightings), unreadable) {
-                (Some(lease), _) if sightings.len() >= self.majority() || unreadable.is_none() => {
-                    Some(Listed::Lease(lease))
-                }
-                (_, Some(unreadable)) => Some(unreadable.clone()),
-                (_, None) => None,
-            };
-            let Some(listed) = listed else { continue };
-            let named = LeaseName::new(name).ok();
-            if leases.len() >= usize::from(page.limit) {
-                more = true;
-                // A page can only begin after a name: it goes on to one.
-                if last.is_none() && named.is_some() {
-                    leases.pop();
-                } else if last.is_none() {
-                    continue;
-                } else {
-                    break;
-                }
-            }
-            leases.push(listed);
-            last = named.or(last);
+        let is_reached = |key: &Cursor| next.as_ref().is_none_or(|next| key <= next);
+        let reached = by_key.into_iter().take_while(|(key, _)| is_reached(key));
+        let listed = reached
+            .filter_map(|(key, (sightings, unreadable))| Some((key, self.listed(&sightings, unreadable)?)));
+        let mut listed = listed.peekable();
+        let mut last = None;
+        while leases.len() < usize::from(page.limit)
+            && let Some((key, one)) = listed.next()
+        {
+            leases.push(one);
+            last = Some(key);
         }
-        let full = leases.len() >= usize::from(page.limit);
-        let next = if full { last.or(reached) } else { reached };
-        Ok(LeasePage {
-            leases,
-            next: next.filter(|_| more),
-        })
+        if listed.peek().is_some() {
+            next = last;
+        }
+        Ok(LeasePage { leases, next })
+    }
+
+    /// What the members that answered show under one key; nothing where it is no term yet.
+    fn listed(&self, sightings: &[Sighting], unreadable: Option<Listed>) -> Option<Listed> {
+        match (self.agreed(sightings), unreadable) {
+            (Some(lease), unreadable) if sightings.len() >= self.majority() || unreadable.is_none() => {
+                Some(Listed::Lease(lease))
+            }
+            (_, unreadable) => unreadable,
+        }
     }
 }

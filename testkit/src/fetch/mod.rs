@@ -32,6 +32,7 @@ mod nats;
 mod other_etcd;
 mod other_mariadb;
 mod other_postgres;
+mod other_redis;
 mod other_release;
 mod postgres;
 mod python;
@@ -55,6 +56,7 @@ pub use nats::fetch_nats;
 pub use other_etcd::fetch_other_etcd;
 pub use other_mariadb::fetch_other_mariadb;
 pub use other_postgres::{OtherPostgres, fetch_other_postgres};
+pub use other_redis::fetch_other_redis;
 pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.

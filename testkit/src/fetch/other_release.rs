@@ -1,6 +1,7 @@
 //! Servers of other releases of Debian than this system's, complete with their libraries.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::{aside_for, debian, say};
@@ -45,3 +46,25 @@ impl OfRelease<'_> {
         fs::remove_dir_all(&aside).map_err(Error::system(format!("installing {name}")))
     }
 }
+
+/// Has programs be started by a script, each by its own loader and with its own libraries, where who starts them knows nothing of
+/// these: they stand aside, where nothing looks for a loader.
+pub(super) fn give_loaders(complete: &Path, programs: &[&str]) -> Result<(), Error> {
+    let doing = || Error::system("giving a program its loader");
+    let libraries = complete.join("usr/lib/x86_64-linux-gnu");
+    fs::rename(libraries, complete.join("libraries")).map_err(doing())?;
+    for program in programs {
+        let program = complete.join(program);
+        fs::rename(&program, program.with_extension("unpacked")).map_err(doing())?;
+        fs::write(&program, STARTER).map_err(doing())?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(doing())?;
+    }
+    Ok(())
+}
+
+/// Stands for a program, and becomes it with its own loader and libraries.
+const STARTER: &str = "#!/bin/sh
+root=$(dirname \"$(dirname \"$(dirname \"$(readlink -f \"$0\")\")\")\")
+unset LD_LIBRARY_PATH
+exec \"$root/libraries/ld-linux-x86-64.so.2\" --library-path \"$root/libraries\" \"$(readlink -f \"$0\").unpacked\" \"$@\"
+";

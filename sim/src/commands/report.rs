@@ -42,6 +42,7 @@ fn existing_folder(text: &str) -> Result<PathBuf, String> {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Sim,
+    Speed,
     Model,
     Mutants,
     Determinism,
@@ -50,8 +51,9 @@ enum Part {
     Spec,
 }
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     Part::Sim,
+    Part::Speed,
     Part::Model,
     Part::Mutants,
     Part::Determinism,
@@ -124,6 +126,7 @@ fn measure(part: Part, arguments: &Arguments, builds: &DebugBuilds) -> Vec<Figur
     let long = arguments.long;
     match part {
         Part::Sim => simulate::figures(if long { 100_000_000 } else { 10_000_000 }),
+        Part::Speed => vec![simulate::speed(if long { 1_000_000 } else { 100_000 })],
         Part::Model => model::figures(long),
         Part::Mutants => mutants::figures(arguments.write),
         Part::Determinism => replay::figures(if long { 10_000 } else { 1_000 }, builds),

@@ -60,15 +60,6 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
 
 /// The figures of the scoreboard: volume, years, speed, faults.
 pub(super) fn figures(terms: u64) -> Vec<Figure> {
-    let options = |target, threads, candidates| CampaignOptions {
-        first_seed: 1,
-        target: Target::Terms(target),
-        threads,
-        edit: Edit {
-            candidates,
-            ..Edit::default()
-        },
-    };
     let (totals, took) = simulate(&options(terms, cores(), None));
     let seconds = took.as_secs_f64();
     if !totals.violations.is_empty() {
@@ -84,9 +75,6 @@ pub(super) fn figures(terms: u64) -> Vec<Figure> {
         .min()
         .unwrap_or(0);
     let each = terms / 1_000;
-    let alone = Instant::now();
-    let (three, took_three) = simulate(&options(terms / 100, 1, Some(3)));
-    let speed = rate(three.terms, took_three);
     vec![
         Figure {
             what: "simulated leader-terms".to_owned(),
@@ -121,14 +109,33 @@ pub(super) fn figures(terms: u64) -> Vec<Figure> {
             seconds,
             verdict: Verdict::of(sound && below.is_empty() && FaultKind::ALL.len() >= 24 && rarest >= each),
         },
-        Figure {
-            what: "leader-terms a second on one core, three candidates".to_owned(),
-            target: "30,000".to_owned(),
-            measured: grouped(speed),
-            seconds: alone.elapsed().as_secs_f64(),
-            verdict: Verdict::of_speed(three.violations.is_empty(), speed >= 30_000),
-        },
     ]
+}
+
+/// How fast that goes, in so many leader-terms.
+pub(super) fn speed(terms: u64) -> Figure {
+    let began = Instant::now();
+    let (three, took) = simulate(&options(terms, 1, Some(3)));
+    let speed = rate(three.terms, took);
+    Figure {
+        what: "leader-terms a second on one core, three candidates".to_owned(),
+        target: "30,000".to_owned(),
+        measured: grouped(speed),
+        seconds: began.elapsed().as_secs_f64(),
+        verdict: Verdict::of_speed(three.violations.is_empty(), speed >= 30_000),
+    }
+}
+
+fn options(terms: u64, threads: usize, candidates: Option<u8>) -> CampaignOptions {
+    CampaignOptions {
+        first_seed: 1,
+        target: Target::Terms(terms),
+        threads,
+        edit: Edit {
+            candidates,
+            ..Edit::default()
+        },
+    }
 }
 
 fn simulate(options: &CampaignOptions) -> (Totals, Duration) {

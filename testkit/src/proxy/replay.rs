@@ -1,25 +1,34 @@
 //! A request that arrives once more: it counts only where the server has done it, or has judged it by the data that it met.
 
 use std::io;
+use std::time::Duration;
 
 use mongodb::bson::Document;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::connection::{ANSWER_TIMEOUT, REMEMBERED_BYTES_MAX};
 use super::control::Control;
 use super::frame::{Message, Protocol, Reader};
 use super::{http2, mysql, nats, postgres};
 
+/// How often it arrives that a server refuses it: what it meets may be busy with another request for a moment.
+const ARRIVALS_MAX: usize = 20;
+
+const BETWEEN_ARRIVALS: Duration = Duration::from_millis(50);
+
 /// Sends a request once more, on a connection of its own, and waits for the reply.
 pub(super) async fn replay(control: &Control, greeting: Option<Message>, request: &Message) {
-    match timeout(ANSWER_TIMEOUT, exchange(control, greeting, request)).await {
-        Ok(Ok(())) => control.count(|counts| counts.duplicated += 1),
-        failure => eprintln!(
-            "testkit: a duplicate of `{}` failed: {failure:?}",
-            request.command
-        ),
+    for _refused in 0..ARRIVALS_MAX {
+        match timeout(ANSWER_TIMEOUT, exchange(control, greeting.clone(), request)).await {
+            Ok(Ok(())) => return control.count(|counts| counts.duplicated += 1),
+            failure => eprintln!(
+                "testkit: a duplicate of `{}` failed: {failure:?}",
+                request.command
+            ),
+        }
+        sleep(BETWEEN_ARRIVALS).await;
     }
 }
 

@@ -42,8 +42,9 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 /// How long connecting may take in all.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Oldest server that computes `$$NOW` in an answer: MongoDB 4.4.
-const WIRE_VERSION_MIN: i32 = 9;
+/// Oldest server that knows `$$NOW` wherever it stands, and whose change streams tell what an update has changed: MongoDB 5.0. By 4.4
+/// no lease could be cleaned up, and each renewal would wake all who wait.
+const WIRE_VERSION_MIN: i32 = 13;
 
 /// Settings of a [`MongoStore`].
 ///
@@ -318,15 +319,7 @@ async fn topology(client: &Client, place: &str) -> Result<Topology, StoreError> 
         .run_command(doc! { "hello": 1 })
         .await
         .map_err(|error| store_error(&error, Deed::Read, "connecting", place))?;
-    let wire_version = hello.get_i32("maxWireVersion").unwrap_or(0);
-    if wire_version < WIRE_VERSION_MIN {
-        return Err(StoreError::not_applied(
-            Fault::Unsupported,
-            format!(
-                "the MongoDB at {place} is too old (wire version {wire_version}); 4.4 or later is needed"
-            ),
-        ));
-    }
+    refuse_older(hello.get_i32("maxWireVersion").unwrap_or(0), place)?;
     if hello.get_str("msg").is_ok_and(|message| message == "isdbgrid") {
         return Ok(Topology::Sharded);
     }
@@ -336,6 +329,15 @@ async fn topology(client: &Client, place: &str) -> Result<Topology, StoreError> 
         },
         Err(_) => Topology::Standalone,
     })
+}
+
+fn refuse_older(wire_version: i32, place: &str) -> Result<(), StoreError> {
+    if wire_version >= WIRE_VERSION_MIN {
+        return Ok(());
+    }
+    let message =
+        format!("the MongoDB at {place} is too old (wire version {wire_version}); 5.0 or later is needed");
+    Err(StoreError::not_applied(Fault::Unsupported, message))
 }
 
 /// Proves that the server honours majority and journal, by an update that matches nothing.
@@ -360,5 +362,18 @@ async fn prove_concern(site: &Site) -> Result<(), StoreError> {
                 _ => Err(error),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_before_5_0_is_refused() {
+        assert_eq!(refuse_older(13, "here"), Ok(()));
+        let error = refuse_older(9, "here").expect_err("4.4");
+        assert_eq!(error.fault, Fault::Unsupported);
+        assert!(error.message.contains("5.0 or later"), "{error}");
     }
 }

@@ -111,7 +111,7 @@ fn judge(error: &Error) -> (Fault, Certainty, String) {
         ErrorKind::SessionsNotSupported => (
             Fault::Unsupported,
             NotApplied,
-            "the server has no sessions; MongoDB 4.4 or later is needed".to_owned(),
+            "the server has no sessions; MongoDB 5.0 or later is needed".to_owned(),
         ),
         ErrorKind::InvalidTlsConfig { message, .. } => (Fault::Invalid, NotApplied, line(message)),
         ErrorKind::InvalidArgument { message, .. } => (Fault::Invalid, NotApplied, line(message)),

@@ -150,6 +150,13 @@ impl Site {
         match self.get(&name).await {
             Ok(_) => match self.missing_rights(&name).await {
                 Ok(missing) if missing.is_empty() => {}
+                Ok(missing) if missing == ["untold"] => {
+                    return warning(
+                        "privileges",
+                        "the user may look; whether it may lead, servers before Redis 7 do not tell",
+                        "compare with ACL GETUSER the rights in the README of tenure-redis; or upgrade the server",
+                    );
+                }
                 Ok(missing) => {
                     return warning(
                         "privileges",

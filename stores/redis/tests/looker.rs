@@ -22,12 +22,19 @@ async fn who_only_looks_sees_everything_and_changes_no_record() {
 async fn looker_sees_and_changes_nothing(server: &RedisServer) {
     let scratch = Scratch::on(&server.url());
     let mut admin = connection(&server.url()).await;
-    let (keys, channels) = (
-        format!("~{{{}}}:*", scratch.prefix),
-        format!("&{{{}}}:changes:*", scratch.prefix),
-    );
+    let prefix = &scratch.prefix;
+    let (keys, channels) = (format!("~{{{prefix}}}:*"), format!("&{{{prefix}}}:changes:*"));
     let mut user = redis::cmd("ACL");
-    user.arg(&["SETUSER", "looker", "on", ">hunter2", &keys, &channels]);
+    let rights = [
+        "SETUSER",
+        "looker",
+        "on",
+        ">hunter2",
+        &keys,
+        "resetchannels",
+        &channels,
+    ];
+    user.arg(&rights);
     let rights: Vec<&str> = LOOKS.split_whitespace().collect();
     let _set: String = user.arg(&rights).query_async(&mut admin).await.expect("a user");
     let store = scratch.store().await;

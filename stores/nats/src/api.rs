@@ -228,7 +228,7 @@ impl Link {
     }
 
     pub(crate) fn misunderstood(&self, deed: Deed, subject: &str) -> StoreError {
-        let why = "the answer is none of JetStream's; check that a NATS server of 2.10 or later is there";
+        let why = "the answer is none of JetStream's; check that a NATS server of 2.11.2 or later is there";
         deed.error(Fault::Internal, Certainty::Unknown, subject, self.place(), why)
     }
 }

@@ -1,6 +1,7 @@
 //! What a confirmed write survives, as the servers' settings have it.
 
 use crate::url::Host;
+use crate::version::may_forget;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(crate) enum Sync {
     Always,
     /// Within this time.
     Within(Duration),
+    /// Whenever it is, the server may come up without it: see [`may_forget`].
+    InVain,
 }
 
 /// What the servers tell of when they write to disk, by their names.
@@ -51,6 +54,7 @@ impl Syncs {
         for sync in told {
             match sync {
                 None => return Worst::Unknown,
+                Some(Sync::InVain) => return Worst::InVain,
                 Some(Sync::Within(_)) => worst = Worst::Later,
                 Some(Sync::Always) => {}
             }
@@ -63,6 +67,7 @@ impl Syncs {
         let each = self.0.iter().map(|(server, sync)| match sync {
             Sync::Always => format!("{server} always"),
             Sync::Within(time) => format!("{server} every {time:?}"),
+            Sync::InVain => format!("{server} is before NATS 2.11.2"),
         });
         match self.0.is_empty() {
             true => "no server told its sync_interval".to_owned(),
@@ -75,6 +80,7 @@ impl Syncs {
 enum Worst {
     Always,
     Later,
+    InVain,
     Unknown,
 }
 
@@ -97,6 +103,7 @@ async fn look(monitor: &Host) -> Option<(String, Sync)> {
     let told: Value = serde_json::from_str(body).ok()?;
     let config = &told["jetstream"]["config"];
     let sync = match config["sync_always"].as_bool() {
+        _ if told["version"].as_str().is_some_and(may_forget) => Sync::InVain,
         Some(true) => Sync::Always,
         Some(false) | None => Sync::Within(Duration::from_nanos(config["sync_interval"].as_u64()?)),
     };
@@ -128,6 +135,9 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
         ),
         (Worst::Later, true) => Durability::FenceOnly(
             "sync_interval is not \"always\" on every server: crashes of machines can lose what a majority confirmed",
+        ),
+        (Worst::InVain, _) => Durability::FenceOnly(
+            "a server is older than NATS 2.11.2: killed, it may come up without what it has confirmed; upgrade every server",
         ),
         (Worst::Unknown, _) => Durability::FenceOnly(
             "the servers do not tell their sync_interval; name their monitoring addresses with monitor=host:8222,…",

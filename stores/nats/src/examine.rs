@@ -83,7 +83,7 @@ impl Kv {
                 format!(
                     "a write whose condition cannot hold was stored as {sequence}: the servers do not compare"
                 ),
-                "check which servers these are; Tenure needs NATS 2.10 or later",
+                "check which servers these are; Tenure needs NATS 2.11.2 or later",
             ),
             Err(error) => bad(
                 "privileges",
@@ -96,7 +96,7 @@ impl Kv {
 
 fn clock(info: &Value, here: SystemTime, took: Duration) -> Finding {
     let Some(there) = info["ts"].as_str().and_then(milliseconds) else {
-        let repair = "check that it is a NATS server of 2.10 or later";
+        let repair = "check that it is a NATS server of 2.11.2 or later";
         return bad(
             "clock",
             "the bucket's leader tells no time, which tokens begin with",

@@ -61,6 +61,11 @@ impl Refusal {
                     "{told}; the bucket is at its limit: raise it with `nats stream edit`, or free space"
                 ),
             ),
+            STORE_FAILED if self.description.contains("no space left") => (
+                Fault::Full,
+                Unknown,
+                format!("{told}; the server's disk is full: free space"),
+            ),
             ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT | SERVER_LIMIT => (
                 Fault::Full,
                 NotApplied,

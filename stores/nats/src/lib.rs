@@ -22,6 +22,7 @@ mod site;
 mod store;
 mod swap;
 mod url;
+mod version;
 mod watch;
 
 #[doc(hidden)]

@@ -38,11 +38,10 @@ async fn nats_whose_disk_is_full_grants_nothing_loses_nothing_and_goes_on_after_
             }
         }
     };
-    assert_eq!(
-        (refused.fault, refused.certainty),
-        (Fault::TimedOut, Certainty::Unknown),
-        "{refused}"
-    );
+    // A server of 2.15 does not answer any more; one of 2.12 says why.
+    let is_told = refused.fault == Fault::Full && refused.message.contains("disk is full");
+    assert!(is_told || refused.fault == Fault::TimedOut, "{refused}");
+    assert_eq!(refused.certainty, Certainty::Unknown, "{refused}");
     // A renewal is a write, too: the term ends with its lease.
     let renewed = store.renew(&renewals).await.remove(0);
     assert_eq!(

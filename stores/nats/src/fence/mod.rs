@@ -4,7 +4,6 @@ mod claim;
 mod look;
 mod mark;
 mod refusals;
-mod version;
 mod write;
 
 use crate::connect::Servers;

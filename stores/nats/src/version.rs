@@ -1,21 +1,28 @@
-//! Which servers a fence can write on.
+//! Which servers are too old for what.
 
 use crate::link::Link;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
 
-/// From which one on, major and minor, servers compare with the last message of another subject than the written one.
+/// Major, minor and patch.
+type Version = (u64, u64, u64);
+
+/// From which one on servers compare with the last message of another subject than the written one.
 /// Older ones ignore the header that asks for it and refuse every write: nothing wrong is stored, and nothing at all.
-const SERVER_MIN: (u64, u64) = (2, 11);
+const COMPARES_FROM: Version = (2, 11, 0);
+
+/// From which one on a server that was killed comes up with what it had confirmed. Of those before, 2.10.25, 2.10.26, 2.11.0 and 2.11.1
+/// were killed with a new bucket of two records, synced before they were confirmed, and came up with an empty one.
+const REMEMBERS_FROM: Version = (2, 11, 2);
 
 impl Link {
     /// Looks at what the connected server says that it is.
     ///
     /// # Errors
     /// [`Fault::Unsupported`] where no fenced write could be stored. Not applied.
-    pub(super) async fn server_compares(&self) -> Result<(), StoreError> {
+    pub(crate) async fn server_compares(&self) -> Result<(), StoreError> {
         let server = self.open().await?.connection.client.server_info();
-        if !is_too_old(&server.version) {
+        if !is_before(&server.version, COMPARES_FROM) {
             return Ok(());
         }
         let why = format!(
@@ -33,19 +40,24 @@ impl Link {
     }
 }
 
+/// Whether a killed server of this version may come up without what it had confirmed.
+pub(crate) fn may_forget(version: &str) -> bool {
+    is_before(version, REMEMBERS_FROM)
+}
+
 /// Whether a version is known to be too old. What cannot be read is not known to be: a fence on it refuses at worst.
-fn is_too_old(version: &str) -> bool {
+fn is_before(version: &str, first: Version) -> bool {
     let mut numbers = version.trim_start_matches('v').split(['.', '-']);
     let mut next = || numbers.next()?.parse::<u64>().ok();
-    match (next(), next()) {
-        (Some(major), Some(minor)) => (major, minor) < SERVER_MIN,
+    match (next(), next(), next()) {
+        (Some(major), Some(minor), patch) => (major, minor, patch.unwrap_or(0)) < first,
         _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_too_old;
+    use super::{COMPARES_FROM, is_before, may_forget};
 
     #[test]
     fn versions_before_the_header_are_told_from_those_that_know_it() {
@@ -58,7 +70,7 @@ mod tests {
             "1.99.0",
             "0.9.6",
         ] {
-            assert!(is_too_old(old), "{old}");
+            assert!(is_before(old, COMPARES_FROM), "{old}");
         }
         for known in [
             "2.11.0",
@@ -70,7 +82,17 @@ mod tests {
             "3.0.0",
             "v2.12.1",
         ] {
-            assert!(!is_too_old(known), "{known}");
+            assert!(!is_before(known, COMPARES_FROM), "{known}");
+        }
+    }
+
+    #[test]
+    fn servers_that_forget_when_they_are_killed_are_known_by_their_patch() {
+        for old in ["2.10.29", "2.11.0", "2.11.1", "v2.11.1", "2.11"] {
+            assert!(may_forget(old), "{old}");
+        }
+        for sound in ["2.11.2", "2.11.10", "2.12.0", "2.15.0", "3.0"] {
+            assert!(!may_forget(sound), "{sound}");
         }
     }
 
@@ -88,7 +110,7 @@ mod tests {
             "2..10",
             "99999999999999999999.1",
         ] {
-            assert!(!is_too_old(odd), "{odd}");
+            assert!(!is_before(odd, COMPARES_FROM), "{odd}");
         }
     }
 }

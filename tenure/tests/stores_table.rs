@@ -87,7 +87,7 @@ async fn postgres() -> Vec<Row> {
     let url = "postgres://HOST/DATABASE";
     let set_ups: [(&str, &str, &[&str]); 2] = [
         (
-            "PostgreSQL 12 or later",
+            "PostgreSQL 13 or later",
             "*Rate*, *Step* (G2, P8); the disk keeps what it has synced (P1); a standby that is promoted was synchronous, and \
              its clock is as right (P9)",
             &["fsync=on", "full_page_writes=on"],

@@ -52,7 +52,7 @@ pub use etcd::fetch_etcd;
 pub use faketime::fetch_faketime;
 pub(crate) use mariadb::initialise_mariadb;
 pub use mysql::fetch_mysql;
-pub use nats::fetch_nats;
+pub use nats::{fetch_nats, fetch_older_nats};
 pub use other_etcd::fetch_other_etcd;
 pub use other_mariadb::fetch_other_mariadb;
 pub use other_postgres::{OtherPostgres, fetch_other_postgres};

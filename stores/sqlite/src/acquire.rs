@@ -12,7 +12,7 @@ use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
 use std::sync::Arc;
-use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor, StoreError};
+use tenure_core::{Acquire, Acquired, End, FencingToken, Grant, Predecessor, StoreError};
 
 /// Takes the lease, and has a new term on the disk before its holder hears of it.
 pub(crate) async fn acquire(
@@ -116,7 +116,9 @@ fn take(
             let ours = |record: &Record| {
                 record.holder.incarnation == request.candidate.incarnation && !record.released
             };
-            let is_another = !seen.record.as_ref().is_some_and(ours);
+            // One that has expired is not handed on: it was lost, and has been counted as such.
+            let is_over = predecessor.as_ref().is_some_and(|term| term.end == End::Expired);
+            let is_another = is_over || !seen.record.as_ref().is_some_and(ours);
             let grant = grant(connection, seen, request, predecessor)?;
             Ok((Acquired::Granted(grant), is_another))
         }

@@ -119,7 +119,7 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
     use tenure_conformance::asking::{granted, renewal, request, seconds};
-    use tenure_core::{Acquire, Acquired, Attempt, Certainty, Renewed, StoreError};
+    use tenure_core::{Acquire, Acquired, Attempt, Certainty, Renewed, StoreError, Ttl};
 
     /// How long an answer is waited for, on a loaded machine.
     const BOUND: Duration = Duration::from_secs(60);
@@ -209,6 +209,31 @@ mod tests {
             // The log is begun anew, with all of it on the disk.
             let again = granted(take(&database, &asked).await.unwrap());
             assert!(again.again);
+        });
+    }
+
+    /// As after a process was frozen past the ends of its terms.
+    #[test]
+    fn terms_that_were_lost_and_are_taken_again_are_counted_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, _log) = opened(&directory);
+        run(async {
+            let brief = Ttl::MIN;
+            let asked = ["one", "two"].map(|name| request(name, "a", brief));
+            let mut renewals = Vec::new();
+            for asked in &asked {
+                let term = granted(take(&database, asked).await.unwrap());
+                renewals.push(renewal(asked, term.token));
+            }
+            tokio::time::sleep(brief.duration()).await;
+            for renewed in renew(&database, &renewals).ok().unwrap() {
+                assert!(matches!(renewed, Ok(Renewed::Lost(_))), "{renewed:?}");
+            }
+            assert!(!database.has_several_terms());
+            for asked in &asked {
+                let _taken = granted(take(&database, asked).await.unwrap());
+            }
+            assert!(database.has_several_terms());
         });
     }
 

@@ -210,7 +210,14 @@ impl Signal {
             self.check_at = Instant::now() + check_every;
             let ear = self.connection.take(|| Ear::open(database));
             match ear.and_then(|ear| ear.listen()) {
-                Ok(Some(heard)) => return Ok(heard),
+                Ok(Some(heard)) => {
+                    if let (Heard::Interruption, Some(notifier)) = (heard, &self.notifier) {
+                        // The directory itself may be another, and the wake file with it, of which that one says nothing.
+                        listen(notifier.get_ref(), database)
+                            .map_err(|error| over(database, &error.into()))?;
+                    }
+                    return Ok(heard);
+                }
                 Ok(None) => {}
                 Err(trouble) if trouble.is_locked() => {}
                 Err(trouble) => return Err(trouble.into_error("the watch", &database.shown)),

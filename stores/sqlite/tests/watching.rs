@@ -78,18 +78,19 @@ async fn renewals_wake_nobody_and_a_release_does() {
 async fn told_after(scratch: &Scratch, before: impl Fn()) -> Duration {
     let (store, other) = (scratch.open(), scratch.open());
     let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    told_between(&store, &mut watch, before).await
+}
+
+async fn told_between(store: &SqliteStore, watch: &mut Box<dyn Watch>, before: impl Fn()) -> Duration {
     let mut asker = Asker::new("first");
     let mut waits = Vec::new();
     for _ in 0..15 {
-        let grant = grant(&store, &asker, "job").await;
-        assert_eq!(next(&mut watch).await, changed("job", Change::Taken, grant.token));
+        let grant = grant(store, &asker, "job").await;
+        assert_eq!(next(watch).await, changed("job", Change::Taken, grant.token));
         before();
         let began = Instant::now();
         drop(store.release(&[asker.release("job", grant.token)]).await);
-        assert_eq!(
-            next(&mut watch).await,
-            changed("job", Change::Vacated, grant.token)
-        );
+        assert_eq!(next(watch).await, changed("job", Change::Vacated, grant.token));
         waits.push(began.elapsed());
         asker = asker.next_attempt();
     }
@@ -108,6 +109,22 @@ async fn a_release_is_told_by_notification_also_through_a_wake_file_that_was_emp
     let scratch = Scratch::new();
     let empty = || drop(std::fs::File::create(wake_file(&scratch)).unwrap());
     let waited = told_after(&scratch, empty).await;
+    assert!(waited < Duration::from_millis(250), "{waited:?}");
+}
+
+/// As a restore does it. What was moved away is no longer read when somebody wakes others.
+#[tokio::test]
+async fn a_release_is_told_by_notification_also_in_a_directory_that_was_replaced() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory().join("used");
+    std::fs::create_dir(&directory).unwrap();
+    let file = directory.join("leases.db");
+    let [store, other] = [(), ()].map(|()| SqliteStore::open(&file).unwrap());
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    std::fs::rename(&directory, scratch.directory().join("old")).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    assert_eq!(next(&mut watch).await, WatchEvent::Gap);
+    let waited = told_between(&store, &mut watch, || {}).await;
     assert!(waited < Duration::from_millis(250), "{waited:?}");
 }
 

@@ -79,7 +79,7 @@ impl Database {
         let place = place::find(options)?;
         let shown = place.path.display().to_string();
         let jitter = Jitter::seeded();
-        let paths = Paths::of(&place.path);
+        let paths = Paths::of(&place.path).named(place.named);
         let opened = patiently_blocking(&jitter, &shown, || begin_session(&paths, &shown))?;
         let notifier = notifier().ok();
         Ok(Self {
@@ -103,8 +103,11 @@ impl Database {
     /// every call is refused: see [`only_path`].
     pub(crate) fn session(&self) -> Result<Seated<'_, Session>, Trouble> {
         self.session.take(|| {
-            let options = SqliteOptions::new(&self.path).trust(self.trust);
-            place::find(&options).map_err(Trouble::Told)?;
+            let options = SqliteOptions::new(self.paths.name()).trust(self.trust);
+            let place = place::find(&options).map_err(Trouble::Told)?;
+            if place.path != self.path {
+                return Err(Trouble::Told(place.is_not(&self.path)));
+            }
             begin_session(&self.paths, &self.shown)
         })
     }

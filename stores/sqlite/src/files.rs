@@ -30,6 +30,8 @@ pub(crate) struct Paths {
     pub(crate) database: PathBuf,
     pub(crate) log: PathBuf,
     index: PathBuf,
+    /// By which the database was named, if not by that path: symbolic links may be in it, and lead elsewhere later.
+    named: Option<PathBuf>,
 }
 
 impl Paths {
@@ -44,6 +46,27 @@ impl Paths {
             log: beside("-wal"),
             index: beside("-shm"),
             database: database.to_owned(),
+            named: None,
+        }
+    }
+
+    /// The same, where somebody has named the database by this path: what it leads to by then is what others will use.
+    pub(crate) fn named(self, named: PathBuf) -> Self {
+        let named = Some(named).filter(|named| *named != self.database);
+        Self { named, ..self }
+    }
+
+    /// The path by which others find the database.
+    pub(crate) fn name(&self) -> &Path {
+        self.named.as_deref().unwrap_or(&self.database)
+    }
+
+    /// Which file stands at the path, unless the name leads to another by now.
+    fn database(&self) -> Option<FileIdentity> {
+        let found = FileIdentity::of(&self.database);
+        match &self.named {
+            Some(named) => found.filter(|found| FileIdentity::of(named) == Some(*found)),
+            None => found,
         }
     }
 }
@@ -93,10 +116,10 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Those that stand there now: three looks of about a microsecond.
+    /// Those that stand there now: three looks of about a microsecond, and a fourth where links may lead there.
     pub(crate) fn at(paths: &Paths) -> Self {
         Self {
-            database: FileIdentity::of(&paths.database),
+            database: paths.database(),
             log: FileIdentity::of(&paths.log),
             index: FileIdentity::of(&paths.index),
         }

@@ -18,7 +18,26 @@ const LINKS_MAX: usize = 40;
 pub(crate) struct Place {
     /// Absolute, without symbolic links: what is beside the file is beside the real one.
     pub(crate) path: PathBuf,
+    /// Absolute, as it was given.
+    pub(crate) named: PathBuf,
     pub(crate) file_system: FileSystem,
+}
+
+impl Place {
+    /// The answer where the links in a name have led to this place before. Whoever starts now elects in another file than
+    /// whoever has that one open.
+    pub(crate) fn is_not(&self, before: &Path) -> StoreError {
+        StoreError::not_applied(
+            Fault::Unreachable,
+            format!(
+                "{} leads to {} by now, and led to {} when the store was opened: whoever opens it now would not see what is \
+                 written there; restart this process, or have the link lead back",
+                self.named.display(),
+                self.path.display(),
+                before.display()
+            ),
+        )
+    }
 }
 
 /// Finds the place, making its directory where the options say so.
@@ -53,7 +72,12 @@ pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
         permitted(&path)?;
     }
     permitted(directory)?;
-    Ok(Place { path, file_system })
+    let named = std::path::absolute(given).map_err(|error| unusable(given, &error))?;
+    Ok(Place {
+        path,
+        named,
+        file_system,
+    })
 }
 
 /// The path without symbolic links, of a file that need not exist yet: a link to it leads to where it will be made, which

@@ -4,6 +4,7 @@ use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, Scratch, grant, held, name};
 use rusqlite::Connection;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tenure_core::{Certainty, Fault, FenceError, LeaseStore, Renewed, Scope, StoreError, Verdict};
@@ -133,6 +134,51 @@ async fn a_holder_whose_file_gets_a_second_name_is_told_at_its_next_call() {
     is_linked(released[0].as_ref().unwrap_err());
     is_linked(&SqliteStore::open(&other).unwrap_err());
     fs::remove_file(&other).unwrap();
+    let renewed = store.renew(&[asker.renew("job", first.token)]).await;
+    assert!(
+        matches!(&renewed[..], [Ok(Renewed::Extended { .. })]),
+        "{renewed:?}"
+    );
+}
+
+/// As a deployment switches `current` from one release to the next: whoever starts then elects in the other one's file.
+#[tokio::test]
+async fn a_holder_whose_link_leads_to_another_file_is_told_at_its_next_call() {
+    let scratch = Scratch::new();
+    let (_own, _other) = two_directories(&scratch);
+    let current = scratch.directory().join("current");
+    let switch = |to: &str| {
+        let next = scratch.directory().join("next");
+        symlink(to, &next).unwrap();
+        fs::rename(next, &current).unwrap();
+    };
+    switch("own");
+    let file = current.join("leases.db");
+    let store = SqliteStore::open(&file).unwrap();
+    let asker = Asker::new("first");
+    let first = grant(&store, &asker, "job").await;
+    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    switch("other");
+    let second = SqliteStore::open(&file).unwrap();
+    let _second = grant(&second, &Asker::new("second"), "job").await;
+    let renewed = store.renew(&[asker.renew("job", first.token)]).await;
+    let told = [
+        renewed[0].as_ref().unwrap_err(),
+        &store.acquire(&asker.acquire("another")).await.unwrap_err(),
+        &store.get(&name("job")).await.unwrap_err(),
+        &watch.next().await.unwrap_err(),
+    ];
+    for error in told {
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::Unreachable, Certainty::NotApplied),
+            "{error}"
+        );
+        for part in ["current/leases.db", "own/leases.db", "other/leases.db", "restart"] {
+            assert!(error.message.contains(part), "{part} is not in: {error}");
+        }
+    }
+    switch("own");
     let renewed = store.renew(&[asker.renew("job", first.token)]).await;
     assert!(
         matches!(&renewed[..], [Ok(Renewed::Extended { .. })]),

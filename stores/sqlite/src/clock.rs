@@ -2,6 +2,7 @@
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::fs;
+use std::io::ErrorKind;
 use tenure_core::{Fault, Moment, StoreError};
 
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
@@ -77,8 +78,16 @@ fn nanoseconds(time: Timespec) -> i64 {
 
 /// The offset that this process's time namespace puts on `CLOCK_BOOTTIME`; zero on kernels without them.
 fn namespace_offset_ns() -> Result<i64, StoreError> {
-    let Ok(offsets) = fs::read_to_string(TIME_OFFSETS_FILE) else {
-        return Ok(0);
+    let offsets = match fs::read_to_string(TIME_OFFSETS_FILE) {
+        Ok(offsets) => offsets,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        // Taken for none, an offset would end every lease of the others at once.
+        Err(error) => {
+            return Err(unsupported(format!(
+                "cannot read {TIME_OFFSETS_FILE}: {error}; without it nobody knows how far this process's clock is from \
+                 that of others: let this process read it"
+            )));
+        }
     };
     // The file tells the offsets of the namespace that *children* get. It is ours too unless this process
     // itself asked for a new one, and then nobody can tell ours.

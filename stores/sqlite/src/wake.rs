@@ -1,6 +1,6 @@
 //! The file beside the database whose being read wakes the candidates that wait.
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown};
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -83,9 +83,22 @@ impl WakeFile {
 
     /// Makes the file if it is not there, and puts a byte into it, for whoever may use the database.
     pub(crate) fn create(&self) -> Result<(), Errno> {
-        let mode = rustix::fs::stat(&self.database)?.st_mode & 0o666;
-        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&self.path, flags, Mode::from_raw_mode(mode))?;
+        let database = rustix::fs::stat(&self.database)?;
+        let mode = Mode::from_raw_mode(database.st_mode & 0o666);
+        let open = |how| {
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | how;
+            rustix::fs::open(&self.path, flags, mode)
+        };
+        let file = match open(OFlags::CREATE | OFlags::EXCL) {
+            Err(Errno::EXIST) => open(OFlags::empty())?,
+            made => {
+                let file = made?;
+                // As SQLite does with the log: neither a strict umask nor root, who only looks in, shuts others out.
+                let (owner, group) = (Uid::from_raw(database.st_uid), Gid::from_raw(database.st_gid));
+                let _if_allowed = fchmod(&file, mode).and_then(|()| fchown(&file, Some(owner), Some(group)));
+                file
+            }
+        };
         if rustix::fs::fstat(&file)?.st_size == 0 {
             pwrite(&file, b"\n", 0)?;
         }

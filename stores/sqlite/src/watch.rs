@@ -158,10 +158,16 @@ fn notifier(database: &Database) -> Result<AsyncFd<OwnedFd>, Errno> {
 
 fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
     let path = database.wake.path();
-    database.wake.create()?;
-    // Not every opening: who starts to watch opens it, too, and that is no news.
+    // Not every opening: who makes the file opens it, too, and that is no news.
     let flags = WatchFlags::ACCESS | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-    inotify::add_watch(notifier, path, flags).map(drop)
+    let listening = match inotify::add_watch(notifier, path, flags) {
+        Err(Errno::NOENT) => {
+            database.wake.create()?;
+            inotify::add_watch(notifier, path, flags)
+        }
+        listening => listening,
+    };
+    listening.map(drop)
 }
 
 impl Signal {

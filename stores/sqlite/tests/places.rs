@@ -3,11 +3,11 @@
 use crate::common::child::{NAMESPACES_NEEDED, in_role, in_role_after, role};
 use crate::common::{Asker, Scratch, grant};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tenure_core::{Certainty, Fault, StoreError};
+use tenure_core::{Certainty, Fault, LeaseStore, Scope, StoreError};
 use tenure_sqlite::{MissingDirectory, SqliteStore};
 
 /// A user that owns nothing: `nobody`.
@@ -16,11 +16,40 @@ const NOBODY: u32 = 65_534;
 #[test]
 fn as_a_child() {
     let Some((role, file)) = role() else { return };
-    assert_eq!(role, "opener");
-    match SqliteStore::open(&file) {
-        Ok(_) => println!("opened"),
-        Err(error) => println!("refused {:?}: {error}", error.fault),
-    }
+    let store = match SqliteStore::open(&file) {
+        Ok(store) => store,
+        Err(error) => return println!("refused {:?}: {error}", error.fault),
+    };
+    let play = async {
+        match role.as_str() {
+            "opener" => println!("opened"),
+            "taker" => {
+                let _grant = grant(&store, &Asker::new("taker"), "job").await;
+                println!("opened, and taken");
+            }
+            "watcher" => {
+                let _watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+                println!(
+                    "opened, and {} wakes it",
+                    if is_woken() { "the kernel" } else { "nobody" }
+                );
+            }
+            other => panic!("{other}"),
+        }
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(play);
+}
+
+/// Whether this process has asked the kernel to tell it of a file.
+fn is_woken() -> bool {
+    let descriptors = fs::read_dir("/proc/self/fdinfo").unwrap();
+    let asks =
+        |info: fs::DirEntry| fs::read_to_string(info.path()).is_ok_and(|said| said.contains("inotify wd:"));
+    descriptors.filter_map(Result::ok).any(asks)
 }
 
 fn refused(path: &Path) -> StoreError {
@@ -49,6 +78,10 @@ fn answer(command: &mut Command) -> String {
 
 /// Opens as a user whom permissions bind: root is bound by none.
 fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
+    played_unprivileged(scratch, "opener", file)
+}
+
+fn played_unprivileged(scratch: &Scratch, role: &str, file: &Path) -> String {
     let program = scratch.directory().join("opener");
     // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
     // cannot be run.
@@ -57,7 +90,7 @@ fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
         .arg(&program)
         .status();
     assert!(copied.unwrap().success());
-    let mut command = in_role(module_path!(), "opener", file);
+    let mut command = in_role(module_path!(), role, file);
     if rustix_is_root() {
         let mut as_nobody = Command::new(&program);
         as_nobody.args(command.get_args()).uid(NOBODY).gid(NOBODY);
@@ -70,7 +103,6 @@ fn opened_unprivileged(scratch: &Scratch, file: &Path) -> String {
 }
 
 fn rustix_is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
@@ -141,6 +173,42 @@ fn a_directory_that_takes_no_new_files_is_told() {
     fs::set_permissions(&place, Permissions::from_mode(0o755)).unwrap();
     assert!(said.starts_with("refused ReadOnly"), "{said}");
     assert!(said.contains("place"), "{said}");
+}
+
+/// As by `sudo tenure doctor` before the service has started: the wake file stays root's where only the database is given to
+/// the service.
+#[test]
+fn a_wake_file_that_may_only_be_read_wakes_all_the_same() {
+    let scratch = Scratch::new();
+    let file = unprivileged_place(&scratch).join("leases.db");
+    let taken = answer(&mut in_role(module_path!(), "taker", &file));
+    assert_eq!(taken, "opened, and taken");
+    let wake = file.with_file_name("leases.db-wake");
+    fs::set_permissions(&wake, Permissions::from_mode(0o444)).unwrap();
+    give(&file);
+    let said = played_unprivileged(&scratch, "watcher", &file);
+    assert_eq!(said, "opened, and the kernel wakes it");
+}
+
+/// As SQLite makes the log.
+#[test]
+fn a_wake_file_is_for_whoever_may_use_the_database_whoever_makes_it() {
+    let scratch = Scratch::new();
+    let file = unprivileged_place(&scratch).join("leases.db");
+    drop(SqliteStore::open(&file).unwrap());
+    give(&file);
+    fs::set_permissions(&file, Permissions::from_mode(0o660)).unwrap();
+    let taker = in_role(module_path!(), "taker", &file);
+    let mut strict = Command::new("sh");
+    strict.args(["-c", "umask 077 && exec \"$0\" \"$@\""]);
+    strict.arg(taker.get_program()).args(taker.get_args());
+    strict.envs(taker.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    assert_eq!(answer(&mut strict), "opened, and taken");
+    let [database, wake] = ["leases.db", "leases.db-wake"].map(|beside| {
+        let made = fs::metadata(file.with_file_name(beside)).unwrap();
+        (made.uid(), made.gid(), made.mode() & 0o777)
+    });
+    assert_eq!(wake, database);
 }
 
 #[test]

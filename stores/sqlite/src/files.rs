@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -168,11 +168,14 @@ struct OpenHere {
 impl OpenHere {
     fn find(paths: &Paths, files: Files, shown: &str) -> Result<Self, Trouble> {
         Self::among_descriptors(paths, files).map_err(|error| {
+            // What lacks now may be there later: no descriptor is left, or no memory.
+            let (fault, way_out) = match error.kind() {
+                ErrorKind::NotFound | ErrorKind::PermissionDenied => (Fault::Unsupported, "mount /proc"),
+                _ => (Fault::Internal, "see the limits of this process (ulimit -n)"),
+            };
             Trouble::Told(StoreError::not_applied(
-                Fault::Unsupported,
-                format!(
-                    "cannot tell which log of {shown} is open here: {error} ({DESCRIPTORS}); mount /proc"
-                ),
+                fault,
+                format!("cannot tell which log of {shown} is open here: {error} ({DESCRIPTORS}); {way_out}"),
             ))
         })
     }

@@ -4,19 +4,22 @@ use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tenure_core::{Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
+use tenure_core::{Change, Fault, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
 use tenure_sqlite::SqliteStore;
 use tenure_testkit::Process;
 
 #[test]
 fn as_a_child() {
     let Some((role, file)) = role() else { return };
-    assert_eq!(role, "watcher without inotify");
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .unwrap()
-        .block_on(watch_by_polling(&file));
+        .unwrap();
+    match role.as_str() {
+        "watcher without inotify" => runtime.block_on(watch_by_polling(&file)),
+        "watcher without descriptors" => runtime.block_on(watch_without_descriptors(&file)),
+        other => panic!("{other}"),
+    }
 }
 
 async fn watch_by_polling(file: &Path) {
@@ -28,6 +31,20 @@ async fn watch_by_polling(file: &Path) {
     loop {
         println!("told of {:?}", watch.next().await.unwrap());
     }
+}
+
+async fn watch_without_descriptors(file: &Path) {
+    let store = SqliteStore::open(file).unwrap();
+    let mut taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    let mut refusals = 0;
+    while let Err(error) = store.watch(&Scope::Name(name("job"))).await {
+        // Which says that a watch can never be had here.
+        assert_ne!(error.fault, Fault::Unsupported, "{error}");
+        refusals += 1;
+        drop(taken.pop().unwrap());
+    }
+    assert!(refusals > 0);
+    println!("watching in the end");
 }
 
 fn wake_file(scratch: &Scratch) -> PathBuf {
@@ -209,6 +226,18 @@ async fn a_watch_without_inotify_follows_a_file_that_was_replaced() {
     assert!(second.token > first.token);
     let told = format!("told of {:?}", changed("job", Change::Taken, second.token));
     drop(watcher.wait_for_line(&told, PATIENCE).unwrap());
+}
+
+#[test]
+fn a_watch_for_which_no_descriptor_is_left_may_be_had_later() {
+    let scratch = Scratch::new();
+    drop(scratch.open());
+    let (few, role) = ("ulimit -n 64", "watcher without descriptors");
+    let watcher = in_role_after(few, module_path!(), role, &scratch.file());
+    let watcher = Process::spawn(watcher).unwrap();
+    watcher
+        .wait_for_line("watching in the end", PATIENCE)
+        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
 }
 
 #[tokio::test]

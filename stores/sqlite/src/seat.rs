@@ -24,7 +24,7 @@ impl Connected for Connection {
 }
 
 /// What one handle has open, in a mutex for `Sync`; empty after its files were found to be others.
-pub(crate) struct Seat<C> {
+pub(crate) struct Seat<C: Connected> {
     paths: Paths,
     taken: Mutex<Option<(C, Files)>>,
 }
@@ -69,6 +69,15 @@ impl<C: Connected> Seat<C> {
             *taken = Some(reopen()?);
         }
         Ok(Seated(taken))
+    }
+}
+
+/// The last one that closes a database writes the log that it has open into it, and removes the one that stands at the path:
+/// if that is another by now, what others have written since would be gone.
+impl<C: Connected> Drop for Seat<C> {
+    fn drop(&mut self) {
+        let taken = self.taken.get_mut().unwrap_or_else(PoisonError::into_inner);
+        leave_if_others(taken, &self.paths);
     }
 }
 

@@ -139,6 +139,38 @@ async fn a_holder_the_index_of_whose_log_was_removed_is_seen_by_whoever_comes() 
     );
 }
 
+/// Closing a file, SQLite writes the log that it has open into the database, and removes the one that stands at the path.
+#[tokio::test]
+async fn who_closes_a_file_whose_log_was_removed_leaves_in_it_what_others_have_written() {
+    for closes in ["store", "watch", "fence"] {
+        let scratch = Scratch::new();
+        let (store, _asker, token) = held(&scratch).await;
+        let mut open = (Some(store), None, None);
+        match closes {
+            "store" => {}
+            "watch" => {
+                open.1 = Some(
+                    open.0
+                        .take()
+                        .unwrap()
+                        .watch(&Scope::Prefix(String::new()))
+                        .await
+                        .unwrap(),
+                )
+            }
+            _ => open = (None, None, Some(SqliteFence::create(scratch.file()).unwrap())),
+        }
+        remove(&scratch, &["-wal", "-shm"]);
+        let (other, said) = other(&scratch, "asker", "outcome: granted");
+        // It is gone, and has closed nothing.
+        drop(other);
+        drop(open);
+        let seen = scratch.open().get(&name("job")).await.unwrap().unwrap();
+        assert_eq!(seen.holder.id.as_str(), "second", "{closes}: {said}");
+        assert!(seen.token > token, "{closes}: {said}");
+    }
+}
+
 /// The index is shared within the process: the idle ones must leave it, too, or the busy one cannot.
 #[tokio::test]
 async fn idle_handles_watches_and_fences_of_a_process_keep_no_removed_log() {

@@ -13,9 +13,9 @@ use crate::watch::SqliteWatch;
 use std::path::Path;
 use std::sync::Arc;
 use tenure_core::{
-    Acquire, Acquired, Answer, Ask, Asked, Durability, Finding, Lease, LeaseName, LeasePage, LeasePurge,
-    LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
-    Timekeeper, TokenSource, Ttl, Watch, WatchSource, Work,
+    Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, Finding, Lease, LeaseName, LeasePage,
+    LeasePurge, LeaseStore, Page, Purge, Purged, Release, Released, Renew, Renewed, Scope, StoreError,
+    StoreTraits, Timekeeper, TokenSource, Ttl, Watch, WatchSource, Work,
 };
 
 /// Leases in one SQLite file, shared by every candidate on one machine.
@@ -166,7 +166,8 @@ impl LeaseStore for SqliteStore {
 
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
-            let watch = SqliteWatch::start(Arc::clone(&self.database), scope.clone()).await?;
+            let started = SqliteWatch::start(Arc::clone(&self.database), scope.clone()).await;
+            let watch = started.map_err(may_pass)?;
             Ok(Box::new(watch) as Box<dyn Watch>)
         })
     }
@@ -186,6 +187,18 @@ impl LeasePurge for SqliteStore {
             || format!("the clean-up of leases \"{}*\"", request.prefix.escape_debug()),
             |database| purge::purge(database, request),
         ))
+    }
+}
+
+/// The failure of a watch. That it is unsupported would say that the store has no watches, and be final: a second name of the
+/// file may go again.
+fn may_pass(error: StoreError) -> StoreError {
+    match error.fault {
+        Fault::Unsupported => StoreError {
+            fault: Fault::Unreachable,
+            ..error
+        },
+        _ => error,
     }
 }
 

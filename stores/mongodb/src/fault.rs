@@ -84,11 +84,7 @@ fn judge(error: &Error) -> (Fault, Certainty, String) {
                 line(message)
             ),
         ),
-        ErrorKind::ServerSelection { .. } => (
-            Fault::Unreachable,
-            NotApplied,
-            "no primary could be reached in time; check host, port and the replica set's state".to_owned(),
-        ),
+        ErrorKind::ServerSelection { message, .. } => (Fault::Unreachable, NotApplied, unselected(message)),
         ErrorKind::DnsResolve { message, .. } => (Fault::Unreachable, NotApplied, line(message)),
         ErrorKind::Io(io) => {
             // The driver puts this label on errors of establishing a connection: nothing was sent on it.
@@ -117,6 +113,17 @@ fn judge(error: &Error) -> (Fault, Certainty, String) {
         ErrorKind::InvalidArgument { message, .. } => (Fault::Invalid, NotApplied, line(message)),
         other => (Fault::Internal, Unknown, line(other)),
     }
+}
+
+/// Why no server was found: the driver tells in one text what it knows of each, and the first failure stands for all.
+fn unselected(message: &str) -> String {
+    let failure = message
+        .split_once("Error: Kind: ")
+        .and_then(|(_, rest)| rest.split(", labels: ").next());
+    let failure = failure.map_or_else(String::new, |failure| format!(" ({})", line(failure)));
+    format!(
+        "no primary could be reached in time{failure}; check host, port, TLS and replicaSet in the URL, and the set's state"
+    )
 }
 
 /// By the server's code. Certainty holds for a refusal of a single statement.

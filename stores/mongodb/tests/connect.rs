@@ -31,6 +31,27 @@ async fn unreachable_server_is_named_without_the_password() {
     assert!(error.message.contains(&format!("127.0.0.1:{port}")), "{error}");
 }
 
+/// All three are the same to the driver: no server that it could ask.
+#[tokio::test]
+async fn why_no_server_could_be_asked_is_said() {
+    let set = ReplicaSet::shared().await.uri();
+    let closed = free_port();
+    let misnamed = with_database(
+        set.split('?').next().unwrap_or_default(),
+        "db",
+        "replicaSet=another",
+    );
+    for (url, why) in [
+        (format!("mongodb://127.0.0.1:{closed}/db"), "Connection refused"),
+        (with_database(&set, "db", "tls=true"), "tls handshake"),
+        (misnamed, "replicaSet"),
+    ] {
+        let error = refused(&url).await;
+        assert_eq!(error.fault, Fault::Unreachable);
+        assert!(error.message.contains(why), "{url}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn silent_server_is_given_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

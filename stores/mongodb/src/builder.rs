@@ -1,6 +1,7 @@
 use crate::SYSTEM;
 use crate::fault::{Deed, Repeats, store_error};
 use crate::indexes::{ensure_purge_index, warn_of_expiry_index};
+use crate::kind::refuse_unfit;
 use crate::release::RELEASES_AT_ONCE;
 use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
@@ -111,8 +112,8 @@ impl MongoStoreBuilder {
     /// # Errors
     /// Not applied, and without the password: [`Fault::Invalid`] for a URL that cannot be read or that asks
     /// for less than majority and journal, [`Fault::Unreachable`] or [`Fault::TimedOut`] if no primary
-    /// answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`], [`Fault::Unsupported`] for a server that
-    /// cannot keep the promises.
+    /// answers, [`Fault::Unauthenticated`], [`Fault::Forbidden`], [`Fault::Unsupported`] for a server or a collection
+    /// that cannot keep the promises.
     pub async fn connect(self, url: &str) -> Result<MongoStore, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let settings = self.merged(&parsed)?;
@@ -220,6 +221,7 @@ impl Settings {
             first_release: Arc::new(AtomicUsize::new(0)),
             watches: WatchPlaces::new(WATCHES_MAX),
         };
+        refuse_unfit(&site).await?;
         prove_concern(&site).await?;
         warn_of_expiry_index(&site).await?;
         ensure_purge_index(&site).await?;

@@ -11,6 +11,7 @@ mod examine;
 mod fault;
 mod fence;
 mod indexes;
+mod kind;
 mod list;
 mod pipeline;
 mod purge;

@@ -1,6 +1,7 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 
 use crate::common::{Scratch, random_bits, request, seconds, with_database};
+use mongodb::bson::doc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
 use tenure_mongodb::MongoStore;
@@ -49,6 +50,36 @@ async fn why_no_server_could_be_asked_is_said() {
         let error = refused(&url).await;
         assert_eq!(error.fault, Fault::Unreachable);
         assert!(error.message.contains(why), "{url}: {error}");
+    }
+}
+
+/// A capped one lost a lease that was held, when it was full, and gave it to another; with a collation `Job` and `job` were
+/// one record.
+#[tokio::test]
+async fn collection_in_which_two_could_hold_a_lease_is_refused() {
+    for (kind, options) in [
+        ("is a view", doc! { "viewOn": "other", "pipeline": [] }),
+        ("is a timeseries", doc! { "timeseries": { "timeField": "at" } }),
+        ("is capped", doc! { "capped": true, "size": 4096 }),
+        (
+            "has a collation",
+            doc! { "collation": { "locale": "en", "strength": 2 } },
+        ),
+    ] {
+        let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+        let mut creation = doc! { "create": "job_leases" };
+        creation.extend(options);
+        let database = scratch.client().await.database(&scratch.database);
+        database.run_command(creation).await.expect("a collection");
+        let error = refused(&scratch.url("")).await;
+        assert_eq!(error.fault, Fault::Unsupported, "{error}");
+        for part in [kind, "job_leases", "a plain collection"] {
+            assert!(error.message.contains(part), "{part} is not in: {error}");
+        }
+        // Another one of the same database will do.
+        let _store = MongoStore::connect(&scratch.url("collection=others"))
+            .await
+            .expect("a store");
     }
 }
 

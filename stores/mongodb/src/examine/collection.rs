@@ -1,9 +1,10 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
 use crate::indexes::ttl_indexes;
+use crate::kind::{unfit, way_out};
 use crate::record::understood;
 use crate::site::{Site, Topology};
-use mongodb::bson::{Document, doc};
+use mongodb::bson::doc;
 use tenure_core::{Finding, Scope};
 
 /// Most unreadable records that are counted.
@@ -21,54 +22,29 @@ impl Site {
 
     async fn kind(&self) -> Finding {
         let name = self.leases.name();
-        let list = async {
-            let mut cursor = self
-                .database
-                .list_collections()
-                .filter(doc! { "name": name })
-                .await?;
-            match cursor.advance().await? {
-                true => mongodb::bson::deserialize_from_slice::<Document>(cursor.current().as_bytes())
-                    .map(Some)
-                    .map_err(mongodb::error::Error::from),
-                false => Ok(None),
+        let described = match self.described().await {
+            Ok(Some(described)) => described,
+            Ok(None) => {
+                return good(
+                    "collection",
+                    format!("{} does not exist yet; the first lease makes it", self.namespace),
+                );
             }
-        };
-        let found = match self.within(Deed::Read, "the collection", list).await {
-            Ok(found) => found,
             Err(error) => return unknown("collection", &error),
         };
-        let Some(found) = found else {
-            return good(
-                "collection",
-                format!("{} does not exist yet; the first lease makes it", self.namespace),
-            );
-        };
-        let kind = found.get_str("type").unwrap_or("collection");
-        let options = found.get_document("options").cloned().unwrap_or_default();
-        let repair = format!("keep leases in a plain collection: db.createCollection(\"{name}\")");
-        if kind != "collection" || options.get_bool("capped").unwrap_or(false) {
-            bad(
-                "collection",
-                format!("{} is a {kind}, or capped", self.namespace),
-                repair,
-            )
-        } else if options.contains_key("collation") {
-            let detail = format!(
-                "{} has a collation: names that differ only in case or accent collide",
-                self.namespace
-            );
-            bad("collection", detail, repair)
-        } else if options.contains_key("validator") {
+        if let Some(why) = unfit(&described) {
+            return bad("collection", format!("{} {why}", self.namespace), way_out(name));
+        }
+        let options = described.get_document("options");
+        if options.is_ok_and(|options| options.contains_key("validator")) {
             let detail = format!("{} has a validator, which may refuse records", self.namespace);
-            warning(
+            return warning(
                 "collection",
                 detail,
                 format!("db.runCommand({{collMod: \"{name}\", validator: {{}}}})"),
-            )
-        } else {
-            good("collection", self.namespace.clone())
+            );
         }
+        good("collection", self.namespace.clone())
     }
 
     async fn ttl(&self) -> Vec<Finding> {

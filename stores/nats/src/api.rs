@@ -23,6 +23,8 @@ pub(crate) const EXPECTED: &str = "Nats-Expected-Last-Subject-Sequence";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 /// What a bucket's clients leave in place of a value that they removed.
 const OPERATION: &str = "KV-Operation";
+/// What the servers themselves leave in place of what they removed, where a bucket is told to.
+const MARKER: &str = "Nats-Marker-Reason";
 
 /// The last message of a subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -311,7 +313,7 @@ fn stored(message: &Value, epoch: u64) -> Option<Stored> {
 fn is_removal(headers: &[u8]) -> bool {
     let text = String::from_utf8_lossy(headers);
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines.any(|(name, value)| name == OPERATION && is_removing(value.trim()))
+    lines.any(|(name, value)| name == MARKER || (name == OPERATION && is_removing(value.trim())))
 }
 
 /// Whether this value of the header `KV-Operation` says that the value was removed.
@@ -321,8 +323,8 @@ fn is_removing(operation: &str) -> bool {
 
 /// Whether the headers of a message that was delivered say that the value was removed.
 pub(crate) fn removes(headers: Option<&HeaderMap>) -> bool {
-    let operation = headers.and_then(|headers| headers.get(OPERATION));
-    operation.is_some_and(|operation| is_removing(operation.as_str()))
+    let header = |name: &str| headers.and_then(|headers| headers.get(name));
+    header(MARKER).is_some() || header(OPERATION).is_some_and(|operation| is_removing(operation.as_str()))
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 use crate::common::{Scratch, giving_back, request, take};
 use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Durability, LeasePurge, LeaseStore, PURGE_TTLS_MIN, Purge, Purging, Released};
+use tenure_core::{
+    Change, Durability, LeasePurge, LeaseStore, PURGE_TTLS_MIN, Purge, Purging, Released, Scope, WatchEvent,
+};
+use tenure_testkit::eventually_async;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
@@ -35,6 +38,47 @@ async fn record_with_earlier_revisions_counts_as_one_that_was_removed() {
     let purged = store.purge(&everything).await.expect("it may");
     assert_eq!((purged.unused, purged.removed), (vec![asked.name.clone()], 1));
     assert_eq!(store.get(&asked.name).await, Ok(None));
+}
+
+/// Where a bucket is told to (`nats kv add --marker-ttl`), the servers leave a marker of their own in place of what has become
+/// too old: of all that nobody renewed while somebody had set an age.
+#[tokio::test]
+async fn record_in_whose_place_the_servers_left_a_marker_is_gone() {
+    let scratch = Scratch::new().await;
+    let beneath = scratch.beneath().await;
+    let an_hour = 3_600_000_000_000_u64;
+    let made = json!({ "allow_msg_ttl": true, "subject_delete_marker_ttl": an_hour });
+    beneath.make(made).await;
+    let store = scratch.store().await;
+    let asked = request("job", "a", store.traits().ttl_min);
+    let token = take(&store, &asked).await.token;
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()))
+        .await
+        .expect("a watch");
+    let edit = format!("STREAM.UPDATE.{}", scratch.stream());
+    let mut config = beneath.info().await["config"].clone();
+    for age in [1_000_000_000_u64, 0] {
+        config["max_age"] = age.into();
+        config["duplicate_window"] = 1_000_000_000_u64.into();
+        let edited = beneath.call(&edit, config.clone()).await;
+        assert_eq!(edited.get("error"), None, "{edited}");
+        eventually_async(Duration::from_secs(20), "a marker", || async {
+            let last = beneath.last("lease.job").await;
+            last.is_some_and(|(_number, value)| value.is_empty())
+        })
+        .await;
+    }
+    let told = tokio::time::timeout(Duration::from_secs(20), watch.next()).await;
+    let vacated = WatchEvent::Changed {
+        name: asked.name.clone(),
+        change: Change::Vacated,
+        token: None,
+    };
+    assert_eq!(told, Ok(Ok(vacated)), "and no gap");
+    assert_eq!(store.get(&asked.name).await, Ok(None));
+    let next = take(&store, &request("job", "b", asked.ttl)).await;
+    assert!(next.token > token);
 }
 
 /// All are asked before the first one answers. On a loaded machine that may be too late for its patience, again and again.

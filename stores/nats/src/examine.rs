@@ -188,19 +188,32 @@ fn durability(info: &Value, syncs: &Syncs) -> Finding {
     }
 }
 
+/// A bucket refuses what would exceed either of its limits.
 fn room(info: &Value) -> Finding {
-    let used = info["state"]["bytes"].as_u64().unwrap_or(0);
-    match info["config"]["max_bytes"].as_u64() {
-        Some(max) if used.saturating_mul(100) >= max.saturating_mul(FULL_PERCENT) => warning(
-            "room",
-            format!("{used} of {max} bytes are used; a full bucket grants nothing"),
-            "nats stream edit KV_BUCKET --max-bytes=…",
-        ),
-        Some(max) => good("room", format!("{used} of {max} bytes are used")),
-        None => good(
+    let (state, config) = (&info["state"], &info["config"]);
+    let used = state["bytes"].as_u64().unwrap_or(0);
+    let limits = [
+        ("bytes", "max_bytes", "nats stream edit KV_BUCKET --max-bytes=…"),
+        ("messages", "max_msgs", "nats stream edit KV_BUCKET --max-msgs=…"),
+    ];
+    let mut told = Vec::new();
+    for (unit, limit, repair) in limits {
+        let Some(max) = config[limit].as_u64().filter(|max| *max > 0) else {
+            continue;
+        };
+        let used = state[unit].as_u64().unwrap_or(0);
+        let detail = format!("{used} of {max} {unit} are used");
+        if used.saturating_mul(100) >= max.saturating_mul(FULL_PERCENT) {
+            return warning("room", format!("{detail}; a full bucket grants nothing"), repair);
+        }
+        told.push(detail);
+    }
+    match told.is_empty() {
+        true => good(
             "room",
             format!("{used} bytes are used, and the bucket has no limit of its own"),
         ),
+        false => good("room", told.join(", and ")),
     }
 }
 

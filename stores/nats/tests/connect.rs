@@ -349,33 +349,3 @@ async fn cluster_is_safe_only_if_every_copy_syncs() {
         "{durability:?}"
     );
 }
-
-#[tokio::test]
-async fn examination_of_nats_tells_what_matters() {
-    let scratch = Scratch::new().await;
-    let store = scratch.store().await;
-    let findings = store.examine().await.expect("it answers");
-    let subjects: Vec<&str> = findings.iter().map(|finding| finding.subject.as_str()).collect();
-    assert_eq!(
-        subjects,
-        [
-            "round trip",
-            "clock",
-            "copies",
-            "numbers",
-            "durability",
-            "room",
-            "privileges",
-            "observed time"
-        ]
-    );
-    assert!(
-        findings.iter().all(|finding| finding.verdict != Verdict::Bad),
-        "{findings:?}"
-    );
-    assert_eq!(
-        scratch.beneath().await.info().await["state"]["messages"],
-        0,
-        "nothing is left behind"
-    );
-}

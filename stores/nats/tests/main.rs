@@ -6,6 +6,7 @@ mod cluster;
 mod common;
 mod conformance;
 mod connect;
+mod examination;
 mod faults;
 mod fence;
 mod fence_bumps;

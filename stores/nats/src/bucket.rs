@@ -195,6 +195,12 @@ pub(crate) fn judge(keys: &Keys, config: &Value) -> Result<(), (Fault, String)> 
             "{stream} drops records when they were read; name another bucket"
         ));
     }
+    // What it takes in from there is stored whatever was there before: on no condition.
+    if is_set("sources") {
+        return unsupported(format!(
+            "{stream} takes in messages of other streams (sources), over whatever record is there; name another bucket"
+        ));
+    }
     if is_true("no_ack") {
         return unsupported(format!("{stream} confirms nothing (no_ack); name another bucket"));
     }

@@ -72,7 +72,7 @@ async fn bucket_is_made_with_one_revision_on_disk_and_nothing_that_forgets() {
     assert_eq!(lease.token, term.token);
 }
 
-/// Each would lose records, or takes no writes, or one alone; all are left as they are.
+/// Each would lose records, or takes no writes, or one alone, or what nobody compared; all are left as they are.
 #[tokio::test]
 async fn buckets_that_would_lose_records_are_refused_with_the_way_out() {
     for (config, fault, way_out) in [
@@ -101,6 +101,11 @@ async fn buckets_that_would_lose_records_are_refused_with_the_way_out() {
             json!({ "discard": "new", "discard_new_per_subject": true }),
             Fault::Unsupported,
             "--no-discard-per-subject",
+        ),
+        (
+            json!({ "sources": [{ "name": "KV_elsewhere" }] }),
+            Fault::Unsupported,
+            "name another bucket",
         ),
     ] {
         let scratch = Scratch::new().await;

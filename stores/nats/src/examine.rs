@@ -196,6 +196,11 @@ fn room(info: &Value) -> Finding {
         ("bytes", "max_bytes", "nats stream edit KV_BUCKET --max-bytes=…"),
         ("messages", "max_msgs", "nats stream edit KV_BUCKET --max-msgs=…"),
     ];
+    // Several copies look at the room before they look at what a write would replace.
+    let harm = match config["num_replicas"].as_u64() {
+        Some(2..) => "a full bucket of several copies grants and renews nothing: all terms end",
+        _ => "a full bucket grants nothing",
+    };
     let mut told = Vec::new();
     for (unit, limit, repair) in limits {
         let Some(max) = config[limit].as_u64().filter(|max| *max > 0) else {
@@ -204,7 +209,7 @@ fn room(info: &Value) -> Finding {
         let used = state[unit].as_u64().unwrap_or(0);
         let detail = format!("{used} of {max} {unit} are used");
         if used.saturating_mul(100) >= max.saturating_mul(FULL_PERCENT) {
-            return warning("room", format!("{detail}; a full bucket grants nothing"), repair);
+            return warning("room", format!("{detail}; {harm}"), repair);
         }
         told.push(detail);
     }

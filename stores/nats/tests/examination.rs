@@ -1,8 +1,10 @@
 //! What an operator is told of a bucket.
 
-use crate::common::Scratch;
+use crate::common::{Scratch, granted, renewal, request, seconds, shared_cluster};
 use serde_json::json;
-use tenure_core::{LeaseStore, Verdict};
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, LeaseStore, Verdict};
+use tenure_testkit::eventually_async;
 
 #[tokio::test]
 async fn examination_of_nats_tells_what_matters() {
@@ -59,4 +61,34 @@ async fn examination_tells_of_a_bucket_that_takes_few_more_names() {
             "{limit}: {room:?}"
         );
     }
+}
+
+/// Of several copies, a full bucket refuses also what would only replace a record.
+#[tokio::test]
+async fn examination_tells_that_a_full_bucket_of_several_copies_renews_nothing() {
+    let scratch = Scratch::on(&shared_cluster().await.url());
+    let made = json!({ "max_msgs": 1, "num_replicas": 3 });
+    scratch.beneath().await.make(made).await;
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(300));
+    let grant = eventually_async(Duration::from_secs(60), "a term", || async {
+        store.acquire(&asked).await.map(granted)
+    })
+    .await;
+    let certainty = eventually_async(Duration::from_secs(60), "a refusal", || async {
+        let renewed = store.renew(&[renewal(&asked, grant.token)]).await.remove(0);
+        match renewed {
+            Err(error) if error.fault == Fault::Full => Ok(error.certainty),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    assert_eq!(certainty, Certainty::NotApplied);
+    let findings = eventually_async(Duration::from_secs(60), "an answer", || store.examine()).await;
+    let room = findings.iter().find(|finding| finding.subject == "room");
+    let room = room.expect("it is examined");
+    assert!(
+        room.verdict == Verdict::Warning && room.detail.contains("grants and renews nothing"),
+        "{room:?}"
+    );
 }

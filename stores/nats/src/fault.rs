@@ -74,7 +74,9 @@ impl Refusal {
             TOO_LARGE => (
                 Fault::Unsupported,
                 NotApplied,
-                format!("{told}; raise the bucket's largest value to 8 KiB or more"),
+                format!(
+                    "{told}; raise the bucket's largest value: nats stream edit KV_BUCKET --max-msg-size=…"
+                ),
             ),
             NOT_ENABLED_FOR_ACCOUNT => (
                 Fault::Unsupported,

@@ -4,7 +4,9 @@ use crate::common::{Scratch, name, request, seconds, shared, shared_cluster, tak
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, ResourceName, Term};
+use tenure_core::{
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, ResourceName, Term,
+};
 use tenure_nats::NatsFence;
 use tenure_testkit::eventually_async;
 
@@ -218,6 +220,29 @@ async fn marks_and_keys_that_are_not_for_writing_are_left_alone() {
     assert_eq!(
         text(&scratch, "tenure-fence.ledger").await.as_deref(),
         Some("green")
+    );
+}
+
+/// Not by raising it to what it has.
+#[tokio::test]
+async fn value_that_is_too_large_for_the_bucket_is_refused_with_the_way_out() {
+    let scratch = Scratch::new().await;
+    let limit = serde_json::json!({ "max_msg_size": 8_192 });
+    scratch.beneath().await.make(limit).await;
+    let (fence, ledger, term) = (fence(&scratch).await, resource("ledger"), term("job", 7));
+    fence.claim(&ledger, &term).await.expect("claimed");
+    let written = fence.put(&ledger, &term, "balance", vec![b'1'; 8_192]).await;
+    let Err(FenceError::Store(error)) = written else {
+        panic!("{written:?}");
+    };
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unsupported, Certainty::NotApplied),
+        "{error}"
+    );
+    assert!(
+        error.message.contains("--max-msg-size") && !error.message.contains("to 8 KiB"),
+        "{error}"
     );
 }
 

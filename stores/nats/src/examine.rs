@@ -140,8 +140,11 @@ fn copies(info: &Value) -> Finding {
         );
     }
     if history != 1 {
-        let detail =
-            format!("{detail}; {history} revisions of each record are kept, of which leases need one");
+        let kept = match history {
+            1.. => history.to_string(),
+            _ => "all".to_owned(),
+        };
+        let detail = format!("{detail}; {kept} revisions of each record are kept, of which leases need one");
         return warning(
             "copies",
             detail,

@@ -63,6 +63,25 @@ async fn examination_tells_of_a_bucket_that_takes_few_more_names() {
     }
 }
 
+#[tokio::test]
+async fn examination_tells_how_many_revisions_are_kept() {
+    for (history, told) in [
+        (5, "5 revisions of each record"),
+        (-1, "all revisions of each record"),
+    ] {
+        let scratch = Scratch::new().await;
+        let made = json!({ "max_msgs_per_subject": history });
+        scratch.beneath().await.make(made).await;
+        let findings = scratch.store().await.examine().await.expect("it answers");
+        let copies = findings.iter().find(|finding| finding.subject == "copies");
+        let copies = copies.expect("it is examined");
+        assert!(
+            copies.verdict == Verdict::Warning && copies.detail.contains(told),
+            "{copies:?}"
+        );
+    }
+}
+
 /// Of several copies, a full bucket refuses also what would only replace a record.
 #[tokio::test]
 async fn examination_tells_that_a_full_bucket_of_several_copies_renews_nothing() {

@@ -70,6 +70,9 @@ pub enum FenceError {
 }
 
 impl FenceError {
+    /// All that [`reason`](Self::reason) may say.
+    pub const REASONS: [&str; 4] = ["stale", "unclaimed", "foreign", "future"];
+
     /// Why it was refused, in one word for a metric's label: `stale`, `unclaimed`, `foreign` or `future`; `None` if the
     /// fence's store failed instead.
     #[must_use]

@@ -135,15 +135,9 @@ impl Meter {
             }
             Event::Doubted { name, .. } => counter!(DOUBTS, "lease" => self.label(name)).increment(1),
             Event::Ended { name, cause, .. } => self.end(name, cause),
-            Event::Standby { lease, .. } => {
-                if self.of == Of::Leases && !self.terms.contains_key(&lease.name) {
-                    // So that a standby is seen to be one.
-                    gauge!(LEADER_STATUS, "lease" => self.label(&lease.name)).set(0.0);
-                }
-            }
-            Event::AttemptFailed { .. }
-            | Event::CampaignEnded { .. }
-            | Event::Withdrawn { .. }
+            Event::Standby { lease, .. } => self.does_not_lead(&lease.name),
+            Event::AttemptFailed { name, .. } | Event::CampaignEnded { name, .. } => self.does_not_lead(name),
+            Event::Withdrawn { .. }
             | Event::Reassured { .. }
             | Event::Stuck { .. }
             | Event::AskedToStepDown { .. }
@@ -151,8 +145,21 @@ impl Meter {
         }
     }
 
+    /// So that a candidate is seen to be one, though its store may never have answered.
+    fn does_not_lead(&self, name: &LeaseName) {
+        if self.of == Of::Leases && !self.terms.contains_key(name) {
+            gauge!(LEADER_STATUS, "lease" => self.label(name)).set(0.0);
+        }
+    }
+
     fn begin(&mut self, name: &LeaseName, until: Moment) {
         let label = self.label(name);
+        if self.locks == 0 {
+            // Before any ends: a series that begins at 1 has not risen, for whoever alerts on a rise.
+            for cause in CAUSES {
+                counter!(TERMS_ENDED, "lease" => label.clone(), "cause" => cause).increment(0);
+            }
+        }
         if self.of == Of::Locks {
             self.locks += 1;
             gauge!(LEADER_STATUS, "lease" => label).increment(1.0);
@@ -230,6 +237,16 @@ fn leads_no_more(label: String) {
     gauge!(LEADER_STATUS, "lease" => label.clone()).set(0.0);
     gauge!(VALID_UNTIL, "lease" => label).set(0.0);
 }
+
+/// What the label of an end's cause may hold.
+const CAUSES: [&str; 6] = [
+    "given_back",
+    "succeeded",
+    "vanished",
+    "deadline",
+    "no_progress",
+    "max_hold",
+];
 
 const ACQUIRE: &str = "acquire";
 
@@ -311,59 +328,4 @@ fn unix_time(ahead: Duration) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{
-        ALL_LOCKS, About, Event, LEADER_STATUS, LeaseName, Meter, Operation, UNREACHABLE_SINCE, VALID_UNTIL,
-    };
-    use crate::clock;
-    use metrics_exporter_prometheus::PrometheusBuilder;
-    use std::time::Duration;
-    use tenure_core::{FencingToken, Grant, Ttl};
-
-    /// What the gauges say while the meter is there, and when it has gone.
-    fn before_and_after(meter: fn() -> Meter, label: &str) -> [[Option<f64>; 3]; 2] {
-        let recorder = PrometheusBuilder::new().build_recorder();
-        let values = || {
-            let text = recorder.handle().render();
-            [LEADER_STATUS, VALID_UNTIL, UNREACHABLE_SINCE].map(|gauge| {
-                let begin = format!("{gauge}{{lease=\"{label}\"}} ");
-                let value = text.lines().find_map(|line| line.strip_prefix(&begin));
-                value.map(|value| value.parse().expect("a number"))
-            })
-        };
-        ::metrics::with_local_recorder(&recorder, || {
-            let mut meter = meter();
-            let name = LeaseName::new("job").expect("a name");
-            let grant = Grant {
-                token: FencingToken::new(1).expect("a token"),
-                ttl: Ttl::MIN,
-                again: false,
-                terms: 1,
-                predecessor: None,
-            };
-            meter.event(&Event::Acquired {
-                name: name.clone(),
-                grant,
-                until: clock::now().after(Ttl::MIN.duration()),
-                round_trip: Duration::ZERO,
-            });
-            meter.answered(&About::of(&Operation::Look(name)), None, Duration::ZERO);
-            let before = values();
-            drop(meter);
-            [before, values()]
-        })
-    }
-
-    #[test]
-    fn no_gauge_tells_of_a_driver_that_is_gone() {
-        let [before, after] = before_and_after(Meter::of_leases, "job");
-        assert!(
-            before.iter().all(|value| value.is_some_and(|value| value > 0.0)),
-            "{before:?}"
-        );
-        assert_eq!(after, [Some(0.0); 3]);
-        let [before, after] = before_and_after(Meter::of_locks, ALL_LOCKS);
-        assert!(before[0] == Some(1.0) && before[2] > Some(0.0), "{before:?}");
-        assert_eq!(after, [Some(0.0), None, Some(0.0)]);
-    }
-}
+mod tests;

@@ -9,15 +9,37 @@ mod meter;
 pub use list::{METRICS, Metric, MetricKind};
 pub(crate) use meter::{About, Meter};
 
-use ::metrics::{describe_counter, describe_gauge, describe_histogram};
+use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram};
+use tenure_core::{FenceError, REFUSALS_METRIC};
 
-/// Tells the installed recorder what each metric means. Once, after the recorder was installed.
+/// Tells the installed recorder what each metric means, and that no fence has refused anything yet. Once, after the recorder was installed.
 pub fn describe() {
     for metric in METRICS {
         match metric.kind {
             MetricKind::Counter => describe_counter!(metric.name, metric.help),
             MetricKind::Gauge => describe_gauge!(metric.name, metric.help),
             MetricKind::Histogram => describe_histogram!(metric.name, metric.help),
+        }
+    }
+    // Before the first: a series that begins at 1 has not risen, for whoever alerts on a rise.
+    for reason in FenceError::REASONS {
+        counter!(REFUSALS_METRIC, "reason" => reason).increment(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    #[test]
+    fn the_first_refusal_for_each_reason_is_a_rise() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        ::metrics::with_local_recorder(&recorder, describe);
+        let text = recorder.handle().render();
+        for reason in FenceError::REASONS {
+            let none = format!("lease_fence_refusals{{reason=\"{reason}\"}} 0\n");
+            assert!(text.contains(&none), "{none}{text}");
         }
     }
 }

@@ -85,10 +85,12 @@ async fn credentials_privileges_and_settings_are_told_apart() {
     scratch
         .sql(&format!(
             "CREATE ROLE stranger LOGIN PASSWORD '{SECRET}'; CREATE ROLE reader LOGIN PASSWORD '{SECRET}'; \
-             CREATE ROLE writer LOGIN PASSWORD '{SECRET}'; CREATE ROLE cleaner LOGIN PASSWORD '{SECRET}'; CREATE ROLE frozen LOGIN PASSWORD '{SECRET}'; \
+             CREATE ROLE writer LOGIN PASSWORD '{SECRET}'; CREATE ROLE cleaner LOGIN PASSWORD '{SECRET}'; \
+             CREATE ROLE uncounted LOGIN PASSWORD '{SECRET}'; CREATE ROLE frozen LOGIN PASSWORD '{SECRET}'; \
              ALTER ROLE frozen SET default_transaction_read_only = on; \
-             GRANT USAGE ON SCHEMA {{schema}} TO reader, writer, cleaner, frozen; \
-             GRANT SELECT ON ALL TABLES IN SCHEMA {{schema}} TO reader, cleaner; \
+             GRANT USAGE ON SCHEMA {{schema}} TO reader, writer, cleaner, uncounted, frozen; \
+             GRANT SELECT ON ALL TABLES IN SCHEMA {{schema}} TO reader, cleaner, uncounted; \
+             GRANT INSERT, UPDATE ON {{schema}}.leases, {{schema}}.fences TO uncounted; \
              GRANT UPDATE, DELETE ON {{schema}}.leases TO cleaner; \
              GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {{schema}} TO writer, frozen"
         ))
@@ -125,6 +127,16 @@ async fn credentials_privileges_and_settings_are_told_apart() {
     let findings = writer.examine().await.unwrap();
     assert!(
         findings.iter().all(|finding| finding.verdict == Verdict::Good),
+        "{findings:?}"
+    );
+    let uncounted = PostgresStore::connect(&url("uncounted", SECRET)).await.unwrap();
+    let findings = uncounted.examine().await.unwrap();
+    let warned: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding.verdict != Verdict::Good)
+        .collect();
+    assert!(
+        matches!(warned.as_slice(), [one] if one.subject == "fences" && one.detail.contains("insert, update refusals")),
         "{findings:?}"
     );
     let cleaner = PostgresStore::connect(&url("cleaner", SECRET)).await.unwrap();

@@ -10,7 +10,7 @@ impl Site {
         let may =
             |table: &str, privilege: &str| format!("has_table_privilege('{schema}.{table}', '{privilege}')");
         let asked = format!(
-            "SELECT {}, {}, {}, {}, {}, {}, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
+            "SELECT {}, {}, {}, {}, {}, {}, {}, {}, {}, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user), \
              has_schema_privilege('{}', 'CREATE'), current_user::text",
             may("leases", "SELECT"),
             may("leases", "INSERT"),
@@ -18,6 +18,9 @@ impl Site {
             may("fences", "SELECT"),
             may("fences", "INSERT"),
             may("fences", "UPDATE"),
+            may("refusals", "SELECT"),
+            may("refusals", "INSERT"),
+            may("refusals", "UPDATE"),
             self.dial.url.schema
         );
         let rows = match self.ask(Deed::Read, "its privileges", &asked, &[]).await {
@@ -28,7 +31,7 @@ impl Site {
             return Vec::new();
         };
         let is = |index: usize| row.try_get::<_, bool>(index).unwrap_or(false);
-        let role: String = row.try_get(8).unwrap_or_default();
+        let role: String = row.try_get(11).unwrap_or_default();
         let deeds = ["SELECT", "INSERT", "UPDATE"];
         let lacking = |first: usize| -> Vec<&str> {
             let lacks = |(index, _): &(usize, &&str)| !is(first + index);
@@ -64,10 +67,21 @@ impl Site {
                     "role \"{role}\" may not {} marks",
                     fences.join(", ").to_lowercase()
                 ),
-                format!("{}; the same on {schema}.refusals", grant("fences")),
+                grant("fences"),
             ));
         }
-        if is(6) || is(7) {
+        let refusals = lacking(6);
+        if !refusals.is_empty() {
+            findings.push(warning(
+                "fences",
+                format!(
+                    "role \"{role}\" may not {} refusals: what a fence refuses is counted nowhere",
+                    refusals.join(", ").to_lowercase()
+                ),
+                grant("refusals"),
+            ));
+        }
+        if is(9) || is(10) {
             findings.push(warning(
                 "role",
                 format!("role \"{role}\" may change the schema itself, which no candidate needs"),

@@ -1,4 +1,4 @@
-//! What a process inherits of signals: `tenure` hears what it must, and its command starts with them as they were.
+//! What a process inherits of signals and groups: `tenure` hears what it must, and its command starts with them as they were.
 
 use crate::common::{Sandbox, exit_code};
 use rustix::process::Signal;
@@ -83,5 +83,23 @@ fn a_signal_that_was_blocked_at_the_start_ends_tenure_all_the_same() {
     sandbox.line("elected");
     process.terminate();
     assert_eq!(exit_code(&process), 137);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// As the first process of a PID namespace that began without a session of its own: its group has no number there.
+#[test]
+fn a_group_outside_of_the_pid_namespace_is_as_good_as_any() {
+    let sandbox = Sandbox::new("outer-group");
+    let how = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+    ];
+    let process = run(&sandbox, &how, &[], &["sh", "-c", "exit 7"]);
+    assert_eq!(exit_code(&process), 7, "{:?}", process.lines());
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }

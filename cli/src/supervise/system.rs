@@ -23,6 +23,14 @@ const STOPS: [libc::c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The signals that were blocked when this process was started, once others are.
 static BLOCKED_AT_START: OnceLock<libc::sigset_t> = OnceLock::new();
 
+/// This process's group; none, where a PID namespace has been entered without a new session (`unshare --pid --fork`, bubblewrap),
+/// so that the group is one outside of it, which has no number here.
+#[expect(unsafe_code, reason = "rustix takes it for granted that there is a number")]
+pub(super) fn own_group() -> Option<Pid> {
+    // SAFETY: it takes nothing, and only answers with a number.
+    Pid::from_raw(unsafe { libc::getpgrp() })
+}
+
 /// Has the kernel kill the child when the thread that spawns it ends: spawn it from the main thread only.
 ///
 /// A program that gains privileges as it starts (set-user-id) is exempt: the kernel forgets the wish.

@@ -6,11 +6,12 @@
 //! command is lent it when it is stopped for it, and the others have it back when one of them is. This process itself is never
 //! stopped for it ([`Signals`](super::Signals) hears instead): it would not renew, and its work would be killed.
 
+use super::system::own_group;
 use super::work::Work;
 use crate::warden::tree::{living_members_of, stat};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_current_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_current_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use std::io::stdin;
 use std::iter::successors;
@@ -30,7 +31,8 @@ const WAKE_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Terminal {
     /// None, where this process has no terminal.
     device: Option<OwnedFd>,
-    ours: Pid,
+    /// None, where this PID namespace does not see it; then nobody here has the terminal, or can be lent it.
+    ours: Option<Pid>,
     theirs: Pid,
     is_lent: bool,
     /// How often the group is to be woken yet.
@@ -51,7 +53,7 @@ pub(super) enum Stopped {
 impl Terminal {
     /// The terminal for this work, which has it at once where this process is in the foreground of its input, and alone.
     pub(super) fn of(work: &Work) -> Self {
-        let ours = getpgrp();
+        let ours = own_group();
         let input_group = tcgetpgrp(stdin()).ok();
         let device = match input_group {
             Some(_) => fcntl_dupfd_cloexec(stdin(), 0),
@@ -69,8 +71,8 @@ impl Terminal {
             wakes: 0,
         };
         // A command that was not started is nobody to lend it to.
-        let is_wanted = input_group == Some(ours) && !work.is_orphaned();
-        if is_wanted && is_alone_in(ours) && terminal.lend() {
+        let is_alone = ours.is_some_and(|ours| input_group == Some(ours) && is_alone_in(ours));
+        if !work.is_orphaned() && is_alone && terminal.lend() {
             // It may have been stopped for reading before it had the terminal.
             work.signal(Signal::CONT);
         }
@@ -110,7 +112,7 @@ impl Terminal {
             self.wakes = WAKES;
         } else if self.is_lent {
             self.take_back();
-        } else if self.foreground() == Some(self.ours) {
+        } else if self.is_ours(self.foreground()) {
             wake_group();
         }
     }
@@ -122,7 +124,7 @@ impl Terminal {
         }
         tokio::time::sleep(WAKE_EVERY).await;
         self.wakes -= 1;
-        if self.foreground() == Some(self.ours) {
+        if self.is_ours(self.foreground()) {
             wake_group();
         }
     }
@@ -134,7 +136,7 @@ impl Terminal {
         };
         let group = tcgetpgrp(device).ok();
         let has_it =
-            group == Some(self.theirs) || group == Some(self.ours) && tcsetpgrp(device, self.theirs).is_ok();
+            group == Some(self.theirs) || self.is_ours(group) && tcsetpgrp(device, self.theirs).is_ok();
         self.is_lent |= has_it;
         has_it
     }
@@ -148,10 +150,14 @@ impl Terminal {
             return;
         }
         self.is_lent = false;
-        if tcsetpgrp(device, self.ours).is_ok() {
+        if self.ours.is_some_and(|ours| tcsetpgrp(device, ours).is_ok()) {
             // Who asked for it meanwhile was stopped.
             wake_group();
         }
+    }
+
+    fn is_ours(&self, group: Option<Pid>) -> bool {
+        self.ours.is_some() && group == self.ours
     }
 
     fn foreground(&self) -> Option<Pid> {
@@ -181,7 +187,7 @@ pub(super) fn is_in_foreground() -> bool {
         OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC,
         Mode::empty(),
     );
-    terminal.is_ok_and(|terminal| tcgetpgrp(terminal).ok() == Some(getpgrp()))
+    terminal.is_ok_and(|terminal| own_group().is_some_and(|ours| tcgetpgrp(terminal) == Ok(ours)))
 }
 
 fn wake_group() {

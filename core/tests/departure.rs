@@ -66,6 +66,24 @@ fn a_release_without_answer_is_repeated_until_the_lease_has_surely_expired() {
 }
 
 #[test]
+fn a_release_is_repeated_for_as_long_as_the_last_renewal_may_have_made_it_last() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let longer = Renewed::Extended {
+        ttl: Ttl::from_secs(60).unwrap(),
+        wish: Wish::Nothing,
+    };
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(longer)]));
+    let ended_at = harness.now;
+    only(harness.work_ended(5));
+    while !harness.engine.is_idle() {
+        harness.run_to_wake();
+    }
+    let lasted = harness.now.since(ended_at);
+    assert!(lasted >= seconds(60.0) && lasted < seconds(70.0), "{lasted:?}");
+}
+
+#[test]
 fn a_command_for_another_term_does_nothing() {
     let mut harness = Harness::leading();
     assert!(harness.work_ended(4).is_empty());
@@ -272,6 +290,52 @@ fn a_campaign_that_waits_for_a_release_can_be_withdrawn() {
             .is_empty()
     );
     assert!(harness.engine.is_idle());
+}
+
+/// A harness that leads with a gate of 15 s, renewed at 10 s, at 15 s.
+fn gated() -> Harness {
+    let mut harness = Harness::new();
+    let request = only(harness.command(Command::Campaign {
+        name: job(),
+        note: Note::default(),
+        progress_within: Some(seconds(15.0)),
+        max_hold: None,
+    }));
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    let renewal = harness.run_to_request();
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+    harness.pass(seconds(5.0));
+    harness
+}
+
+fn tell_progress(harness: &mut Harness, at: Moment) {
+    let (name, token) = (job(), token(5));
+    assert_eq!(harness.command(Command::Progress { name, token, at }), vec![]);
+}
+
+#[test]
+fn progress_that_is_told_late_takes_nothing_back() {
+    let mut harness = gated();
+    let now = harness.now;
+    tell_progress(&mut harness, now);
+    tell_progress(&mut harness, now.before(seconds(14.0)));
+    assert!(
+        is_renew(&harness.run_to_request()),
+        "there was progress 5 s before"
+    );
+}
+
+#[test]
+fn progress_of_the_future_counts_as_of_now() {
+    let mut harness = gated();
+    let later = harness.now.after(seconds(3600.0));
+    tell_progress(&mut harness, later);
+    while harness.leads() {
+        for renewal in harness.run_to_wake() {
+            harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
+        }
+        assert!(harness.now < later, "nothing ends it");
+    }
 }
 
 #[test]

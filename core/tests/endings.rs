@@ -1,6 +1,7 @@
 //! How a term and a campaign end, and how they do not.
 
 use crate::harness::*;
+use std::time::Duration;
 use tenure_core::*;
 
 fn cause(event: &Event) -> Option<&Cause> {
@@ -163,6 +164,59 @@ fn an_answer_that_leaves_a_lease_out_tells_nothing_about_it() {
     let renewal = harness.run_to_request();
     harness.answer(renewal.id, Reply::Renewed(vec![]));
     assert_eq!(harness.until(), until);
+}
+
+#[test]
+fn a_successor_that_holds_the_lease_no_more_is_not_named() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let over = lease_of(other(), 6, Duration::ZERO);
+    let lost = Renewed::Lost(Some(Box::new(over)));
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(lost)]));
+    let succeeded = Cause::Succeeded {
+        token: token(6),
+        by: None,
+    };
+    assert_eq!(causes(&harness), vec![&succeeded]);
+}
+
+/// Where nothing can be watched, and where the watch is late.
+#[test]
+fn a_renewal_tells_of_a_wish_to_step_down() {
+    let mut harness = Harness::leading();
+    let renewal = harness.run_to_request();
+    let asked = Renewed::Extended {
+        ttl: Ttl::from_secs(30).unwrap(),
+        wish: Wish::StepDown,
+    };
+    harness.answer(renewal.id, Reply::Renewed(vec![Ok(asked)]));
+    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+    let asked = |event: &Event| matches!(event, Event::AskedToStepDown { token: of, .. } if *of == token(5));
+    assert!(harness.events.iter().any(asked), "{:?}", harness.events);
+}
+
+#[test]
+fn doubt_that_has_begun_does_not_begin_later() {
+    let since = |harness: &Harness| match harness.authority() {
+        Authority::Doubtful { since, .. } => since,
+        authority => panic!("{authority:?}"),
+    };
+    let step_down = |harness: &mut Harness| {
+        let (name, token) = (job(), token(5));
+        harness.command(Command::StepDown { name, token });
+    };
+    let mut harness = Harness::leading();
+    step_down(&mut harness);
+    let begun_at = since(&harness);
+    harness.pass(seconds(1.0));
+    step_down(&mut harness);
+    assert_eq!(since(&harness), begun_at);
+
+    let mut harness = Harness::leading();
+    harness.now = harness.until().before(timing().grace() / 2);
+    let begun_at = since(&harness);
+    step_down(&mut harness);
+    assert_eq!(since(&harness), begun_at);
 }
 
 #[test]

@@ -47,6 +47,18 @@ fn a_store_that_fails_is_asked_no_oftener_on_demand() {
 }
 
 #[test]
+fn a_store_that_has_answered_again_is_asked_on_demand_again() {
+    let mut harness = Harness::leading();
+    harness.pass(seconds(2.0));
+    let request = only(extend(&mut harness, 5));
+    harness.answer(request.id, Reply::Renewed(vec![Err(unreachable())]));
+    let again = harness.run_to_request();
+    harness.answer(again.id, Reply::Renewed(vec![Ok(extended())]));
+    harness.pass(seconds(2.0));
+    assert!(is_renew(&only(extend(&mut harness, 5))));
+}
+
+#[test]
 fn extension_of_another_term_is_without_effect() {
     let mut harness = Harness::leading();
     harness.pass(seconds(2.0));

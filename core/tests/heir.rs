@@ -218,3 +218,33 @@ fn only_the_very_term_is_handed_on() {
     assert!(hand_on(&mut harness, 6).is_empty());
     assert!(matches!(harness.authority(), Authority::Held { .. }));
 }
+
+#[test]
+fn an_attempt_that_was_overtaken_ends_the_term_that_was_left_to_it() {
+    let (mut harness, request) = handing_on();
+    harness.answer(request.id, Reply::Acquired(Ok(Acquired::Superseded)));
+    let found = Departure::Answered(Released::NotYours(None));
+    assert_eq!(departures(&harness), vec![found]);
+}
+
+/// A renewal may have been under way when it was handed on: the term can last for a ttl from then.
+#[test]
+fn what_was_handed_on_is_given_up_no_sooner_than_a_ttl_after_it() {
+    let mut harness = Harness::leading();
+    harness.pass(seconds(9.0));
+    let handed_on_at = harness.now;
+    let mut request = only(hand_on(&mut harness, 5));
+    while departures(&harness).is_empty() {
+        harness.answer(request.id, Reply::Acquired(Err(unreachable())));
+        if departures(&harness).is_empty() {
+            request = harness.run_to_request();
+        }
+    }
+    // The next try after it would have been a retry interval later, or two.
+    let next_try = harness.wake.expect("it goes on").at;
+    assert!(
+        next_try.since(handed_on_at) >= seconds(30.0),
+        "{:?}",
+        next_try.since(handed_on_at)
+    );
+}

@@ -56,6 +56,15 @@ fn causes(harness: &Harness) -> Vec<&Cause> {
 }
 
 #[test]
+fn the_longest_hold_counts_from_when_the_term_began() {
+    let mut harness = Harness::new();
+    let request = only(harness.command(campaign("job", Some(seconds(5.0)))));
+    harness.pass(seconds(2.0));
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    assert_eq!(harness.until(), harness.now.after(seconds(5.0)));
+}
+
+#[test]
 fn a_term_is_over_at_its_longest_hold_however_well_it_is_renewed() {
     let max_hold = seconds(95.0);
     let mut harness = leading_for(max_hold);

@@ -211,3 +211,54 @@ fn a_release_is_repeated_exactly_as_long_as_the_lease_may_live() {
         assert_eq!(!harness.engine.is_idle(), goes_on, "after {passed:?}");
     }
 }
+
+/// Somebody campaigns anew while it is looked for what the campaign before has left.
+fn wanted_again() -> (Harness, Attempt, Request) {
+    let (mut harness, attempt, look) = searching();
+    assert_eq!(harness.campaign(), vec![]);
+    (harness, attempt, look)
+}
+
+#[test]
+fn a_campaign_begins_after_a_search_that_found_nothing() {
+    let (mut harness, attempt, look) = wanted_again();
+    let request = only(harness.answer(look.id, Reply::Looked(Ok(None))));
+    assert!(is_acquire(&request));
+    assert_eq!(attempt_of(&request), attempt.next());
+}
+
+#[test]
+fn a_campaign_begins_after_what_was_found_is_released() {
+    let (mut harness, attempt, look) = wanted_again();
+    let left = Lease {
+        attempt,
+        ..lease_of(me(), 5, seconds(29.0))
+    };
+    let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(left)))));
+    assert!(is_release(&release));
+    let request = only(harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)])));
+    assert!(is_acquire(&request));
+}
+
+#[test]
+fn a_campaign_that_waits_for_a_search_can_be_withdrawn() {
+    let (mut harness, _, look) = wanted_again();
+    harness.command(Command::Withdraw { name: job() });
+    assert_eq!(harness.answer(look.id, Reply::Looked(Ok(None))), vec![]);
+    assert!(harness.engine.is_idle());
+}
+
+/// It was granted once, though too late to be believed: what comes of asking again says nothing of that.
+#[test]
+fn what_was_granted_too_late_is_looked_for_whatever_becomes_of_the_next_try() {
+    let timing = Timing::of(Ttl::from_secs(30).unwrap());
+    let mut harness = Harness::with(timing, 1);
+    let request = harness.campaign_once();
+    harness.pass(seconds(1.0));
+    let again = only(harness.answer(request.id, Reply::Acquired(Ok(grant_for(5, 1)))));
+    assert_eq!(attempt_of(&again), attempt_of(&request));
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+    let busy = StoreError::not_applied(Fault::Busy, "lease \"job\": the store is busy");
+    let look = only(harness.answer(again.id, Reply::Acquired(Err(busy))));
+    assert!(matches!(look.operation, Operation::Look(_)));
+}

@@ -140,6 +140,70 @@ fn a_gap_in_the_watch_makes_a_standby_look_within_the_spread() {
     assert!(harness.now.since(woken_at) <= timing().spread());
 }
 
+/// How long a standby sleeps that was told this while its request was under way, and then that another holds token 6.
+fn sleeps_when_told_meanwhile(hints: impl FnOnce(&mut Harness)) -> Duration {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    hints(&mut harness);
+    let theirs = lease_of(other(), 6, seconds(25.0));
+    harness.answer(request.id, Reply::Acquired(Ok(Acquired::Held(theirs))));
+    let told_at = harness.now;
+    harness.run_to_request();
+    harness.now.since(told_at)
+}
+
+fn gap(harness: &mut Harness) {
+    harness.input(Input::Watch(WatchEvent::Gap));
+}
+
+#[test]
+fn a_gap_while_a_request_is_under_way_makes_a_standby_look_again() {
+    assert!(sleeps_when_told_meanwhile(gap) <= timing().spread());
+}
+
+/// A watch may repeat what it has told.
+#[test]
+fn an_old_hint_that_comes_again_hides_no_later_one() {
+    let told_again = |harness: &mut Harness| drop(harness.watch(Change::Vacated, 5));
+    let slept = sleeps_when_told_meanwhile(|harness| {
+        gap(harness);
+        told_again(harness);
+    });
+    assert!(slept <= timing().spread(), "{slept:?}");
+    let slept = sleeps_when_told_meanwhile(|harness| {
+        harness.watch(Change::Vacated, 6);
+        told_again(harness);
+    });
+    assert!(slept <= timing().spread(), "{slept:?}");
+    let slept = sleeps_when_told_meanwhile(|harness| {
+        told_again(harness);
+        harness.watch(Change::Vacated, 6);
+    });
+    assert!(slept <= timing().spread(), "{slept:?}");
+}
+
+#[test]
+fn no_hint_shortens_the_pause_before_a_store_that_fails_is_asked_again() {
+    let mut harness = Harness::new();
+    let request = harness.campaign_once();
+    harness.answer(request.id, Reply::Acquired(Err(unreachable())));
+    let pause = harness.wake;
+    gap(&mut harness);
+    harness.watch(Change::Vacated, 6);
+    assert_eq!(harness.wake, pause);
+}
+
+#[test]
+fn the_first_renewal_counts_from_before_its_term_was_asked_for() {
+    let mut harness = Harness::new();
+    let sent_at = harness.now;
+    let request = harness.campaign_once();
+    harness.pass(seconds(2.0));
+    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+    assert!(is_renew(&harness.run_to_request()));
+    assert_eq!(harness.now, sent_at.after(timing().renew_every()));
+}
+
 #[test]
 fn a_leader_sends_one_request_per_renewal_and_the_next_counts_from_the_last() {
     let mut harness = Harness::leading();
@@ -195,23 +259,25 @@ fn many_leases_are_renewed_in_as_few_requests_as_the_store_allows() {
 
 #[test]
 fn different_seeds_spread_a_herd() {
+    let held = || Ok(Acquired::Held(lease_of(other(), 6, seconds(10.0))));
+    assert_spread(1, held);
+    // And those for whom the store has failed, from the second time on.
+    assert_spread(2, || Err(unreachable()));
+}
+
+/// Whether candidates that are answered this so many times at the same moments ask at different ones after it.
+fn assert_spread(times: usize, answer: impl Fn() -> Result<Acquired, StoreError>) {
     let mut moments = std::collections::BTreeSet::new();
     for seed in 0..50 {
-        let mut engine = Engine::new(me(), timing(), std::num::NonZeroUsize::MIN, seed);
-        let campaign = Command::Campaign {
-            name: job(),
-            note: Note::default(),
-            progress_within: None,
-            max_hold: None,
-        };
-        let request = engine
-            .step(Moment::ZERO, Input::Command(campaign))
-            .requests
-            .remove(0)
-            .id;
-        let reply = Reply::Acquired(Ok(Acquired::Held(lease_of(other(), 6, seconds(10.0)))));
-        let wake = engine.step(Moment::ZERO, Input::Answer { request, reply }).wake;
-        moments.insert(wake.unwrap().at);
+        let mut harness = Harness::new();
+        harness.engine = Engine::new(me(), timing(), std::num::NonZeroUsize::MIN, seed);
+        let mut request = harness.campaign_once();
+        for _ in 1..times {
+            harness.answer(request.id, Reply::Acquired(answer()));
+            request = harness.run_to_request();
+        }
+        harness.answer(request.id, Reply::Acquired(answer()));
+        moments.insert(harness.wake.unwrap().at);
     }
     assert!(moments.len() > 45, "{} different moments of 50", moments.len());
 }

@@ -61,8 +61,8 @@ pub(super) struct Left {
     pub(super) give_up_at: Moment,
 }
 
-/// What a watch said while a request was under way.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// What a watch said while a request was under way. The greater one makes the engine look wherever the smaller one does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Hint {
     /// The term with this token was vacated.
     Vacated(FencingToken),

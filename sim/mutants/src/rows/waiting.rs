@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::statement(
             HINT,
-            "campaign.hint = Some(hint);",
+            "campaign.hint = campaign.hint.max(Some(hint));",
             "drop(hint);",
         )],
     },

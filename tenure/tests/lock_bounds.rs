@@ -1,9 +1,11 @@
 //! How many locks a manager takes at once, and what keeps it from taking more.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, long_lock_timing, soon};
+use crate::harness::{Site, enduring_lock_timing, long_lock_timing, soon};
 use std::sync::Arc;
-use tenure::core::Fault;
+use std::time::Duration;
+use tenure::core::{Fault, Occupancy};
 use tenure::{LockError, LockManager};
+use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -62,4 +64,21 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     for lock in waiting {
         soon("who waited", lock).await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn guards_that_are_bound_all_the_time_put_off_no_release_of_a_leaked_one() {
+    let site = Site::new();
+    let builder = site.manager_builder("a").timing(enduring_lock_timing());
+    let manager = builder.build().unwrap();
+    let ended = tokio::spawn(async {});
+    let leaked = soon("leaked", manager.lock("leaked")).await.unwrap();
+    std::mem::forget(leaked.bound_to(&ended));
+    let is_released = async || {
+        // Much oftener than what is bound is looked at.
+        drop(manager.lock("other").await.unwrap().bound_to(&ended));
+        let record = site.record("leaked").await.unwrap();
+        record.occupancy() == Occupancy::Vacant
+    };
+    eventually_async(Duration::from_secs(20), "it is released", is_released).await;
 }

@@ -96,6 +96,18 @@ async fn whoever_may_never_lead_waits_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn one_who_may_not_lead_keeps_nobody_from_a_free_lock() {
+    let site = Site::new();
+    let never = manager(&site, "never", 0);
+    let waits = tokio::spawn(async move { never.turn("job").await.map(drop) });
+    until_waiting(&site, &["never"]).await;
+    let builder = site.manager_builder("other").fairness(Fairness::Fair);
+    let other = builder.timing(long_lock_timing()).build().unwrap();
+    soon("the lock", other.try_lock("job")).await.unwrap();
+    waits.abort();
+}
+
+#[tokio::test]
 async fn a_turn_is_over_when_another_is_called_and_its_place_is_kept() {
     let site = Site::new();
     let (one, two) = (manager(&site, "one", 5), manager(&site, "two", 1));

@@ -1,8 +1,8 @@
 //! Watches of those who wait for a lock: where the store has none to give, and when they end.
-use crate::harness::{Site, lock_timing, pass_on, soon};
+use crate::harness::{Site, enduring_lock_timing, lock_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc as blocking};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure::core::{
     Acquire, Acquired, Answer, Change, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent, WatchSource,
 };
@@ -188,4 +188,30 @@ async fn the_watch_of_a_waiter_that_leaves_while_its_attempt_fails_is_ended() {
     // After a ttl, as any that nobody needs.
     soon("its end", hints.closed()).await;
     drop(waiter);
+}
+
+/// It was left running for a ttl, in case that somebody waits again; and somebody does.
+#[tokio::test]
+async fn a_watch_that_is_needed_again_is_not_ended_for_having_been_idle() {
+    let site = Site::new();
+    let timing = enduring_lock_timing();
+    let manager = |id| site.manager_builder(id).timing(timing).build().unwrap();
+    let (theirs, ours) = (manager("theirs"), manager("ours"));
+    let held = soon("the lock", theirs.lock("a")).await.unwrap();
+    let (waited, ()) = tokio::join!(soon("our turn", ours.lock("a")), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        drop(held);
+    });
+    drop(waited.unwrap());
+    let held = soon("the lock again", theirs.lock("a")).await.unwrap();
+    let ttl = timing.lease().ttl().duration();
+    let (waited, released_at) = tokio::join!(soon("our turn", ours.lock("a")), async {
+        // Past the time for which it is kept idle, and its next look.
+        tokio::time::sleep(ttl + 4 * timing.lease().renew_every()).await;
+        drop(held);
+        Instant::now()
+    });
+    waited.unwrap();
+    // Who is not woken looks when what was left by the last renewal is over.
+    assert!(released_at.elapsed() < ttl / 2, "{:?}", released_at.elapsed());
 }

@@ -1,5 +1,6 @@
-//! A standby that is told that the lease was given back asks for it within the spread of a hand-over, also if it was
-//! told while an answer was under way that may not know of it.
+//! A standby that is told that the lease was given back asks for it within the spread of a hand-over, and one that is told
+//! that something may have been missed, within its spread; also if it was told while an answer was under way that may not
+//! know of it.
 
 use super::{Assumes, Law, Verdict, hold};
 
@@ -17,7 +18,8 @@ pub struct HintIsFollowed {
     asking: Option<(u64, u64)>,
     /// The answer to the last request was that another holds the lease.
     stands_by: bool,
-    /// The token of the term that was given back, as told while a request was under way.
+    /// The latest token of a term that was given back, as told while a request was under way; the greatest number where it
+    /// was told that any may have been.
     told_meanwhile: u64,
     /// When it asks at the latest.
     due: Option<u64>,
@@ -35,10 +37,16 @@ impl HintIsFollowed {
     /// It was told at `local` that the term with `token` was given back.
     pub fn told(&mut self, token: u64, local: u64, spread: u64) {
         if self.asking.is_some() {
-            self.told_meanwhile = token;
-        } else if self.stands_by && self.due.is_none() {
-            self.due = Some(local.saturating_add(spread));
+            self.told_meanwhile = self.told_meanwhile.max(token);
+        } else if self.stands_by {
+            let due = local.saturating_add(spread);
+            self.due = Some(self.due.map_or(due, |before| before.min(due)));
         }
+    }
+
+    /// It was told at `local` that it may have missed anything.
+    pub fn may_have_missed(&mut self, local: u64, spread: u64) {
+        self.told(u64::MAX, local, spread);
     }
 
     /// The answer to this request came at `local`: another holds the lease by `held`.

@@ -50,6 +50,13 @@ impl World<'_> {
             return;
         }
         process.watch = WatchState::On;
+        let (local, spread) = (
+            process.clock.shown(self.now),
+            nanoseconds(process.timing.spread()),
+        );
+        for seat in &mut process.seats {
+            seat.hints.may_have_missed(local, spread);
+        }
         // What happened before the watch was in place may have been missed.
         self.step(slot, Input::Watch(WatchEvent::Gap), &Extensions::default());
     }

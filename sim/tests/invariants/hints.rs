@@ -40,3 +40,22 @@ fn a_hint_binds_nobody_who_does_not_stand_by() {
     failed.stands_by(1, 10, 501, 8);
     sound(failed.sleeps(501, 9_000));
 }
+
+#[test]
+fn sleeping_through_a_gap_is_a_breach_and_no_older_hint_hides_it() {
+    let mut standby = HintIsFollowed::default();
+    standby.asks(1, 500);
+    let mut told_meanwhile = standby;
+    standby.stands_by(1, 10, 100, 8);
+    standby.may_have_missed(200, 50);
+    sound(standby.sleeps(200, 250));
+    broken(standby.sleeps(200, 251), "hint-is-followed");
+    // It was given back, too: that is answered sooner.
+    standby.told(10, 210, 8);
+    broken(standby.sleeps(210, 219), "hint-is-followed");
+
+    told_meanwhile.may_have_missed(40, 50);
+    told_meanwhile.told(9, 50, 8);
+    told_meanwhile.stands_by(1, 10, 100, 8);
+    broken(told_meanwhile.sleeps(100, 109), "hint-is-followed");
+}

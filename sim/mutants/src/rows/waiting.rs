@@ -56,6 +56,30 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
+        name: "older hint hides a later one",
+        catalogue: &[53],
+        guarantee: "G17",
+        why: "a watch repeats what it told before: the release that was told last is forgotten (this engine, before this row)",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            HINT,
+            "campaign.hint = campaign.hint.max(Some(hint));",
+            "campaign.hint = Some(hint);",
+        )],
+    },
+    Row {
+        name: "gap in the watch is forgotten",
+        catalogue: &[51, 53],
+        guarantee: "G17",
+        why: "the release came while the watch was broken: nobody looks, and the lease stands empty for up to a ttl",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            HINT,
+            "self.look_soon(&name, Hint::Anything, now.after(pause));",
+            "drop((name, pause));",
+        )],
+    },
+    Row {
         name: "release does not wake a standby",
         catalogue: &[51, 53],
         guarantee: "G17",

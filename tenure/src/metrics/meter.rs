@@ -20,6 +20,8 @@ pub(crate) struct Meter {
     terms: BTreeMap<LeaseName, Term>,
     /// How many locks are held.
     locks: u32,
+    /// Whether all locks' ends have been told to be none yet.
+    has_told_none: bool,
     /// By what label the store is told to be unreachable.
     unreachable: Option<String>,
 }
@@ -52,6 +54,7 @@ impl Meter {
             of,
             terms: BTreeMap::new(),
             locks: 0,
+            has_told_none: false,
             unreachable: None,
         }
     }
@@ -154,13 +157,14 @@ impl Meter {
 
     fn begin(&mut self, name: &LeaseName, until: Moment) {
         let label = self.label(name);
-        if self.locks == 0 {
+        if !self.has_told_none {
             // Before any ends: a series that begins at 1 has not risen, for whoever alerts on a rise.
             for cause in CAUSES {
                 counter!(TERMS_ENDED, "lease" => label.clone(), "cause" => cause).increment(0);
             }
         }
         if self.of == Of::Locks {
+            self.has_told_none = true;
             self.locks += 1;
             gauge!(LEADER_STATUS, "lease" => label).increment(1.0);
             return;

@@ -19,6 +19,7 @@ mod lock_priority;
 mod lock_processes;
 mod lock_steps;
 mod lock_tags;
+mod lock_turns;
 mod lock_watches;
 mod locks;
 #[cfg(all(

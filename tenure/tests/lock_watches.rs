@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc as blocking};
 use std::time::{Duration, Instant};
 use tenure::core::{
-    Acquire, Acquired, Answer, Change, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent, WatchSource,
+    Acquire, Acquired, Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent,
+    WatchSource,
 };
 use tenure::{
     Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions,
@@ -117,6 +118,31 @@ struct Told {
     hints: Mutex<Option<mpsc::Sender<WatchEvent>>>,
     /// Says that the attempt has begun, and waits until it is to fail; the thread of the manager is held up meanwhile.
     attempt: Mutex<Option<(blocking::Sender<()>, blocking::Receiver<()>)>>,
+    /// Names that were attempted.
+    attempted: Mutex<Vec<LeaseName>>,
+}
+
+impl Told {
+    fn over(inner: SharedStore) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            hints: Mutex::default(),
+            attempt: Mutex::default(),
+            attempted: Mutex::default(),
+        })
+    }
+
+    fn attempts(&self, name: &str) -> usize {
+        let attempted = self.attempted.lock().unwrap();
+        attempted.iter().filter(|tried| tried.as_str() == name).count()
+    }
+
+    /// Who tells the next that watches.
+    async fn teller(&self) -> mpsc::Sender<WatchEvent> {
+        let is_watched = || async { self.hints.lock().unwrap().is_some() };
+        eventually_async(Duration::from_secs(30), "a watch", is_watched).await;
+        self.hints.lock().unwrap().take().unwrap()
+    }
 }
 
 impl LeaseStore for Told {
@@ -129,6 +155,7 @@ impl LeaseStore for Told {
         }
     }
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        self.attempted.lock().unwrap().push(request.name.clone());
         let Some((begun, failing)) = self.attempt.lock().unwrap().take() else {
             return self.inner.acquire(request);
         };
@@ -148,7 +175,12 @@ struct Telling(mpsc::Receiver<WatchEvent>);
 
 impl Watch for Telling {
     fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
-        Box::pin(async { Ok(self.0.recv().await.expect("the store keeps the other end")) })
+        Box::pin(async {
+            match self.0.recv().await {
+                Some(event) => Ok(event),
+                None => std::future::pending().await,
+            }
+        })
     }
 }
 
@@ -158,20 +190,14 @@ async fn the_watch_of_a_waiter_that_leaves_while_its_attempt_fails_is_ended() {
     let site = Site::new();
     let holder = site.long_manager("holder");
     let _lock = soon("the lock", holder.lock("a")).await.unwrap();
-    let store = Arc::new(Told {
-        inner: site.store(),
-        hints: Mutex::default(),
-        attempt: Mutex::default(),
-    });
+    let store = Told::over(site.store());
     let builder = LockManager::builder(store.clone()).candidate("waiter");
     let waiter = builder.timing(lock_timing()).build().unwrap();
     let mut waiting = Box::pin(waiter.lock("a"));
-    let is_watched = || async { store.hints.lock().unwrap().is_some() };
-    tokio::select! {
+    let hints = tokio::select! {
         _ = &mut waiting => panic!("it is held"),
-        () = eventually_async(Duration::from_secs(30), "a watch", is_watched) => {}
-    }
-    let hints = store.hints.lock().unwrap().clone().unwrap();
+        hints = store.teller() => hints,
+    };
     // It leaves when the attempt is on its way, and the driver hears first that this has failed.
     let (begun, has_begun) = blocking::channel();
     let (fail, failing) = blocking::channel();
@@ -214,4 +240,160 @@ async fn a_watch_that_is_needed_again_is_not_ended_for_having_been_idle() {
     waited.unwrap();
     // Who is not woken looks when what was left by the last renewal is over.
     assert!(released_at.elapsed() < ttl / 2, "{:?}", released_at.elapsed());
+}
+
+/// As before: for who has the lock, and for who leaves, nobody tells of its end.
+#[tokio::test]
+async fn the_watch_of_one_who_waits_no_longer_is_ended() {
+    for has_it in [true, false] {
+        let site = Site::new();
+        let holder = site.long_manager("holder");
+        let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
+        let store = Told::over(site.store());
+        let builder = LockManager::builder(store.clone()).candidate("waiter");
+        let waiter = Arc::new(builder.timing(lock_timing()).build().unwrap());
+        let waits = waiter.clone();
+        let waiting = tokio::spawn(async move { waits.lock("a").await });
+        let hints = store.teller().await;
+        if has_it {
+            soon("the release", lock.release()).await;
+            hints.send(WatchEvent::Gap).await.unwrap();
+            lock = soon("the lock", waiting).await.unwrap().unwrap();
+        } else {
+            waiting.abort();
+        }
+        soon("its end", hints.closed()).await;
+        drop(lock);
+    }
+}
+
+/// It hears by it that somebody asks it to step down, for as long as it leads.
+#[tokio::test]
+async fn the_watch_of_a_leader_that_has_waited_goes_on() {
+    let site = Site::new();
+    let before = soon("the term before", site.long_election("before").campaign())
+        .await
+        .unwrap();
+    let store = Told::over(site.store());
+    let election = Site::election_in(store.clone(), "leader");
+    let (leadership, hints) = tokio::join!(soon("the campaign", election.campaign()), async {
+        let hints = store.teller().await;
+        soon("the release", before.step_down()).await;
+        hints.send(WatchEvent::Gap).await.unwrap();
+        hints
+    });
+    let leadership = leadership.unwrap();
+    // One that nobody needs ends after a ttl, with the next beat.
+    tokio::time::sleep(2 * election.timing().ttl().duration()).await;
+    assert!(!hints.is_closed());
+    drop(leadership);
+}
+
+/// Else each of a few watches that break together would have all looked at that anybody waits for, watched or not.
+#[tokio::test]
+async fn a_gap_in_the_watch_of_one_lock_has_no_other_looked_at() {
+    let site = Site::new();
+    let holder = builder(site.store(), "holder").build().unwrap();
+    let store = Told::over(site.store());
+    let waiter = Arc::new(builder(store.clone(), "waiter").build().unwrap());
+    let (mut held, mut hints) = (Vec::new(), Vec::new());
+    for name in ["a", "b"] {
+        held.push(soon("the lock", holder.lock(name)).await.unwrap());
+        let waiter = waiter.clone();
+        tokio::spawn(async move { waiter.lock(name).await });
+        hints.push(soon("its watch", store.teller()).await);
+        let has_looked = || async { store.attempts(name) == 2 };
+        eventually_async(Duration::from_secs(30), "a look when the watch began", has_looked).await;
+    }
+    hints[0].send(WatchEvent::Gap).await.unwrap();
+    let has_looked = || async { store.attempts("a") == 3 };
+    eventually_async(Duration::from_secs(30), "a look at the one", has_looked).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!((store.attempts("a"), store.attempts("b")), (3, 2));
+}
+
+#[tokio::test]
+async fn whoever_waits_for_more_locks_than_can_be_watched_is_not_left_to_the_ttl() {
+    const NAMES: usize = 24;
+    let site = Site::new();
+    let holder = builder(site.store(), "holder").build().unwrap();
+    let waiter = Arc::new(builder(site.store(), "waiter").build().unwrap());
+    let mut held = Vec::new();
+    for number in 0..NAMES {
+        held.push(soon("the lock", holder.lock(format!("{number}"))).await.unwrap());
+    }
+    let mut events = waiter.events();
+    let mut waiting = Vec::new();
+    for number in 0..NAMES {
+        let waiter = waiter.clone();
+        waiting.push(tokio::spawn(
+            async move { waiter.lock(format!("{number}")).await },
+        ));
+    }
+    for _ in 0..NAMES {
+        let stands_by = |event| matches!(event, Event::Standby { .. });
+        while !stands_by(soon("it is held", events.recv()).await.unwrap()) {}
+    }
+    drop(held);
+    for waiting in waiting {
+        soon("long before the ttl", waiting).await.unwrap().unwrap();
+    }
+}
+
+/// A real store whose first watches are refused; each after that tells of something and breaks.
+struct Breaking {
+    inner: SharedStore,
+    begun: AtomicU32,
+}
+
+const REFUSED: u32 = 5;
+
+impl LeaseStore for Breaking {
+    pass_on!(acquire, renew, release, ask, get, list, examine, run_beside);
+
+    fn traits(&self) -> StoreTraits {
+        StoreTraits {
+            watch: WatchSource::Push,
+            ..self.inner.traits()
+        }
+    }
+    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        let is_refused = self.begun.fetch_add(1, Ordering::SeqCst) < REFUSED;
+        let failure = StoreError::not_applied(Fault::Busy, "no watch to give");
+        let watch: Box<dyn Watch> = Box::new(Once(Some(WatchEvent::Gap)));
+        Box::pin(std::future::ready(if is_refused {
+            Err(failure)
+        } else {
+            Ok(watch)
+        }))
+    }
+}
+
+struct Once(Option<WatchEvent>);
+
+impl Watch for Once {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        let broken = StoreError::not_applied(Fault::Unreachable, "it broke");
+        Box::pin(std::future::ready(self.0.take().ok_or(broken)))
+    }
+}
+
+/// Else a process that lives for long would be deaf for ten seconds whenever a connection breaks.
+#[tokio::test]
+async fn the_pause_before_a_watch_begins_anew_is_short_again_once_it_has_told_of_something() {
+    // With pauses that only grow the last of these would begin after a minute.
+    const WATCHES: u32 = 14;
+    let site = Site::new();
+    let holder = builder(site.store(), "holder").build().unwrap();
+    let _lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let begun = AtomicU32::new(0);
+    let store = Arc::new(Breaking {
+        inner: site.store(),
+        begun,
+    });
+    let waiter = builder(store.clone(), "waiter").build().unwrap();
+    let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
+    let have_begun = || async { store.begun.load(Ordering::SeqCst) >= WATCHES };
+    eventually_async(Duration::from_secs(30), "watches one after another", have_begun).await;
+    waiting.abort();
 }

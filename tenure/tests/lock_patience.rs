@@ -1,9 +1,12 @@
 //! Who has no time to wait.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, soon};
+use crate::harness::{Site, lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Fairness, LockError, LockManager, LockRelease, LockTimingOptions};
+use tenure::core::{Answer, Fault, LeasePage, Page};
+use tenure::{
+    Fairness, LeaseStore, LockError, LockManager, LockRelease, LockTimingOptions, SharedStore, StoreError,
+};
 
 /// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason to refuse.
 #[tokio::test]
@@ -44,4 +47,45 @@ async fn a_look_of_two_requests_is_made_though_both_take_longer_than_one_may() {
     );
     fair.unwrap();
     tagged.unwrap();
+}
+
+#[tokio::test]
+async fn a_look_in_order_does_not_wait_for_ever_for_a_store_that_does_not_list() {
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    store.delay = Duration::from_secs(3600);
+    let builder = LockManager::builder(Arc::new(store)).fairness(Fairness::Fair);
+    let manager = builder.timing(lock_timing()).build().unwrap();
+    match soon("the end of the look", manager.try_lock("a")).await {
+        Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A real store that lets nobody list.
+struct Unlisted {
+    inner: SharedStore,
+}
+
+impl LeaseStore for Unlisted {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, watch, examine, run_beside
+    );
+
+    fn list<'a>(&'a self, _page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        let refusal = StoreError::not_applied(Fault::Forbidden, "no right to list");
+        Box::pin(std::future::ready(Err(refusal)))
+    }
+}
+
+#[tokio::test]
+async fn a_wait_in_order_ends_where_nobody_may_list_who_waits() {
+    let site = Site::new();
+    let store = Arc::new(Unlisted { inner: site.store() });
+    let builder = LockManager::builder(store).fairness(Fairness::Fair);
+    let manager = builder.timing(lock_timing()).build().unwrap();
+    match soon("the refusal", manager.lock("a")).await {
+        Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::Forbidden, "{error}"),
+        other => panic!("{other:?}"),
+    }
 }

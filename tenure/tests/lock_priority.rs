@@ -1,8 +1,12 @@
 //! Who waits in order goes by priority, unless somebody is called; and one who may not lead never goes.
-use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
+use crate::harness::counting::Counting;
+use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::{Fairness, LeaseName, LockError, LockManager, Priority, Standby};
+use tenure::core::{Answer, Event, LeasePage, Page, Release, Released};
+use tenure::{
+    Fairness, LeaseName, LeaseStore, LockError, LockManager, Priority, SharedStore, Standby, StoreError,
+};
 use tenure_testkit::eventually_async;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -95,6 +99,25 @@ async fn whoever_may_never_lead_waits_and_holds_nobody_up() {
     waits.abort();
 }
 
+/// That it was called is no news after the first time.
+#[tokio::test]
+async fn one_who_is_called_and_may_not_lead_does_not_look_without_a_pause() {
+    let site = Site::new();
+    let store = Arc::new(Counting::new(site.store()));
+    let builder = LockManager::builder(store.clone()).candidate("never");
+    let builder = builder.priority(Priority::new(0).unwrap());
+    let never = builder.timing(enduring_lock_timing()).build().unwrap();
+    let mut events = never.events();
+    let waits = tokio::spawn(async move { never.turn("job").await.map(drop) });
+    until_waiting(&site, &["never"]).await;
+    call(&site, "never").await;
+    let is_heard = |event| matches!(event, Event::AskedToStepDown { .. });
+    while !is_heard(soon("the call", events.recv()).await.unwrap()) {}
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(store.pages() < 20, "{} looks", store.pages());
+    waits.abort();
+}
+
 #[tokio::test]
 async fn one_who_may_not_lead_keeps_nobody_from_a_free_lock() {
     let site = Site::new();
@@ -129,6 +152,65 @@ async fn a_turn_is_over_when_another_is_called_and_its_place_is_kept() {
     assert!(!late.is_finished(), "it kept its place");
     drop(turn);
     soon("the last turn", late).await.unwrap();
+}
+
+/// As by an operator, or by an outage of the store: others may have come before it meanwhile.
+#[tokio::test]
+async fn a_turn_whose_place_was_lost_is_over_and_is_not_regained() {
+    let site = Site::new();
+    let manager = manager(&site, "one", 1);
+    let turn = soon("the turn", manager.turn("job")).await.unwrap();
+    let standbys = Standby::list(&site.store(), &job()).await.unwrap();
+    let [Standby { place, .. }] = standbys.as_slice() else {
+        panic!("{standbys:?}")
+    };
+    let force = Release {
+        name: place.name.clone(),
+        incarnation: place.holder.incarnation,
+        token: place.token,
+        attempt: place.attempt,
+    };
+    let released = site.store().release(&[force]).await;
+    assert!(
+        matches!(released.as_slice(), [Ok(Released::Vacated)]),
+        "{released:?}"
+    );
+    soon("the end of the turn", turn.over()).await;
+    assert!(!soon("the turn again", turn.regain()).await.unwrap());
+}
+
+/// However few of them a store lists at once.
+#[tokio::test]
+async fn all_pages_of_a_queue_are_read() {
+    let site = Site::new();
+    let managers = ["one", "two", "three"].map(|id| Arc::new(manager(&site, id, 1)));
+    let mut waits = Vec::new();
+    for (number, manager) in managers.iter().enumerate() {
+        let manager = manager.clone();
+        waits.push(tokio::spawn(async move { manager.turn("job").await }));
+        until_waiting(&site, &["one", "two", "three"][..=number]).await;
+    }
+    let store: SharedStore = Arc::new(Leafing { inner: site.store() });
+    assert_eq!(Standby::list(&store, &job()).await.unwrap().len(), 3);
+}
+
+/// A real store that lists one record at a time.
+struct Leafing {
+    inner: SharedStore,
+}
+
+impl LeaseStore for Leafing {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, watch, examine, run_beside
+    );
+
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        let page = Page {
+            limit: 1,
+            ..page.clone()
+        };
+        Box::pin(async move { self.inner.list(&page).await })
+    }
 }
 
 #[tokio::test]

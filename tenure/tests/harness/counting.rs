@@ -10,12 +10,13 @@ use tenure::core::{
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tokio::sync::Semaphore;
 
-/// Passes every call on to a real store, and counts those that take, extend and release.
+/// Passes every call on to a real store, and counts those that take, extend, release and list.
 pub struct Counting {
     pub inner: SharedStore,
     acquisitions: AtomicU32,
     renewals: AtomicU32,
     releases: AtomicU32,
+    pages: AtomicU32,
     /// Watches that may be started; more wait.
     pub watches: Semaphore,
     /// Acquisitions that may go on to the store; more wait.
@@ -35,6 +36,7 @@ impl Counting {
             acquisitions: AtomicU32::new(0),
             renewals: AtomicU32::new(0),
             releases: AtomicU32::new(0),
+            pages: AtomicU32::new(0),
             watches: Semaphore::new(Semaphore::MAX_PERMITS),
             acquires: Semaphore::new(Semaphore::MAX_PERMITS),
             releasing: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -49,6 +51,11 @@ impl Counting {
 
     pub fn releases(&self) -> u32 {
         self.releases.load(Ordering::SeqCst)
+    }
+
+    /// How many pages were asked for.
+    pub fn pages(&self) -> u32 {
+        self.pages.load(Ordering::SeqCst)
     }
 
     /// The last page that was read, whole or not.
@@ -92,6 +99,7 @@ impl LeaseStore for Counting {
         })
     }
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        self.pages.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             tokio::time::sleep(self.delay).await;
             let read = self.inner.list(page).await;

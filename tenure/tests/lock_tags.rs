@@ -1,10 +1,12 @@
 //! Names that two applications use by mistake: whoever had it first keeps it, the other is refused.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, lock_timing, soon};
+use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::Occupancy;
-use tenure::{LockError, LockManager, LockRelease};
+use tenure::core::{Answer, Fault, Lease, Occupancy};
+use tenure::{LeaseName, LeaseStore, LockError, LockManager, LockRelease, SharedStore, StoreError};
+use tenure_testkit::eventually_async;
+use tokio::sync::Semaphore;
 
 #[tokio::test]
 async fn a_name_that_two_applications_share_is_refused_by_their_tags() {
@@ -55,4 +57,69 @@ async fn an_intruder_is_refused_every_time_and_the_owner_keeps_its_name() {
     // A name of its own is taken at the cost of one look.
     soon("its own", stock.lock("b")).await.unwrap();
     assert!(again.token() > lock.token());
+}
+
+/// Nobody had it at the look, and another application has it at the attempt, and has left it again.
+#[tokio::test]
+async fn what_another_application_had_between_the_look_and_the_attempt_is_given_back() {
+    let site = Site::new();
+    let billing = site.manager_builder("x").owner_tag("billing").build().unwrap();
+    let mut store = Counting::new(site.store());
+    store.acquires = Semaphore::new(0);
+    let store = Arc::new(store);
+    let stock = LockManager::builder(store.clone()).owner_tag("stock");
+    let stock = stock.timing(long_lock_timing()).build().unwrap();
+    let (refused, ()) = tokio::join!(soon("the refusal", stock.lock("a")), async {
+        let is_tried = async || store.acquisitions() > 0;
+        eventually_async(Duration::from_secs(20), "the attempt", is_tried).await;
+        let mut lock = soon("the other", billing.lock("a")).await.unwrap();
+        assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+        store.acquires.add_permits(1);
+    });
+    let refusal = refused.unwrap_err();
+    assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
+    let is_given_back = async || site.record("a").await.unwrap().occupancy() == Occupancy::Vacant;
+    eventually_async(Duration::from_secs(20), "it is given back", is_given_back).await;
+}
+
+#[tokio::test]
+async fn one_who_leaves_while_the_owner_is_looked_for_takes_nothing() {
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    store.delay = Duration::from_millis(300);
+    let store = Arc::new(store);
+    let manager = LockManager::builder(store.clone()).owner_tag("billing");
+    let manager = manager.timing(long_lock_timing()).build().unwrap();
+    let left = tokio::time::timeout(store.delay / 3, manager.lock("a")).await;
+    assert!(left.is_err(), "{left:?}");
+    tokio::time::sleep(store.delay * 2).await;
+    assert_eq!(store.acquisitions(), 0);
+}
+
+/// A real store that lets nobody look.
+struct Forbidding {
+    inner: SharedStore,
+}
+
+impl LeaseStore for Forbidding {
+    pass_on!(
+        traits, acquire, renew, release, ask, list, watch, examine, run_beside
+    );
+
+    fn get<'a>(&'a self, _name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        let refusal = StoreError::not_applied(Fault::Forbidden, "no right to look");
+        Box::pin(std::future::ready(Err(refusal)))
+    }
+}
+
+#[tokio::test]
+async fn a_store_in_which_nobody_may_look_is_not_asked_for_ever() {
+    let site = Site::new();
+    let store = Arc::new(Forbidding { inner: site.store() });
+    let manager = LockManager::builder(store).owner_tag("billing");
+    let manager = manager.timing(lock_timing()).build().unwrap();
+    match soon("the refusal", manager.lock("a")).await {
+        Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::Forbidden, "{error}"),
+        other => panic!("{other:?}"),
+    }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tenure::core::{
-    Acquire, Acquired, Attempt, Authority, Candidate, CandidateId, Event, Incarnation, Lease, Listed, Note,
-    Occupancy, Page,
+    Acquire, Acquired, Attempt, Authority, Candidate, CandidateId, Cause, Event, Incarnation, Lease, Listed,
+    Note, Occupancy, Page,
 };
 use tenure::{Fairness, LeaseName, LockManager, LockTimingOptions, SharedStore, Ttl};
 use tenure_testkit::eventually_async;
@@ -132,6 +132,32 @@ async fn a_term_that_nobody_takes_up_is_given_back_after_one_ttl() {
     let leadership = soon("a term", waiting).await.unwrap();
     assert!(leadership.token() > lease.token);
     assert!(matches!(leadership.authority(), Authority::Held { .. }));
+}
+
+/// The lock was held for as long as it may be, and its winner has not heard of it: what it is told then is of another.
+#[tokio::test]
+async fn a_lock_that_was_over_before_anybody_took_it_up_is_taken_anew() {
+    const MAX_HOLD: Duration = Duration::from_secs(4);
+    let site = Site::new();
+    let builder = site.manager_builder("ours").timing(long_lock_timing());
+    let ours = builder.max_hold(MAX_HOLD).build().unwrap();
+    let before = ours.lock("a").await.unwrap();
+    let mut events = ours.events();
+    let mut waiting = pin!(ours.lock("a"));
+    poll_once(waiting.as_mut()).await;
+    drop(before);
+    let is_over = |event| {
+        matches!(
+            event,
+            Event::Ended {
+                cause: Cause::MaxHold(_),
+                ..
+            }
+        )
+    };
+    while !is_over(soon("its end", events.recv()).await.unwrap()) {}
+    let lock = soon("anew", waiting).await.unwrap();
+    assert_eq!(lock.check(), Ok(lock.token()));
 }
 
 /// After which nobody goes on with it.

@@ -66,6 +66,33 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     }
 }
 
+/// Sent all at once, the last requests would be given up before the store comes to them, and be sent again, for ever.
+#[tokio::test]
+async fn whoever_wants_many_locks_at_once_sends_the_store_a_few_requests_at_a_time() {
+    const NAMES: u32 = 200;
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    store.acquires = Semaphore::new(0);
+    let store = Arc::new(store);
+    let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
+    let manager = Arc::new(manager.build().unwrap());
+    let mut waiting = Vec::new();
+    for number in 0..NAMES {
+        let manager = manager.clone();
+        waiting.push(tokio::spawn(
+            async move { manager.lock(format!("{number}")).await },
+        ));
+    }
+    let all_wait = async || manager.locks() == u64::from(NAMES) && store.acquisitions() > 0;
+    eventually_async(Duration::from_secs(20), "all wait", all_wait).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(store.acquisitions() <= 32, "{} at once", store.acquisitions());
+    store.acquires.add_permits(Semaphore::MAX_PERMITS / 2);
+    for lock in waiting {
+        soon("its turn", lock).await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn guards_that_are_bound_all_the_time_put_off_no_release_of_a_leaked_one() {
     let site = Site::new();
@@ -81,4 +108,21 @@ async fn guards_that_are_bound_all_the_time_put_off_no_release_of_a_leaked_one()
         record.occupancy() == Occupancy::Vacant
     };
     eventually_async(Duration::from_secs(20), "it is released", is_released).await;
+}
+
+/// What it was bound to has ended only after it was released, and another guard has the lock by then.
+#[tokio::test]
+async fn a_guard_that_was_bound_and_released_ends_no_later_one() {
+    let site = Site::new();
+    let timing = enduring_lock_timing();
+    let manager = site.manager_builder("a").timing(timing).build().unwrap();
+    let ended = tokio::spawn(async {});
+    let mut bound = soon("the lock", manager.lock("a"))
+        .await
+        .unwrap()
+        .bound_to(&ended);
+    soon("the release", bound.release()).await;
+    let later = soon("the lock again", manager.lock("a")).await.unwrap();
+    tokio::time::sleep(3 * timing.lease().renew_every()).await;
+    assert_eq!(later.check(), Ok(later.token()));
 }

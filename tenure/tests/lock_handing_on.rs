@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch};
-use tenure::{Authority, FencingToken, LeaseStore, LockManager, LockRelease, SharedStore, StoreError};
+use tenure::{Authority, Cause, FencingToken, LeaseStore, LockManager, LockRelease, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
@@ -206,4 +206,64 @@ async fn a_lock_that_was_handed_on_and_the_answer_was_lost_is_not_told_as_a_loss
     assert!(matches!(released, LockRelease::Unconfirmed(_)), "{released:?}");
     drop(theirs);
     waiter.abort();
+}
+
+/// A real store whose first release fails for sure; the next waits until it is let go on.
+struct Failing {
+    inner: SharedStore,
+    releases: AtomicU32,
+    again: Semaphore,
+}
+
+impl LeaseStore for Failing {
+    pass_on!(traits, acquire, renew, ask, get, list, examine, run_beside);
+
+    fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
+        Box::pin(async move {
+            if self.releases.fetch_add(1, Ordering::SeqCst) == 0 {
+                let failure = StoreError::not_applied(Fault::Busy, "not now");
+                return requests.iter().map(|_| Err(failure.clone())).collect();
+            }
+            let permit = self.again.acquire().await;
+            permit.expect("it is never closed").forget();
+            self.inner.release(requests).await
+        })
+    }
+    /// Nothing tells this process of what happens to its lock.
+    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_lock_whose_release_surely_failed_and_that_another_has_is_told_as_a_loss() {
+    for is_held in [true, false] {
+        let site = Site::new();
+        let store = Arc::new(Failing {
+            inner: site.store(),
+            releases: AtomicU32::new(0),
+            again: Semaphore::new(0),
+        });
+        let builder = LockManager::builder(store.clone()).timing(long_lock_timing());
+        let manager = builder.build().unwrap();
+        let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+        let elsewhere = site.long_manager("b");
+        let (released, theirs) = tokio::join!(soon("the release", lock.release()), async {
+            let has_failed = async || store.releases.load(Ordering::SeqCst) > 1;
+            eventually_async(LONG_BEFORE, "a second try", has_failed).await;
+            end_by_force(&site, "a").await;
+            let mut theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
+            if !is_held {
+                soon("the release", theirs.release()).await;
+            }
+            store.again.add_permits(Semaphore::MAX_PERMITS / 2);
+            theirs
+        });
+        let LockRelease::LostBefore(loss) = released else {
+            panic!("{released:?}")
+        };
+        let by = is_held.then(|| elsewhere.candidate().clone());
+        let token = theirs.token();
+        assert_eq!(loss.cause, Cause::Succeeded { token, by });
+    }
 }

@@ -25,6 +25,9 @@ async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_befo
         "{loss}"
     );
     assert_eq!(leadership.remaining(), Duration::ZERO);
+    // Whoever then ends it by itself does not end what has ended.
+    leadership.begin_to_step_down();
+    assert_eq!(soon("the same loss", leadership.lost()).await, loss);
     // And when the store works again, so does the election: errors never end it.
     drop(lock);
     drop(leadership);

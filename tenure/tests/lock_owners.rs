@@ -2,7 +2,7 @@
 use crate::harness::{Site, soon};
 use std::time::Duration;
 use tenure::core::Occupancy;
-use tenure::{Authority, LockError, LockRelease, LockTimingOptions, Reentrancy};
+use tenure::{Authority, Cause, LockError, LockRelease, LockTimingOptions, Reentrancy};
 
 #[tokio::test]
 async fn an_owner_that_would_wait_for_itself_is_told_at_once() {
@@ -63,7 +63,12 @@ async fn counted_handles_share_a_token_and_the_last_one_releases() {
         LockRelease::StillHeld { handles: 2 }
     );
     assert_eq!(outer.authority(), Authority::None, "this handle was released");
-    drop(inner);
+    assert_eq!(outer.remaining(), Duration::ZERO);
+    soon("doubt", outer.doubted()).await;
+    assert_eq!(soon("its end", outer.lost()).await.cause, Cause::GivenBack);
+    let guarded = soon("its work", outer.guard(std::future::pending::<()>())).await;
+    assert_eq!(guarded.unwrap_err().cause, Cause::GivenBack);
+    drop((outer, inner));
     assert!(matches!(third.authority(), Authority::Held { .. }));
     assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Held);
     assert_eq!(soon("the last", third.release()).await, LockRelease::Released);

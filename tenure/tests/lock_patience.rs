@@ -56,6 +56,11 @@ async fn a_look_in_order_does_not_wait_for_ever_for_a_store_that_does_not_list()
     store.delay = Duration::from_secs(3600);
     let builder = LockManager::builder(Arc::new(store)).fairness(Fairness::Fair);
     let manager = builder.timing(lock_timing()).build().unwrap();
+    let impatient = soon("no time at all", manager.try_lock_for("a", Duration::ZERO)).await;
+    assert!(
+        matches!(impatient, Err(LockError::TimedOut { .. })),
+        "{impatient:?}"
+    );
     match soon("the end of the look", manager.try_lock("a")).await {
         Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
         other => panic!("{other:?}"),

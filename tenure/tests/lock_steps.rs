@@ -1,12 +1,12 @@
 //! Who takes the steps of a manager's driver: whoever asks for a lock, or the manager's thread.
-use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
+use crate::harness::{Site, lock_timing, long_lock_timing, long_timing, pass_on, soon};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Answer, Lease, Release, Released, Renew, Renewed};
 use tenure::{
-    Authority, LeaseName, LeaseStore, LockError, LockManager, LockRelease, LockTiming, SharedStore,
+    Authority, Election, LeaseName, LeaseStore, LockError, LockManager, LockRelease, LockTiming, SharedStore,
     StoreError,
 };
 use tenure_testkit::eventually_async;
@@ -163,6 +163,32 @@ async fn a_store_that_panics_in_the_look_at_whose_a_lock_is_is_asked_again() {
     let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
     assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
     assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
+}
+
+/// Its last step is that of whoever gives back what was left.
+#[tokio::test]
+async fn the_thread_ends_when_its_driver_has_ended_in_somebodys_step() {
+    // As long as the kernel keeps of it.
+    const NAME: &str = "tenure steps-42";
+    let threads = || {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let names =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == NAME).count()
+    };
+    let site = Site::new();
+    let election = Election::builder("steps-42", site.store());
+    let election = election.timing(long_timing()).build().unwrap();
+    let leadership = soon("the campaign", election.campaign()).await.unwrap();
+    assert_eq!(threads(), 1);
+    let closing = tokio::spawn(election.close());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    soon("the departure", leadership.step_down()).await;
+    soon("its end", closing).await.unwrap();
+    eventually_async(Duration::from_secs(20), "the thread's end", async || {
+        threads() == 0
+    })
+    .await;
 }
 
 /// A subscriber of the user's for `tracing`, with a fault.

@@ -59,27 +59,34 @@ async fn an_intruder_is_refused_every_time_and_the_owner_keeps_its_name() {
     assert!(again.token() > lock.token());
 }
 
-/// Nobody had it at the look, and another application has it at the attempt, and has left it again.
+/// Nobody had it at the look, and at the attempt another application has it, or had it and has left it again.
 #[tokio::test]
-async fn what_another_application_had_between_the_look_and_the_attempt_is_given_back() {
-    let site = Site::new();
-    let billing = site.manager_builder("x").owner_tag("billing").build().unwrap();
-    let mut store = Counting::new(site.store());
-    store.acquires = Semaphore::new(0);
-    let store = Arc::new(store);
-    let stock = LockManager::builder(store.clone()).owner_tag("stock");
-    let stock = stock.timing(long_lock_timing()).build().unwrap();
-    let (refused, ()) = tokio::join!(soon("the refusal", stock.lock("a")), async {
-        let is_tried = async || store.acquisitions() > 0;
-        eventually_async(Duration::from_secs(20), "the attempt", is_tried).await;
-        let mut lock = soon("the other", billing.lock("a")).await.unwrap();
-        assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
-        store.acquires.add_permits(1);
-    });
-    let refusal = refused.unwrap_err();
-    assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
-    let is_given_back = async || site.record("a").await.unwrap().occupancy() == Occupancy::Vacant;
-    eventually_async(Duration::from_secs(20), "it is given back", is_given_back).await;
+async fn what_another_application_took_between_the_look_and_the_attempt_is_its_own() {
+    for is_left in [true, false] {
+        let site = Site::new();
+        let theirs = site.manager_builder("x").owner_tag("billing");
+        let theirs = theirs.timing(long_lock_timing()).build().unwrap();
+        let mut store = Counting::new(site.store());
+        store.acquires = Semaphore::new(0);
+        let store = Arc::new(store);
+        let ours = LockManager::builder(store.clone()).owner_tag("stock");
+        let ours = ours.timing(long_lock_timing()).build().unwrap();
+        let (refused, mut lock) = tokio::join!(soon("the refusal", ours.lock("a")), async {
+            let is_tried = async || store.acquisitions() > 0;
+            eventually_async(Duration::from_secs(20), "the attempt", is_tried).await;
+            let mut lock = soon("theirs", theirs.lock("a")).await.unwrap();
+            if is_left {
+                assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+            }
+            store.acquires.add_permits(1);
+            lock
+        });
+        let refusal = refused.unwrap_err();
+        assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
+        soon("the release", lock.release()).await;
+        let is_given_back = async || site.record("a").await.unwrap().occupancy() == Occupancy::Vacant;
+        eventually_async(Duration::from_secs(20), "it is given back", is_given_back).await;
+    }
 }
 
 #[tokio::test]

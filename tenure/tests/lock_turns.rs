@@ -69,6 +69,7 @@ async fn those_who_followed_one_that_leaves_enter_the_queue_behind_all_others() 
     until_queued(&site, "other", 1).await;
     first.abort();
     until_queued(&site, "many", 2).await;
+    assert_eq!(many.locks(), 2, "each counts");
     drop(held);
     let other = soon("the other", other).await.unwrap().unwrap();
     for follower in followers {

@@ -80,7 +80,7 @@ async fn who_waits_for_a_lock_looks_while_no_watch_can_be_had() {
 
 #[tokio::test]
 async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
-    for fault in [Fault::Busy, Fault::Forbidden] {
+    for (fault, asks) in [(Fault::Busy, 3), (Fault::Forbidden, 3), (Fault::Unsupported, 1)] {
         let site = Site::new();
         let fair = |store, candidate| {
             let builder = builder(store, candidate).fairness(Fairness::Fair);
@@ -103,7 +103,7 @@ async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
         let third = fair(store.clone(), "third");
         let third = tokio::spawn(async move { third.lock("a").await.map(drop) });
         // It has its place, and waits for the one before it.
-        store.until_refused(3).await;
+        store.until_refused(asks).await;
         let released = soon("the release", lock.release()).await;
         assert_eq!(released, LockRelease::Released);
         soon("the second", second).await.unwrap().unwrap();

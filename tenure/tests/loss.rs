@@ -4,7 +4,7 @@ use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{Answer, Renew, Renewed};
+use tenure::core::{Answer, Departure, Renew, Renewed};
 use tenure::{
     Authority, Cause, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing, Ttl,
     clock_now, sleep_until,
@@ -164,4 +164,19 @@ async fn guarded_work_that_would_end_after_its_deadline_is_told_as_lost() {
     };
     let outcome = soon("the loss", lock.guard(work)).await;
     assert!(matches!(outcome.unwrap_err().cause, Cause::Deadline(_)));
+}
+
+/// Its term has ended by itself, and this process leads again.
+#[tokio::test]
+async fn who_gives_back_a_lost_term_when_the_next_goes_on_is_answered() {
+    let site = Site::new();
+    let election = site.election("first");
+    let lost = soon("the campaign", election.campaign()).await.unwrap();
+    let lock = site.lock();
+    soon("the loss", lost.lost()).await;
+    drop(lock);
+    let next = soon("the next campaign", election.campaign()).await.unwrap();
+    let departure = soon("the answer", lost.step_down()).await;
+    assert_eq!(departure, Departure::Unconfirmed(None));
+    assert!(matches!(next.authority(), Authority::Held { .. }));
 }

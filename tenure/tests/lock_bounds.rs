@@ -66,6 +66,34 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     }
 }
 
+/// The earlier one had waited for a release, which was answered in time.
+#[tokio::test]
+async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {
+    let site = Site::new();
+    let store = Arc::new(Counting::new(site.store()));
+    let timing = long_lock_timing();
+    let manager = LockManager::builder(store.clone()).timing(timing);
+    let manager = Arc::new(manager.build().unwrap());
+    let look = || {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.try_lock("a").await })
+    };
+    let quarter = timing.lease().request_timeout() / 4;
+    let lock = soon("the lock", manager.lock("a")).await.unwrap();
+    store.releasing.forget_permits(Semaphore::MAX_PERMITS);
+    drop(lock);
+    let early = look();
+    tokio::time::sleep(quarter).await;
+    store.releasing.add_permits(Semaphore::MAX_PERMITS / 2);
+    drop(soon("the early look", early).await.unwrap().unwrap());
+    tokio::time::sleep(quarter).await;
+    store.acquires.forget_permits(Semaphore::MAX_PERMITS);
+    let late = look();
+    tokio::time::sleep(quarter * 5 / 2).await;
+    store.acquires.add_permits(1);
+    soon("the late look", late).await.unwrap().unwrap();
+}
+
 /// Sent all at once, the last requests would be given up before the store comes to them, and be sent again, for ever.
 #[tokio::test]
 async fn whoever_wants_many_locks_at_once_sends_the_store_a_few_requests_at_a_time() {

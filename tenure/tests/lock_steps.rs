@@ -1,6 +1,6 @@
 //! Who takes the steps of a manager's driver: whoever asks for a lock, or the manager's thread.
 use crate::harness::{Site, lock_timing, long_lock_timing, long_timing, pass_on, soon};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -189,6 +189,38 @@ async fn the_thread_ends_when_its_driver_has_ended_in_somebodys_step() {
         threads() == 0
     })
     .await;
+}
+
+/// A subscriber of the user's for `tracing`, which counts what somebody would be woken for.
+#[derive(Clone, Default)]
+struct Errors(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Errors {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "tenure" && *metadata.level() == tracing::Level::ERROR
+    }
+    fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _span: &tracing::span::Id, _values: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _span: &tracing::span::Id, _follows: &tracing::span::Id) {}
+    fn event(&self, _event: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+    fn enter(&self, _span: &tracing::span::Id) {}
+    fn exit(&self, _span: &tracing::span::Id) {}
+}
+
+/// The steps that are taken here tell of it here.
+#[tokio::test]
+async fn a_lock_that_is_taken_and_released_is_no_error_in_the_log() {
+    let errors = Errors::default();
+    let _subscribed = tracing::subscriber::set_default(errors.clone());
+    let site = Site::new();
+    let store = Told::over(&site, Duration::ZERO);
+    lock_and_release(&manager(&store, long_lock_timing()), 100).await;
+    assert!(store.threads_of(Call::Release).0 > 0, "none here");
+    assert_eq!(errors.0.load(Ordering::SeqCst), 0);
 }
 
 /// A subscriber of the user's for `tracing`, with a fault.

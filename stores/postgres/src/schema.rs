@@ -83,7 +83,9 @@ pub(crate) fn statements(schema: &str) -> String {
          BEGIN;\nSET LOCAL lock_timeout = '25s'; -- for another set-up\nSELECT pg_advisory_xact_lock({SETUP_LOCK});\n\
          SET LOCAL lock_timeout = '2s'; -- for who uses the tables: every request waits behind this\nSET LOCAL client_min_messages = warning;\n\
          SET LOCAL search_path = {SEARCH_PATH};\n\
-         CREATE SCHEMA IF NOT EXISTS {};\n",
+         -- Only where it is missing: who may make no schema is refused one that is there.\n\
+         DO $schema$ BEGIN IF to_regnamespace({}) IS NULL THEN CREATE SCHEMA IF NOT EXISTS {}; END IF; END $schema$;\n",
+        literal(&quoted(schema)),
         quoted(schema)
     );
     for part in PARTS {

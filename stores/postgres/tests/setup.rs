@@ -106,6 +106,26 @@ async fn later_set_up_is_left_as_it_is_by_an_earlier_one() {
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
 }
 
+/// Who owns the schema needs no right in the database: a schema is made for a role that may make none.
+#[tokio::test]
+async fn owner_of_the_schema_alone_sets_it_up_and_again() {
+    let scratch = Scratch::bare(&Postgres::shared().await.uri());
+    let role = scratch.schema.clone();
+    scratch
+        .sql(&format!(
+            "CREATE ROLE {role} LOGIN; CREATE SCHEMA {{schema}} AUTHORIZATION {role}"
+        ))
+        .await;
+    let by_owner = Postgres::shared().await.uri_as(&role, None, "postgres");
+    for _again in 0..2 {
+        PostgresStore::init(&scratch.url_on(&by_owner, "")).await.unwrap();
+    }
+    // Who may not make one is told so.
+    let missing = Scratch::bare(&by_owner);
+    let error = PostgresStore::init(&missing.url("")).await.unwrap_err();
+    assert_eq!(error.fault, Fault::Forbidden, "{error}");
+}
+
 /// A partition that was guarded by an earlier Tenure, or attached since: its parent's name is a way round.
 #[tokio::test]
 async fn guarded_table_that_takes_its_parents_writes_unasked_is_told_of() {

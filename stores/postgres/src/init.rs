@@ -3,7 +3,7 @@
 use crate::SYSTEM;
 use crate::connect::{CONNECT_TIME_MAX, bounded, site};
 use crate::dial::about;
-use crate::fault::{Deed, store_error, timed_out};
+use crate::fault::{Deed, timed_out};
 use crate::schema::statements;
 use crate::store::PostgresStore;
 use crate::url::StoreUrl;
@@ -53,5 +53,5 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
     tokio::time::timeout(SETUP_TIME_MAX, live.client.batch_execute(&text))
         .await
         .map_err(late)?
-        .map_err(|error| store_error(&error, Deed::Write, "the set-up", &place))
+        .map_err(|error| site.refused(&error, Deed::Write, "the set-up"))
 }

@@ -203,7 +203,8 @@ impl Site {
             .unwrap_or_else(late)
     }
 
-    fn refused(&self, error: &tokio_postgres::Error, deed: Deed, subject: &str) -> StoreError {
+    /// What the server refused, and why.
+    pub(crate) fn refused(&self, error: &tokio_postgres::Error, deed: Deed, subject: &str) -> StoreError {
         let refused = store_error(error, deed, subject, &self.place);
         let read_only = error.code() == Some(&tokio_postgres::error::SqlState::READ_ONLY_SQL_TRANSACTION);
         if read_only && self.read_only {

@@ -122,6 +122,12 @@ async fn credentials_privileges_and_settings_are_told_apart() {
             .any(|finding| finding.verdict == Verdict::Bad && finding.repair.is_some());
         assert_eq!(bad, user == "reader", "{findings:?}");
     }
+    let set_up = PostgresStore::init(&url("frozen", SECRET)).await.unwrap_err();
+    assert_eq!(
+        (set_up.fault, set_up.certainty),
+        (Fault::ReadOnly, Certainty::NotApplied),
+        "{set_up}"
+    );
     let writer = PostgresStore::connect(&url("writer", SECRET)).await.unwrap();
     take(&writer, &asked).await;
     let findings = writer.examine().await.unwrap();

@@ -74,7 +74,7 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
         ),
         (&SqlState::INSUFFICIENT_PRIVILEGE, _) => (
             Fault::Forbidden,
-            format!("{told}; `tenure store init --print` says at its end which grants are needed"),
+            format!("{told}; the store's README names the grants that are needed"),
         ),
         (&SqlState::INVALID_CATALOG_NAME, _) => {
             (Fault::Invalid, format!("{told}; name a database in the URL"))

@@ -124,6 +124,7 @@ async fn owner_of_the_schema_alone_sets_it_up_and_again() {
     let missing = Scratch::bare(&by_owner);
     let error = PostgresStore::init(&missing.url("")).await.unwrap_err();
     assert_eq!(error.fault, Fault::Forbidden, "{error}");
+    assert!(error.message.contains("README names the grants"), "{error}");
 }
 
 /// A partition that was guarded by an earlier Tenure, or attached since: its parent's name is a way round.

@@ -7,11 +7,11 @@ use crate::procedures::Likeness;
 use crate::schema::{script, statements};
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
-use mysql_async::Error;
 use mysql_async::prelude::Queryable as _;
+use mysql_async::{Error, ServerError};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::{Deed, OwnThread};
+use tenure_remote::{Deed, OwnThread, line};
 
 /// How long a set-up may take: it may wait for who uses the tables.
 const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
@@ -77,6 +77,7 @@ async fn set_up(url: StoreUrl) -> Result<(), StoreError> {
                 Error::Server(answer) if answer.code == SYNTAX && !other.is_empty() => {
                     cannot_replace(&other, &place)
                 }
+                Error::Server(answer) if answer.code == UNKNOWN_COLUMN => in_the_way(&answer, &place),
                 error => store_error(&error, Deed::Write, "the set-up", &place),
             }
         })
@@ -92,6 +93,20 @@ fn cannot_replace(procedures: &[&str], place: &str) -> StoreError {
     );
     StoreError::not_applied(Fault::Unsupported, message)
 }
+
+/// What a set-up meets that has other columns is not Tenure's: what is said of it elsewhere, to run the set-up, would lead here
+/// again.
+fn in_the_way(answer: &ServerError, place: &str) -> StoreError {
+    let message = format!(
+        "the set-up at {place}: {} ({}); another program has a table of that name there: give the leases a database of their own",
+        line(&answer.message),
+        answer.code
+    );
+    StoreError::not_applied(Fault::Unsupported, message)
+}
+
+/// What a server answers to a column that a table has not.
+const UNKNOWN_COLUMN: u16 = 1054;
 
 /// What a server answers to a column that is added twice.
 const COLUMN_IS_THERE: u16 = 1060;

@@ -153,6 +153,10 @@ async fn tables_that_are_not_ours_are_refused_and_left_as_they_are() {
     assert_eq!(refused(&bare.url()).await.fault, Fault::Unsupported);
     let refusal = MysqlStore::init(&bare.url()).await.unwrap_err();
     assert_eq!(refusal.fault, Fault::Unsupported, "{refusal}");
+    assert!(
+        refusal.message.contains("a database of their own") && !refusal.message.contains("store init"),
+        "{refusal}"
+    );
     bare.sql("SELECT colour FROM tenure_leases").await;
     let version = Scratch::on(&address).await;
     version.sql("UPDATE tenure_setup SET version = 99").await;

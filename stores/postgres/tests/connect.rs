@@ -162,6 +162,10 @@ async fn schema_that_is_not_ours_is_refused_and_left_as_it_is() {
     assert_eq!(refused(&bare.url("")).await.fault, Fault::Unsupported);
     let refusal = PostgresStore::init(&bare.url("")).await.unwrap_err();
     assert_eq!(refusal.fault, Fault::Unsupported, "{refusal}");
+    assert!(
+        refusal.message.contains("a schema of their own") && !refusal.message.contains("store init"),
+        "{refusal}"
+    );
     bare.sql("SELECT colour FROM {schema}.leases").await;
     let version = Scratch::on(&uri).await;
     version

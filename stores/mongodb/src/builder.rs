@@ -222,9 +222,11 @@ impl Settings {
             watches: WatchPlaces::new(WATCHES_MAX),
         };
         refuse_unfit(&site).await?;
-        prove_concern(&site).await?;
+        let may_write = proves_concern(&site).await?;
         warn_of_expiry_index(&site).await?;
-        ensure_purge_index(&site).await?;
+        if may_write {
+            ensure_purge_index(&site).await?;
+        }
         Ok(site)
     }
 }
@@ -342,15 +344,15 @@ fn refuse_older(wire_version: i32, place: &str) -> Result<(), StoreError> {
     Err(StoreError::not_applied(Fault::Unsupported, message))
 }
 
-/// Proves that the server honours majority and journal, by an update that matches nothing.
-async fn prove_concern(site: &Site) -> Result<(), StoreError> {
+/// Proves that the server honours majority and journal, by an update that matches nothing; `false` for who may not write.
+async fn proves_concern(site: &Site) -> Result<bool, StoreError> {
     let nothing = doc! { "_id": { "$in": [] } };
     match site
         .leases
         .update_one(nothing, doc! { "$set": { "owner": "" } })
         .await
     {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(true),
         Err(error) => {
             let error = store_error(
                 &error,
@@ -360,7 +362,7 @@ async fn prove_concern(site: &Site) -> Result<(), StoreError> {
             );
             match error.fault {
                 // Who may only read may connect, to look. Acquiring will say what is missing.
-                Fault::Forbidden | Fault::ReadOnly => Ok(()),
+                Fault::Forbidden | Fault::ReadOnly => Ok(false),
                 _ => Err(error),
             }
         }

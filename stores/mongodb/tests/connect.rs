@@ -215,6 +215,12 @@ async fn credentials_and_privileges_are_told_apart() {
         .await
         .expect("the reader connects, to look");
     assert!(reading.get(&asked.name).await.expect("a read").is_some());
+    // Also by the URL of those who write, who make the index.
+    let shared = with_database(&server.uri_as(&reader), &database, "purgeAfter=30d");
+    let looking = MongoStore::connect(&shared)
+        .await
+        .expect("the reader connects, to look");
+    assert!(looking.get(&asked.name).await.expect("a read").is_some());
     let error = reading
         .acquire(&request("job", "other", seconds(60)))
         .await

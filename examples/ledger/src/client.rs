@@ -44,7 +44,9 @@ impl Remote {
     pub async fn send(&self, request: Builder, body: String) -> Outcome<(StatusCode, String)> {
         let request = request.body(Full::from(body))?;
         let answer = async {
-            let response = self.client.request(request).await?;
+            let response = self.client.request(request).await;
+            let response =
+                response.map_err(|error| format!("{}: {error}; is the service there?", self.service))?;
             let status = response.status();
             let body = response.into_body().collect().await?.to_bytes();
             Ok((status, String::from_utf8_lossy(&body).into_owned()))

@@ -5,6 +5,7 @@ use crate::arguments::Work;
 use crate::client::Remote;
 use axum::http::StatusCode;
 use std::process::ExitCode;
+use std::time::Duration;
 use tenure::http::FencedRequest as _;
 use tenure::{Election, Leadership, Registry, Timing, Ttl};
 
@@ -26,8 +27,12 @@ pub async fn run(options: Work) -> Outcome<ExitCode> {
             Err(error) => println!("stops: {error}"),
         }
         leadership.step_down().await;
+        tokio::time::sleep(PAUSE).await;
     }
 }
+
+/// Before it campaigns again: what ended the work may end the next term's at once, and each term is a write in the store.
+const PAUSE: Duration = Duration::from_secs(1);
 
 enum Never {}
 

@@ -115,3 +115,19 @@ fn without_the_fence_the_same_leader_overwrites_its_successor() {
     );
     assert!(!history.is_sorted_by_key(|[token, ..]| *token), "{history:?}");
 }
+
+/// What ends the work of every term at once is no reason for hundreds of terms a second.
+#[test]
+fn leader_whose_service_is_away_says_so_and_leaves_time_between_its_terms() {
+    let site = Site::new(&[]);
+    site.service.kill_tree();
+    site.service.wait_for_exit(LONG).unwrap();
+    let leader = site.candidate("A");
+    leader
+        .wait_for_line(&format!("stops: {}: ", site.address), LONG)
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let lines = leader.lines();
+    let terms = lines.iter().filter(|line| line.text.starts_with("leads")).count();
+    assert!(terms <= 4, "{terms} terms within two seconds");
+}

@@ -5,6 +5,7 @@ use crate::arguments::Ship;
 use crate::book;
 use mongodb::Collection;
 use mongodb::bson::{Document, doc};
+use std::time::Duration;
 use tenure::mongodb::{FencedCollection, FencedUpdate, MongoFence};
 use tenure::{Authority, Election, Leadership, Registry, ResourceName, TimingOptions};
 
@@ -26,8 +27,12 @@ pub async fn run(options: Ship) -> Outcome<()> {
             Ok(()) => return Ok(()),
             Err(error) => println!("stops: {error}"),
         }
+        tokio::time::sleep(PAUSE).await;
     }
 }
+
+/// Before it campaigns again: what ended the work may end the next term's at once, and each term is a write in the store.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Ends when nothing is left to ship, or with what ends the term's work.
 async fn lead(

@@ -66,6 +66,7 @@ pub async fn run(options: RunOptions) -> Outcome<()> {
             Ended::Complete => break,
             Ended::Over(why) => say(why),
         }
+        tokio::time::sleep(BETWEEN_TERMS).await;
     }
     say(Report::Complete {
         settled: instance.payments.len() as u64,
@@ -142,3 +143,7 @@ const ATTEMPTS_MAX: u32 = 300;
 
 /// Between two attempts, and between two looks at a doubtful authority.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Before it campaigns again: what ended the work, as a ledger of another lease's, may end the next term's at once, and each
+/// term is a write in the store.
+const BETWEEN_TERMS: Duration = Duration::from_secs(1);

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use tenure_testkit::fetch::{
     Apt, OtherPostgres, fetch, fetch_etcd, fetch_faketime, fetch_mysql, fetch_nats, fetch_older_nats,
-    fetch_other_etcd, fetch_other_mariadb, fetch_other_postgres, fetch_other_redis, fetch_redis,
+    fetch_other_etcd, fetch_other_mariadb, fetch_other_postgres, fetch_other_redis, fetch_promtool,
+    fetch_redis,
 };
 use tenure_testkit::{Error, ReplicaSet, Size, block_on, mongod_program};
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         ["fetch", "postgres-16"] => fetch_other_postgres(OtherPostgres::Sixteen, Apt::AsRoot),
         ["fetch", "postgres-18"] => fetch_other_postgres(OtherPostgres::Eighteen, Apt::AsRoot),
         ["fetch", "nats-2.11"] => fetch_older_nats(Apt::AsRoot),
+        ["fetch", "promtool"] => fetch_promtool(),
         ["fetch", "redis-8"] => fetch_other_redis(),
         ["where"] => mongod_program(),
         ["run", "mongod"] => run(Size::One),
@@ -82,6 +84,7 @@ usage: testkit fetch [--no-apt]   install mongod, redis, valkey, etcd and nats i
        testkit fetch postgres-18  tests run it in place of the system's
        testkit fetch nats-2.11    unpack the last NATS of 2.11, too: with TESTKIT_NATS set to it, tests run it
        testkit fetch redis-8      unpack the Redis of Debian 13, too: with TESTKIT_REDIS set to it, tests run it
+       testkit fetch promtool     unpack the program that tests the rules of alerts: promtool test rules deploy/alerts_test.yaml
        testkit where              print which mongod the tests use
        testkit run mongod         run a replica set of one node until killed, and print its address
        testkit run replica-set    the same with three nodes";

@@ -35,6 +35,7 @@ mod other_postgres;
 mod other_redis;
 mod other_release;
 mod postgres;
+mod promtool;
 mod python;
 mod redis;
 
@@ -57,6 +58,7 @@ pub use other_etcd::fetch_other_etcd;
 pub use other_mariadb::fetch_other_mariadb;
 pub use other_postgres::{OtherPostgres, fetch_other_postgres};
 pub use other_redis::fetch_other_redis;
+pub use promtool::fetch_promtool;
 pub use redis::fetch_redis;
 
 /// Installs what is missing and returns the path of `mongod`. Progress goes to standard error.

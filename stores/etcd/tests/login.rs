@@ -54,8 +54,11 @@ async fn many_callers_wait_no_longer_for_members_that_are_gone_than_one_does() {
     let asked = request("job", "holder", seconds(60));
     take(&*store, &asked).await;
     drop(proxy);
-    // The first learns that its connection is gone.
-    store.get(&asked.name).await.unwrap_err();
+    // The first learns that its connection is gone, which the proxy may end a moment later.
+    let began = Instant::now();
+    while store.get(&asked.name).await.is_ok() {
+        assert!(began.elapsed() < PATIENCE, "the connection is there");
+    }
     let began = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
     for _caller in 0..CALLERS {

@@ -293,15 +293,8 @@ fn a_campaign_that_waits_for_a_release_can_be_withdrawn() {
 }
 
 /// A harness that leads with a gate of 15 s, renewed at 10 s, at 15 s.
-fn gated() -> Harness {
-    let mut harness = Harness::new();
-    let request = only(harness.command(Command::Campaign {
-        name: job(),
-        note: Note::default(),
-        progress_within: Some(seconds(15.0)),
-        max_hold: None,
-    }));
-    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+fn renewed() -> Harness {
+    let mut harness = Harness::gated();
     let renewal = harness.run_to_request();
     harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
     harness.pass(seconds(5.0));
@@ -315,7 +308,7 @@ fn tell_progress(harness: &mut Harness, at: Moment) {
 
 #[test]
 fn progress_that_is_told_late_takes_nothing_back() {
-    let mut harness = gated();
+    let mut harness = renewed();
     let now = harness.now;
     tell_progress(&mut harness, now);
     tell_progress(&mut harness, now.before(seconds(14.0)));
@@ -327,7 +320,7 @@ fn progress_that_is_told_late_takes_nothing_back() {
 
 #[test]
 fn progress_of_the_future_counts_as_of_now() {
-    let mut harness = gated();
+    let mut harness = renewed();
     let later = harness.now.after(seconds(3600.0));
     tell_progress(&mut harness, later);
     while harness.leads() {
@@ -340,15 +333,8 @@ fn progress_of_the_future_counts_as_of_now() {
 
 #[test]
 fn progress_counts_from_when_it_was_made_and_not_from_when_it_was_told() {
-    let mut harness = Harness::new();
-    let request = only(harness.command(Command::Campaign {
-        name: job(),
-        note: Note::default(),
-        progress_within: Some(seconds(15.0)),
-        max_hold: None,
-    }));
+    let mut harness = Harness::gated();
     let won_at = harness.now;
-    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
     let renewal = harness.run_to_request();
     harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
     harness.pass(seconds(9.0));

@@ -11,19 +11,6 @@ fn is_reassured(event: &Event) -> bool {
     matches!(event, Event::Reassured { .. })
 }
 
-/// A leader of `job` with a progress gate of 15 s.
-fn gated() -> Harness {
-    let mut harness = Harness::new();
-    let request = only(harness.command(Command::Campaign {
-        name: job(),
-        note: Note::default(),
-        progress_within: Some(seconds(15.0)),
-        max_hold: None,
-    }));
-    harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
-    harness
-}
-
 fn progress(harness: &mut Harness, at: Moment) -> Vec<Request> {
     harness.command(Command::Progress {
         name: job(),
@@ -112,7 +99,7 @@ fn a_renewal_that_brings_less_than_the_grace_reassures_nobody() {
 
 #[test]
 fn progress_of_work_that_is_not_stuck_changes_no_renewal() {
-    let mut harness = gated();
+    let mut harness = Harness::gated();
     let due = harness.wake;
     harness.pass(seconds(3.0));
     let at = harness.now;
@@ -122,7 +109,7 @@ fn progress_of_work_that_is_not_stuck_changes_no_renewal() {
 
 #[test]
 fn progress_as_old_as_the_gate_allows_does_not_resume_renewals() {
-    let mut harness = gated();
+    let mut harness = Harness::gated();
     let renewal = harness.run_to_request();
     harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
     while count(&harness, |event| matches!(event, Event::Stuck { .. })) == 0 {
@@ -141,7 +128,7 @@ fn progress_as_old_as_the_gate_allows_does_not_resume_renewals() {
 
 #[test]
 fn a_renewal_that_was_under_way_when_renewals_stopped_does_not_begin_them_again() {
-    let mut harness = gated();
+    let mut harness = Harness::gated();
     let mut renewal = harness.run_to_request();
     while count(&harness, |event| matches!(event, Event::Stuck { .. })) == 0 {
         // Each is given up, and the next is under way when the gate closes.
@@ -157,7 +144,7 @@ fn a_renewal_that_was_under_way_when_renewals_stopped_does_not_begin_them_again(
 
 #[test]
 fn a_term_with_a_gate_that_was_open_ended_for_want_of_answers() {
-    let mut harness = gated();
+    let mut harness = Harness::gated();
     while harness.leads() {
         let at = harness.now;
         let mut requests = progress(&mut harness, at);

@@ -111,6 +111,19 @@ impl Harness {
         }
     }
 
+    /// Leads `job` with a progress gate of 15 s.
+    pub fn gated() -> Self {
+        let mut harness = Self::new();
+        let request = only(harness.command(Command::Campaign {
+            name: job(),
+            note: Note::default(),
+            progress_within: Some(seconds(15.0)),
+            max_hold: None,
+        }));
+        harness.answer(request.id, Reply::Acquired(Ok(grant(5))));
+        harness
+    }
+
     /// A harness that leads `job` with token 5, granted without delay.
     pub fn leading() -> Self {
         let mut harness = Self::new();

@@ -14,6 +14,14 @@ use tenure::{
 use tenure_testkit::eventually_async;
 use tokio::sync::mpsc;
 
+/// As of a store that wakes.
+fn pushing(store: &SharedStore) -> StoreTraits {
+    StoreTraits {
+        watch: WatchSource::Push,
+        ..store.traits()
+    }
+}
+
 /// A real store that could wake, and refuses every watch: too many are open, or its role may not.
 struct Unwatched {
     inner: SharedStore,
@@ -41,10 +49,7 @@ impl LeaseStore for Unwatched {
     pass_on!(acquire, renew, release, ask, get, list, examine, run_beside);
 
     fn traits(&self) -> StoreTraits {
-        StoreTraits {
-            watch: WatchSource::Push,
-            ..self.inner.traits()
-        }
+        pushing(&self.inner)
     }
     fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.refused.fetch_add(1, Ordering::SeqCst);
@@ -149,10 +154,7 @@ impl LeaseStore for Told {
     pass_on!(renew, release, ask, get, list, examine, run_beside);
 
     fn traits(&self) -> StoreTraits {
-        StoreTraits {
-            watch: WatchSource::Push,
-            ..self.inner.traits()
-        }
+        pushing(&self.inner)
     }
     fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
         self.attempted.lock().unwrap().push(request.name.clone());
@@ -352,10 +354,7 @@ impl LeaseStore for Breaking {
     pass_on!(acquire, renew, release, ask, get, list, examine, run_beside);
 
     fn traits(&self) -> StoreTraits {
-        StoreTraits {
-            watch: WatchSource::Push,
-            ..self.inner.traits()
-        }
+        pushing(&self.inner)
     }
     fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         let is_refused = self.begun.fetch_add(1, Ordering::SeqCst) < REFUSED;

@@ -1,7 +1,8 @@
 use super::super::records::{Records, Slot};
+use super::read::is_behind_a_name;
 use crate::model::Defect;
 use std::time::Duration;
-use tenure_core::{Cursor, LeaseName, Purge, Purged, Purging, StoreError};
+use tenure_core::{LeaseName, Purge, Purged, Purging, StoreError};
 
 impl Defect {
     /// The rule for cleaning up, broken.
@@ -26,8 +27,7 @@ impl Defect {
         let mut purged = records.clean_up(&asked, now_ms)?;
         records.slots.extend(kept);
         if self == Self::CleanUpEndsAtNoName {
-            let named = |next: &Cursor| LeaseName::new(next.as_text()).is_ok();
-            purged.next = purged.next.take().filter(named);
+            purged.next = purged.next.take().filter(is_behind_a_name);
         }
         if self == Self::CleanUpLooksAndRemoves {
             purged.removed = 0;

@@ -97,8 +97,7 @@ impl Defect {
                 answer.next = answer.leases.last().map(|one| Cursor::behind(key(one)));
             }
             Self::ListEndsAtNoName => {
-                let named = |next: &Cursor| LeaseName::new(next.as_text()).is_ok();
-                answer.next = answer.next.take().filter(named);
+                answer.next = answer.next.take().filter(is_behind_a_name);
             }
             Self::ListHidesVacant => {
                 answer
@@ -122,6 +121,10 @@ fn key(one: &Listed) -> &str {
         Listed::Lease(lease) => lease.name.as_str(),
         Listed::Unreadable { key, .. } => key,
     }
+}
+
+pub(super) fn is_behind_a_name(place: &Cursor) -> bool {
+    LeaseName::new(place.as_text()).is_ok()
 }
 
 /// A page in another order than that of bytes.

@@ -59,27 +59,18 @@ impl Site {
                 grant("leases"),
             ),
         });
-        let fences = lacking(3);
-        if !fences.is_empty() {
-            findings.push(warning(
-                "fences",
-                format!(
-                    "role \"{role}\" may not {} marks",
-                    fences.join(", ").to_lowercase()
-                ),
-                grant("fences"),
-            ));
-        }
-        let refusals = lacking(6);
-        if !refusals.is_empty() {
-            findings.push(warning(
-                "fences",
-                format!(
-                    "role \"{role}\" may not {} refusals: what a fence refuses is counted nowhere",
-                    refusals.join(", ").to_lowercase()
-                ),
-                grant("refusals"),
-            ));
+        for (first, table, what) in [
+            (3, "fences", "marks"),
+            (6, "refusals", "refusals: what a fence refuses is counted nowhere"),
+        ] {
+            let lacks = lacking(first);
+            if !lacks.is_empty() {
+                let detail = format!(
+                    "role \"{role}\" may not {} {what}",
+                    lacks.join(", ").to_lowercase()
+                );
+                findings.push(warning("fences", detail, grant(table)));
+            }
         }
         if is(9) || is(10) {
             findings.push(warning(

@@ -12,7 +12,8 @@ pub(crate) use meter::{About, Meter};
 use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 use tenure_core::{FenceError, REFUSALS_METRIC};
 
-/// Tells the installed recorder what each metric means, and that no fence has refused anything yet. Once, after the recorder was installed.
+/// Tells the installed recorder what each metric means, and that no fence has refused anything yet. Once, after the recorder was
+/// installed.
 pub fn describe() {
     for metric in METRICS {
         match metric.kind {

@@ -61,6 +61,13 @@ fn laws(code: &str) -> BTreeSet<&str> {
     names.collect()
 }
 
+/// The races that are tried in many orders.
+fn scenarios(code: &str) -> BTreeSet<&str> {
+    let lines = code.lines();
+    let names = lines.filter_map(|line| line.strip_prefix("pub(super) fn ")?.strip_suffix("() {"));
+    names.collect()
+}
+
 fn guarantees() -> String {
     std::fs::read_to_string(workspace().join("GUARANTEES.md")).unwrap()
 }
@@ -120,7 +127,9 @@ fn every_test_that_a_guarantee_names_exists() {
     let list = |file: &str| std::fs::read_to_string(workspace().join("conformance/src").join(file)).unwrap();
     let (list, wire) = (list("list.rs"), list("wire.rs"));
     let (code, invariants) = (read(""), read("sim/src/invariants"));
+    let races = read("tenure/verify/src/scenarios");
     let (mut tests, listed, laws) = (tests(&code), cases(&list), laws(&invariants));
+    let scenarios = scenarios(&races);
     // What is asked of the stores behind a proxy becomes a test of each by a macro.
     tests.extend(cases(&wire));
     assert!(
@@ -142,6 +151,7 @@ fn every_test_that_a_guarantee_names_exists() {
                 _ if entry.starts_with("every conformance case, ") => continue,
                 _ if entry.starts_with("conformance: ") => ("case of the suite", &listed),
                 _ if entry.starts_with("simulated: ") => ("law of the simulator", &laws),
+                _ if entry.starts_with("in many orders: ") => ("scenario", &scenarios),
                 _ => ("test", &tests),
             };
             let name = entry.split('`').nth(1);

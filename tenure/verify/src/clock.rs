@@ -122,28 +122,33 @@ fn advance(pace: Pace) {
         Pace::Patient => 0,
         Pace::Hasty(_) => thread_rng().gen_range(0..8),
     };
-    let due = with(|timeline| {
-        let Some(((next, _), _)) = timeline.timers.first_key_value() else {
-            return Vec::new();
-        };
+    let target = with(|timeline| {
+        let ((next, _), _) = timeline.timers.first_key_value()?;
         let left = next.since(timeline.now);
-        let target = match choice {
+        Some(match choice {
             1 => timeline.now.after(left / 2),
             2 => next.after(Duration::from_millis(40)),
             3 => next.after(Duration::from_millis(400)),
             _ => *next,
-        };
-        timeline.now = timeline.now.max(target);
-        let later = timeline.timers.split_off(&(timeline.now, u64::MAX));
-        std::mem::replace(&mut timeline.timers, later)
-            .into_values()
-            .collect()
+        })
     });
+    if let Some(target) = target {
+        pass(target);
+    }
     assert!(
         peek() < BEGIN.after(PATIENCE),
         "nothing comes to its end: {PATIENCE:?} have passed"
     );
-    due.into_iter().for_each(Waker::wake);
+}
+
+/// It is as late as that from now on, whatever else anybody was about to do.
+pub(crate) fn pass(moment: Moment) {
+    let due = with(|timeline| {
+        timeline.now = timeline.now.max(moment);
+        let later = timeline.timers.split_off(&(timeline.now, u64::MAX));
+        std::mem::replace(&mut timeline.timers, later)
+    });
+    due.into_values().for_each(Waker::wake);
 }
 
 /// Ready at a moment.

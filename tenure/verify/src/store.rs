@@ -10,7 +10,7 @@ use std::time::Duration;
 use tenure_conformance::model::{Record, Records};
 use tenure_core::{
     Acquire, Acquired, Answer, Ask, Asked, Durability, Fault, FencingToken, Finding, Lease, LeaseName,
-    LeasePage, LeaseStore, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
+    LeasePage, LeaseStore, Moment, Page, Release, Released, Renew, Renewed, Scope, StoreError, StoreTraits,
     Timekeeper, TokenSource, Ttl, Watch, WatchEvent, WatchSource, Work,
 };
 use tokio::sync::broadcast;
@@ -24,6 +24,8 @@ pub(crate) enum Weather {
     Slow(Duration),
     /// With an error; nothing is applied.
     Failing,
+    /// At that moment, or at once after it; requests are applied then.
+    At(Moment),
     /// Never; the request is applied, or not.
     Silent,
 }
@@ -95,6 +97,7 @@ impl Store {
         match weather {
             Weather::Fair => {}
             Weather::Slow(longest) => clock::sleep(part_of(longest)).await,
+            Weather::At(moment) => clock::sleep_until(moment).await,
             Weather::Failing => return Err(StoreError::not_applied(Fault::Unreachable, "bad weather")),
             Weather::Silent if thread_rng().r#gen() => return std::future::pending().await,
             Weather::Silent => {}
@@ -110,7 +113,7 @@ impl Store {
         };
         point();
         match weather {
-            Weather::Fair | Weather::Failing => {}
+            Weather::Fair | Weather::Failing | Weather::At(_) => {}
             Weather::Slow(longest) => clock::sleep(part_of(longest)).await,
             Weather::Silent => return std::future::pending().await,
         }

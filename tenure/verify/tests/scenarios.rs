@@ -45,6 +45,7 @@ tests![
     step_down_against_renewal,
     drop_against_loss,
     authority_is_read_elsewhere,
+    deadline_is_seen_as_a_renewal_is_taken_in,
     progress_against_stuck,
     last_clone_is_dropped_late,
     candidates_hand_over,

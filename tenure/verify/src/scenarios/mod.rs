@@ -23,8 +23,8 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    terms: step_down_against_renewal, drop_against_loss, authority_is_read_elsewhere, progress_against_stuck,
-        last_clone_is_dropped_late, candidates_hand_over;
+    terms: step_down_against_renewal, drop_against_loss, authority_is_read_elsewhere,
+        deadline_is_seen_as_a_renewal_is_taken_in, progress_against_stuck, last_clone_is_dropped_late, candidates_hand_over;
     campaigning: cancelled_campaign_against_grant, second_campaign_against_first, campaign_after_a_loss;
     leaving: close_against_watch, close_while_a_request_hangs, leadership_outlives_its_election,
         drop_against_close;

@@ -4,12 +4,17 @@ use crate::clock::{self, Pace};
 use crate::election::Leadership;
 use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
 use crate::store::Weather;
+use crate::sync::point;
 use shuttle::future::block_on;
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::{Ask, Authority, Cause, Departure, Event, LeaseStore, Released};
+
+/// From an answer to what is told of it, at most, as others take turns.
+const STEPS_OF_AN_ANSWER: u32 = 24;
 
 /// Once a term is being ended it is never held again, whatever renewals come; and it is released.
 pub(super) fn step_down_against_renewal() {
@@ -126,6 +131,49 @@ pub(super) fn authority_is_read_elsewhere() {
     }
     lost.join().expect("nobody believed after the loss");
     site.store.end_work(token);
+    drop(leadership);
+    block_on(election.close());
+    site.wait_until_nothing_runs();
+    check_events(&mut events);
+}
+
+/// The deadline is seen to pass while a renewal is taken in that was answered in time: then nothing is renewed any more.
+pub(super) fn deadline_is_seen_as_a_renewal_is_taken_in() {
+    let site = Site::begin(Pace::Patient, Weather::Fair);
+    let election = site.election("a");
+    let mut events = election.events();
+    let leadership = Arc::new(site.lead(&election));
+    site.store.turn(Weather::Failing);
+    let Authority::Held { until, .. } = site.look(&leadership) else {
+        panic!("a term has begun that nobody is late for");
+    };
+    // Whoever tries again and again tries once within this time, and is answered just before the deadline.
+    let answered_in = timing().retry_every();
+    pause(until.since(clock::peek()) - answered_in - Duration::from_millis(1));
+    site.store.turn(Weather::At(clock::peek().after(answered_in)));
+    let reader = || {
+        let (site, leadership) = (site.clone(), leadership.clone());
+        thread::spawn(move || {
+            pause(answered_in);
+            let _seen = (0..STEPS_OF_AN_ANSWER).any(|_look| site.look(&leadership) == Authority::None);
+        })
+    };
+    // Few steps lie between the answer and what is told of it: many look.
+    let readers = [reader(), reader(), reader()];
+    pause(answered_in);
+    for _step in 0..thread_rng().gen_range(0..STEPS_OF_AN_ANSWER) {
+        point();
+    }
+    clock::pass(until);
+    for reader in readers {
+        reader.join().expect("the reader found nothing");
+    }
+    site.store.turn(Weather::Fair);
+    if site.look(&leadership) == Authority::None {
+        // Its handle is still there: nobody but the engine can end it.
+        site.check_nothing_is_renewed();
+    }
+    site.end_work(&leadership);
     drop(leadership);
     block_on(election.close());
     site.wait_until_nothing_runs();

@@ -6,12 +6,10 @@ use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse, StatusRequ
 use crate::wire::path;
 use http::uri::PathAndQuery;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
 use tenure_remote::line;
-use tokio::task::JoinSet;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -22,7 +20,10 @@ use tonic_prost::ProstCodec;
 /// that have vanished unasked.
 const MEMBER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// How long a login may take beside that: the server compares the password with a hash that is slow on purpose, and one
+/// How long a member that has taken a connection may take beside that to say that it is well.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long a login may take instead: the server compares the password with a hash that is slow on purpose, and one
 /// after another.
 const LOGIN_TIME_MAX: Duration = Duration::from_secs(3);
 
@@ -120,8 +121,24 @@ impl Members {
         Err(failure)
     }
 
-    /// Connects to one, and authenticates, each in bounded time.
+    /// Connects to one that does what members do, and authenticates, each in bounded time. A login shows it; without one it
+    /// is asked: the host of a member that is frozen takes connections, too.
     async fn connect(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
+        let connection = self.reach(host, endpoint).await?;
+        if self.url.credentials.is_some() {
+            return Ok(connection);
+        }
+        match tokio::time::timeout(LOOK_TIME_MAX, connection.status()).await {
+            Err(_late) => Err(silent(host, LOOK_TIME_MAX)),
+            Ok(Ok(status)) if status.is_learner => Err(Failure::undialled(format!("{host} is a learner"))),
+            Ok(Err(failure)) if failure.ends_connection() => Err(failure),
+            // Some tell it to the role root alone.
+            Ok(Ok(_) | Err(_)) => Ok(connection),
+        }
+    }
+
+    /// Connects to one, and authenticates, each in bounded time.
+    async fn reach(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
         let connecting = tokio::time::timeout(MEMBER_TIME_MAX, endpoint.connect()).await;
         let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))?;
         let channel = channel.map_err(|error| {
@@ -150,49 +167,29 @@ impl Members {
         Ok(connection)
     }
 
-    /// Asks each member how it stands, all at a time; why not, where there is no answer.
-    pub(crate) async fn ask_each(self: &Arc<Self>) -> Vec<(String, Result<StatusResponse, String>)> {
-        let mut asking = JoinSet::new();
-        for place in 0..self.endpoints.len() {
-            let members = Arc::clone(self);
-            asking.spawn(async move {
-                let allowed = MEMBER_TIME_MAX + members.login_time_max();
-                let late = |_| Err(format!("no answer within {allowed:?}"));
-                let answer = tokio::time::timeout(allowed, members.ask_one(place)).await;
-                (
-                    place,
-                    members.endpoints[place].0.clone(),
-                    answer.unwrap_or_else(late),
-                )
-            });
-        }
-        let mut answers = asking.join_all().await;
-        answers.sort_by_key(|(place, _, _)| *place);
-        answers
-            .into_iter()
-            .map(|(_, host, answer)| (host, answer))
-            .collect()
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.endpoints.len()
     }
 
-    fn login_time_max(&self) -> Duration {
-        match self.url.credentials {
-            Some(_) => LOGIN_TIME_MAX,
-            None => Duration::ZERO,
-        }
+    /// How one is named.
+    pub(crate) fn host(&self, place: usize) -> &str {
+        &self.endpoints[place].0
     }
 
-    async fn ask_one(&self, place: usize) -> Result<StatusResponse, String> {
+    /// Asks one how it stands, on a connection of its own and in bounded time.
+    pub(crate) async fn ask_one(&self, place: usize) -> Result<StatusResponse, Failure> {
+        let allowed = match self.url.credentials {
+            Some(_) => MEMBER_TIME_MAX + LOGIN_TIME_MAX,
+            None => MEMBER_TIME_MAX,
+        };
         let (host, endpoint) = &self.endpoints[place];
-        let connection = self
-            .connect(host, endpoint)
-            .await
-            .map_err(|failure| match failure {
-                Failure::Status(status) | Failure::Denied(status) => line(status.message()),
-                Failure::Undialled(error) => error.message,
-                Failure::LeaderLost | Failure::Late => "no answer in time".to_owned(),
-            })?;
-        let asked = connection.unary(path::STATUS, StatusRequest {});
-        asked.await.map_err(|status| line(status.message()))
+        let asking = async {
+            let connection = self.reach(host, endpoint).await?;
+            connection.status().await
+        };
+        let late = |_| Err(Failure::undialled(format!("no answer within {allowed:?}")));
+        tokio::time::timeout(allowed, asking).await.unwrap_or_else(late)
     }
 
     /// The next dial begins with another member.
@@ -273,6 +270,12 @@ impl Connection {
             .streaming(request, PathAndQuery::from_static(path), codec)
             .await?;
         Ok(answer.into_inner())
+    }
+
+    /// How the member stands.
+    async fn status(&self) -> Result<StatusResponse, Failure> {
+        let asked = self.unary(path::STATUS, StatusRequest {});
+        asked.await.map_err(Failure::Status)
     }
 
     /// Whether it shows credentials.

@@ -1,5 +1,6 @@
 //! Examining a cluster for an operator.
 
+use crate::roll::{self, Told};
 use crate::site::{Site, transact};
 use crate::version::{self, Version, Worth};
 use crate::wire::cluster::{AlarmRequest, AlarmResponse, CORRUPT, NOSPACE, StatusRequest, StatusResponse};
@@ -10,9 +11,6 @@ use std::hash::{BuildHasher, Hasher};
 use tenure_core::{Durability, Fault, Finding, StoreError, Verdict};
 use tenure_remote::{Deed, line};
 
-/// A member of the URL, and how it stands or why it did not say.
-type Answer = (String, Result<StatusResponse, String>);
-
 /// All findings. One that could not be made is a finding, too.
 pub(crate) async fn findings(site: &Site) -> Result<Vec<Finding>, StoreError> {
     let status: Result<StatusResponse, _> = site.requests.unary(path::STATUS, &StatusRequest {}).await;
@@ -22,12 +20,12 @@ pub(crate) async fn findings(site: &Site) -> Result<Vec<Finding>, StoreError> {
         Err(error) if error.fault == Fault::Forbidden => None,
         Err(error) => return Err(error),
     };
-    let answers = site.members.ask_each().await;
+    let answers = roll::ask_each(&site.members).await;
     let mut findings = vec![leader(status.as_ref()), members(&answers)];
     findings.extend(version(&answers));
     findings.push(privileges(site).await);
     findings.push(space(site, status.as_ref()).await);
-    findings.push(durability(version::durability(&versions(&answers))));
+    findings.push(durability(version::durability(&roll::versions(&answers))));
     findings.push(finding(
         "clock",
         Verdict::Good,
@@ -55,11 +53,6 @@ fn repaired_by(finding: Finding, repair: &str) -> Finding {
     Finding { repair, ..finding }
 }
 
-fn versions(answers: &[Answer]) -> Vec<Option<Version>> {
-    let told = |(_, answer): &Answer| Some(Version::read(&answer.as_ref().ok()?.version));
-    answers.iter().map(told).collect()
-}
-
 fn durability(durability: Durability) -> Finding {
     match durability {
         Durability::Safe => finding(
@@ -77,9 +70,9 @@ fn durability(durability: Durability) -> Finding {
 }
 
 /// The least sound of the members that answer: each may come to lead.
-fn version(answers: &[Answer]) -> Option<Finding> {
-    let versions = answers.iter().filter_map(|(host, answer)| {
-        let told = line(&answer.as_ref().ok()?.version);
+fn version(answers: &[Told]) -> Option<Finding> {
+    let versions = answers.iter().filter_map(|Told { host, status }| {
+        let told = line(&status.as_ref().ok()?.version);
         Some((Version::read(&told), told, host))
     });
     let (version, told, host) =
@@ -142,11 +135,11 @@ fn leader(status: Option<&StatusResponse>) -> Finding {
     }
 }
 
-fn members(answers: &[Answer]) -> Finding {
+fn members(answers: &[Told]) -> Finding {
     let mut silent = Vec::new();
-    for (host, answer) in answers {
-        if let Err(why) = answer {
-            silent.push(format!("{host}: {why}"));
+    for Told { host, status } in answers {
+        if let Err(failure) = status {
+            silent.push(format!("{host}: {}", failure.told()));
         }
     }
     if !silent.is_empty() {

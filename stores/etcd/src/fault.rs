@@ -44,10 +44,11 @@ impl Failure {
     pub(crate) fn ends_connection(&self) -> bool {
         match self {
             Self::Status(status) => {
-                matches!(
-                    status.code(),
-                    Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded
-                )
+                is_unfit(status)
+                    || matches!(
+                        status.code(),
+                        Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded
+                    )
             }
             Self::Denied(_) | Self::Undialled(_) => false,
             Self::LeaderLost | Self::Late => true,
@@ -78,6 +79,15 @@ impl Failure {
         }
     }
 
+    /// What a member said, or why it said nothing.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Self::Status(status) | Self::Denied(status) => line(status.message()),
+            Self::Undialled(error) => error.message.clone(),
+            Self::LeaderLost | Self::Late => "no answer in time".to_owned(),
+        }
+    }
+
     /// Translates. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
     pub(crate) fn error(&self, deed: Deed, subject: &str, place: &str) -> StoreError {
         let (fault, certainty, why) = self.judge();
@@ -103,6 +113,14 @@ const NO_LEADER: &str = "the member has no leader: it is cut off, or an election
 
 fn has_no_leader(status: &Status) -> bool {
     status.code() == Code::Unavailable && status.message().contains("no leader")
+}
+
+/// Whether the member does nothing for anybody yet, as it has no vote or does not know what the cluster can do. It says so
+/// before it looks at a request, and from 3.6 on as if that were the request's fault.
+fn is_unfit(status: &Status) -> bool {
+    let said = ["not supported for learner", "not capable"];
+    matches!(status.code(), Code::Unavailable | Code::FailedPrecondition)
+        && said.iter().any(|said| status.message().contains(said))
 }
 
 fn has_no_space(status: &Status) -> bool {
@@ -147,6 +165,11 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
             NotApplied,
             format!("{told}; leave user and password out of the URL"),
         ),
+        Code::Unavailable | Code::FailedPrecondition if is_unfit(status) => (
+            Fault::Unreachable,
+            NotApplied,
+            format!("{told}; name every voting member in the URL"),
+        ),
         Code::Unavailable if has_no_leader(status) => (Fault::Unreachable, NotApplied, NO_LEADER.to_owned()),
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
             (Fault::Unreachable, Unknown, format!("{told}{}", cause(status)))
@@ -183,6 +206,7 @@ const CAUSES_MAX: usize = 8;
 mod tests {
     use super::Failure;
     use tenure_core::Certainty::{NotApplied, Unknown};
+    use tenure_core::Fault::Unreachable;
     use tenure_remote::{Deed, after_a_step};
     use tonic::Status;
 
@@ -208,6 +232,28 @@ mod tests {
             let error = failed(&Failure::Status(Status::resource_exhausted(told)));
             assert_eq!(error.certainty, certainty, "{error}");
         }
+    }
+
+    /// Servers before 3.6 say so in the first way, and later ones in the other.
+    #[test]
+    fn member_that_is_of_no_use_yet_is_left_and_has_done_nothing() {
+        for told in [
+            "etcdserver: rpc not supported for learner",
+            "etcdserver: not capable",
+        ] {
+            for status in [Status::unavailable(told), Status::failed_precondition(told)] {
+                let failure = Failure::of_stream(status);
+                assert!(failure.ends_connection(), "{told}");
+                let error = failed(&failure);
+                assert_eq!(
+                    (error.fault, error.certainty),
+                    (Unreachable, NotApplied),
+                    "{error}"
+                );
+            }
+        }
+        let other = Failure::Status(Status::failed_precondition("etcdserver: user name not found"));
+        assert!(!other.ends_connection());
     }
 
     #[test]

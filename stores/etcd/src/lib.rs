@@ -25,6 +25,7 @@ mod purge;
 mod record;
 mod release;
 mod renew;
+mod roll;
 mod session;
 mod site;
 mod store;

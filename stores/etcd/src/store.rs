@@ -1,8 +1,9 @@
 use crate::examine;
+use crate::roll;
 use crate::session::grant;
 use crate::site::{Site, TTL_MAX};
 use crate::url::StoreUrl;
-use crate::version::{self, Version};
+use crate::version;
 use crate::watch;
 use crate::wire::lease::{LeaseRevokeRequest, LeaseRevokeResponse};
 use crate::wire::path;
@@ -59,11 +60,11 @@ impl EtcdStore {
     /// | `ca=` | Mozilla's roots | a PEM file of the roots that are trusted |
     /// | `cert=`, `key=` | none | PEM files of a client's certificate and its key |
     ///
-    /// Asks the server once for a session of a second, to know which is the shortest ttl that it grants, and each member for
-    /// its version: see [`StoreTraits::durability`].
+    /// Asks each member how it stands and for its version (see [`StoreTraits::durability`]), and the cluster for a session of
+    /// a second, to know which is the shortest ttl that it grants.
     ///
     /// # Errors
-    /// [`StoreError`], after 7 s at most, and where members are silent 1 s more for each, or 4 s with a user; no lease was
+    /// [`StoreError`], after 8 s at most, and where members are silent 3 s more for each, or 4 s with a user; no lease was
     /// touched. The message never holds a password.
     /// [`Fault::Invalid`] for a URL that cannot be read, or a file that it names,
     /// [`Fault::Unreachable`], [`Fault::Unauthenticated`].
@@ -83,8 +84,10 @@ impl fmt::Debug for EtcdStore {
 }
 
 impl Site {
-    /// Finds out what the shortest ttl is, and what the members are.
+    /// Finds out what the members are, and what the shortest ttl is.
     async fn opened(mut self) -> Result<Self, StoreError> {
+        let answers = roll::ask_each(&self.members).await;
+        self.durability = version::durability(&roll::versions(&answers));
         self.ttl_min = match grant(&self.requests, 1).await {
             Ok(session) => {
                 let revoke = LeaseRevokeRequest { id: session.id };
@@ -102,11 +105,6 @@ impl Site {
                 Ttl::from_secs(TTL_MIN_ASSUMED_SECS).map_err(|_| self.misunderstood())?
             }
         };
-        let answers = self.members.ask_each().await.into_iter();
-        let versions: Vec<Option<Version>> = answers
-            .map(|(_, status)| status.ok().map(|status| Version::read(&status.version)))
-            .collect();
-        self.durability = version::durability(&versions);
         Ok(self)
     }
 }

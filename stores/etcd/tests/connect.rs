@@ -10,7 +10,7 @@ use tenure_core::{
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions, ScratchDir, eventually_async, free_port};
 
-async fn refused(url: &str) -> StoreError {
+pub async fn refused(url: &str) -> StoreError {
     let error = EtcdStore::connect(url).await.expect_err("refused");
     assert!(
         !error.message.contains("hunter2") && !error.message.contains('\n'),

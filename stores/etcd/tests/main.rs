@@ -16,6 +16,7 @@ mod fence_bumps;
 mod full;
 mod late_requests;
 mod login;
+mod members;
 mod moved;
 mod put_back;
 mod sessions;

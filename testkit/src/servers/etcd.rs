@@ -72,9 +72,23 @@ struct Member {
     // Before the folder: fields are dropped in this order, and a running server would write into the folder.
     process: Option<Process>,
     folder: ScratchDir,
+    /// Further words of its command line: how it joined a cluster that ran already.
+    joining: &'static [&'static str],
 }
 
 impl Member {
+    fn new(number: usize, joining: &'static [&'static str]) -> Member {
+        Member {
+            name: format!("member-{number}"),
+            client_port: free_port(),
+            peer_port: free_port(),
+            health_port: free_port(),
+            process: None,
+            folder: ScratchDir::new("etcd"),
+            joining,
+        }
+    }
+
     fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
@@ -105,17 +119,9 @@ impl Etcd {
             Members::One => 1,
             Members::Three => 3,
         };
-        let member = |number| Member {
-            name: format!("member-{number}"),
-            client_port: free_port(),
-            peer_port: free_port(),
-            health_port: free_port(),
-            process: None,
-            folder: ScratchDir::new("etcd"),
-        };
         Etcd {
             options,
-            members: (0..count).map(member).collect(),
+            members: (0..count).map(|number| Member::new(number, &[])).collect(),
         }
     }
 
@@ -168,6 +174,7 @@ impl Etcd {
                 .arg(key);
         }
         command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
+        command.args(member.joining);
         command.args(&self.options.settings);
         member.process = Some(Process::spawn(command)?);
         Ok(())
@@ -187,6 +194,27 @@ impl Etcd {
             }
         })
         .await?
+    }
+
+    /// Adds a member without a vote, and waits until it answers. Its number.
+    ///
+    /// # Errors
+    /// [`Error::System`], or why it did not start.
+    pub async fn add_learner(&mut self) -> Result<usize, Error> {
+        let number = self.size();
+        let learner = Member::new(number, &["--initial-cluster-state", "existing"]);
+        let peer = format!("http://127.0.0.1:{}", learner.peer_port);
+        let body = format!("{{\"peerURLs\": [\"{peer}\"], \"isLearner\": true}}");
+        let told = self.post(0, "/v3/cluster/member/add", &body)?;
+        if !told.contains(&peer) {
+            return Err(Error::system("adding a learner".to_owned())(
+                std::io::Error::other(told),
+            ));
+        }
+        self.members.push(learner);
+        self.spawn(number)?;
+        self.healthy(number).await?;
+        Ok(number)
     }
 
     /// How many members there are, dead ones included.

@@ -1,0 +1,44 @@
+//! Members that are of no use, and stand first in the URL: every store that is made of it meets them first.
+use crate::common::{Scratch, renewal, request, seconds, take};
+use crate::connect::refused;
+use std::time::Duration;
+use tenure_core::{Fault, LeaseStore, Renewed, Scope};
+use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually, eventually_async};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A member without a vote, as it is while it replaces another on the same host: it answers nothing.
+#[tokio::test]
+async fn member_that_is_a_learner_is_passed_over() {
+    let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let learner = etcd.add_learner().await.unwrap();
+    let proxy = FaultProxy::http2(etcd.address(0)).unwrap();
+    let error = refused(&format!("etcd://{}", etcd.address(learner))).await;
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    assert!(error.message.contains("learner"), "{error}");
+
+    let both = Scratch::on(&format!("etcd://{},{}", etcd.address(learner), proxy.address()));
+    let store = both.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let beat = [renewal(&asked, take(&store, &asked).await.token)];
+    let look = async || store.renew(&beat).await.remove(0);
+    for _cut in 0..3 {
+        let renewed = eventually_async(PATIENCE, "a renewal", look).await;
+        assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+        let scope = Scope::Name(asked.name.clone());
+        eventually_async(PATIENCE, "a watch", || store.watch(&scope)).await;
+        proxy.cut_connections();
+    }
+}
+
+/// Its host takes connections, and nothing answers.
+#[tokio::test]
+async fn store_is_made_although_the_first_member_of_its_url_is_frozen() {
+    let etcd = Etcd::start(EtcdOptions::three()).await.unwrap();
+    let leader = eventually(PATIENCE, "a leader", || etcd.leader());
+    let order = [1, 2, 3].map(|step| (leader + step) % 3);
+    etcd.freeze(order[0]);
+    let hosts = order.map(|member| etcd.address(member)).join(",");
+    let store = Scratch::on(&format!("etcd://{hosts}")).store().await;
+    take(&store, &request("job", "holder", seconds(60))).await;
+}

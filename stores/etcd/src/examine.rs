@@ -136,6 +136,12 @@ fn leader(status: Option<&StatusResponse>) -> Finding {
 }
 
 fn members(answers: &[Told]) -> Finding {
+    if let Some(divided) = roll::divided(answers) {
+        return repaired_by(
+            finding("members", Verdict::Bad, &format!("two may lead: {divided}")),
+            "name the members of one cluster in the URL; one that was set up anew has to be added to it",
+        );
+    }
     let mut silent = Vec::new();
     for Told { host, status } in answers {
         if let Err(failure) = status {

@@ -4,6 +4,7 @@ use crate::dial::Members;
 use crate::fault::Failure;
 use crate::version::Version;
 use crate::wire::cluster::StatusResponse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -33,4 +34,22 @@ pub(crate) async fn ask_each(members: &Arc<Members>) -> Vec<Told> {
 pub(crate) fn versions(all: &[Told]) -> Vec<Option<Version>> {
     let version = |told: &Told| Some(Version::read(&told.status.as_ref().ok()?.version));
     all.iter().map(version).collect()
+}
+
+/// Which members are of which cluster, where they are of several: each would have leaders of its own. Who tells nothing is not
+/// looked at.
+pub(crate) fn divided(all: &[Told]) -> Option<String> {
+    let mut clusters = BTreeMap::new();
+    for Told { host, status } in all {
+        if let Ok(StatusResponse {
+            header: Some(header), ..
+        }) = status
+        {
+            clusters.entry(header.cluster_id).or_insert(host.as_str());
+        }
+    }
+    let shown = clusters
+        .iter()
+        .map(|(cluster, host)| format!("{host} is of cluster {cluster:016x}"));
+    (clusters.len() > 1).then(|| shown.collect::<Vec<_>>().join(", "))
 }

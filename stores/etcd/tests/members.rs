@@ -2,7 +2,7 @@
 use crate::common::{Scratch, renewal, request, seconds, take};
 use crate::connect::refused;
 use std::time::Duration;
-use tenure_core::{Fault, LeaseStore, Renewed, Scope};
+use tenure_core::{Fault, LeaseStore, Renewed, Scope, Verdict};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually, eventually_async};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,4 +41,31 @@ async fn store_is_made_although_the_first_member_of_its_url_is_frozen() {
     let hosts = order.map(|member| etcd.address(member)).join(",");
     let store = Scratch::on(&format!("etcd://{hosts}")).store().await;
     take(&store, &request("job", "holder", seconds(60))).await;
+}
+
+/// As three etcds that were each started alone are: whoever comes while the first is down would lead beside who came before.
+#[tokio::test]
+async fn members_of_different_clusters_are_refused() {
+    let (one, mut other) = (
+        Etcd::start(EtcdOptions::default()).await.unwrap(),
+        Etcd::start(EtcdOptions::default()).await.unwrap(),
+    );
+    let url = format!("etcd://{},{}", one.address(0), other.address(0));
+    let error = refused(&url).await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    for member in [&one, &other] {
+        let named = format!("{} is of cluster", member.address(0));
+        assert!(error.message.contains(&named), "{error}");
+    }
+    // One that is away tells nothing yet.
+    other.kill(0);
+    let store = Scratch::on(&url).store().await;
+    other.restart(0).await.unwrap();
+    let findings = store.examine().await.unwrap();
+    let members = findings
+        .iter()
+        .find(|finding| finding.subject == "members")
+        .unwrap();
+    assert_eq!(members.verdict, Verdict::Bad, "{members:?}");
+    assert!(members.detail.contains("is of cluster"), "{members:?}");
 }

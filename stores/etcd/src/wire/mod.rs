@@ -10,6 +10,9 @@ pub(crate) mod watch;
 /// What every answer begins with.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct ResponseHeader {
+    /// Whose member answered.
+    #[prost(uint64, tag = "1")]
+    pub(crate) cluster_id: u64,
     /// Who answered.
     #[prost(uint64, tag = "2")]
     pub(crate) member_id: u64,

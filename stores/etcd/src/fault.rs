@@ -5,7 +5,7 @@ use tenure_remote::{Deed, line};
 use tonic::{Code, Status};
 
 /// Why a call failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// A member, or the way to it.
     Status(Status),

@@ -1,11 +1,11 @@
 //! Connecting takes longer than callers have: it goes on without them, and one dial serves all.
-use crate::common::{Scratch, request, seconds, shared, take};
+use crate::common::{Scratch, granted, request, seconds, shared, take};
 use crate::connect::with_users;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{Fault, LeaseStore};
+use tenure_core::{Certainty, Fault as StoreFault, LeaseStore};
 use tenure_etcd::EtcdStore;
-use tenure_testkit::{FaultProxy, RequestFault, VanishedHost, eventually_async};
+use tenure_testkit::{Fault, FaultProxy, RequestFault, VanishedHost, eventually_async};
 
 /// For a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ async fn login_that_takes_longer_than_any_caller_waits_is_made_once_for_all() {
         match looking {
             Ok(Ok(lease)) => break lease,
             // The machine stalled for longer than a login may take.
-            Ok(Err(error)) if error.fault == Fault::Unreachable => {}
+            Ok(Err(error)) if error.fault == StoreFault::Unreachable => {}
             Ok(Err(error)) => panic!("{error}"),
             Err(_late) => given_up += 1,
         }
@@ -70,4 +70,32 @@ async fn many_callers_wait_no_longer_for_members_that_are_gone_than_one_does() {
     }
     let took = began.elapsed();
     assert!(took < Duration::from_secs(1) * CALLERS / 2, "{took:?}");
+}
+
+/// There is none of that ttl yet, so that all of them need it: each would ask anew when the one before has given up.
+#[tokio::test]
+async fn many_callers_wait_no_longer_for_a_session_of_a_silent_member_than_one_does() {
+    const CALLERS: u32 = 20;
+    let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
+    let url = format!("etcd://{}", proxy.address());
+    let store = Arc::new(Scratch::on(&url).store().await);
+    proxy.set(Fault::BlackHole);
+    let began = Instant::now();
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        let store = Arc::clone(&store);
+        let asked = request(&format!("job-{caller}"), "holder", seconds(60));
+        callers.spawn(async move { store.acquire(&asked).await });
+    }
+    for answer in callers.join_all().await {
+        let error = answer.unwrap_err();
+        assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+    }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(1) * CALLERS / 2, "{took:?}");
+    // Who comes later asks anew.
+    proxy.heal();
+    let asked = request("job", "holder", seconds(60));
+    let late = || store.acquire(&asked);
+    let _grant = granted(eventually_async(PATIENCE, "a session", late).await);
 }

@@ -101,10 +101,14 @@ impl Attached {
         holds
     }
 
-    /// Whether the lease is here by this very term, and nobody has asked for it beside that.
-    pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken) -> bool {
+    /// Whether the lease is here by this very term, put by this revision or an earlier one, and nobody has asked for it beside
+    /// that.
+    pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken, revision: i64) -> bool {
+        let is_it = |member: &Member| {
+            member.is_term(sitting, token) && member.was_put_before(revision.saturating_add(1))
+        };
         let of_lease = self.0.get(&sitting.name);
-        of_lease.is_some_and(|members| members.iter().all(|member| member.is_term(sitting, token)))
+        of_lease.is_some_and(|members| members.iter().all(is_it))
     }
 
     /// Whether the lease is here, or may be, for anybody who still trusts in it.
@@ -172,7 +176,9 @@ mod tests {
         attached.admit(&sitting, b"second".to_vec());
         assert!(attached.has(&sitting.name) && !attached.holds(&sitting, token));
         attached.confirm(&sitting.name, b"second", put(8));
-        assert!(attached.holds(&sitting, token) && attached.holds_alone(&sitting, token));
+        assert!(attached.holds(&sitting, token) && attached.holds_alone(&sitting, token, 8));
+        // A server that was put back to before that has the key of an earlier term, if any.
+        assert!(!attached.holds_alone(&sitting, token, 7));
         assert!(!attached.drop_abandoned(ttl));
     }
 }

@@ -14,6 +14,15 @@ use std::sync::Arc;
 use tenure_core::{Renewed, StoreError};
 use tenure_remote::Deed;
 
+/// Which keys are on a session.
+#[derive(Default)]
+struct Listing {
+    keys: HashSet<Vec<u8>>,
+    /// The member's revision when it told: a key that was put by a later one cannot be among them, but one of the same name
+    /// that a server has again which was put back.
+    revision: i64,
+}
+
 impl Site {
     /// A verdict for each of many leases, from the keys that are on their sessions. Returns those that need to be looked
     /// at themselves.
@@ -33,7 +42,7 @@ impl Site {
         let (mut extended, probed) = tokio::join!(self.extend_all(&asked), probe);
         note_extended(&mut asked, &extended);
         let probed = probed.map(|raft_term| Witness { sent, raft_term });
-        let mut attached: BTreeMap<i64, HashSet<Vec<u8>>> = BTreeMap::new();
+        let mut attached: BTreeMap<i64, Listing> = BTreeMap::new();
         let sessions: BTreeMap<i64, Arc<Session>> = asked
             .iter()
             .filter_map(|one| one.session.clone())
@@ -42,8 +51,8 @@ impl Site {
         for (id, session) in sessions {
             let proven = self.prove_and_list(&session, extended.remove(&id), &probed).await;
             match proven {
-                Ok(keys) => {
-                    attached.insert(id, keys);
+                Ok(listing) => {
+                    attached.insert(id, listing);
                 }
                 Err(error) => {
                     extended.insert(id, Err(error));
@@ -60,11 +69,14 @@ impl Site {
                 verdicts[one.place] = Some(Err(one.failed(error.clone())));
                 continue;
             }
-            let keys = attached.get(&session.id);
-            let has = |part| keys.is_some_and(|keys| keys.contains(&self.keys.part(one.name(), part)));
+            let Some(Listing { keys, revision }) = attached.get(&session.id) else {
+                left.push(one);
+                continue;
+            };
+            let has = |part| keys.contains(&self.keys.part(one.name(), part));
             // Keys on the session have names alone. Asked after they were listed: whoever had put one there by then was a
             // member before he did.
-            if has(Part::Holder) && session.holds_alone(&one.sitting, one.request.token) {
+            if has(Part::Holder) && session.holds_alone(&one.sitting, one.request.token, *revision) {
                 verdicts[one.place] = Some(Ok(Renewed::Extended {
                     ttl: session.ttl,
                     wish: wish(has(Part::Wish)),
@@ -82,13 +94,13 @@ impl Site {
         session: &Arc<Session>,
         kept: Option<Result<Kept, StoreError>>,
         probed: &Result<Witness, Failure>,
-    ) -> Result<HashSet<Vec<u8>>, StoreError> {
+    ) -> Result<Listing, StoreError> {
         let failed = |failure: &Failure| failure.error(Deed::Write, "the session of leases", &self.place);
         let kept = kept.unwrap_or_else(|| Err(self.misunderstood()))?;
         let witness = probed.as_ref().map_err(failed)?;
         let proven = self.prove(&self.renewals, session, kept, *witness).await;
         let Kept::Until { member, .. } = proven.map_err(|failure| failed(&failure))? else {
-            return Ok(HashSet::new());
+            return Ok(Listing::default());
         };
         let request = LeaseTimeToLiveRequest {
             id: session.id,
@@ -97,10 +109,13 @@ impl Site {
         let listed: Result<LeaseTimeToLiveResponse, _> =
             self.renewals.unary(path::LEASE_TIME_TO_LIVE, &request).await;
         let listed = listed.map_err(|failure| failed(&failure))?;
-        if listed.header.is_none_or(|header| header.member_id != member) {
+        let Some(header) = listed.header.filter(|header| header.member_id == member) else {
             let moved = "the connection went to another member under the request; ask again";
             return Err(failed(&Failure::Status(tonic::Status::unavailable(moved))));
-        }
-        Ok(listed.keys.into_iter().collect())
+        };
+        Ok(Listing {
+            keys: listed.keys.into_iter().collect(),
+            revision: header.revision,
+        })
     }
 }

@@ -116,9 +116,9 @@ impl Session {
         self.state().attached.holds(sitting, token)
     }
 
-    /// Whether a key of the lease that is on it, and was before this is asked, can only be this term's.
-    pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken) -> bool {
-        self.state().attached.holds_alone(sitting, token)
+    /// Whether a key of the lease that is on it, and was at this revision and before this is asked, can only be this term's.
+    pub(crate) fn holds_alone(&self, sitting: &Sitting, token: FencingToken, revision: i64) -> bool {
+        self.state().attached.holds_alone(sitting, token, revision)
     }
 
     /// Whether there may be any that nobody holds: whoever extends the session must not extend them. So it is where holders
@@ -312,6 +312,6 @@ mod tests {
         assert!(session.holds(&after, token(60)));
         // In the order of revisions the later one is there alone.
         take(&before, 101, 101);
-        assert!(session.holds_alone(&before, token(101)));
+        assert!(session.holds_alone(&before, token(101), 101));
     }
 }

@@ -1,5 +1,7 @@
 //! An etcd that was put back to what it was, without its revisions being bumped: what Tenure says, and what holds all the same.
 use crate::common::{Scratch, giving_back, put, renewal, request, seconds, shared, take};
+use crate::sessions::{TTL_SECS, renewals, take_many};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
     Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Scope, Term,
@@ -86,6 +88,40 @@ async fn tokens_of_an_etcd_that_was_put_back_are_refused_by_the_fence_until_they
             from: Some(lost.token)
         })
     );
+}
+
+/// In a batch that is renewed by what is on the session: there a key of the same lease is there again, of an earlier term.
+#[tokio::test]
+async fn term_that_began_after_the_backup_is_told_as_lost_in_a_batch_of_many() {
+    let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let store = Arc::new(Scratch::on(&etcd.url()).store().await);
+    let mut held = take_many(&store, 150).await;
+    etcd.kill(0);
+    let backup = etcd.backup(0).unwrap();
+    etcd.restart(0).await.unwrap();
+    let before = held[7].clone();
+    let releasing = async || store.release(&[giving_back(&before.0, before.1)]).await.remove(0);
+    let released = eventually_async(BOUND, "a release", releasing).await;
+    assert_eq!(released, Released::Vacated);
+    let later = request(before.0.name.as_str(), "later", seconds(TTL_SECS));
+    held[7] = (later.clone(), take(&*store, &later).await.token);
+
+    etcd.kill(0);
+    etcd.put_back(0, &backup).unwrap();
+    etcd.restart(0).await.unwrap();
+    let beat = renewals(&held);
+    let renewing = async || {
+        store
+            .renew(&beat)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let verdicts = eventually_async(BOUND, "verdicts", renewing).await;
+    for (place, verdict) in verdicts.iter().enumerate() {
+        let lost = matches!(verdict, Renewed::Lost(_));
+        assert_eq!(lost, place == 7, "lease {place}: {verdict:?}");
+    }
 }
 
 /// Whoever gave it back does not know of it any more, and what is there again is on a session that goes on.

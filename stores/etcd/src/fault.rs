@@ -111,6 +111,9 @@ impl Failure {
 /// What is said where a member has no leader.
 const NO_LEADER: &str = "the member has no leader: it is cut off, or an election is under way";
 
+/// What is said of transactions that the server will never take.
+const TOO_MUCH: [&str; 3] = ["request is too large", "too many operations", "duplicate key"];
+
 fn has_no_leader(status: &Status) -> bool {
     status.code() == Code::Unavailable && status.message().contains("no leader")
 }
@@ -143,6 +146,12 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
         Code::ResourceExhausted if status.message() == "etcdserver: too many requests" => {
             (Fault::Busy, NotApplied, format!("{told}; ask again"))
         }
+        // What the server's transport says of a request, it says on the way of an answer, too.
+        Code::ResourceExhausted if says("message larger than max") => (
+            Fault::Invalid,
+            Unknown,
+            format!("{told}; write less in one transaction"),
+        ),
         // The transport says so, too, of a request that it breaks off.
         Code::ResourceExhausted => (Fault::Busy, Unknown, format!("{told}; ask again")),
         Code::PermissionDenied => (
@@ -160,6 +169,9 @@ fn judge(status: &Status) -> (Fault, Certainty, String) {
             NotApplied,
             format!("{told}; check user and password in the URL"),
         ),
+        Code::InvalidArgument if TOO_MUCH.iter().any(|text| says(text)) => {
+            (Fault::Invalid, NotApplied, told)
+        }
         Code::FailedPrecondition if says("authentication is not enabled") => (
             Fault::Unauthenticated,
             NotApplied,

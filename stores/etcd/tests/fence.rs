@@ -148,6 +148,27 @@ async fn conditions_of_the_users_own_are_told_from_the_fence() {
     assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
 }
 
+/// What can never be taken is no matter of asking again: the first is refused by the server, the last by its transport.
+#[tokio::test]
+async fn transaction_that_the_server_takes_none_of_is_told_as_wrong() {
+    let bench = bench().await;
+    bench.claim(5).await.unwrap();
+    let many = (0..200).fold(FencedTransaction::new(), |all, number| {
+        all.delete(format!("{}-{number}", bench.data()))
+    });
+    let twice = bench.setting(1).put(bench.data(), "2");
+    let long = |bytes| FencedTransaction::new().put(bench.data(), vec![b'0'; bytes]);
+    for wrong in [many, twice, long(1_600_000), long(3_000_000)] {
+        let FenceError::Store(error) = bench.fence.write(&ledger(), &term(5), &wrong).await.unwrap_err()
+        else {
+            panic!("a fence that refuses")
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(!error.message.contains("ask again"), "{error}");
+    }
+    assert_eq!(bench.balance(), None);
+}
+
 /// What a program with another client compares is the mark as it stands there, until a later term claims.
 #[tokio::test]
 async fn condition_for_other_clients_holds_until_a_later_term_claims() {

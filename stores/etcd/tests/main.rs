@@ -21,3 +21,4 @@ mod moved;
 mod put_back;
 mod sessions;
 mod succession;
+mod tokens;

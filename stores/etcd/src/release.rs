@@ -3,12 +3,24 @@
 use crate::attached::Sitting;
 use crate::found::Found;
 use crate::keys::Part;
-use crate::site::{PARTS_MAX, Site, transact_each};
+use crate::site::{PARTS_MAX, ROUNDS_MAX, Site, transact_each};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
 use tenure_core::{LeaseName, Release, Released, StoreError};
 use tenure_remote::Deed;
 
 type Verdict = Result<Released, StoreError>;
+
+/// What a lease is, as far as was seen.
+#[derive(Clone)]
+struct Seen {
+    found: Found,
+    /// Whether the server has said so now, and not some time ago.
+    certain: bool,
+}
+
+fn certain(found: Result<Found, StoreError>) -> Result<Seen, StoreError> {
+    found.map(|found| Seen { found, certain: true })
+}
 
 impl Site {
     /// Gives leases back, many with one request. A release only removes keys, so it works on a server that is full, too.
@@ -22,28 +34,34 @@ impl Site {
 
     async fn release_part(&self, requests: &[Release]) -> Vec<Verdict> {
         let sittings: Vec<Sitting> = requests.iter().map(sitting).collect();
-        let seen = match self.seen_for(requests, &sittings).await {
+        let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
+        let mut seen = match self.seen_for(requests, &sittings).await {
             Ok(seen) => seen,
             Err(error) => return vec![Err(error); requests.len()],
         };
-        let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
-        let mut parts = Vec::new();
-        for (place, found) in seen.into_iter().enumerate() {
-            let (request, sitting) = (&requests[place], &sittings[place]);
-            match found {
-                Ok(found) if found.is_term(sitting, request.token) => parts.push((place, found)),
-                Ok(found) => verdicts[place] = Some(self.not_yours(&request.name, &found).await),
-                Err(error) => verdicts[place] = Some(Err(error)),
+        for _round in 0..ROUNDS_MAX {
+            let mut parts = Vec::new();
+            for (place, found) in seen {
+                let (request, sitting) = (&requests[place], &sittings[place]);
+                match found {
+                    Ok(one) if one.found.is_term(sitting, request.token) => parts.push((place, one)),
+                    Ok(one) => verdicts[place] = Some(self.not_yours(&request.name, &one.found).await),
+                    Err(error) => verdicts[place] = Some(Err(error)),
+                }
             }
+            let others = match parts.is_empty() {
+                true => Vec::new(),
+                false => self.vacate(requests, &sittings, parts, &mut verdicts).await,
+            };
+            if others.is_empty() {
+                break;
+            }
+            seen = self.looked_at(requests, others).await;
         }
-        if !parts.is_empty() {
-            self.vacate(requests, &sittings, parts, &mut verdicts).await;
-        }
-        let unanswered = || Err(self.misunderstood());
-        verdicts
-            .into_iter()
-            .map(|verdict| verdict.unwrap_or_else(unanswered))
-            .collect()
+        let unanswered = |(verdict, request): (Option<Verdict>, &Release)| {
+            verdict.unwrap_or_else(|| Err(self.restless(&request.name)))
+        };
+        verdicts.into_iter().zip(requests).map(unanswered).collect()
     }
 
     /// What is known of each, where it is the term; else what the server says.
@@ -51,7 +69,7 @@ impl Site {
         &self,
         requests: &[Release],
         sittings: &[Sitting],
-    ) -> Result<Vec<Result<Found, StoreError>>, StoreError> {
+    ) -> Result<Vec<(usize, Result<Seen, StoreError>)>, StoreError> {
         let known: Vec<Option<Found>> = requests
             .iter()
             .zip(sittings)
@@ -68,22 +86,40 @@ impl Site {
         }
         .into_iter();
         let one = |known: Option<Found>| match known {
-            Some(found) => Ok(found),
-            None => read.next().unwrap_or_else(|| Err(self.misunderstood())),
+            Some(found) => Ok(Seen {
+                found,
+                certain: false,
+            }),
+            None => read.next().map_or_else(|| Err(self.misunderstood()), certain),
         };
-        Ok(known.into_iter().map(one).collect())
+        Ok(known.into_iter().map(one).enumerate().collect())
     }
 
+    /// Those of which what was known was no longer so: nothing was changed, and the server says what they are.
+    async fn looked_at(
+        &self,
+        requests: &[Release],
+        places: Vec<usize>,
+    ) -> Vec<(usize, Result<Seen, StoreError>)> {
+        let names: Vec<&LeaseName> = places.iter().map(|place| &requests[*place].name).collect();
+        let seen = match self.read_many(&self.requests, &names).await {
+            Ok((seen, _)) => seen.into_iter().map(certain).collect(),
+            Err(error) => vec![Err(error); places.len()],
+        };
+        places.into_iter().zip(seen).collect()
+    }
+
+    /// Frees them, each if it is as it was seen; which of them are not.
     async fn vacate(
         &self,
         requests: &[Release],
         sittings: &[Sitting],
-        parts: Vec<(usize, Found)>,
+        parts: Vec<(usize, Seen)>,
         verdicts: &mut [Option<Verdict>],
-    ) {
+    ) -> Vec<usize> {
         let vacating = parts
             .iter()
-            .map(|(place, found)| self.vacating(&requests[*place].name, found.record_revision))
+            .map(|(place, seen)| self.vacating(&requests[*place].name, seen))
             .collect();
         let answers = match transact_each(&self.requests, vacating).await {
             Ok(answers) => answers,
@@ -92,52 +128,44 @@ impl Site {
                     let error = self.failed(&failure, Deed::Write, &requests[place].name);
                     verdicts[place] = Some(Err(error));
                 }
-                return;
+                return Vec::new();
             }
         };
+        if answers.len() != parts.len() {
+            for (place, _) in parts {
+                verdicts[place] = Some(Err(self.misunderstood()));
+            }
+            return Vec::new();
+        }
         let mut others = Vec::new();
-        for ((place, found), answer) in parts.into_iter().zip(answers) {
+        for ((place, seen), answer) in parts.into_iter().zip(answers) {
             if answer.succeeded {
                 self.sessions.dismiss(&sittings[place], requests[place].token);
-                self.known.see(&requests[place].name, &vacant(found));
+                self.known.see(&requests[place].name, &vacant(seen.found));
                 verdicts[place] = Some(Ok(Released::Vacated));
             } else {
                 others.push(place);
             }
         }
-        self.look_at_others(requests, others, verdicts).await;
+        others
     }
 
-    /// What was known of these was no longer so, and nothing was changed.
-    async fn look_at_others(
-        &self,
-        requests: &[Release],
-        others: Vec<usize>,
-        verdicts: &mut [Option<Verdict>],
-    ) {
-        let names: Vec<&LeaseName> = others.iter().map(|place| &requests[*place].name).collect();
-        if names.is_empty() {
-            return;
-        }
-        let seen = match self.read_many(&self.requests, &names).await {
-            Ok((seen, _)) => seen,
-            Err(error) => vec![Err(error); others.len()],
-        };
-        for (place, found) in others.into_iter().zip(seen) {
-            verdicts[place] = Some(match found {
-                Ok(found) => self.not_yours(&requests[place].name, &found).await,
-                Err(error) => Err(error),
-            });
-        }
-    }
-
-    fn vacating(&self, name: &LeaseName, record_revision: i64) -> TxnRequest {
+    /// The transaction that frees a term. A server that was put back may have another term under the very revision that is
+    /// remembered; but that is on another session.
+    fn vacating(&self, name: &LeaseName, Seen { found, certain }: &Seen) -> TxnRequest {
         let key = |part| self.keys.part(name, part);
+        let holder = key(Part::Holder);
+        let mut compare = vec![Compare::written_at(&key(Part::Record), found.record_revision)];
+        match &found.holder {
+            _ if *certain => {}
+            Some(known) => compare.push(Compare::ends_with(&holder, known.session)),
+            None => compare.push(Compare::written_at(&holder, 0)),
+        }
         TxnRequest {
-            compare: vec![Compare::written_at(&key(Part::Record), record_revision)],
+            compare,
             success: vec![
                 RequestOp::delete(key(Part::Term)),
-                RequestOp::delete(key(Part::Holder)),
+                RequestOp::delete(holder),
                 RequestOp::delete(key(Part::Wish)),
             ],
             failure: Vec::new(),

@@ -4,8 +4,8 @@ use crate::sessions::{TTL_SECS, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Released, Renewed, ResourceName, Scope, Term,
-    WatchEvent,
+    Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Occupancy, Released, Renewed, ResourceName,
+    Scope, Term, WatchEvent,
 };
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async};
@@ -88,6 +88,47 @@ async fn tokens_of_an_etcd_that_was_put_back_are_refused_by_the_fence_until_they
             from: Some(lost.token)
         })
     );
+}
+
+/// Whoever gives back what he held before knows its revision, and the next holder's record has the very same.
+#[tokio::test]
+async fn release_of_a_term_from_before_frees_none_that_was_begun_since() {
+    let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
+    let scratch = Scratch::on(&etcd.url());
+    let store = scratch.store().await;
+    etcd.kill(0);
+    let backup = etcd.backup(0).unwrap();
+    etcd.restart(0).await.unwrap();
+    let ours = ["job", "lock"].map(|name| request(name, "before", seconds(60)));
+    let held = eventually_async(BOUND, "a term", || store.acquire(&ours[0])).await;
+    let tokens = [
+        crate::common::granted(held).token,
+        take(&store, &ours[1]).await.token,
+    ];
+    let released = store.release(&[giving_back(&ours[1], tokens[1])]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+
+    etcd.kill(0);
+    etcd.put_back(0, &backup).unwrap();
+    etcd.restart(0).await.unwrap();
+    let other = scratch.store().await;
+    for (ours, token) in ours.iter().zip(tokens) {
+        let theirs = request(ours.name.as_str(), "next", seconds(60));
+        assert_eq!(
+            take(&other, &theirs).await.token,
+            token,
+            "so that this proves something"
+        );
+    }
+    for (ours, token) in ours.iter().zip(tokens) {
+        let giving = async || store.release(&[giving_back(ours, token)]).await.remove(0);
+        let released = eventually_async(BOUND, "a release", giving).await;
+        assert!(matches!(released, Released::NotYours(Some(_))), "{released:?}");
+        assert_eq!(
+            other.get(&ours.name).await.unwrap().unwrap().occupancy(),
+            Occupancy::Held
+        );
+    }
 }
 
 /// In a batch that is renewed by what is on the session: there a key of the same lease is there again, of an earlier term.

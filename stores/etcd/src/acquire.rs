@@ -37,10 +37,11 @@ impl Site {
         let (mut found, mut certain) = (self.known.last(name).unwrap_or_default(), false);
         for _round in 0..ROUNDS_MAX {
             let decision = found.decide(request);
+            // A server that was put back may have another's term under the very revisions that are remembered. What is free
+            // is taken only where nobody holds it; what is held, by ourselves as well, is looked at.
+            let is_doubtful = found.holder.is_some() || decision == Decision::Superseded;
             let round = match decision {
-                Decision::Held | Decision::Superseded if !certain => {
-                    Round::Changed(self.read(&self.requests, name).await?)
-                }
+                _ if is_doubtful && !certain => Round::Changed(self.read(&self.requests, name).await?),
                 Decision::Superseded => return Ok(Acquired::Superseded),
                 Decision::Held => {
                     let lease = self.lease_now(name, &found).await?;

@@ -4,8 +4,8 @@ use crate::sessions::{TTL_SECS, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Occupancy, Released, Renewed, ResourceName,
-    Scope, Term, WatchEvent,
+    Acquire, Acquired, Change, Claimed, Fence, FenceError, LeaseStore, Occupancy, Released, Renewed,
+    ResourceName, Scope, Term, WatchEvent,
 };
 use tenure_etcd::EtcdFence;
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually_async};
@@ -96,6 +96,8 @@ async fn release_of_a_term_from_before_frees_none_that_was_begun_since() {
     let mut etcd = Etcd::start(EtcdOptions::default()).await.unwrap();
     let scratch = Scratch::on(&etcd.url());
     let store = scratch.store().await;
+    // So that the session outlives it.
+    take(&store, &request("warm", "before", seconds(60))).await;
     etcd.kill(0);
     let backup = etcd.backup(0).unwrap();
     etcd.restart(0).await.unwrap();
@@ -120,6 +122,15 @@ async fn release_of_a_term_from_before_frees_none_that_was_begun_since() {
             "so that this proves something"
         );
     }
+    // What fails may be forgotten: so it connects again before.
+    let elsewhere = crate::common::name("elsewhere");
+    eventually_async(BOUND, "an answer", || store.get(&elsewhere)).await;
+    let again = Acquire {
+        attempt: ours[0].attempt.next(),
+        ..ours[0].clone()
+    };
+    let acquired = eventually_async(BOUND, "an answer", || store.acquire(&again)).await;
+    assert!(matches!(acquired, Acquired::Held(_)), "{acquired:?}");
     for (ours, token) in ours.iter().zip(tokens) {
         let giving = async || store.release(&[giving_back(ours, token)]).await.remove(0);
         let released = eventually_async(BOUND, "a release", giving).await;

@@ -24,7 +24,8 @@ impl MysqlFence {
     /// while the term that entered there before still holds the resource. `TRUNCATE`, and what a foreign key does to a
     /// table by itself, fire no trigger.
     ///
-    /// `table` is a name in the database of the fence, or `database.table`.
+    /// `table` is a name in the database of the fence, or `database.table`; each as it is, or in the server's quotes, as a name
+    /// with a dot must be.
     ///
     /// # Errors
     /// [`FenceError::Store`]: [`Fault::Busy`](tenure_core::Fault::Busy) where a transaction that has used the table stays open
@@ -106,6 +107,40 @@ fn dropping(table: &Table, trigger: &str) -> String {
     format!("DROP TRIGGER IF EXISTS {}", table.beside(trigger))
 }
 
+/// The database, where one is named, and the table.
+fn names(named: &str) -> Option<(Option<String>, String)> {
+    let (first, rest) = first_name(named)?;
+    let Some(table) = rest.strip_prefix('.') else {
+        return rest.is_empty().then_some((None, first));
+    };
+    if !table.starts_with('`') {
+        // Whatever dots it has: there is nothing below a table.
+        return Some((Some(first), table.to_owned()));
+    }
+    let (table, rest) = first_name(table)?;
+    rest.is_empty().then_some((Some(first), table))
+}
+
+/// The name with which a text begins, and what follows it: up to a dot as it stands, or in the server's quotes.
+fn first_name(text: &str) -> Option<(String, &str)> {
+    let Some(mut rest) = text.strip_prefix('`') else {
+        let (name, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+        return Some((name.to_owned(), rest));
+    };
+    let mut name = String::new();
+    loop {
+        let (part, after) = rest.split_once('`')?;
+        name.push_str(part);
+        match after.strip_prefix('`') {
+            Some(further) => {
+                name.push('`');
+                rest = further;
+            }
+            None => return Some((name, after)),
+        }
+    }
+}
+
 /// The triggers of guards in a database.
 #[derive(Default)]
 struct Triggers {
@@ -134,10 +169,15 @@ impl Table {
 impl Site {
     /// The triggers of guards in a table's database.
     async fn triggers(&self, table: &Table) -> Result<Triggers, StoreError> {
+        // The catalogue's own comparison takes `account` and `ACCOUNT`, and letters with and without their accents, for the
+        // same also where they are two tables: guarding one would take the other's guard.
+        let known =
+            |name: &str| format!("CAST(IF(@@lower_case_table_names = 0, {name}, LOWER({name})) AS BINARY)");
         let asked = format!(
-            "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE = {} FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} \
+            "SELECT TRIGGER_NAME, {} = {} FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = {} \
              AND LOCATE('tenure_admit_', ACTION_STATEMENT) > 0 {ALL_ROWS}",
-            literal(&table.name),
+            known("EVENT_OBJECT_TABLE"),
+            known(&literal(&table.name)),
             literal(&table.database)
         );
         let mut triggers = Triggers::default();
@@ -181,21 +221,20 @@ impl Site {
 
     /// The table as the server knows it.
     async fn table_named(&self, named: &str) -> Result<Table, StoreError> {
-        let (database, name) = named.split_once('.').unwrap_or((&self.dial.url.database, named));
         let shown: String = named.chars().take(80).flat_map(char::escape_debug).collect();
+        let missing = || crate::url::invalid(&format!("there is no table \"{shown}\" at {}", self.place()));
+        let (database, name) = names(named).ok_or_else(missing)?;
         let asked = format!(
             "SELECT CAST(TABLE_SCHEMA AS BINARY), CAST(TABLE_NAME AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND \
-             TABLE_TYPE = 'BASE TABLE'",
-            literal(database),
-            literal(name)
+             TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')",
+            literal(database.as_ref().unwrap_or(&self.dial.url.database)),
+            literal(&name)
         );
         let found = self
             .ask(Deed::Read, &format!("table \"{shown}\""), &asked)
             .await?;
         let found = found.first().and_then(|row| Some((text(row, 0)?, text(row, 1)?)));
-        let (database, name) = found.ok_or_else(|| {
-            crate::url::invalid(&format!("there is no table \"{shown}\" at {}", self.place()))
-        })?;
+        let (database, name) = found.ok_or_else(missing)?;
         Ok(Table {
             database: database.to_owned(),
             name: name.to_owned(),

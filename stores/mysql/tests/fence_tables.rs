@@ -1,0 +1,84 @@
+//! Which table a name means to who guards it.
+use crate::common::{Scratch, family};
+use crate::fence::{fenced, ledger, term};
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error};
+use tenure_core::{Fault, Fence, FenceError};
+use tenure_mysql::MysqlFence;
+use tenure_testkit::SqlFamily;
+
+async fn insert(client: &mut Conn, table: &str) -> Result<(), Error> {
+    client
+        .query_drop(format!("INSERT INTO {table} VALUES (7, 7)"))
+        .await
+}
+
+/// Refused while it is guarded, and taken when it is not any more.
+async fn is_guarded(scratch: &Scratch, fence: &MysqlFence, named: &str, table: &str) {
+    let mut client = scratch.client().await;
+    fence.guard(named, &ledger()).await.expect(named);
+    insert(&mut client, table).await.expect_err(table);
+    fence.unguard(named).await.expect(named);
+    insert(&mut client, table).await.expect(table);
+}
+
+/// Tables that the server's catalogue takes for the same name are others: each keeps its guard.
+#[tokio::test]
+async fn guard_of_a_table_of_mysql_takes_none_from_one_of_a_like_name() {
+    let (scratch, fence) = fenced().await;
+    let alike = ["account", "Account", "ACCOUNT", "caf\u{e9}", "cafe"];
+    for table in &alike[1..] {
+        scratch.sql(&format!("CREATE TABLE `{table}` LIKE account")).await;
+    }
+    for table in alike.iter().chain(&alike) {
+        fence.guard(table, &ledger()).await.unwrap();
+    }
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut client = scratch.client().await;
+    for table in alike {
+        let refused = insert(&mut client, &format!("`{table}`")).await;
+        assert!(refused.is_err(), "{table} is not guarded any more");
+    }
+    fence.unguard("account").await.unwrap();
+    insert(&mut client, "account").await.unwrap();
+    for table in &alike[1..] {
+        let refused = insert(&mut client, &format!("`{table}`")).await;
+        assert!(refused.is_err(), "{table} is not guarded any more");
+    }
+}
+
+/// A table may be named as the server's SQL names it, in quotes: then a dot is a letter like others.
+#[tokio::test]
+async fn table_of_mysql_with_a_dot_in_its_name_is_guarded() {
+    let (scratch, fence) = fenced().await;
+    let database = &scratch.database;
+    for table in ["`2026.account`", "`a``b.c`"] {
+        scratch.sql(&format!("CREATE TABLE {table} LIKE account")).await;
+        is_guarded(&scratch, &fence, table, table).await;
+        scratch.sql(&format!("TRUNCATE {table}")).await;
+        is_guarded(&scratch, &fence, &format!("`{database}`.{table}"), table).await;
+        scratch.sql(&format!("TRUNCATE {table}")).await;
+        is_guarded(&scratch, &fence, &format!("{database}.{table}"), table).await;
+    }
+    for nothing in ["2026.account", "`2026.account", "`2026.account`x", "``", "`"] {
+        let missing = fence.guard(nothing, &ledger()).await.unwrap_err();
+        let FenceError::Store(missing) = missing else {
+            panic!("{missing}")
+        };
+        assert_eq!(missing.fault, Fault::Invalid, "{missing}");
+        assert!(missing.message.contains(nothing), "{missing}");
+    }
+}
+
+/// MariaDB says of a table whose history it keeps that it is of another kind.
+#[tokio::test]
+async fn table_of_mariadb_that_keeps_its_history_is_guarded() {
+    if family() != SqlFamily::Mariadb {
+        return;
+    }
+    let (scratch, fence) = fenced().await;
+    scratch
+        .sql("CREATE TABLE kept (id INT PRIMARY KEY, cents BIGINT) WITH SYSTEM VERSIONING")
+        .await;
+    is_guarded(&scratch, &fence, "kept", "kept").await;
+}

@@ -78,6 +78,23 @@ async fn function_that_is_missing_or_another_is_told_of_with_the_way_out_in_post
     assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
 }
 
+/// A server that quotes each name writes a search path down in quotes: it is the same path.
+#[tokio::test]
+async fn functions_that_were_made_where_names_are_quoted_are_those_of_this_version() {
+    let scratch = Scratch::bare(&Postgres::shared().await.uri());
+    let quoting = scratch.url("options=-cquote_all_identifiers%3Don");
+    PostgresStore::init(&quoting).await.unwrap();
+    let finding = found(&scratch, "set-up").await.unwrap();
+    assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
+    // One schema of that name is none of the server's own.
+    scratch
+        .sql("ALTER FUNCTION {schema}.renew SET search_path = 'pg_catalog, pg_temp'")
+        .await;
+    let finding = found(&scratch, "set-up").await.unwrap();
+    assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+    assert!(finding.detail.contains("renew"), "{finding:?}");
+}
+
 /// An earlier Tenure takes nothing back of a later set-up, by itself or by its statements.
 #[tokio::test]
 async fn later_set_up_is_left_as_it_is_by_an_earlier_one() {

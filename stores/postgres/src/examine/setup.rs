@@ -23,13 +23,21 @@ impl Site {
             Ok(rows) => rows,
             Err(error) => return unknown(SUBJECT, &error),
         };
-        // One that has not these settings is as one with another body: an operator of somebody else's may decide in it.
-        let settings = [format!("search_path={SEARCH_PATH}")];
+        // One that has not these settings is as one with another body: an operator of somebody else's may decide in it. The
+        // server has written them down in quotes where it was set to quote each name (`quote_all_identifiers`).
+        let quoted = SEARCH_PATH
+            .split(", ")
+            .map(crate::schema::quoted)
+            .collect::<Vec<_>>();
+        let settings = [SEARCH_PATH, &quoted.join(", ")].map(|path| [format!("search_path={path}")]);
         let found: Vec<(String, Option<String>)> = rows
             .iter()
             .filter_map(|row| {
                 let (body, own): (String, Vec<String>) = (row.try_get(1).ok()?, row.try_get(2).ok()?);
-                Some((row.try_get(0).ok()?, (own == settings).then_some(body)))
+                Some((
+                    row.try_get(0).ok()?,
+                    settings.iter().any(|settings| own == *settings).then_some(body),
+                ))
             })
             .collect();
         let (mut missing, mut other) = (Vec::new(), Vec::new());

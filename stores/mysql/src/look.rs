@@ -8,8 +8,13 @@ use mysql_async::Row;
 use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
 
-/// Where the record begins in a row of [`Site::look`].
-pub(crate) const RECORD_AT: usize = 2;
+/// Where what was asked for begins in a row of [`Site::ask_now`].
+pub(crate) const FOUND_AT: usize = 2;
+
+/// Whether the server takes no writes, whether the session commits by itself, and the moment: what [`Site::ask_now`] looks at.
+pub(crate) fn server() -> String {
+    format!("SELECT {TAKES_NO_WRITES} AS replica, @@SESSION.autocommit AS alone, {NOW_US} AS moment")
+}
 
 impl Site {
     /// Leaves the wish in the record of the very term, if it is held. Asking twice writes once.
@@ -29,7 +34,7 @@ impl Site {
     pub(crate) async fn read(&self, name: &LeaseName) -> Result<Option<Record>, StoreError> {
         let condition = format!("WHERE name = {}", literal(name.as_str()));
         let found = self.look(&subject(name), &condition).await?;
-        let record = found.first().map(|row| read(row, RECORD_AT, &self.table()));
+        let record = found.first().map(|row| read(row, FOUND_AT, &self.table()));
         record.transpose()
     }
 
@@ -73,7 +78,7 @@ impl Site {
     }
 
     fn listed(&self, row: &Row) -> Listed {
-        match read(row, RECORD_AT, &self.table()) {
+        match read(row, FOUND_AT, &self.table()) {
             Ok(record) => Listed::Lease(record.lease),
             Err(error) => Listed::Unreadable {
                 key: shortened(key(row)),
@@ -82,18 +87,28 @@ impl Site {
         }
     }
 
-    /// Rows of records: whether the server takes no writes, whether the session commits by itself, the record.
+    /// Rows of records: what [`server`] tells, the record.
+    ///
+    /// # Errors
+    /// As [`Site::ask_now`].
+    pub(crate) async fn look(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
+        let statement = format!(
+            "SELECT server.replica, server.alone, {RECORD} FROM ({}) server LEFT JOIN (SELECT * FROM tenure_leases \
+             {condition}) lease ON TRUE ORDER BY lease.name {ALL_ROWS}",
+            server()
+        );
+        let mut rows = self.ask_now(subject, &statement).await?;
+        rows.retain(|row| text(row, FOUND_AT).is_some());
+        Ok(rows)
+    }
+
+    /// The rows of a question that is answered as it is now: each begins with what [`server`] tells, and there is always one, so
+    /// that a replica is noticed where nothing is found, too.
     ///
     /// # Errors
     /// A replica's answer may be old, and is none; neither is one from a transaction that began some time ago.
-    pub(crate) async fn look(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
-        // The left join always gives a row, so a replica is noticed where nothing is found, too.
-        let statement = format!(
-            "SELECT server.replica, server.alone, {RECORD} FROM (SELECT {TAKES_NO_WRITES} AS replica, @@SESSION.autocommit AS \
-             alone, {NOW_US} AS moment) server LEFT JOIN (SELECT * FROM tenure_leases {condition}) lease ON TRUE ORDER BY \
-             lease.name {ALL_ROWS}"
-        );
-        let mut rows = self.ask(Deed::Read, subject, &statement).await?;
+    pub(crate) async fn ask_now(&self, subject: &str, statement: &str) -> Result<Vec<Row>, StoreError> {
+        let rows = self.ask(Deed::Read, subject, statement).await?;
         if rows.iter().any(|row| number(row, 0) != Some(0)) {
             self.leave_server();
             let message = format!(
@@ -106,11 +121,10 @@ impl Site {
             let why = "autocommit is off for this session, so the answer may be from long ago; SET GLOBAL autocommit = 1";
             return Err(self.unfit(Fault::Unsupported, why));
         }
-        rows.retain(|row| text(row, RECORD_AT).is_some());
         Ok(rows)
     }
 }
 
 fn key(row: &Row) -> &str {
-    text(row, RECORD_AT).unwrap_or_default()
+    text(row, FOUND_AT).unwrap_or_default()
 }

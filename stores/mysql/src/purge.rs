@@ -1,6 +1,6 @@
 //! Removing the records that nobody uses, a page at a time.
 
-use crate::look::RECORD_AT;
+use crate::look::FOUND_AT;
 use crate::record::read;
 use crate::schema::{NOW_US, literal};
 use crate::site::Site;
@@ -18,7 +18,7 @@ impl Site {
         // What cannot be understood is not looked at any further.
         let understood = rows
             .iter()
-            .filter_map(|row| read(row, RECORD_AT, &self.table()).ok());
+            .filter_map(|row| read(row, FOUND_AT, &self.table()).ok());
         let names: Vec<String> = understood
             .map(|record| literal(record.lease.name.as_str()))
             .collect();
@@ -42,7 +42,7 @@ impl Site {
         };
         let unused = unused
             .iter()
-            .map(|row| Ok(read(row, RECORD_AT, &self.table())?.lease.name));
+            .map(|row| Ok(read(row, FOUND_AT, &self.table())?.lease.name));
         Ok(Purged {
             unused: unused.collect::<Result<_, StoreError>>()?,
             removed,

@@ -9,6 +9,7 @@ mod fence;
 mod fence_bumps;
 mod fence_guards;
 mod fence_history;
+mod fence_marks;
 mod fence_tables;
 mod fence_xa;
 mod galera;

@@ -1,16 +1,16 @@
 //! Reading marks.
 
 use super::subject;
+use crate::look::{FOUND_AT, server};
 use crate::record::shortened;
 use crate::row::{number, text};
-use crate::schema::literal;
+use crate::schema::{ALL_ROWS, literal};
 use crate::site::Site;
 use mysql_async::Row;
 use tenure_core::{
     Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, check_owner,
     decide_entry,
 };
-use tenure_remote::Deed;
 
 /// A mark, and who has claimed it.
 pub(super) struct Kept {
@@ -61,23 +61,33 @@ impl Site {
         // the column where there is one, and of the null outside where there is none.
         let bumped = "(SELECT bumped_token FROM tenure_fences g WHERE g.resource = f.resource)";
         let statement = format!(
-            "SELECT CAST(f.resource AS BINARY), CAST(f.lease AS BINARY), f.token, r.refused, r.last_token, {bumped} FROM (SELECT NULL AS bumped_token) none \
-             CROSS JOIN tenure_fences f LEFT JOIN tenure_refusals r ON r.resource = f.resource WHERE {condition} \
-             ORDER BY f.resource LIMIT {MARKS_MAX}"
+            "SELECT server.replica, server.alone, CAST(f.resource AS BINARY), CAST(f.lease AS BINARY), f.token, f.refused, \
+             f.last_token, f.bumped FROM ({}) server LEFT JOIN (SELECT f.resource, f.lease, f.token, r.refused, r.last_token, \
+             {bumped} AS bumped FROM (SELECT NULL AS bumped_token) none CROSS JOIN tenure_fences f \
+             LEFT JOIN tenure_refusals r ON r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {MARKS_MAX}) f \
+             ON TRUE ORDER BY f.resource {ALL_ROWS}",
+            server()
         );
-        self.ask(Deed::Read, subject, &statement).await
+        let mut rows = self.ask_now(subject, &statement).await?;
+        rows.retain(|row| text(row, FOUND_AT).is_some());
+        Ok(rows)
     }
 
     fn read_kept(&self, row: &Row) -> Result<Kept, StoreError> {
-        let resource = text(row, 0).unwrap_or_default();
+        let [resource, lease, token, refused, last_refused, bumped] =
+            std::array::from_fn(|column| FOUND_AT + column);
         let mark = Mark {
-            refused: number(row, 3)
+            refused: number(row, refused)
                 .and_then(|count| u64::try_from(count).ok())
                 .unwrap_or(0),
-            last_refused: number(row, 4).and_then(|token| FencingToken::from_signed(token).ok()),
-            ..self.understood(resource, text(row, 1), number(row, 2))?
+            last_refused: number(row, last_refused).and_then(|token| FencingToken::from_signed(token).ok()),
+            ..self.understood(
+                text(row, resource).unwrap_or_default(),
+                text(row, lease),
+                number(row, token),
+            )?
         };
-        Ok(Kept::new(mark, number(row, 5)))
+        Ok(Kept::new(mark, number(row, bumped)))
     }
 
     /// A mark as it was found; one that is no mark is refused rather than believed.

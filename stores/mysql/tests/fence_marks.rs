@@ -1,0 +1,52 @@
+//! Looks at marks: they tell what is so now, or nothing.
+use crate::common::Scratch;
+use crate::fence::{ledger, term};
+use tenure_core::{Certainty, Fault, Fence, FenceError};
+use tenure_mysql::MysqlFence;
+use tenure_testkit::Mariadb;
+
+fn faulty<T: std::fmt::Debug>(looked: Result<T, FenceError>) -> Fault {
+    match looked {
+        Err(FenceError::Store(error)) if error.certainty == Certainty::NotApplied => error.fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a server that takes no writes says of a mark may be old: a stale term would be told that it may go on.
+#[tokio::test]
+async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let (resource, claimed) = (ledger(), term("nightly", 5));
+    fence.claim(&resource, &claimed).await.unwrap();
+    server.execute("SET GLOBAL read_only = ON").await.unwrap();
+    assert_eq!(faulty(fence.check(&resource, &claimed).await), Fault::Unreachable);
+    assert_eq!(faulty(fence.mark(&resource).await), Fault::Unreachable);
+    assert_eq!(faulty(fence.marks(Some(&resource)).await), Fault::Unreachable);
+    server.execute("SET GLOBAL read_only = OFF").await.unwrap();
+    assert_eq!(fence.check(&resource, &claimed).await, Ok(()));
+}
+
+/// A session that does not commit by itself goes on seeing what it saw first.
+#[tokio::test]
+async fn marks_of_mysql_are_not_told_from_a_transaction_that_began_before() {
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let database = &scratch.database;
+    scratch
+        .sql(&format!(
+            "CREATE USER service IDENTIFIED BY 'x'; GRANT SELECT, INSERT, UPDATE, EXECUTE ON {database}.* TO service; \
+             SET GLOBAL init_connect = 'SET autocommit = 0'"
+        ))
+        .await;
+    let owners = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let (resource, earlier) = (ledger(), term("nightly", 5));
+    owners.claim(&resource, &earlier).await.unwrap();
+    let services = MysqlFence::connect(&server.uri_as("service", "x", database)).await;
+    let services = services.unwrap();
+    let before = services.check(&resource, &earlier).await;
+    owners.claim(&resource, &term("nightly", 9)).await.unwrap();
+    let after = services.check(&resource, &earlier).await;
+    assert_eq!(faulty(after), Fault::Unsupported, "{before:?} before");
+}

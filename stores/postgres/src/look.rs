@@ -1,7 +1,7 @@
 //! Reading, and the one request that only leaves a wish.
 
 use crate::fault::Deed;
-use crate::record::{Record, is_there, read, shortened};
+use crate::record::{COLUMNS, Record, read, shortened};
 use crate::schema::RECORD;
 use crate::site::{Site, Typed, subject};
 use tenure_core::{Ask, Asked, Cursor, Fault, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -112,8 +112,22 @@ impl Site {
              found ON true",
             self.schema()
         );
-        let mut rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
-        if rows.is_empty() || !rows.iter().all(|row| is_there(row, 1)) {
+        let rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
+        self.by_primary(subject, rows, COLUMNS)
+    }
+
+    /// What was found, of rows that begin with whether the server is a replica, and go on with so many columns: of nulls, where
+    /// nothing was.
+    ///
+    /// # Errors
+    /// As [`Site::look`].
+    pub(crate) fn by_primary(
+        &self,
+        subject: &str,
+        mut rows: Vec<Row>,
+        columns: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        if rows.is_empty() || rows.iter().any(|row| row.len() != 1 + columns) {
             return Err(self.crossed(subject));
         }
         if rows.iter().any(|row| row.try_get(0).unwrap_or(true)) {

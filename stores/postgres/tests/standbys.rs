@@ -1,9 +1,10 @@
 //! A primary and the standby that follows it: which of them is asked, and what a promotion keeps.
 use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use crate::fence::{ledger, term};
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Durability, Fault, LeaseStore, Renewed, Verdict};
-use tenure_postgres::PostgresStore;
-use tenure_testkit::{Postgres, eventually_async};
+use tenure_core::{Acquired, Certainty, Durability, Fault, Fence, FenceError, LeaseStore, Renewed, Verdict};
+use tenure_postgres::{PostgresFence, PostgresStore};
+use tenure_testkit::{FaultProxy, Postgres, eventually_async};
 use tokio_postgres::Client;
 
 /// A primary with a synchronous standby, and the store's URL of a schema in both.
@@ -125,6 +126,43 @@ async fn standby_of_postgres_that_is_given_instead_of_the_primary_is_refused() {
     );
     let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
     take(&store, &request("job", "holder", seconds(60))).await;
+}
+
+/// The address in the URL leads to a standby by now: what that says of a mark may be old, and a stale term would be told that it
+/// may go on.
+#[tokio::test]
+async fn marks_of_postgres_are_not_told_by_a_standby() {
+    let primary = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let standby = primary.standby().await.unwrap();
+    let proxy = FaultProxy::postgres(primary.address()).unwrap();
+    let led = format!("postgres://postgres@{}/postgres", proxy.address());
+    let fence = PostgresFence::connect(&scratch.url_on(&led, "")).await.unwrap();
+    let (resource, claimed) = (ledger(), term("nightly", 5));
+    fence.claim(&resource, &claimed).await.unwrap();
+    let looker = scratch.client().await;
+    let caught_up = "WHERE replay_lsn >= pg_current_wal_insert_lsn()";
+    followers(&looker, caught_up, 1).await;
+    proxy.lead_to(standby.address());
+    proxy.cut_connections();
+    // The first is perhaps lost with its connection.
+    let _lost = fence.check(&resource, &claimed).await;
+    let told = [
+        fence.check(&resource, &claimed).await,
+        fence.mark(&resource).await.map(drop),
+        fence.marks(Some(&resource)).await.map(drop),
+    ];
+    for told in told {
+        let Err(FenceError::Store(error)) = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+        assert!(error.message.contains("a replica answered"), "{error}");
+    }
+    proxy.lead_to(primary.address());
+    proxy.cut_connections();
+    let _lost = fence.check(&resource, &claimed).await;
+    assert_eq!(fence.check(&resource, &claimed).await, Ok(()));
 }
 
 /// An asynchronous standby is promoted that has not got the last writes: what it has not got is lost, tokens rise all the same,

@@ -11,6 +11,9 @@ use tenure_core::{
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+/// How many columns of a mark are read.
+const COLUMNS: usize = 6;
+
 /// A mark, and who has claimed it.
 pub(super) struct Kept {
     pub(super) mark: Mark,
@@ -49,7 +52,11 @@ impl Site {
     pub(super) async fn kept(&self, resource: &ResourceName) -> Result<Option<Kept>, StoreError> {
         let parameters: [Typed<'_>; 1] = [(&resource.as_str(), Type::TEXT)];
         let found = self
-            .rows(&subject(resource), "f.resource = $1", &parameters)
+            .rows(
+                &subject(resource),
+                "f.resource OPERATOR(pg_catalog.=) $1",
+                &parameters,
+            )
             .await?;
         found.first().map(|row| self.read_kept(row)).transpose()
     }
@@ -58,7 +65,9 @@ impl Site {
     pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
         let after = after.map_or("", ResourceName::as_str);
         let parameters: [Typed<'_>; 1] = [(&after, Type::TEXT)];
-        let found = self.rows("the fence", "f.resource > $1", &parameters).await?;
+        let found = self
+            .rows("the fence", "f.resource OPERATOR(pg_catalog.>) $1", &parameters)
+            .await?;
         let kept = found.iter().map(|row| self.read_kept(row));
         kept.map(|kept| Ok(kept?.mark)).collect()
     }
@@ -71,22 +80,25 @@ impl Site {
     ) -> Result<Vec<Row>, StoreError> {
         let schema = self.schema();
         let statement = format!(
-            "SELECT f.resource, f.lease, f.token, r.refused, r.last_token, {BUMPED_TOKEN} FROM {schema}.fences f \
-             LEFT JOIN {schema}.refusals r ON r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {MARKS_MAX}"
+            "SELECT replica, found.* FROM (SELECT pg_catalog.pg_is_in_recovery() AS replica) server LEFT JOIN LATERAL \
+             (SELECT f.resource, f.lease, f.token, r.refused, r.last_token, {BUMPED_TOKEN} FROM {schema}.fences f \
+             LEFT JOIN {schema}.refusals r ON r.resource OPERATOR(pg_catalog.=) f.resource WHERE {condition} \
+             ORDER BY f.resource LIMIT {MARKS_MAX}) found ON true"
         );
-        self.ask(Deed::Read, subject, &statement, parameters).await
+        let rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
+        self.by_primary(subject, rows, COLUMNS)
     }
 
     fn read_kept(&self, row: &Row) -> Result<Kept, StoreError> {
         let text = |index| row.try_get::<_, Option<String>>(index).ok().flatten();
         let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
-        let resource = text(0).unwrap_or_default();
+        let resource = text(1).unwrap_or_default();
         let mark = Mark {
-            refused: number(3).and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
-            last_refused: number(4).and_then(|token| FencingToken::from_signed(token).ok()),
-            ..self.understood(&resource, text(1).as_deref(), number(2))?
+            refused: number(4).and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
+            last_refused: number(5).and_then(|token| FencingToken::from_signed(token).ok()),
+            ..self.understood(&resource, text(2).as_deref(), number(3))?
         };
-        Ok(Kept::new(mark, number(5)))
+        Ok(Kept::new(mark, number(6)))
     }
 
     /// A mark as it was found; one that is no mark is refused rather than believed.

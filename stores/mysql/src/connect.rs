@@ -2,8 +2,8 @@
 
 use crate::SYSTEM;
 use crate::lane::Dial;
-use crate::row::number;
-use crate::schema::{RECORD, VERSION};
+use crate::row::{number, text};
+use crate::schema::{ALL_ROWS, RECORD, VERSION};
 use crate::site::Site;
 use crate::store::MysqlStore;
 use crate::url::StoreUrl;
@@ -62,6 +62,7 @@ pub(crate) async fn open(url: StoreUrl) -> Result<Site, StoreError> {
     let mut site = site(url);
     site.recognise().await?;
     site.check_schema().await?;
+    site.check_engine().await?;
     site.prove_watch().await?;
     Ok(site)
 }
@@ -95,5 +96,26 @@ impl Site {
             ));
         }
         Ok(())
+    }
+
+    /// Makes sure that what is decided is decided in transactions. The set-up makes such tables and no others; a restore from
+    /// elsewhere, or an owner, may have made others of them since.
+    async fn check_engine(&self) -> Result<(), StoreError> {
+        let asked = format!(
+            "SELECT CAST(TABLE_NAME AS BINARY), CAST(ENGINE AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = \
+             DATABASE() AND TABLE_NAME IN ('tenure_leases', 'tenure_fences') AND ENGINE <> 'InnoDB' {ALL_ROWS}"
+        );
+        let others = self.ask(Deed::Read, "its tables", &asked).await?;
+        let Some((table, engine)) = others
+            .first()
+            .and_then(|row| Some((text(row, 0)?, text(row, 1)?)))
+        else {
+            return Ok(());
+        };
+        let why = format!(
+            "the engine of {table} is {engine}, in which nothing is locked until a transaction ends: a lease could be taken \
+             twice, and a fence be passed; ALTER TABLE {table} ENGINE = InnoDB"
+        );
+        Err(self.unfit(Fault::Unsupported, &why))
     }
 }

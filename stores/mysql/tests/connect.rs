@@ -1,8 +1,10 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 use crate::common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take};
 use std::time::{Duration, Instant};
-use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
-use tenure_mysql::MysqlStore;
+use tenure_core::{
+    Certainty, Durability, Fault, FenceError, LeaseStore, Scope, StoreError, Verdict, WatchSource,
+};
+use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{Mariadb, free_port};
 
 const SECRET: &str = "hunter2-s3cret";
@@ -165,6 +167,32 @@ async fn tables_that_are_not_ours_are_refused_and_left_as_they_are() {
     // A set-up of an earlier version takes nothing back.
     MysqlStore::init(&version.url()).await.unwrap();
     assert!(refused(&version.url()).await.message.contains("99"));
+}
+
+/// Of an engine without transactions, each statement is one for itself: whoever is behind decides by what is no longer so.
+#[tokio::test]
+async fn tables_of_an_engine_without_transactions_are_refused() {
+    let scratch = Scratch::new().await;
+    for table in ["tenure_leases", "tenure_fences"] {
+        let made = |engine: &str| format!("ALTER TABLE {table} ENGINE = {engine}");
+        scratch.sql(&made("MEMORY")).await;
+        let refused = [
+            refused(&scratch.url()).await,
+            match MysqlFence::connect(&scratch.url()).await {
+                Err(FenceError::Store(error)) => error,
+                other => panic!("{other:?}"),
+            },
+        ];
+        for error in refused {
+            assert_eq!(error.fault, Fault::Unsupported, "{error}");
+            for said in ["MEMORY", &made("InnoDB")] {
+                assert!(error.message.contains(said), "{error}");
+            }
+        }
+        scratch.sql(&made("InnoDB")).await;
+    }
+    scratch.sql("ALTER TABLE tenure_refusals ENGINE = MEMORY").await;
+    take(&scratch.store().await, &request("job", "a", seconds(60))).await;
 }
 
 /// Four at once, and again over leases that are held: nothing is lost, and nobody's request fails.

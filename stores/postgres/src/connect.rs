@@ -130,12 +130,27 @@ impl Site {
                 "coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure({function}), 'EXECUTE'), false)"
             )
         });
-        let asked = format!("SELECT {}.version(), {}", self.schema(), may_call.join(" AND "));
-        let version = match self.ask(Deed::Read, "the schema", &asked, &[]).await {
+        // The server empties such a table when it starts after a crash.
+        let unlogged = ["leases", "fences"].map(|table| {
+            let table = literal(&format!("{}.{table}", self.schema()));
+            format!(
+                "EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass({table})::oid \
+                 AND c.relpersistence::text OPERATOR(pg_catalog.=) 'u'::text)"
+            )
+        });
+        let asked = format!(
+            "SELECT {}.version(), {}, {}",
+            self.schema(),
+            may_call.join(" AND "),
+            unlogged.join(", ")
+        );
+        let (version, [leases, marks]) = match self.ask(Deed::Read, "the schema", &asked, &[]).await {
             Ok(rows) => {
                 let row = rows.first();
-                self.quick = row.is_some_and(|row| row.try_get(1).unwrap_or(false));
-                row.and_then(|row| row.try_get::<_, i32>(0).ok())
+                let is = |index| row.is_some_and(|row| row.try_get(index).unwrap_or(false));
+                self.quick = is(1);
+                let version = row.and_then(|row| row.try_get::<_, i32>(0).ok());
+                (version, [is(2), is(3)])
             }
             Err(error) if error.fault == Fault::Unsupported => {
                 return Err(self.unfit(
@@ -154,6 +169,19 @@ impl Site {
                      `tenure store init`"
                 ),
             ));
+        }
+        if marks {
+            let why = format!(
+                "the table {0}.fences is UNLOGGED, so a crash empties it, and terms that are over could claim again; \
+                 ALTER TABLE {0}.fences SET LOGGED",
+                self.dial.url.schema
+            );
+            return Err(self.unfit(Fault::Unsupported, &why));
+        }
+        if leases {
+            self.durability = Durability::FenceOnly(
+                "the table of the leases is UNLOGGED: a crash empties it, and two may lead; ALTER TABLE … SET LOGGED",
+            );
         }
         let looked = format!(
             "SELECT {} FROM {}.leases lease, clock_timestamp() moment LIMIT 0",

@@ -261,6 +261,29 @@ async fn server_that_forgets_is_for_the_fence_alone() {
     );
 }
 
+/// The server empties an unlogged table when it comes up after a crash: of leases that is said, and with such marks nobody begins.
+#[tokio::test]
+async fn tables_that_a_crash_empties_are_told_of_or_refused() {
+    let server = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    assert_eq!(scratch.store().await.traits().durability, Durability::Safe);
+    scratch.sql("ALTER TABLE {schema}.leases SET UNLOGGED").await;
+    let durability = scratch.store().await.traits().durability;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("UNLOGGED")),
+        "{durability:?}"
+    );
+    scratch.sql("ALTER TABLE {schema}.fences SET UNLOGGED").await;
+    let way_out = format!("ALTER TABLE {}.fences SET LOGGED", scratch.schema);
+    let error = refused(&scratch.url("")).await;
+    assert_eq!(error.fault, Fault::Unsupported, "{error}");
+    assert!(error.message.contains(&way_out), "{error}");
+    scratch
+        .sql(&format!("{way_out}; ALTER TABLE {{schema}}.leases SET LOGGED"))
+        .await;
+    assert_eq!(scratch.store().await.traits().durability, Durability::Safe);
+}
+
 /// Notifications cannot come through a transaction-mode pooler: that is found out, and said.
 #[tokio::test]
 async fn pooler_is_recognised_by_what_does_not_arrive() {

@@ -118,11 +118,14 @@ impl Server {
         matches!(self.word(name).to_ascii_uppercase().as_str(), "1" | "ON" | "YES")
     }
 
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.word("version").contains("MariaDB")
+    }
+
     /// Why it cannot keep leases at all.
     fn unfit(&self) -> Option<(Fault, String)> {
         let version = self.word("version");
-        let is_mariadb = version.contains("MariaDB");
-        let min = if is_mariadb { MARIADB_MIN } else { MYSQL_MIN };
+        let min = if self.is_mariadb() { MARIADB_MIN } else { MYSQL_MIN };
         if numbers(version).is_none_or(|found| found < min) {
             let shown = tenure_remote::line(version);
             let why =

@@ -1,10 +1,11 @@
 //! Watching by the procedure that waits: how it ends, and what it leaves behind.
-use crate::common::{PATIENCE, Scratch, proxied};
+use crate::common::{PATIENCE, Scratch, family, give_back, proxied, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_conformance::wire;
-use tenure_core::{Fault, LeaseStore, Scope};
-use tenure_testkit::Mariadb;
+use tenure_core::{Change, Fault, LeaseStore, Scope, Verdict, WatchEvent};
+use tenure_mysql::MysqlStore;
+use tenure_testkit::{Mariadb, SqlFamily};
 
 #[tokio::test]
 async fn broken_watch_of_mysql_says_so_and_the_next_one_hears() {
@@ -27,6 +28,57 @@ async fn watch_of_a_mysql_that_is_demoted_ends() {
     let ended = tokio::time::timeout(PATIENCE, watch.next());
     let error = ended.await.expect("the end is told").unwrap_err();
     assert_eq!(error.fault, Fault::Unreachable, "{error}");
+}
+
+/// A limit on statements that is shorter than one wait ends no watch, as each statement within counts for itself; what it does
+/// cut is told.
+#[tokio::test]
+async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
+    if family() != SqlFamily::Mariadb {
+        // Its limit is on reading statements alone, and not on those of procedures.
+        return;
+    }
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let database = &scratch.database;
+    scratch
+        .sql(&format!(
+            "CREATE USER hurried IDENTIFIED BY 'x' WITH MAX_STATEMENT_TIME 1; \
+             GRANT SELECT, INSERT, UPDATE, EXECUTE ON {database}.* TO hurried"
+        ))
+        .await;
+    let store = MysqlStore::connect(&server.uri_as("hurried", "x", database)).await;
+    let store = store.unwrap();
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
+    assert!(early.is_err(), "{early:?}");
+    give_back(&store, &asked, token).await;
+    let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    assert!(
+        matches!(
+            told,
+            Ok(WatchEvent::Changed {
+                change: Change::Vacated,
+                ..
+            })
+        ),
+        "{told:?}"
+    );
+    let findings = store.examine().await.unwrap();
+    let limit = findings
+        .iter()
+        .find(|finding| finding.subject == "statement timeout");
+    let limit = limit.expect("the limit is told of");
+    assert_eq!(limit.verdict, Verdict::Warning, "{limit:?}");
+    assert!(limit.detail.contains("1000 ms"), "{limit:?}");
+    let findings = scratch.store().await.examine().await.unwrap();
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.subject != "statement timeout")
+    );
 }
 
 /// Watches are bounded, those that nobody reads any more do not count, and the server is soon done with them, too.

@@ -10,6 +10,9 @@ use tenure_remote::Deed;
 /// A server's clock that differs from ours by more is worth a look, though ours decides nothing.
 const SKEW_MAX_US: i64 = 500_000;
 
+/// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
+const STATEMENT_TIMEOUT_MIN_MS: i64 = 5_000;
+
 impl Site {
     /// The settings that change how leases behave.
     pub(super) async fn examine_settings(&self, server: &Server) -> Vec<Finding> {
@@ -27,6 +30,9 @@ impl Site {
                 "binlog_format is STATEMENT: where there is a binary log, no lease can be written",
                 "set binlog_format to ROW or MIXED",
             ));
+        }
+        if server.is_mariadb() {
+            findings.extend(self.examine_statement_timeout().await);
         }
         let sent = now_us();
         let clock = match self
@@ -54,6 +60,25 @@ impl Site {
             false => good("clock", detail),
         });
         findings
+    }
+    /// MariaDB's limit on each statement, also on those of procedures; MySQL's is on reading ones outside them alone.
+    async fn examine_statement_timeout(&self) -> Option<Finding> {
+        const SUBJECT: &str = "statement timeout";
+        let asked = "SELECT CAST(@@SESSION.max_statement_time * 1000 AS SIGNED)";
+        let limit_ms = match self.ask(Deed::Read, "its limit on statements", asked).await {
+            Ok(rows) => rows.first().and_then(|row| number(row, 0)).unwrap_or_default(),
+            Err(error) => return Some(unknown(SUBJECT, &error)),
+        };
+        (1..STATEMENT_TIMEOUT_MIN_MS).contains(&limit_ms).then(|| {
+            warning(
+                SUBJECT,
+                format!(
+                    "{limit_ms} ms (max_statement_time): what waits for a row (2 s), or for transactions that have entered (4 s), \
+                     is cut before its own bound, and then nobody knows whether it was done"
+                ),
+                "ALTER USER … WITH MAX_STATEMENT_TIME 5 for Tenure's user",
+            )
+        })
     }
 }
 

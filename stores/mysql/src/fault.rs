@@ -146,8 +146,9 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
                 "{told}; another transaction keeps the row locked, look in information_schema.innodb_trx for it"
             ),
         ),
-        // Two that met, or (1020) a record that changed since the transaction began to read.
-        1020 | 1213 | 3572 => refused(Fault::Busy, told),
+        // Two that met, also (1062) at a row that neither had found, or (1020) a record that changed since the transaction began
+        // to read.
+        1020 | 1062 | 1213 | 3572 => refused(Fault::Busy, told),
         1021 | 1114 => refused(Fault::Full, format!("{told}; free space on the server")),
         // Tables, columns or procedures are missing or of other types.
         1054 | 1109 | 1146 | 1305 | 1318 => refused(

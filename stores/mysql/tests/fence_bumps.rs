@@ -334,3 +334,27 @@ async fn bump_in_mysql_that_is_not_heard_of_after_it_was_made_is_unknown() {
     let after = direct.mark(&ledger()).await.unwrap().unwrap();
     assert!(after.token > before.token, "{after:?}");
 }
+
+/// Two operators who bump what nobody has claimed find no row, and both would make it: who is late is told to come again.
+#[tokio::test]
+async fn of_two_that_bump_a_new_mark_of_mysql_at_once_the_later_changes_nothing() {
+    let (scratch, fence) = fenced().await;
+    // Long enough for both to have looked.
+    scratch
+        .sql("CREATE TRIGGER slowly BEFORE INSERT ON tenure_fences FOR EACH ROW DO SLEEP(1)")
+        .await;
+    let asked = bump(ledger());
+    let (one, other) = tokio::join!(fence.bump(&asked), fence.bump(&asked));
+    let (first, late) = if one.is_ok() { (one, other) } else { (other, one) };
+    let Err(FenceError::Store(late)) = late else {
+        panic!("{late:?}")
+    };
+    assert_eq!(
+        (late.fault, late.certainty),
+        (Fault::Busy, Certainty::NotApplied),
+        "{late}"
+    );
+    let mark = fence.mark(&ledger()).await.unwrap().unwrap();
+    assert_eq!(mark.token, first.unwrap().token);
+    assert!(fence.bump(&asked).await.unwrap().token > mark.token);
+}

@@ -133,22 +133,29 @@ async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_postgres(
             Term::new(name("nightly"), mark),
             term("nightly", mark.number() + 1),
         );
-        let mut client = scratch.client().await;
-        let transaction = client
-            .build_transaction()
-            .isolation_level(level)
-            .start()
-            .await
-            .unwrap();
-        transaction.query("SELECT 1", &[]).await.unwrap();
+        let (mut client, mut other) = (scratch.client().await, scratch.client().await);
+        let of_old = client.build_transaction().isolation_level(level).start();
+        let of_new = other.build_transaction().isolation_level(level).start();
+        let (of_old, of_new) = (of_old.await.unwrap(), of_new.await.unwrap());
+        for transaction in [&of_old, &of_new] {
+            transaction.query("SELECT 1", &[]).await.unwrap();
+        }
         fence.claim(&ledger(), &new).await.unwrap();
-        let refused = fence.enter(&transaction, &ledger(), &old).await.unwrap_err();
+        let refused = fence.enter(&of_old, &ledger(), &old).await.unwrap_err();
         assert!(
             matches!(refused, FenceError::Stale { .. }),
             "{level:?}: {refused}"
         );
-        drop(transaction);
-        // The term that has claimed begins again where its snapshot was too old.
+        // Nor may the term that has claimed, where all that it reads is older than its claim; it begins again.
+        let early = fence.enter(&of_new, &ledger(), &new).await;
+        match level {
+            IsolationLevel::ReadCommitted => early.unwrap(),
+            _ => assert!(
+                matches!(&early, Err(FenceError::Store(error)) if error.fault == Fault::Busy),
+                "{level:?}: {early:?}"
+            ),
+        }
+        drop((of_old, of_new));
         let transaction = client
             .build_transaction()
             .isolation_level(level)

@@ -22,7 +22,7 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version',
      'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout', 'rpl_semi_sync_master_wait_point', \
      'rpl_semi_sync_source_wait_point', 'rpl_semi_sync_master_wait_no_slave', 'rpl_semi_sync_source_wait_no_replica')";
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slave_running', \
-     'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
+     'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_clients')";
 /// Replicas that read the binary log; without the privilege `PROCESS` none is seen.
 const REPLICAS: &str =
@@ -172,11 +172,19 @@ impl Server {
                 "there is a binary log and sync_binlog is not 1: a crash can take acknowledged leases back, and two may lead",
             );
         }
+        // Only a MySQL can be told to write none, and says so.
+        if self.word("innodb_redo_log_enabled").eq_ignore_ascii_case("OFF") {
+            return Durability::FenceOnly(
+                "the redo log is off: a crash can take back or damage acknowledged leases, and two may lead; ALTER INSTANCE ENABLE \
+                 INNODB REDO_LOG",
+            );
+        }
         let doublewrite = self.word("innodb_doublewrite").to_ascii_uppercase();
         let whole = matches!(doublewrite.as_str(), "1" | "ON" | "FAST" | "DETECT_AND_RECOVER");
-        if !whole || self.word("innodb_flush_method").eq_ignore_ascii_case("nosync") {
+        let method = self.word("innodb_flush_method").to_ascii_lowercase();
+        if !whole || ["nosync", "littlesync"].contains(&method.as_str()) {
             return Durability::FenceOnly(
-                "innodb_doublewrite is off, or innodb_flush_method is nosync: a crash can damage or take back acknowledged \
+                "innodb_doublewrite is off, or innodb_flush_method is nosync or littlesync: a crash can damage or take back acknowledged \
                  leases, and two may lead",
             );
         }
@@ -223,7 +231,7 @@ fn numbers(version: &str) -> Option<(u16, u16, u16)> {
 #[cfg(test)]
 mod tests {
     use super::{Server, WAITS_FOR_BACKLOG};
-    use tenure_core::Fault;
+    use tenure_core::{Durability, Fault};
 
     /// A MySQL that will do, but for these settings.
     fn server(settings: &[(&str, &str)]) -> Server {
@@ -235,6 +243,31 @@ mod tests {
                 .collect(),
             replicas: 0,
             followed: 0,
+        }
+    }
+
+    #[test]
+    fn mysql_that_keeps_its_writes_from_the_disk_is_for_the_fence_alone() {
+        let durability = |setting: &[(&'static str, &'static str)]| {
+            let sound = [
+                ("innodb_flush_log_at_trx_commit", "1"),
+                ("innodb_doublewrite", "ON"),
+            ];
+            server(&[&sound[..], setting].concat()).durability()
+        };
+        for sound in [&[][..], &[("innodb_redo_log_enabled", "ON")]] {
+            assert_eq!(durability(sound), Durability::Safe);
+        }
+        let durability_of = |setting, value| durability(&[(setting, value)]);
+        for (off, said) in [
+            (durability_of("innodb_redo_log_enabled", "OFF"), "redo log"),
+            (durability_of("innodb_flush_method", "nosync"), "nosync"),
+            (durability_of("innodb_flush_method", "littlesync"), "littlesync"),
+        ] {
+            assert!(
+                matches!(off, Durability::FenceOnly(why) if why.contains(said)),
+                "{off:?}"
+            );
         }
     }
 

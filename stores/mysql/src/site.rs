@@ -152,6 +152,7 @@ impl Site {
         for lanes in [&self.requests, &self.claims, &self.renewals] {
             lanes.close();
         }
+        self.dial.forget();
     }
 
     pub(crate) fn without_verdict(&self, subject: &str) -> StoreError {

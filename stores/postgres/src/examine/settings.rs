@@ -49,7 +49,10 @@ impl Site {
         if isolation != "read committed" {
             findings.push(warning(
                 "isolation",
-                format!("\"{isolation}\" by default: requests that meet at one lease fail as busy, and are repeated"),
+                format!(
+                    "\"{isolation}\" by default: requests that meet at one lease, or with \"serializable\" at any two, fail as \
+                     busy, and are repeated"
+                ),
                 "ALTER ROLE … SET default_transaction_isolation = 'read committed' for Tenure's role",
             ));
         }

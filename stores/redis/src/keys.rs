@@ -8,13 +8,16 @@ use tenure_core::{LeaseName, ResourceName};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Keys {
     prefix: String,
+    /// Keys are those of one database by themselves. Messages are not: who listens in any database hears them all.
+    database: u16,
 }
 
 impl Keys {
     /// `prefix` without braces.
-    pub(crate) fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str, database: u16) -> Self {
         Self {
             prefix: format!("{{{prefix}}}"),
+            database,
         }
     }
 
@@ -38,9 +41,17 @@ impl Keys {
         format!("{}:leases:removed", self.prefix)
     }
 
-    /// What the channel of every lease begins with.
-    pub(crate) fn channels(&self) -> String {
+    /// What the channel of every lease begins with, whatever its database.
+    pub(crate) fn all_channels(&self) -> String {
         format!("{}:changes:", self.prefix)
+    }
+
+    /// What the channel of every lease of this database begins with. No name begins with a slash.
+    pub(crate) fn channels(&self) -> String {
+        match self.database {
+            0 => self.all_channels(),
+            database => format!("{}/{database}/", self.all_channels()),
+        }
     }
 
     /// The sorted set of all fenced resources, by which they are listed in order.
@@ -70,6 +81,6 @@ impl Keys {
 
     /// Where changes of a lease are told.
     pub(crate) fn channel(&self, name: &LeaseName) -> String {
-        format!("{}:changes:{name}", self.prefix)
+        format!("{}{name}", self.channels())
     }
 }

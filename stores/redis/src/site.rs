@@ -38,7 +38,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(url: StoreUrl) -> Self {
-        let keys = Keys::new(&url.prefix);
+        let keys = Keys::new(&url.prefix, url.database);
         let target = Target::new(url.clone(), keys.clone());
         Self {
             place: format!("{} ({})", url.shown(), url.prefix.escape_debug()),

@@ -53,9 +53,9 @@ impl Listener {
         let (mut sink, messages) = site.target.listen(&open.connection.host).await?.split();
         let subscribed = match scope {
             Scope::Name(name) => sink.subscribe(site.keys.channel(name)).await,
-            // Of all leases: who may subscribe to a pattern needs the right to that very pattern, and the scope is looked
-            // at again with each message.
-            Scope::Prefix(_) => sink.psubscribe(pattern(&site.keys.channels())).await,
+            // Of all leases, and of all databases: who may subscribe to a pattern needs the right to that very pattern, and
+            // both are looked at again with each message.
+            Scope::Prefix(_) => sink.psubscribe(pattern(&site.keys.all_channels())).await,
         };
         subscribed.map_err(|error| store_error(&error, Deed::Read, "the watch", &site.place))?;
         let existed = match scope {
@@ -147,11 +147,12 @@ async fn exists(site: &Site, name: &LeaseName) -> Result<bool, StoreError> {
 
 /// One message. What cannot be told apart is a gap: the reader looks for itself.
 fn translate(message: &Msg, channels: &str, scope: &Scope) -> Option<WatchEvent> {
-    let Some(name) = message
-        .get_channel_name()
-        .strip_prefix(channels)
-        .and_then(|name| LeaseName::new(name).ok())
-    else {
+    let name = message.get_channel_name().strip_prefix(channels)?;
+    // Another database's, where this one's channels begin like all.
+    if name.starts_with('/') {
+        return None;
+    }
+    let Ok(name) = LeaseName::new(name) else {
         return Some(WatchEvent::Gap);
     };
     if !scope.covers(&name) {

@@ -54,6 +54,14 @@ impl Settings {
     /// Only if the server does not answer.
     pub(crate) async fn ask(link: &Link, place: &str) -> Result<Self, StoreError> {
         let mut settings = Self::default();
+        for key in CONFIGURATION {
+            let mut command = redis::cmd("CONFIG");
+            command.arg("GET").arg(key);
+            let told = refused_is_silence(link.look(command, "reading its settings", place).await)?;
+            let pairs = told.and_then(|told| from_redis_value_ref::<BTreeMap<String, String>>(&told).ok());
+            settings.config.extend(pairs.unwrap_or_default());
+        }
+        // After the settings: of a file that was switched on between, this tells that it is not complete.
         for part in ["server", "persistence", "memory", "replication", "stats"] {
             let mut command = redis::cmd("INFO");
             command.arg(part);
@@ -65,13 +73,6 @@ impl Settings {
             settings
                 .info
                 .extend(pairs.map(|(key, value)| (key.to_owned(), value.trim().to_owned())));
-        }
-        for key in CONFIGURATION {
-            let mut command = redis::cmd("CONFIG");
-            command.arg("GET").arg(key);
-            let told = refused_is_silence(link.look(command, "reading its settings", place).await)?;
-            let pairs = told.and_then(|told| from_redis_value_ref::<BTreeMap<String, String>>(&told).ok());
-            settings.config.extend(pairs.unwrap_or_default());
         }
         Ok(settings)
     }
@@ -128,12 +129,14 @@ impl Settings {
 
     /// Of a server that syncs each write, but for what else it is told, and for where it writes.
     fn persistence_of_always(&self) -> Persistence {
-        let is = |key: &str, value: &str| self.info(key) == Some(value);
-        // Switched on while the server runs, the file is of no use before its first rewrite is done. An ordinary one of a file
-        // that was never rewritten since the server was first started looks alike.
-        let is_first = is("aof_rewrite_in_progress", "1") && is("aof_base_size", "0");
-        if is("aof_rewrite_scheduled", "1") || is_first {
-            return Persistence::NotYet;
+        // Switched on while the server runs, the file is of no use before its first rewrite is done, and an older one beside it
+        // lacks what came while it was off. An ordinary rewrite looks alike.
+        for rewrite in ["aof_rewrite_in_progress", "aof_rewrite_scheduled"] {
+            match self.info(rewrite) {
+                Some("0") => {}
+                Some(_) => return Persistence::NotYet,
+                None => return Persistence::Unknown,
+            }
         }
         match self.config("no-appendfsync-on-rewrite") {
             Some("no") => Persistence::Always,

@@ -255,7 +255,8 @@ fn persistence(settings: &Settings) -> Finding {
         ),
         Persistence::NotYet => warning(
             "durability",
-            "the append-only file is being rewritten, perhaps as it was just switched on: then a crash loses what is not in it",
+            "the append-only file is being rewritten, perhaps as it was just switched on: then a crash loses what came since it \
+             was off",
             "wait until INFO persistence shows neither aof_rewrite_in_progress nor aof_rewrite_scheduled, then connect anew",
         ),
         Persistence::None => warning(

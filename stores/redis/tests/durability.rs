@@ -86,6 +86,37 @@ async fn server_whose_file_was_just_switched_on_says_fence_only_until_it_is_comp
     }
 }
 
+/// There is an older file then, which lacks what came while it was off: that is what a crash leaves before the rewrite is done.
+#[tokio::test]
+async fn server_whose_file_was_switched_off_and_on_says_fence_only_until_it_is_complete() {
+    for build in BUILDS {
+        let server = RedisServer::start(RedisOptions::durable().of(build))
+            .await
+            .expect("a server");
+        let mut admin = connection(&server.url()).await;
+        let set = redis::cmd("SET").arg(&["key", "value"]).to_owned();
+        set.query_async::<()>(&mut admin).await.expect("asked");
+        // So that the server knows how long the file was.
+        let rewrite = redis::cmd("BGREWRITEAOF").to_owned();
+        rewrite.query_async::<()>(&mut admin).await.expect("asked");
+        eventually_async(Duration::from_secs(60), "a complete file", || async {
+            (durability(&server).await == Durability::Safe).then_some(())
+        })
+        .await;
+        configure(&server, "appendonly", "no").await;
+        configure(&server, "rdb-key-save-delay", "600000000").await;
+        configure(&server, "appendonly", "yes").await;
+        let (told, finding) = (durability(&server).await, examined(&server).await);
+        // Ends the child, which would outlive the server.
+        configure(&server, "appendonly", "no").await;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("not complete")),
+            "{build:?}: {told:?}"
+        );
+        assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
+    }
+}
+
 /// What one server must be set to, each member of a quorum must.
 #[tokio::test]
 async fn quorum_whose_member_does_not_sync_while_it_rewrites_says_fence_only() {

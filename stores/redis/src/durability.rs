@@ -4,6 +4,7 @@ use crate::link::Link;
 use crate::url::Set;
 use redis::{Value, from_redis_value_ref};
 use std::collections::BTreeMap;
+use std::fmt;
 use tenure_core::{Durability, StoreError};
 
 /// The server's settings and state that decide what a confirmed write is worth.
@@ -18,6 +19,31 @@ pub(crate) struct Settings {
 /// A running server, whatever it is called. Another one after it was started again.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct RunId(String);
+
+/// The replicas that may be promoted without what was confirmed last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Replicas {
+    None,
+    Connected(u64),
+    /// None is connected now, and one was within `repl-backlog-ttl`, mostly an hour: it may come back, or be promoted.
+    Away,
+    /// The server does not tell.
+    Unknown,
+}
+
+impl fmt::Display for Replicas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => write!(f, "0 replicas"),
+            Self::Connected(count) => write!(f, "{count} replicas"),
+            Self::Away => write!(
+                f,
+                "replicas that are away, or were there lately (repl_backlog_active)"
+            ),
+            Self::Unknown => write!(f, "an unknown number of replicas"),
+        }
+    }
+}
 
 /// What evicts keys when the memory is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,10 +116,15 @@ impl Settings {
         Some(RunId(told.to_owned()))
     }
 
-    pub(crate) fn replicas(&self) -> u64 {
-        self.info("connected_slaves")
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(0)
+    pub(crate) fn replicas(&self) -> Replicas {
+        let told = self.info("connected_slaves").and_then(|count| count.parse().ok());
+        match (told, self.info("repl_backlog_active")) {
+            (Some(0), Some("0")) => Replicas::None,
+            // What a replica that comes back has missed is kept for it.
+            (Some(0), Some(_)) => Replicas::Away,
+            (Some(count), _) if count > 0 => Replicas::Connected(count),
+            _ => Replicas::Unknown,
+        }
     }
 
     pub(crate) fn eviction(&self) -> Eviction {
@@ -170,14 +201,19 @@ impl Settings {
             }
             Persistence::Always => {}
         }
-        let fails_over = matches!(set, Set::Sentinels { .. }) || clustered || self.replicas() > 0;
-        match fails_over {
-            true => Durability::FenceOnly("a fail-over loses what had not reached the replica"),
-            false if self.eviction() == Eviction::Unknown => {
-                Durability::FenceOnly("the server does not tell whether it evicts keys")
+        let fails_over = matches!(set, Set::Sentinels { .. }) || clustered;
+        match self.replicas() {
+            Replicas::Connected(_) | Replicas::Away => {}
+            _ if fails_over => {}
+            Replicas::Unknown => {
+                return Durability::FenceOnly("the server does not tell whether it has replicas");
             }
-            false => Durability::Safe,
+            Replicas::None if self.eviction() == Eviction::Unknown => {
+                return Durability::FenceOnly("the server does not tell whether it evicts keys");
+            }
+            Replicas::None => return Durability::Safe,
         }
+        Durability::FenceOnly("a fail-over loses what had not reached the replica")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The examination for an operator. It writes nothing.
 
 use crate::connect::Hello;
-use crate::durability::{Eviction, Persistence, Settings};
+use crate::durability::{Eviction, Persistence, Replicas, Settings};
 use crate::fault::Deed;
 use crate::script::{Arguments, RIGHTS};
 use crate::site::Site;
@@ -73,25 +73,27 @@ impl Site {
         let needed = settings.config("min-replicas-to-write").unwrap_or("unknown");
         let lossy = "replication is asynchronous, so a fail-over may give a lease to two: only the fence protects then";
         match self.target.set() {
-            Set::Sentinels { primary } => of_sentinels(
-                settings,
-                primary,
-                version,
-                &format!("{replicas} replicas; {lossy}"),
-            ),
+            Set::Sentinels { primary } => {
+                of_sentinels(settings, primary, version, &format!("{replicas}; {lossy}"))
+            }
             Set::Server | Set::Independent if *clustered => warning(
                 "topology",
-                format!("a cluster, {replicas} replicas of this member; {lossy}"),
+                format!("a cluster, {replicas} of this member; {lossy}"),
                 "fence every write",
             ),
-            Set::Server | Set::Independent if replicas > 0 => warning(
-                "topology",
-                format!("one primary with {replicas} replicas, min-replicas-to-write {needed}; {lossy}"),
-                "fence every write, and never promote a replica while leases are held",
-            ),
-            Set::Server | Set::Independent => {
-                good("topology", "one server: while it is down nobody is elected")
-            }
+            Set::Server | Set::Independent => match replicas {
+                Replicas::None => good("topology", "one server: while it is down nobody is elected"),
+                Replicas::Connected(_) | Replicas::Away => warning(
+                    "topology",
+                    format!("one primary with {replicas}, min-replicas-to-write {needed}; {lossy}"),
+                    "fence every write, and never promote a replica while leases are held",
+                ),
+                Replicas::Unknown => warning(
+                    "topology",
+                    format!("one primary with {replicas}; {lossy}"),
+                    "grant the right to INFO, or fence every write",
+                ),
+            },
         }
     }
 
@@ -267,8 +269,8 @@ fn persistence(settings: &Settings) -> Finding {
         Persistence::Unknown => warning(
             "durability",
             "the server does not tell its settings, so nothing is promised of its crash",
-            "ask who runs it for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, and for the right to \
-             CONFIG GET",
+            "ask who runs it for appendonly yes, appendfsync always and no-appendfsync-on-rewrite no, and for the rights to \
+             INFO and CONFIG GET",
         ),
     }
 }

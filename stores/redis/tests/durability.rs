@@ -23,11 +23,36 @@ async fn configure(server: &RedisServer, setting: &str, value: &str) {
 
 async fn examined(server: &RedisServer) -> Finding {
     let store = RedisStore::connect(&server.url()).await.expect("connects");
+    found(&store, "durability").await
+}
+
+async fn found(store: &RedisStore, subject: &str) -> Finding {
     let findings = store.examine().await.expect("an examination");
-    let durability = findings
-        .into_iter()
-        .find(|finding| finding.subject == "durability");
-    durability.expect("a finding")
+    let found = findings.into_iter().find(|finding| finding.subject == subject);
+    found.expect("a finding")
+}
+
+/// A server that is safe but for its replica.
+async fn with_a_replica(build: RedisBuild) -> (RedisServer, RedisServer) {
+    let server = RedisServer::start(RedisOptions::durable().of(build))
+        .await
+        .expect("a server");
+    let settings = format!("--replicaof 127.0.0.1 {}", server.port());
+    let replica = RedisServer::start(RedisOptions::with(&settings).of(build))
+        .await
+        .expect("a replica");
+    is_followed(&server, 1).await;
+    (server, replica)
+}
+
+/// Waits until the server has so many replicas.
+async fn is_followed(server: &RedisServer, replicas: usize) {
+    let connected = format!("connected_slaves:{replicas}\r");
+    eventually_async(Duration::from_secs(60), "its replicas", || async {
+        let told = server.ask_all("INFO replication").expect("asked");
+        told.contains(&connected).then_some(())
+    })
+    .await;
 }
 
 /// With `appendfsync always` alone it would be safe: while a child process runs, such a server syncs nothing.
@@ -113,6 +138,45 @@ async fn server_whose_file_was_switched_off_and_on_says_fence_only_until_it_is_c
             matches!(told, Durability::FenceOnly(why) if why.contains("not complete")),
             "{build:?}: {told:?}"
         );
+        assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
+    }
+}
+
+/// What a user may not ask for is not known to be well: `CONFIG GET` alone tells nothing of replicas.
+#[tokio::test]
+async fn server_that_does_not_tell_its_state_says_fence_only() {
+    for build in BUILDS {
+        let (server, _replica) = with_a_replica(build).await;
+        let user = server.ask("ACL SETUSER user on >hunter2 allkeys allchannels +@all -info");
+        assert_eq!(user.expect("asked"), "+OK");
+        let url = format!("redis://user:hunter2@{}", server.address());
+        let store = RedisStore::connect(&url).await.expect("connects");
+        let told = store.traits().durability;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("does not tell")),
+            "{build:?}: {told:?}"
+        );
+        for subject in ["durability", "topology"] {
+            let finding = found(&store, subject).await;
+            assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
+        }
+    }
+}
+
+/// It may come back, and be promoted without what it has missed.
+#[tokio::test]
+async fn server_whose_replica_is_away_says_fence_only() {
+    for build in BUILDS {
+        let (server, mut replica) = with_a_replica(build).await;
+        replica.kill();
+        is_followed(&server, 0).await;
+        let told = durability(&server).await;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("fail-over")),
+            "{build:?}: {told:?}"
+        );
+        let store = RedisStore::connect(&server.url()).await.expect("connects");
+        let finding = found(&store, "topology").await;
         assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
     }
 }

@@ -27,6 +27,9 @@ const NO_DATABASE: [&str; 2] = [
     "SELECT is not allowed in cluster mode",
 ];
 
+/// What a server answers that has as many clients as it takes, those of a cluster's own links included.
+const NO_ROOM: &str = "max number of clients";
+
 /// Oldest server with what the scripts and the connection use: Redis 6.2. Every Valkey has it.
 const VERSION_MIN: (u32, u32) = (6, 2);
 
@@ -250,6 +253,15 @@ impl Target {
                  a cluster 1), or leave it out",
                 self.url.database
             ));
+        }
+        if failed.message.contains(NO_ROOM) {
+            return StoreError::not_applied(
+                Fault::Unreachable,
+                format!(
+                    "connecting at {host}: the server takes no more clients; raise its maxclients, or end what is connected \
+                     needlessly (CLIENT LIST)"
+                ),
+            );
         }
         match repeats(error, self.url.passwords()) {
             // What connects sends the password, and a server or a proxy may quote what it could not read.

@@ -112,6 +112,25 @@ async fn members_of_a_cluster_that_are_gone_are_passed_over() {
     assert_eq!(error.fault, Fault::Unreachable, "{error}");
 }
 
+#[tokio::test]
+async fn member_of_a_cluster_that_takes_no_more_clients_is_passed_over() {
+    for build in BUILDS {
+        let cluster = RedisCluster::start(build).await.expect("a cluster");
+        let members = cluster.members();
+        let owner = owner_of(members, slot_of(&members[0], "{tenure}").await, 0).await;
+        let full = (owner + 1) % RedisCluster::PRIMARIES;
+        let set: String = ask(&members[full], &["CONFIG", "SET", "maxclients", "1"]).await;
+        assert_eq!(set, "OK");
+        let url = format!("redis://{},{}", members[full].address(), members[owner].address());
+        let store = RedisStore::connect(&url).await.expect("connects");
+        let grant = take(&store, &request("job", "a", seconds(300))).await;
+        assert_eq!(grant.terms, 1, "{build:?}");
+        let error = refused(&members[full].url()).await;
+        assert_eq!(error.fault, Fault::Unreachable, "{build:?}: {error}");
+        assert!(error.message.contains("maxclients"), "{build:?}: {error}");
+    }
+}
+
 /// Each of them would have leases of its own.
 #[tokio::test]
 async fn servers_that_are_no_members_of_a_cluster_are_not_taken_for_each_other() {

@@ -232,7 +232,10 @@ impl Target {
         if let Some(user) = &credentials.user {
             settings = settings.set_username(user);
         }
-        if let Some(password) = &credentials.password {
+        // Whoever is named without a password is let in without one, or not at all: the driver would send nobody's name, and the
+        // server take it for its default user.
+        let named = credentials.user.as_deref().map(|_| "");
+        if let Some(password) = credentials.password.as_deref().or(named) {
             settings = settings.set_password(password);
         }
         let info = address

@@ -112,6 +112,35 @@ async fn credentials_and_rights_are_told_apart(server: &RedisServer) {
     assert_eq!(error.fault, Fault::Forbidden, "{error}");
 }
 
+/// Whoever is named is who asks: not the server's default user, who mostly may do everything.
+#[tokio::test]
+async fn user_without_a_password_is_not_taken_for_the_default_one() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let server = RedisServer::start(RedisOptions::default().of(build))
+            .await
+            .expect("a server");
+        for user in [
+            "open on nopass ~other:* +@all",
+            "closed on >hunter2 allkeys +@all",
+        ] {
+            let set = server.ask(&format!("ACL SETUSER {user}")).expect("asked");
+            assert_eq!(set, "+OK");
+        }
+        let store = RedisStore::connect(&format!("redis://open@{}", server.address()))
+            .await
+            .expect("it needs no password");
+        let error = store
+            .acquire(&request("job", "a", seconds(60)))
+            .await
+            .expect_err("it has no right to the keys");
+        assert_eq!(error.fault, Fault::Forbidden, "{build:?}: {error}");
+        for user in ["closed", "nobody"] {
+            let error = refused(&format!("redis://{user}@{}", server.address())).await;
+            assert_eq!(error.fault, Fault::Unauthenticated, "{build:?}: {error}");
+        }
+    }
+}
+
 /// As in the README.
 pub const LEAST: &str = "+eval +evalsha +time +hmget +hget +hset +hdel +hincrby +exists +pexpire +persist +zadd +zrem \
     +zrangebylex +zrandmember +publish +subscribe +psubscribe +unsubscribe +punsubscribe +ping +hello +select +role \

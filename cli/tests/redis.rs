@@ -197,6 +197,32 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
     );
 }
 
+/// The member that keeps the data has missed the term, or knows of a later one that was nobody's.
+#[test]
+fn fence_in_a_member_of_a_quorum_admits_the_term_whatever_that_member_has_of_the_lease() {
+    let servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let sandbox = Sandbox::at(
+        "redis-quorum-fence",
+        &format!("redis+quorum://{}", hosts.join(",")),
+    );
+    let _leader = sandbox.run(&["--ttl", "300s"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let token = sandbox.lease("job")["token"].as_u64().unwrap();
+    for (resource, known) in [("missed", token - 1), ("ahead", token + 1)] {
+        let set = format!("HSET {{tenure}}:lease:job generation {known}");
+        servers[0].ask(&set).unwrap();
+        let token = token.to_string();
+        let claim = ["fence", "claim", resource, "--lease", "job", "--token", &token];
+        let claimed = sandbox.tenure(&[&claim[..], &["--fence", &servers[0].url()]].concat());
+        assert_eq!(claimed.code, 0, "{claimed:?}");
+        let beyond = (known + 1_000).to_string();
+        let beyond = ["fence", "claim", "other", "--lease", "job", "--token", &beyond];
+        let refused = sandbox.tenure(&[&beyond[..], &["--fence", &servers[0].url()]].concat());
+        assert!(refused.code != 0, "{refused:?}");
+    }
+}
+
 #[test]
 fn tls_reaches_a_server_whose_certificate_is_trusted_and_no_other() {
     let certificate = SelfSigned::new("redis-tls");

@@ -11,6 +11,12 @@ pub(super) fn named(store: Option<&str>) -> Option<&str> {
     store.filter(|url| !url.is_empty())
 }
 
+/// Whether the store that somebody has named is a quorum, of which one member alone does not know what was granted.
+pub(super) fn are_of_a_quorum(store: Option<&str>) -> bool {
+    let is_one = |url: &str| url.starts_with("redis+quorum:") || url.starts_with("rediss+quorum:");
+    named(store).is_some_and(is_one)
+}
+
 /// The highest token that the lease's record shows; `None` if it has no record there.
 pub(super) async fn granted(lease: &LeaseName, store: Option<&str>) -> Result<Option<FencingToken>, Failure> {
     let store = crate::commands::open(store).await?;

@@ -92,6 +92,9 @@ impl RedisFence {
 
     /// Says that the leases are in another store. Then a token from the future is known by this server's clock and
     /// not exactly.
+    ///
+    /// A quorum is another store, also for a fence in one of its members: what that one has of a lease may be an
+    /// earlier term, by which a claim of the present one would be refused.
     #[must_use]
     pub fn with_leases_elsewhere(mut self) -> Self {
         self.leases = Leases::Elsewhere;

@@ -41,7 +41,7 @@ pub(crate) struct Target {
     /// What the sentinels say. All connections of a store share it.
     pub(crate) guide: Arc<Guide>,
     /// The member of a cluster to dial first: a place in the URL's list. All connections of a store share it.
-    first_member: Arc<AtomicUsize>,
+    pub(crate) first_member: Arc<AtomicUsize>,
 }
 
 /// A connection to the server that rules the records.
@@ -102,39 +102,6 @@ impl Target {
             Set::Sentinels { primary } => Box::pin(self.connect_to_primary(primary)).await,
             Set::Server | Set::Independent => Box::pin(self.connect_to_member()).await,
         }
-    }
-
-    /// Connects to the server, or to the first that leads there of the members of a cluster. Begins with the one that did last:
-    /// the first of the list may be gone for good.
-    async fn connect_to_member(&self) -> Result<Dialled, StoreError> {
-        let count = self.url.hosts.len();
-        let first = self.first_member.load(Ordering::Relaxed);
-        let mut last = None;
-        for place in (0..count).map(|step| (first + step) % count) {
-            let dialled = self.dial_ruler(self.url.hosts[place].clone()).await;
-            let dialled = dialled.and_then(|dialled| match dialled.hello.clustered || count == 1 {
-                true => Ok(dialled),
-                // Of servers that know nothing of each other, each would have leases of its own.
-                false => Err(self.is_no_member(&self.url.hosts[place])),
-            });
-            match dialled {
-                Err(error) if error.fault == Fault::Unreachable => last = Some(error),
-                Ok(_) | Err(_) => {
-                    self.first_member.store(place, Ordering::Relaxed);
-                    return dialled;
-                }
-            }
-            // Whoever asks next, after this dial was given up, begins with another.
-            self.first_member.store((place + 1) % count, Ordering::Relaxed);
-        }
-        Err(last.unwrap_or_else(|| silent(&self.url.hosts[first])))
-    }
-
-    fn is_no_member(&self, host: &Host) -> StoreError {
-        invalid(&format!(
-            "the Redis URL names several servers, and the one at {host} is no member of a cluster; write redis+sentinel:// for \
-             sentinels, redis+quorum:// for independent servers, or name that one alone"
-        ))
     }
 
     /// Connects to this server, or to where it sends us.
@@ -374,7 +341,7 @@ impl Hello {
     }
 }
 
-fn silent(host: &Host) -> StoreError {
+pub(crate) fn silent(host: &Host) -> StoreError {
     StoreError::not_applied(
         Fault::Unreachable,
         format!(

@@ -15,6 +15,7 @@ mod fence;
 mod keys;
 mod link;
 mod list;
+mod members;
 mod purge;
 mod quorum;
 mod read;

@@ -2,6 +2,7 @@
 
 use crate::common::{Scratch, connection, granted, refused, renewal, request, seconds, take};
 use redis::{FromRedisValue, Value};
+use std::net::TcpListener;
 use std::time::Duration;
 use tenure_core::{
     Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Listed, Page, Renewed,
@@ -110,6 +111,23 @@ async fn members_of_a_cluster_that_are_gone_are_passed_over() {
     assert_eq!(grant.terms, 1);
     let error = refused(&format!("redis://127.0.0.1:{gone},127.0.0.1:{gone}")).await;
     assert_eq!(error.fault, Fault::Unreachable, "{error}");
+}
+
+/// They would take longer, one after the other, than connecting may.
+#[tokio::test]
+async fn members_of_a_cluster_that_are_silent_keep_nobody_from_the_last() {
+    let cluster = RedisCluster::start(RedisBuild::Redis).await.expect("a cluster");
+    let silent: Vec<TcpListener> = (0..8)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    let silent = silent
+        .iter()
+        .map(|listener| listener.local_addr().expect("an address"));
+    let mut hosts: Vec<String> = silent.map(|address| address.to_string()).collect();
+    hosts.push(cluster.members()[0].address());
+    let store = RedisStore::connect(&format!("redis://{}", hosts.join(","))).await;
+    let grant = take(&store.expect("connects"), &request("job", "a", seconds(300))).await;
+    assert_eq!(grant.terms, 1);
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ pub(crate) struct Hello {
     pub(crate) version: String,
     pub(crate) clustered: bool,
     replica: bool,
+    sentinel: bool,
 }
 
 impl Target {
@@ -156,6 +157,12 @@ impl Target {
         };
         let hello = Hello::read(&hello);
         hello.check_version(&host)?;
+        if hello.sentinel {
+            return Err(invalid(&format!(
+                "the server at {host} is a sentinel, which keeps no leases; write redis+sentinel://…?primary=NAME, with the name \
+                 of what it watches"
+            )));
+        }
         Ok(Dialled {
             connection,
             ended,
@@ -319,6 +326,7 @@ impl Hello {
         Self {
             version: text("version"),
             clustered: text("mode") == "cluster",
+            sentinel: text("mode") == "sentinel",
             replica: text("role") == "replica" || text("role") == "slave",
         }
     }

@@ -3,6 +3,7 @@
 use crate::common::{Scratch, connection, granted, refused, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{LeaseStore, Renewed, Scope, StoreError, Verdict};
+use tenure_redis::QuorumStore;
 use tenure_testkit::{Fault, FaultProxy, RedisSentinels, eventually_async};
 
 /// What a caller waits: less than one silent sentinel is given.
@@ -16,6 +17,25 @@ fn first_sentinel(set: &RedisSentinels) -> String {
     let url = set.url();
     let hosts = url.trim_start_matches("redis+sentinel://");
     hosts.split(',').next().expect("a sentinel").to_owned()
+}
+
+/// It keeps no leases, and would be asked for them for ever.
+#[tokio::test]
+async fn sentinel_that_is_named_as_a_server_is_told_to_be_one() {
+    let set = RedisSentinels::start().await.expect("sentinels");
+    let first = first_sentinel(&set);
+    let all = set.url().replace("redis+sentinel:", "redis+quorum:");
+    let (all, _options) = all.split_once('?').expect("a URL with options");
+    let errors = [
+        refused(&format!("redis://{first}")).await,
+        QuorumStore::connect(all)
+            .await
+            .expect_err("no member keeps leases"),
+    ];
+    for error in errors {
+        assert_eq!(error.fault, tenure_core::Fault::Invalid, "{error}");
+        assert!(error.message.contains("redis+sentinel://"), "{error}");
+    }
 }
 
 /// The answer, unless the caller gives up before.

@@ -127,6 +127,11 @@ impl Settings {
         }
     }
 
+    /// Whether it would go on taking writes, and granting leases, where it is made a replica. One of a cluster would not.
+    pub(crate) fn writes_as_replica(&self, clustered: bool) -> bool {
+        !clustered && self.config("replica-read-only") == Some("no")
+    }
+
     pub(crate) fn eviction(&self) -> Eviction {
         let bounded = self
             .config("maxmemory")
@@ -201,6 +206,9 @@ impl Settings {
             }
             Persistence::Always => {}
         }
+        if self.writes_as_replica(clustered) {
+            return Durability::FenceOnly("the server goes on granting leases when it is demoted");
+        }
         let fails_over = matches!(set, Set::Sentinels { .. }) || clustered;
         match self.replicas() {
             Replicas::Connected(_) | Replicas::Away => {}
@@ -233,12 +241,13 @@ fn refused_is_silence(told: Result<Value, StoreError>) -> Result<Option<Value>, 
     }
 }
 
-const CONFIGURATION: [&str; 7] = [
+const CONFIGURATION: [&str; 8] = [
     "appendonly",
     "appendfsync",
     "no-appendfsync-on-rewrite",
     "maxmemory",
     "maxmemory-policy",
     "min-replicas-to-write",
+    "replica-read-only",
     "save",
 ];

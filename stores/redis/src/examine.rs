@@ -71,6 +71,13 @@ impl Site {
     ) -> Finding {
         let replicas = settings.replicas();
         let needed = settings.config("min-replicas-to-write").unwrap_or("unknown");
+        if settings.writes_as_replica(*clustered) {
+            return bad(
+                "topology",
+                "replica-read-only no: a server that is demoted goes on granting leases beside the one that rules then",
+                "CONFIG SET replica-read-only yes on each server, then CONFIG REWRITE",
+            );
+        }
         let lossy = "replication is asynchronous, so a fail-over may give a lease to two: only the fence protects then";
         match self.target.set() {
             Set::Sentinels { primary } => {

@@ -2,11 +2,11 @@
 
 use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
 use tenure_core::{
-    Acquired, Ask, Asked, Certainty, Fence, FenceError, FencingToken, LeaseStore, Page, Released, Renewed,
-    ResourceName, StoreError, Term,
+    Acquired, Ask, Asked, Certainty, Durability, Fence, FenceError, FencingToken, LeaseStore, Page, Released,
+    Renewed, ResourceName, StoreError, Term, Verdict,
 };
 use tenure_redis::{FencedScript, FencedWrites, QuorumStore, RedisFence};
-use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
+use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, free_port};
 
 async fn server(build: RedisBuild) -> RedisServer {
     let started = RedisServer::start(RedisOptions::default().of(build)).await;
@@ -56,6 +56,32 @@ fn says_that_it_is_demoted(error: &StoreError) {
         !error.fault.is_misconfiguration(),
         "it would end a campaign: {error}"
     );
+}
+
+/// No script can tell there that it rules no longer: that is said beforehand.
+#[tokio::test]
+async fn server_that_takes_writes_as_a_replica_says_fence_only() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let options = RedisOptions::with("--appendonly yes --appendfsync always --replica-read-only no");
+        let old = RedisServer::start(options.of(build)).await;
+        let old = old.expect("a server");
+        let scratch = Scratch::on(&old.url());
+        let store = scratch.store().await;
+        take(&store, &request("before", "a", seconds(300))).await;
+        // Of nobody, whose records would replace its own.
+        make_replica(&old, free_port()).await;
+        take(&store, &request("job", "a", seconds(300))).await;
+        make_primary(&old).await;
+        let told = scratch.store().await.traits().durability;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("demoted")),
+            "{build:?}: {told:?}"
+        );
+        let findings = store.examine().await.expect("an examination");
+        let found = findings.iter().find(|finding| finding.subject == "topology");
+        let found = found.expect("a finding");
+        assert_eq!(found.verdict, Verdict::Bad, "{build:?}: {found:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! A watch of a quorum that hears a majority of the members, and not all.
 
-use crate::common::{Three, connection, giving_back, in_every_member, name, request, seconds, take};
+use crate::common::{
+    Three, connection, giving_back, in_every_member, name, request, seconds, take, three_servers,
+};
 use std::time::Duration;
 use tenure_core::{
     Acquire, Ask, Asked, Change, FencingToken, LeaseStore, Occupancy, Released, Scope, Watch, WatchEvent,
 };
-use tenure_redis::RedisStore;
-use tenure_testkit::Fault;
+use tenure_redis::{QuorumStore, RedisStore};
+use tenure_testkit::{Fault, RedisServer};
 
 /// What is told is told at once; the rest is for a loaded machine.
 const BOUND: Duration = Duration::from_secs(30);
@@ -213,4 +215,27 @@ async fn last_change_is_told_though_a_member_tells_later_by_many_terms() {
     }
     let last = FencingToken::new(120).expect("a token");
     told(watch.as_mut(), Change::Vacated, Some(last)).await;
+}
+
+/// Whoever begins to wait meanwhile would hear nothing for as long as that member is given.
+#[tokio::test]
+async fn watch_begins_before_a_frozen_member_is_given_up() {
+    let servers = three_servers().await;
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let store = QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(","))).await;
+    let store = store.expect("the quorum connects");
+    let asked = request("job", "a", seconds(300));
+    let token = take(&store, &asked).await.token;
+    in_every_member(&servers, token).await;
+    let frozen = RedisStore::connect(&servers[1].url()).await.expect("a member");
+    servers[1].freeze();
+    let scope = Scope::Name(asked.name.clone());
+    let mut watch = tokio::select! {
+        biased;
+        given_up = frozen.watch(&scope) => panic!("it was waited for: {:?}", given_up.map(drop)),
+        watch = store.watch(&scope) => watch.expect("a watch"),
+    };
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    told(watch.as_mut(), Change::Vacated, Some(token)).await;
 }

@@ -2,12 +2,18 @@
 
 use super::{Effect, Quorum};
 use crate::watch;
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::{Answer, Change, Fault, FencingToken, LeaseName, Scope, StoreError, Watch, WatchEvent};
 use tenure_remote::{OwnThread, ReadWatch, Running, Told};
 use tokio::sync::mpsc;
+
+/// How long the other members are waited for where a majority is listened to.
+const OTHERS_TIME: Duration = Duration::from_secs(1);
 
 /// Events that may wait for a slow reader.
 const EVENTS_WAITING_MAX: usize = 256;
@@ -77,19 +83,38 @@ impl Counts {
 const CHANGES_MAX: usize = 8;
 
 impl QuorumWatch {
-    /// Watches every member that answers; a majority must.
+    /// Watches every member that answers in time; a majority must.
     pub(super) async fn open(quorum: &Quorum, thread: &OwnThread, scope: &Scope) -> Result<Self, StoreError> {
         let (sender, told) = mpsc::channel(EVENTS_WAITING_MAX);
         let (mut readers, mut errors) = (Vec::new(), Vec::new());
-        // At once: one that is frozen is waited for only once.
+        // At once; and one that is frozen keeps nobody from hearing the others meanwhile.
         let opening = quorum
             .members
             .iter()
-            .map(|member| watch::open(Arc::clone(&member.site), thread, scope.clone()));
-        for (place, opened) in join_all(opening).await.into_iter().enumerate() {
+            .enumerate()
+            .map(|(place, member)| async move {
+                let opened = watch::open(Arc::clone(&member.site), thread, scope.clone()).await;
+                (place, opened)
+            });
+        let mut opening: FuturesUnordered<_> = opening.collect();
+        let mut patience = None;
+        loop {
+            let next = opening.next();
+            let opened = match &mut patience {
+                None => next.await,
+                Some(patience) => match select(next, patience).await {
+                    Either::Left((opened, _)) => opened,
+                    Either::Right(_late) => None,
+                },
+            };
+            let Some((place, opened)) = opened else { break };
             match opened {
                 Ok(watch) => readers.push(thread.run(read(place, watch, sender.clone()))),
                 Err(error) => errors.push(error),
+            }
+            if patience.is_none() && readers.len() >= quorum.majority() {
+                // On the store's thread: whoever waits here may have no timers.
+                patience = Some(thread.run(async { tokio::time::sleep(OTHERS_TIME).await }));
             }
         }
         if readers.len() < quorum.majority() {

@@ -3,8 +3,8 @@
 use crate::common::{header, name, reader, steps, take_over, written};
 use std::time::Duration;
 use tenure_core::{
-    Acquired, Cause, Command, Event, FencingToken, Input, Moment, Note, Operation, Release, Renewed, Reply,
-    Request, RequestId, Ttl, Wish,
+    Acquired, Cause, Command, Event, FencingToken, Grant, Input, Moment, Note, Operation, Release, Released,
+    Renewed, Reply, Request, RequestId, Ttl, Wish,
 };
 use tenure_trace::{Breach, Rule, Step, check};
 
@@ -252,6 +252,72 @@ fn a_renewal_that_grants_less_ends_belief_sooner() {
     let until = until(&mut lived[index]);
     *until = until.after(NANOSECOND);
     broken(&lived, Rule::BelievesWithinGrant, index);
+}
+
+/// A renewal of the term before is answered when the next has begun, which was granted less.
+#[test]
+fn a_belief_that_another_terms_renewal_has_extended_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, renewed);
+    let Step { at, input, .. } = steps[index].clone();
+    let Input::Answer { request, reply } = input else {
+        panic!("a renewal is answered");
+    };
+    let sent = steps[..index].iter().rev().find(|step| {
+        let mut requests = step.actions.requests.iter();
+        requests.any(|sent| sent.id == request)
+    });
+    let sent_at = sent.unwrap().at;
+    // The engine lives up to there, and instead of the answer hears that its work has ended; and so on.
+    let (mut engine, mut lived) = (header(2).engine(), Vec::new());
+    let mut then = |at: Moment, input: Input| {
+        let actions = engine.step(at, input.clone());
+        let id = actions.requests.first().map(|request| request.id);
+        lived.push(Step { at, input, actions });
+        id
+    };
+    for Step { at, input, .. } in steps.drain(..index) {
+        then(at, input);
+    }
+    let work_ended = Input::Command(Command::WorkEnded {
+        name: name(),
+        token: FencingToken::new(2).unwrap(),
+    });
+    let released = then(at, work_ended).unwrap();
+    let reply_released = Reply::Released(vec![Ok(Released::Vacated)]);
+    then(at, answer(released, reply_released));
+    let campaign = Command::Campaign {
+        name: name(),
+        note: Note::default(),
+        progress_within: None,
+        max_hold: None,
+    };
+    let asked = then(at, Input::Command(campaign)).unwrap();
+    let grant = Grant {
+        token: FencingToken::new(3).unwrap(),
+        ttl: Ttl::from_millis(1500).unwrap(),
+        terms: 3,
+        again: false,
+        predecessor: None,
+    };
+    let granted = Reply::Acquired(Ok(Acquired::Granted(grant)));
+    then(at, answer(asked, granted));
+    then(at, answer(request, reply));
+    assert_eq!(check(&mut reader(&written(&lived))).unwrap().breach, None);
+    let until = sent_at.after(header(1).timing.trust(Ttl::from_millis(3000).unwrap()));
+    let last = lived.len() - 1;
+    lived[last].actions.events.push(Event::Renewed {
+        name: name(),
+        token: FencingToken::new(3).unwrap(),
+        until,
+        round_trip: NANOSECOND,
+        slack: NANOSECOND,
+    });
+    broken(&lived, Rule::BelievesWithinGrant, last);
+}
+
+fn answer(request: RequestId, reply: Reply) -> Input {
+    Input::Answer { request, reply }
 }
 
 #[test]

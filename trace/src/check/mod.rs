@@ -9,7 +9,9 @@ pub use terms::TermSpan;
 use crate::{Header, Reader, Step, TraceError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use tenure_core::{Event, Input, LeaseName, Moment, Operation, Reply, Request, RequestId, Timing};
+use tenure_core::{
+    Event, FencingToken, Input, LeaseName, Moment, Operation, Reply, Request, RequestId, Timing,
+};
 use terms::Seat;
 
 /// What a check came to.
@@ -175,7 +177,7 @@ impl Checker {
             Event::Renewed {
                 name, token, until, ..
             } => {
-                let extended = answered.and_then(|answered| answered.extended(name));
+                let extended = answered.and_then(|answered| answered.extended(name, *token));
                 let limit = extended.map(|(sent_at, ttl)| sent_at.after(timing.trust(ttl)));
                 self.change(name, |seat| seat.extend(at, *token, *until, limit))
             }
@@ -305,12 +307,15 @@ impl Answered<'_> {
         }
     }
 
-    /// When the request was sent that extended this lease, and by how much.
-    fn extended(&self, name: &LeaseName) -> Option<(Moment, tenure_core::Ttl)> {
+    /// When the request was sent that extended this term, and by how much. A renewal of the term before, of the same lease,
+    /// says nothing of it.
+    fn extended(&self, name: &LeaseName, token: FencingToken) -> Option<(Moment, tenure_core::Ttl)> {
         let (Operation::Renew(renewals), Reply::Renewed(results)) = (&self.sent.operation, self.reply) else {
             return None;
         };
-        let index = renewals.iter().position(|renew| renew.name == *name)?;
+        let index = renewals
+            .iter()
+            .position(|renew| renew.name == *name && renew.token == token)?;
         match results.get(index) {
             Some(Ok(tenure_core::Renewed::Extended { ttl, .. })) => Some((self.sent.at, *ttl)),
             Some(Ok(tenure_core::Renewed::Lost(_)) | Err(_)) | None => None,

@@ -70,6 +70,23 @@ async fn wait_is_bounded_and_the_mark_stays_raised() {
     gate.admit(&ledger(), &term(2)).await.unwrap();
 }
 
+/// A service that has a bound of its own around the layer.
+#[tokio::test]
+async fn gate_that_is_to_wait_for_ever_lets_terms_in_and_waits() {
+    let marks = Marks::new();
+    let gate = Arc::new(marks.gate().wait_at_most(Duration::MAX));
+    let first = gate.admit(&ledger(), &term(1)).await.unwrap();
+    let later = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.admit(&ledger(), &term(2)).await }
+    });
+    timeout(LONG, first.superseded()).await.unwrap();
+    sleep(A_WHILE).await;
+    assert!(!later.is_finished());
+    drop(first);
+    timeout(LONG, later).await.unwrap().unwrap().unwrap();
+}
+
 #[tokio::test]
 async fn term_that_waits_is_refused_once_a_later_one_claims() {
     let marks = Marks::new();

@@ -23,6 +23,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// How long a term waits at the gate, unless [`Gate::wait_at_most`] says otherwise.
 const WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
+/// Longest wait, which stands for one without an end: no clock counts as far as a duration goes.
+const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// Longest time until a fence that was asked again, and does not answer, is asked once more.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -61,10 +64,11 @@ impl Gate {
     }
 
     /// How long a term waits for the fence's store to answer its claim and, after that, for requests of older
-    /// terms to end. Default: 10 s. Larger: a take-over succeeds behind slower requests. Smaller: its client
-    /// is told sooner to come again.
+    /// terms to end. Default: 10 s; at most a year. Larger: a take-over succeeds behind slower requests. Smaller:
+    /// its client is told sooner to come again.
     #[must_use]
     pub fn wait_at_most(self, wait: Duration) -> Self {
+        let wait = wait.min(WAIT_MAX);
         Self { wait, ..self }
     }
 

@@ -182,6 +182,24 @@ fn a_record_that_cannot_be_understood_is_never_overwritten() {
     }
 }
 
+/// Whoever has made it: people still see the others.
+#[test]
+fn a_record_with_a_key_without_an_end_hides_no_other() {
+    let sandbox = Sandbox::new("long-key");
+    for name in ["fine", "job"] {
+        assert_eq!(sandbox.tenure(&["run", name, "--", "true"]).code, 0);
+    }
+    let connection = Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    let change = "UPDATE lease SET name = ?1 WHERE name = 'job'";
+    connection.execute(change, ["x".repeat(100_000)]).unwrap();
+    drop(connection);
+    let listed = sandbox.tenure(&["status"]);
+    assert_eq!(listed.code, 65, "{listed:?}");
+    assert!(listed.stdout.contains("\nfine "), "{listed:?}");
+    assert!(listed.stdout.contains("unreadable"), "{listed:?}");
+    assert!(listed.stdout.lines().all(|line| line.len() < 2_000), "{listed:?}");
+}
+
 /// Root may write anywhere: this needs a user who may not.
 #[test]
 fn a_store_without_permission() {

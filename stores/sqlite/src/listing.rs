@@ -10,6 +10,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, params};
 use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page};
 
+/// Longest key that is shown, in characters: a lease's name fits whole.
+const SHOWN_CHARACTERS_MAX: usize = 255;
+
 /// One try at reading one lease.
 pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<Lease>, Trouble> {
     let session = database.session()?;
@@ -63,7 +66,9 @@ fn rows(
                 Listed::Lease(record.into_lease(clock, first_seen))
             }
             Err(fault) => {
-                let key = String::from_utf8_lossy(key).escape_debug().to_string();
+                let key = String::from_utf8_lossy(key);
+                let shown_characters = key.chars().take(SHOWN_CHARACTERS_MAX);
+                let key: String = shown_characters.flat_map(char::escape_debug).collect();
                 let error = Trouble::Record(fault).into_error(&format!("lease \"{key}\""), shown);
                 Listed::Unreadable { key, error }
             }

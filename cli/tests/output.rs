@@ -71,6 +71,55 @@ fn a_note_cannot_steer_the_terminal() {
     assert_eq!(sandbox.lease("job")["note"], note);
 }
 
+/// What follows on the same line, such as the token, would be read from its end.
+#[test]
+fn names_and_notes_cannot_turn_the_line_that_shows_them_back_to_front() {
+    let sandbox = Sandbox::new("turned");
+    let (turned, escaped) = ("a\u{202e}b", "a\\u{202e}b");
+    let candidate = format!("host-{turned}");
+    let arguments = [
+        "run",
+        "--candidate",
+        &candidate,
+        "--note",
+        turned,
+        turned,
+        "--",
+        "true",
+    ];
+    assert_eq!(sandbox.tenure(&arguments).code, 0);
+    let run = [
+        "run",
+        turned,
+        "--",
+        "sh",
+        "-c",
+        "\"$0\" fence claim \"a$TENURE_NAME\"",
+        env!("CARGO_BIN_EXE_tenure"),
+    ];
+    let claimed = sandbox.tenure(&run);
+    assert_eq!(claimed.code, 0, "{claimed:?}");
+    assert!(!claimed.stdout.contains('\u{202e}'), "{claimed:?}");
+    for (arguments, times) in [
+        (&["status", turned][..], 3),
+        (&["history", turned], 1),
+        (&["fence", "show"], 2),
+    ] {
+        let shown = sandbox.tenure(arguments);
+        assert_eq!(shown.code, 0, "{shown:?}");
+        assert!(!shown.stdout.contains('\u{202e}'), "{shown:?}");
+        assert!(shown.stdout.matches(escaped).count() >= times, "{shown:?}");
+    }
+    let watch = sandbox.start(&["watch", turned]);
+    let line = watch.wait_for_line(": vacant", SOON).unwrap();
+    assert!(
+        line.text.starts_with(escaped) && !line.text.contains('\u{202e}'),
+        "{}",
+        line.text
+    );
+    assert_eq!(sandbox.lease(turned)["name"], turned);
+}
+
 #[test]
 fn watch_prints_a_line_for_each_change() {
     let sandbox = Sandbox::new("watch");

@@ -41,7 +41,7 @@ pub(crate) async fn history(
     let terms = answer(History::new(store.clone(), name.clone()).read()).await?;
     let latest = lease.map_or(Latest::Unknown, |lease| Latest::of(&lease));
     output::print(&match form {
-        Form::Text if terms.is_empty() => format!("lease \"{name}\": no term was noted\n"),
+        Form::Text if terms.is_empty() => output::line(&format!("lease \"{name}\": no term was noted")),
         Form::Text => table(&terms, latest),
         Form::Json => {
             let terms: Vec<Value> = terms.iter().map(|term| in_json_of(term, latest)).collect();

@@ -167,7 +167,7 @@ impl Shown {
             let is_there = there.contains(key.as_str());
             if !is_there {
                 lines.push_str(&match form {
-                    Form::Text => format!("{key}: removed\n"),
+                    Form::Text => output::line(&format!("{key}: removed")),
                     Form::Json => format!("{}\n", json!({"name": key, "state": "removed"})),
                 });
             }

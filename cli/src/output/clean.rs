@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// `text` without control characters: what a record holds must not steer the terminal that shows it.
+/// `text` without what steers a terminal: what a record holds must not steer the one that shows it.
 pub(crate) fn clean(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
+    if !text.chars().any(steers) {
         return text.to_owned();
     }
     text.chars()
         .flat_map(|character| {
-            let escaped: Box<dyn Iterator<Item = char>> = if character.is_control() {
+            let escaped: Box<dyn Iterator<Item = char>> = if steers(character) {
                 Box::new(character.escape_default())
             } else {
                 Box::new(std::iter::once(character))
@@ -17,6 +17,17 @@ pub(crate) fn clean(text: &str) -> String {
             escaped
         })
         .collect()
+}
+
+/// Control characters, and what ends a line or sets the direction of all that follows: a holder's id could show its token
+/// back to front. Letters that are written from right to left are none of these.
+fn steers(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The same, as a line.
+pub(crate) fn line(text: &str) -> String {
+    format!("{}\n", clean(text))
 }
 
 /// What was given for something else than a store, for people: not a URL, which may hold a password.
@@ -57,6 +68,18 @@ mod tests {
     fn a_note_cannot_steer_the_terminal() {
         assert_eq!(clean("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(clean("größer"), "größer");
+    }
+
+    #[test]
+    fn a_name_cannot_turn_what_stands_around_it_back_to_front() {
+        assert_eq!(
+            clean("a\u{202e}b\u{2066}c\u{2028}d"),
+            "a\\u{202e}b\\u{2066}c\\u{2028}d"
+        );
+        // They are written from right to left by themselves.
+        for name in ["שלום", "سلام", "नमस्ते", "漢字"] {
+            assert_eq!(clean(name), name);
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Row {
         [
             name,
             state,
-            lease.holder.to_string(),
+            clean(&lease.holder.to_string()),
             lease.token.to_string(),
             lease.terms.to_string(),
             short(lease.remaining),
@@ -109,10 +109,10 @@ pub(crate) fn table_of(rows: &[Row]) -> String {
 
 /// One line about one lease.
 pub(crate) fn line_of(row: &Row) -> String {
-    let (key, state) = (clean(row.key()), row.state());
-    match row {
+    let (key, state) = (row.key(), row.state());
+    clean(&match row {
         Row::Never(_) => format!("{key}: {state}"),
-        Row::Unreadable { error, .. } => format!("{key}: {state}: {}", clean(&error.message)),
+        Row::Unreadable { error, .. } => format!("{key}: {state}: {}", error.message),
         Row::Lease(lease) => match lease.occupancy() {
             Occupancy::Held => format!(
                 "{key}: {state} by {}, token {}, {} left of {}",
@@ -128,7 +128,7 @@ pub(crate) fn line_of(row: &Row) -> String {
                 )
             }
         },
-    }
+    })
 }
 
 /// One lease for programs: durations in milliseconds, `state` as in the table.

@@ -16,7 +16,7 @@ pub(crate) fn table_of_marks(marks: &[Mark]) -> String {
     lines.extend(marks.iter().map(|mark| {
         [
             clean(mark.resource.as_str()),
-            mark.lease.as_ref().map_or("-", LeaseName::as_str).to_owned(),
+            clean(mark.lease.as_ref().map_or("-", LeaseName::as_str)),
             mark.token.to_string(),
             mark.refused.to_string(),
             mark.last_refused

@@ -54,10 +54,10 @@ pub(super) async fn bump(
         false => "",
     };
     output::print(&match form {
-        Form::Text => format!(
-            "resource \"{}\": the mark is {}{how}; no term is admitted until a later one has claimed\n",
+        Form::Text => output::line(&format!(
+            "resource \"{}\": the mark is {}{how}; no term is admitted until a later one has claimed",
             mark.resource, mark.token
-        ),
+        )),
         Form::Json => format!("{}\n", json_of_mark(&mark)),
     })?;
     Ok(0)

@@ -110,7 +110,7 @@ async fn check(
 
 fn admitted(resource: &ResourceName, term: &Term, form: Form, how: String) -> Result<u8, Failure> {
     output::print(&match form {
-        Form::Text => format!("resource \"{resource}\": {term} {how}\n"),
+        Form::Text => output::line(&format!("resource \"{resource}\": {term} {how}")),
         Form::Json => {
             let (lease, token) = (term.lease.as_str(), term.token.number());
             format!(
@@ -177,7 +177,7 @@ async fn guard(
     let place = FencePlace::find(&table.place, store)?;
     let (told, told_in_json) = place.guard(resource, table).await?;
     output::print(&match form {
-        Form::Text => told,
+        Form::Text => output::line(&told),
         Form::Json => format!("{told_in_json}\n"),
     })?;
     Ok(0)
@@ -186,7 +186,7 @@ async fn guard(
 async fn unguard(table: &TableArguments, store: Option<&str>, form: Form) -> Result<u8, Failure> {
     FencePlace::find(&table.place, store)?.unguard(table).await?;
     output::print(&match form {
-        Form::Text => format!("table \"{}\": is not guarded\n", table.table),
+        Form::Text => output::line(&format!("table \"{}\": is not guarded", table.table)),
         Form::Json => format!("{}\n", json!({"table": table.table, "guarded": false})),
     })?;
     Ok(0)

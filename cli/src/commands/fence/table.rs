@@ -104,7 +104,7 @@ impl FencePlace {
 fn rows_with_the_token(resource: &ResourceName, table: &TableArguments) -> (String, Value) {
     let told = format!(
         "table \"{}\": refuses rows whose \"{}\" is not the token that has claimed \"{resource}\"; every INSERT \
-         and UPDATE must set it, and a DELETE needs its negative set before\n",
+         and UPDATE must set it, and a DELETE needs its negative set before",
         table.table, table.column
     );
     let in_json = serde_json::json!({"table": table.table, "column": table.column, "resource": resource.as_str(), "guarded": true});
@@ -115,7 +115,7 @@ fn rows_with_the_token(resource: &ResourceName, table: &TableArguments) -> (Stri
 fn transactions_that_entered(resource: &ResourceName, table: &TableArguments) -> (String, Value) {
     let told = format!(
         "table \"{}\": refuses every transaction that has not entered \"{resource}\" with the token that has \
-         claimed it; call the schema's enter(resource, lease, token) first in each that writes\n",
+         claimed it; call the schema's enter(resource, lease, token) first in each that writes",
         table.table
     );
     let in_json = serde_json::json!({"table": table.table, "resource": resource.as_str(), "guarded": true});
@@ -126,7 +126,7 @@ fn transactions_that_entered(resource: &ResourceName, table: &TableArguments) ->
 fn sessions_that_show_the_term(resource: &ResourceName, table: &TableArguments) -> (String, Value) {
     let told = format!(
         "table \"{}\": refuses every session that does not show the term that has claimed \"{resource}\"; call \
-         tenure_enter_1(resource, lease, token) first in each transaction that writes\n",
+         tenure_enter_1(resource, lease, token) first in each transaction that writes",
         table.table
     );
     let in_json = serde_json::json!({"table": table.table, "resource": resource.as_str(), "guarded": true});

@@ -1,7 +1,7 @@
 //! What is said of a term that has ended, and of who is next.
 
 use crate::arguments::Form;
-use crate::output::clean;
+use crate::output::{clean, line};
 use serde_json::{Value, json};
 use std::fmt;
 use tenure::LeaseName;
@@ -95,7 +95,7 @@ pub(super) fn told(name: &LeaseName, ended: Option<&Ended>, successor: Option<&L
                 (Some(ended), None) => format!("{ended}; nobody has taken it yet"),
                 (Some(ended), Some(next)) => format!("{ended}; {next}"),
             };
-            format!("lease \"{name}\": {told}\n")
+            line(&format!("lease \"{name}\": {told}"))
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::{SOON, Sandbox, exit_code};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use tenure::trace::{self, Verdict};
+use tenure::trace::{self, MergeError, Verdict};
 use tenure_testkit::eventually;
 
 /// How many lines a trace has now.
@@ -71,6 +71,46 @@ fn a_killed_leader_and_its_successor_leave_traces_that_agree() {
             "{part}:\n{}",
             told.join("\n")
         );
+    }
+}
+
+/// Ten days ahead, as a container that was moved here may be: who led when is not to be told from the two.
+#[test]
+fn traces_of_shifted_clocks_are_not_held_against_each_other() {
+    let sandbox = Sandbox::new("trace-shifted");
+    assert_eq!(exit_code(&run(&sandbox, "first", "true")), 0);
+    let shifted = |file: &str, days: u32| {
+        let mut command = std::process::Command::new("unshare");
+        let seconds = (days * 86_400).to_string();
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--time",
+            "--fork",
+            "--kill-child",
+            "--boottime",
+            &seconds,
+        ]);
+        command.arg(env!("CARGO_BIN_EXE_tenure"));
+        command.args(["run", "--trace", &sandbox.path(file), "job", "--", "true"]);
+        command.env("TENURE_STORE", &sandbox.store);
+        let ended = crate::common::ended(command);
+        assert_eq!(
+            ended.code, 0,
+            "{ended:?}\nthis test needs unprivileged user namespaces"
+        );
+        sandbox.dir.join(file)
+    };
+    let (second, third) = (shifted("second", 10), shifted("third", 10));
+    let unshifted = shifted("unshifted", 0);
+    let first = sandbox.dir.join("first");
+    assert_eq!(
+        trace::merge_files(&[&first, &second]),
+        Err(MergeError::AnotherBoot { trace: 1 })
+    );
+    for alike in [[&second, &third], [&first, &unshifted]] {
+        let merged = trace::merge_files(&alike).unwrap();
+        assert_eq!((merged.breach, merged.terms), (None, 2));
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::driver::{Plan, Recorder};
 use crate::election::ElectionBuilder;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::{Duration, SystemTime};
@@ -127,8 +128,56 @@ fn header(plan: &Plan) -> Header {
     }
 }
 
-/// Which boot of which machine this is: its moments mean nothing beside those of another.
+/// Which boot of which machine this is, and how a time namespace shifts its clock, if one does: moments mean nothing beside
+/// those of another.
 fn boot() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = Some(id.trim()).filter(|id| !id.is_empty())?;
+    Some(format!("{id}{}", shift()?))
+}
+
+/// What this process's time namespace adds to the clock; nothing where it has none, and `None` where that is not known.
+fn shift() -> Option<String> {
+    let offsets = match fs::read_to_string("/proc/self/timens_offsets") {
+        // A kernel without them.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(String::new()),
+        offsets => offsets.ok()?,
+    };
+    // They are those of the namespace that children get.
+    let namespace = |file| fs::read_link(format!("/proc/self/ns/{file}")).ok();
+    if namespace("time") != namespace("time_for_children") {
+        return None;
+    }
+    shift_of(&offsets)
+}
+
+fn shift_of(offsets: &str) -> Option<String> {
+    let mut lines = offsets
+        .lines()
+        .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+    let boottime = lines.find(|fields| matches!(fields.first(), Some(&"boottime" | &"7")))?;
+    match boottime.get(1..3)? {
+        ["0", "0"] => Some(String::new()),
+        [seconds, nanoseconds] => Some(format!(" shifted by {seconds}s {nanoseconds}ns")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shift_of_a_time_namespace_is_told_and_none_is_not() {
+        let plain = "monotonic           0         0\nboottime            0         0\n";
+        assert_eq!(shift_of(plain).as_deref(), Some(""));
+        let shifted = "monotonic      -86400         0\nboottime         604800 500000000\n";
+        assert_eq!(
+            shift_of(shifted).as_deref(),
+            Some(" shifted by 604800s 500000000ns")
+        );
+        for unclear in ["", "monotonic 0 0", "boottime 0"] {
+            assert_eq!(shift_of(unclear), None, "{unclear}");
+        }
+    }
 }

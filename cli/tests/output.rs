@@ -136,6 +136,24 @@ fn watch_prints_a_line_for_each_change() {
     assert_eq!(json(&line.text)["state"], "vacant");
 }
 
+/// Whoever has read what they waited for goes away, and nothing changes that could be printed in vain.
+#[test]
+fn watch_ends_when_its_reader_has_gone_away() {
+    let sandbox = Sandbox::new("watch-unread");
+    let _holder = sandbox.run(&["--ttl", "10m"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let script = format!(
+        "{{ {} watch job; echo \"ended with $?\" >&2; }} | grep -m 1 'held by'",
+        env!("CARGO_BIN_EXE_tenure")
+    );
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).env("TENURE_STORE", &sandbox.store);
+    let pipe = tenure_testkit::Process::spawn(command).unwrap();
+    pipe.wait_for_line("job: held by", SOON).unwrap();
+    pipe.wait_for_line("ended with 141", SOON).unwrap();
+    assert_eq!(exit_code(&pipe), 0);
+}
+
 #[test]
 fn watch_sees_a_lease_expire() {
     let sandbox = Sandbox::new("expire");

@@ -7,6 +7,7 @@ use crate::output::{self, Row, Rows, Voice, json_of, line_of, table_of};
 use clap::ArgMatches;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
+use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::time::Duration;
 use tenure::core::{Occupancy, Scope, StoreTraits, WatchSource};
@@ -34,7 +35,7 @@ const HINTS_WAITING: usize = 16;
 /// Clears the terminal, and what is above it.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 
-/// Shows leases and what becomes of them, until a signal ends it.
+/// Shows leases and what becomes of them, until a signal ends it, or nobody reads it any more.
 pub(crate) async fn watch(
     arguments: &SelectArguments,
     matches: &ArgMatches,
@@ -42,6 +43,20 @@ pub(crate) async fn watch(
     form: Form,
     voice: Voice,
 ) -> Result<u8, Failure> {
+    tokio::select! {
+        failed = show(arguments, matches, store, form, voice) => match failed? {},
+        // What was waited for has come: `tenure watch job | grep -m 1 held` must not wait for the next change.
+        () = output::until_unread() => Ok(crate::exit::of_signal(libc::SIGPIPE)),
+    }
+}
+
+async fn show(
+    arguments: &SelectArguments,
+    matches: &ArgMatches,
+    store: Option<&str>,
+    form: Form,
+    voice: Voice,
+) -> Result<Infallible, Failure> {
     let chosen = Chosen::new(arguments.selection(matches)?)?;
     let store = super::open(store).await?;
     let traits = store.traits();

@@ -16,7 +16,24 @@ pub(crate) use table::columns;
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use whole::write_whole;
+
+/// Returns when whoever reads standard output has gone away. Never where that cannot be told, as of a file.
+///
+/// Needs a tokio runtime with its I/O driver.
+#[allow(
+    deprecated,
+    reason = "its successor is unsafe for types that may give up their descriptor; standard output does not"
+)]
+pub(crate) async fn until_unread() {
+    let output = AsyncFd::with_interest(std::io::stdout(), Interest::ERROR);
+    match output {
+        Ok(output) if output.ready(Interest::ERROR).await.is_ok() => {}
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
+}
 
 /// Writes data to standard output.
 ///

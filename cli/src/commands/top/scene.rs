@@ -1,7 +1,7 @@
 //! What is there to be seen: leases, who waits for them, and what changed.
 
 use crate::output::{Row, Rows, short};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 use tenure::core::{Lease, Occupancy};
 use tenure::{FencingToken, Standby};
@@ -80,6 +80,9 @@ impl Scene {
                 }
             })
             .collect();
+        // A store of locks may get names for ever, and have them cleaned up.
+        let there: HashSet<&str> = self.leases.iter().map(|seen| seen.row.key()).collect();
+        self.before.retain(|name, _| there.contains(name.as_str()));
         self.look = Some((now, now.duration_since(sent)));
         self.trouble = None;
     }
@@ -233,6 +236,22 @@ mod tests {
             ]
         );
         assert_eq!(scene.leases[0].changes, 1);
+    }
+
+    #[test]
+    fn what_was_known_of_leases_that_are_gone_is_forgotten() {
+        let (mut scene, began) = (Scene::default(), Instant::now());
+        let unreadable = Row::Unreadable {
+            key: "damaged".to_owned(),
+            error: tenure::StoreError::not_applied(tenure::core::Fault::Unreadable, "damaged"),
+        };
+        scene.take_in(rows(&[lease("damaged", "one", 1)]), began, began);
+        for order in 2..100 {
+            let mut looked = rows(&[lease(&format!("orders/{order}"), "one", order)]);
+            looked.push(unreadable.clone());
+            scene.take_in(looked, began, began);
+            assert_eq!(scene.before.len(), 2, "what cannot be read now is there");
+        }
     }
 
     #[test]

@@ -336,6 +336,30 @@ fn who_asks_nothing_takes_no_place_for_long() {
     assert_eq!(get(&address, "/livez").0, 200);
 }
 
+/// As `printf 'GET /readyz HTTP/1.0\r\n\r\n' | nc -N`: the request has an end, and its answer takes a moment.
+#[cfg(feature = "redis")]
+#[test]
+fn whoever_says_that_nothing_more_comes_is_answered() {
+    use tenure_testkit::{RedisOptions, RedisServer, block_on};
+
+    let server = block_on(RedisServer::start(RedisOptions::durable())).unwrap();
+    let sandbox = Sandbox::at("half-closed", &server.url());
+    let address = format!("127.0.0.1:{}", free_port());
+    let _leader = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
+    eventually(SOON, "it leads", || leader(&address)["leads"] == true);
+    server.freeze();
+    eventually(SOON, "what was known is too old", || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 "), "{answer:?}");
+        answer.contains(" 503 ")
+    });
+}
+
 /// Nobody waits for the time-outs of those who came before.
 #[cfg(feature = "redis")]
 #[test]

@@ -215,6 +215,8 @@ async fn converse(stream: Stream, board: Arc<Board>, metrics: PrometheusHandle) 
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIME_MAX)
+        // Who has sent all of a request may say so: the answer is still wanted.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     // Whoever breaks off has not wanted the rest.
     let _ended = tokio::time::timeout(CONNECTION_TIME_MAX, serving).await;

@@ -61,13 +61,18 @@ fn status_in_json_has_every_number() {
 #[test]
 fn a_note_cannot_steer_the_terminal() {
     let sandbox = Sandbox::new("note");
-    let note = "a\u{1b}[2Jb";
+    // The second is a sequence of one character, which JSON may hold as it is.
+    let note = "a\u{1b}[2Jb\u{9b}2Jc\u{202e}d";
     assert_eq!(
         sandbox.tenure(&["run", "--note", note, "job", "--", "true"]).code,
         0
     );
     let table = sandbox.tenure(&["status"]).stdout;
-    assert!(!table.contains('\u{1b}') && table.contains("[2Jb"), "{table}");
+    assert!(table.contains("[2Jb"), "{table}");
+    let in_json = sandbox.tenure(&["status", "--output", "json"]).stdout;
+    for shown in [table, in_json] {
+        assert!(!shown.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{shown:?}");
+    }
     assert_eq!(sandbox.lease("job")["note"], note);
 }
 
@@ -110,6 +115,12 @@ fn names_and_notes_cannot_turn_the_line_that_shows_them_back_to_front() {
         assert!(!shown.stdout.contains('\u{202e}'), "{shown:?}");
         assert!(shown.stdout.matches(escaped).count() >= times, "{shown:?}");
     }
+    let refused = sandbox.tenure(&["--output", "json", "run", turned, "--", "no such\u{9b}command"]);
+    assert!(!refused.stderr.contains(['\u{202e}', '\u{9b}']), "{refused:?}");
+    assert!(
+        json(&refused.stderr)["error"].as_str().unwrap().contains(turned),
+        "{refused:?}"
+    );
     let watch = sandbox.start(&["watch", turned]);
     let line = watch.wait_for_line(": vacant", SOON).unwrap();
     assert!(

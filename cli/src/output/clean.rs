@@ -1,5 +1,6 @@
 //! Texts and durations as people can read them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// `text` without what steers a terminal: what a record holds must not steer the one that shows it.
@@ -25,7 +26,25 @@ fn steers(character: char) -> bool {
     character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The same, as a line.
+/// JSON that means the same and steers no terminal: it may hold as they are all control characters but those of ASCII.
+pub(super) fn inert(json: &str) -> Cow<'_, str> {
+    let may_stay = |character: char| character < '\u{7f}' || !steers(character);
+    if json.chars().all(may_stay) {
+        return Cow::Borrowed(json);
+    }
+    let mut written = String::with_capacity(json.len() + 64);
+    for character in json.chars() {
+        if may_stay(character) {
+            written.push(character);
+        } else {
+            // None of them stands outside of a text, and none has more than four digits.
+            written.push_str(&format!("\\u{:04x}", u32::from(character)));
+        }
+    }
+    Cow::Owned(written)
+}
+
+/// The same as [`clean`], as a line.
 pub(crate) fn line(text: &str) -> String {
     format!("{}\n", clean(text))
 }
@@ -68,6 +87,15 @@ mod tests {
     fn a_note_cannot_steer_the_terminal() {
         assert_eq!(clean("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(clean("größer"), "größer");
+    }
+
+    #[test]
+    fn json_means_the_same_whatever_was_escaped() {
+        let text = "a\u{7f}b\u{9b}2Jc\u{202e}d\u{2069}e\u{1b}f\\u0041größer漢字";
+        let json = serde_json::to_string(text).unwrap();
+        let inert = inert(&json);
+        assert!(!inert.contains(steers), "{inert}");
+        assert_eq!(serde_json::from_str::<String>(&inert).unwrap(), text);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) use table::columns;
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};
+use clean::inert;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use whole::write_whole;
@@ -41,7 +42,8 @@ pub(crate) async fn until_unread() {
 /// It cannot be written. A reader that has gone away (`| head`) ends the process quietly, as it does `ls`.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
-    match write_whole(&mut output, text.as_bytes()) {
+    // What is for people was cleaned before.
+    match write_whole(&mut output, inert(text).as_bytes()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             std::process::exit(i32::from(crate::exit::of_signal(libc::SIGPIPE)))

@@ -1,3 +1,4 @@
+use super::clean::inert;
 use super::{StandardError, clean, write_aside};
 use crate::arguments::Form;
 use crate::exit::Failure;
@@ -49,7 +50,7 @@ impl Voice {
         let message = &failure.message;
         write(&match self.form {
             Form::Text => in_text(message),
-            Form::Json => format!("{}\n", json!({"error": message, "code": failure.code})),
+            Form::Json => in_json(&json!({"error": message, "code": failure.code})),
         });
     }
 
@@ -71,11 +72,15 @@ pub(super) fn line_of(form: Form, event: &str, text: &str, fields: Value) -> Str
     if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
         object.extend(fields);
     }
-    format!("{object}\n")
+    in_json(&object)
 }
 
 fn in_text(text: &str) -> String {
     format!("tenure: {}\n", clean(text))
+}
+
+fn in_json(object: &Value) -> String {
+    format!("{}\n", inert(&object.to_string()))
 }
 
 fn write(line: &str) {

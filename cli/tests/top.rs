@@ -1,6 +1,7 @@
 //! `tenure top` on a real terminal, which `script` makes.
 
-use crate::common::{SOON, Sandbox, ended};
+use crate::common::{SOON, Sandbox, ended, signal};
+use rustix::process::Signal;
 use std::fs::File;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -22,7 +23,8 @@ impl<'a> Top<'a> {
         let top = sandbox.command(&["top", "--every", "50ms"]);
         let mut script = Command::new("script");
         let command = format!(
-            "stty rows {ROWS} columns {COLUMNS}; exec {} top --every 50ms",
+            "stty rows {ROWS} columns {COLUMNS}; echo $$ > {}; exec {} top --every 50ms",
+            sandbox.path("pid"),
             top.get_program().display()
         );
         script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
@@ -87,6 +89,25 @@ fn top_shows_who_leads_who_waits_and_what_changes_and_leaves_the_terminal_as_it_
     top.script.stdin.as_mut().unwrap().write_all(b"q").unwrap();
     assert!(top.script.wait().unwrap().success());
     assert!(top.has_left());
+}
+
+/// Else the shell that comes after it would echo nothing, on a screen that is not its own.
+#[test]
+fn a_signal_that_ends_top_leaves_the_terminal_as_it_was() {
+    for (ending, code) in [
+        (Signal::TERM, 143),
+        (Signal::INT, 130),
+        (Signal::QUIT, 131),
+        (Signal::HUP, 129),
+    ] {
+        let sandbox = Sandbox::new("top-signal");
+        let mut top = Top::start(&sandbox);
+        top.until_shows("0 leases");
+        signal(sandbox.pid("pid"), ending);
+        let ended = eventually(SOON, "it ends", || top.script.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(code), "{ending:?}");
+        assert!(top.has_left(), "{ending:?}");
+    }
 }
 
 #[test]

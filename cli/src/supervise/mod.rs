@@ -27,7 +27,7 @@ pub(crate) use heartbeat::Heartbeat;
 pub(crate) use hooks::{HookCommands, Hooks};
 pub(crate) use job::Job;
 pub(crate) use leftovers::in_words as processes_in_words;
-pub(crate) use signals::Signals;
+pub(crate) use signals::{Signals, ignored_at_start};
 pub(crate) use spared::spare_children;
 pub(crate) use work::{Work, adopt_orphans};
 

@@ -195,7 +195,7 @@ impl Signals {
 }
 
 /// The signals that are ignored, bit n − 1 for signal n; none where the kernel does not tell.
-fn ignored_at_start() -> u64 {
+pub(crate) fn ignored_at_start() -> u64 {
     fs::read_to_string("/proc/self/status")
         .ok()
         .and_then(|status| {

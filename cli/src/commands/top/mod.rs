@@ -6,13 +6,16 @@ mod view;
 use super::look::{ANSWER_WAIT_MAX, Chosen};
 use crate::arguments::{Selection, TopArguments};
 use crate::exit::{Code, Failure};
+use crate::supervise::ignored_at_start;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::widgets::TableState;
 use scene::Scene;
+use std::future::poll_fn;
 use std::io::IsTerminal;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tenure::SharedStore;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -36,7 +39,7 @@ pub(crate) async fn top(arguments: &TopArguments, store: Option<&str>) -> Result
     let mut looks = looks(opened, arguments);
     let mut keys = keys();
     let no_signal = |error| Failure::new(Code::Internal, format!("cannot wait for signals: {error}"));
-    let mut ends = signal(SignalKind::terminate()).map_err(no_signal)?;
+    let mut ends = Ends::take_in().map_err(no_signal)?;
     let no_terminal = |error| Failure::new(Code::Internal, format!("cannot draw on this terminal: {error}"));
     let mut terminal = ratatui::try_init().map_err(no_terminal)?;
     let (mut scene, mut selected) = (Scene::default(), TableState::new().with_selected(0));
@@ -61,12 +64,39 @@ pub(crate) async fn top(arguments: &TopArguments, store: Option<&str>) -> Result
                 }
                 Err(why) => scene.trouble = Some(why),
             },
-            _ = ends.recv() => break Ok(crate::exit::of_signal(libc::SIGTERM)),
+            signal = ends.next() => break Ok(crate::exit::of_signal(signal)),
             () = sleep(DRAW_EVERY) => {}
         }
     };
     ratatui::restore();
     outcome
+}
+
+/// The signals that end it: one that ended the process at once would leave the terminal as it is drawn on.
+struct Ends(Vec<(i32, Signal)>);
+
+impl Ends {
+    /// Those that were ignored when this process was started stay so.
+    fn take_in() -> std::io::Result<Self> {
+        let ending = [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGHUP].into_iter();
+        let ignored = ignored_at_start();
+        let heard = ending.filter(|number| ignored & (1 << (number - 1)) == 0);
+        let heard = heard.map(|number| Ok((number, signal(SignalKind::from_raw(number))?)));
+        heard.collect::<std::io::Result<_>>().map(Self)
+    }
+
+    /// The next one. May be dropped and called again without losing one.
+    async fn next(&mut self) -> i32 {
+        poll_fn(|context| {
+            for (number, signal) in &mut self.0 {
+                if signal.poll_recv(context).is_ready() {
+                    return Poll::Ready(*number);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 type Look = Result<(crate::output::Rows, Instant), String>;

@@ -48,7 +48,15 @@ impl Keeper {
         let path = found(path)?;
         must_be_plain(&path)?;
         let ownership = Ownership::of(&path).map_err(failed)?.writable();
-        let lock = Lock::take(&beside(&path, ".lock"), &ownership, patience).map_err(|error| match error {
+        let lock = beside(&path, ".lock");
+        let lock = Lock::take(&lock, &ownership, patience).map_err(|error| match error {
+            NotLocked::NoFile => {
+                let message = format!(
+                    "cannot be locked: {} is no plain file; remove it",
+                    lock.display()
+                );
+                told(Fault::Invalid, &path, &message)
+            }
             NotLocked::Another => told(
                 Fault::Busy,
                 &path,

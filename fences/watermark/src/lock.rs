@@ -24,6 +24,8 @@ pub(crate) struct Lock {
 pub(crate) enum NotLocked {
     /// Another has it.
     Another,
+    /// What is in its place is no file.
+    NoFile,
     Failed(io::Error),
 }
 
@@ -41,6 +43,9 @@ impl Lock {
     }
 
     fn try_take(path: &Path, ownership: &Ownership) -> Result<Self, NotLocked> {
+        if is_no_file(path) {
+            return Err(NotLocked::NoFile);
+        }
         for _ in 0..ATTEMPTS_MAX {
             let file = match OpenOptions::new().write(true).open(path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => ownership.make(path),
@@ -78,6 +83,15 @@ impl Lock {
             found => found?,
         };
         Ok(identity(&found) == identity(&self.file.metadata()?))
+    }
+}
+
+/// Whether something is there that cannot be locked: to open a pipe is to wait for its reader, and some devices do something
+/// when they are opened. Nothing is made through a link that leads nowhere.
+fn is_no_file(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(found) => !found.is_file(),
+        Err(error) => error.kind() == ErrorKind::NotFound && path.is_symlink(),
     }
 }
 

@@ -110,8 +110,8 @@ impl Watermark {
     /// # Errors
     /// [`FenceError::Store`]: [`Fault::Busy`] if another process (or another watermark of this one) has it open for
     /// longer, [`Fault::Unreadable`] if it is no watermark or is damaged; it was left as it is. [`Fault::Invalid`] if it
-    /// can be no file: a directory, a pipe, or a link that leads nowhere; and if it has several names (hard links). Else
-    /// what the file system says.
+    /// can be no file: a directory, a pipe, or a link that leads nowhere, or if `PATH.lock` is one of these; and if it has
+    /// several names (hard links). Else what the file system says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         Self::open_within(path.as_ref(), OPEN_WAIT_MAX)
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use tempfile::TempDir;
 use tenure_core::{
@@ -318,6 +319,23 @@ fn a_place_that_cannot_be_used_is_told() {
         fault(Watermark::open(scratch.path().join("no/marks"))),
         Fault::Unreachable
     );
+}
+
+/// Whoever has put it there. A pipe would be waited for until somebody reads it.
+#[test]
+fn a_lock_that_is_no_file_is_told() {
+    for what in ["pipe", "directory", "link"] {
+        let (scratch, path) = scratch();
+        let lock = scratch.path().join("marks.lock");
+        match what {
+            "pipe" => assert!(Command::new("mkfifo").arg(&lock).status().unwrap().success()),
+            "directory" => fs::create_dir(&lock).unwrap(),
+            _ => symlink(scratch.path().join("nowhere"), &lock).unwrap(),
+        }
+        let (told, opened) = channel();
+        std::thread::spawn(move || told.send(fault(Watermark::try_open(&path))));
+        assert_eq!(opened.recv_timeout(SOON), Ok(Fault::Invalid), "{what}");
+    }
 }
 
 /// Killed at any moment, the file is whole and holds every claim that was told.

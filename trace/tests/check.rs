@@ -219,6 +219,27 @@ fn a_token_that_does_not_rise_is_found() {
     broken(&steps, Rule::TokensRise, index);
 }
 
+/// A grant that nobody took up was given back, and its token is taken up all the same.
+#[test]
+fn a_token_that_is_taken_up_after_its_release_is_found() {
+    let mut steps = sound();
+    let index = position(&steps, ended);
+    let [release] = steps[index].actions.requests.as_mut_slice() else {
+        panic!("it is given back at once")
+    };
+    let Operation::Release(releases) = &mut release.operation else {
+        panic!("it is given back")
+    };
+    let token = FencingToken::new(3).unwrap();
+    releases.push(Release {
+        token,
+        ..releases[0].clone()
+    });
+    let begins = |event: &Event| matches!(event, Event::Acquired { grant, .. } if grant.token == token);
+    let index = position(&steps, begins);
+    broken(&steps, Rule::TokensRise, index);
+}
+
 #[test]
 fn an_engine_that_sleeps_past_a_deadline_is_found() {
     let mut steps = sound();

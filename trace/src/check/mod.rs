@@ -238,7 +238,7 @@ impl Checker {
             }
             Operation::Release(releases) => {
                 for release in releases {
-                    self.seat(&release.name).may_release(release.token)?;
+                    self.seat(&release.name).release(release.token)?;
                 }
             }
         }

@@ -33,6 +33,8 @@ pub(super) struct Seat {
     last: Option<FencingToken>,
     /// Terms that ended otherwise than by the end of their work.
     lost: BTreeSet<FencingToken>,
+    /// The highest token whose release was sent, whether or not its term was ever taken up.
+    given_back: Option<FencingToken>,
 }
 
 impl Seat {
@@ -42,6 +44,7 @@ impl Seat {
             open: None,
             last: None,
             lost: BTreeSet::new(),
+            given_back: None,
         }
     }
 
@@ -73,10 +76,11 @@ impl Seat {
         hold(self.open.is_none(), Rule::BeginsByGrant, || {
             format!("lease \"{name}\": term {token} begins within another")
         })?;
+        let before = self.last.max(self.given_back);
         hold(
-            self.last.is_none_or(|last| last < token),
+            before.is_none_or(|before| before < token),
             Rule::TokensRise,
-            || format!("lease \"{name}\": term {token} follows {:?}", self.last),
+            || format!("lease \"{name}\": term {token} follows {before:?}"),
         )?;
         hold(until <= limit, Rule::BelievesWithinGrant, || {
             format!(
@@ -173,6 +177,13 @@ impl Seat {
                 format!("lease \"{name}\": term {token} is released, though its work has not ended")
             },
         )
+    }
+
+    /// A release is sent.
+    pub(super) fn release(&mut self, token: FencingToken) -> Result<(), Broken> {
+        self.may_release(token)?;
+        self.given_back = self.given_back.max(Some(token));
+        Ok(())
     }
 
     /// After a step at `at`, every term has a deadline still to come.

@@ -79,18 +79,8 @@ fn a_killed_leader_and_its_successor_leave_traces_that_agree() {
 fn traces_of_shifted_clocks_are_not_held_against_each_other() {
     let sandbox = Sandbox::new("trace-shifted");
     assert_eq!(exit_code(&run(&sandbox, "first", "true")), 0);
-    let shifted = |file: &str, days: u32| {
-        let mut command = std::process::Command::new("unshare");
-        let seconds = (days * 86_400).to_string();
-        command.args([
-            "--user",
-            "--map-root-user",
-            "--time",
-            "--fork",
-            "--kill-child",
-            "--boottime",
-            &seconds,
-        ]);
+    let shifted = |file: &str, days: u64| {
+        let mut command = tenure_testkit::on_a_clock_that_is_ahead(days * 86_400);
         command.arg(env!("CARGO_BIN_EXE_tenure"));
         command.args(["run", "--trace", &sandbox.path(file), "job", "--", "true"]);
         command.env("TENURE_STORE", &sandbox.store);

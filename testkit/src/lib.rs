@@ -18,6 +18,7 @@
 //! | a network that delays, cuts, swallows and repeats | [`FaultProxy`] |
 //! | a host that is gone | [`VanishedHost`] |
 //! | a disk that fails to sync | [`on_a_disk_that_fails_to_sync`] |
+//! | a clock that is ahead | [`on_a_clock_that_is_ahead`] |
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
 //! | a port nobody else takes | [`free_port`] |
@@ -35,6 +36,7 @@
 //!
 //! Linux only: the guards lean on the parent-death signal and on `/proc`.
 
+mod clock;
 mod disk;
 mod error;
 mod eventually;
@@ -48,6 +50,7 @@ mod scratch;
 mod servers;
 mod vanished;
 
+pub use clock::on_a_clock_that_is_ahead;
 pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;
 pub use eventually::{Attempt, eventually, eventually_async};

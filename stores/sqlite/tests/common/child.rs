@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tenure_testkit::on_a_clock_that_is_ahead;
 
 const ROLE: &str = "TENURE_TEST_ROLE";
 const FILE: &str = "TENURE_TEST_FILE";
@@ -32,17 +33,8 @@ pub fn in_role_after(set_up: &str, module: &str, role: &str, file: &Path) -> Com
 
 /// As [`in_role`], in a time namespace whose `CLOCK_BOOTTIME` is ahead by this many seconds.
 pub fn in_role_ahead(seconds: u64, module: &str, role: &str, file: &Path) -> Command {
-    let mut command = Command::new("unshare");
+    let mut command = on_a_clock_that_is_ahead(seconds);
     command
-        .args([
-            "--user",
-            "--map-root-user",
-            "--time",
-            "--fork",
-            "--kill-child",
-            "--boottime",
-        ])
-        .arg(seconds.to_string())
         .arg(std::env::current_exe().unwrap())
         .args(arguments(module))
         .env(ROLE, role)

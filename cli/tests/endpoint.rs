@@ -336,18 +336,25 @@ fn who_asks_nothing_takes_no_place_for_long() {
     assert_eq!(get(&address, "/livez").0, 200);
 }
 
+/// The address of a leader's pages, and what keeps it there; its store has just stopped to answer.
+#[cfg(feature = "redis")]
+fn leader_whose_store_hangs(test: &str) -> (String, impl Sized) {
+    use tenure_testkit::{RedisOptions, RedisServer, block_on};
+
+    let server = block_on(RedisServer::start(RedisOptions::durable())).unwrap();
+    let sandbox = Sandbox::at(test, &server.url());
+    let address = format!("127.0.0.1:{}", free_port());
+    let leading = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
+    eventually(SOON, "it leads", || leader(&address)["leads"] == true);
+    server.freeze();
+    (address, (leading, sandbox, server))
+}
+
 /// As `printf 'GET /readyz HTTP/1.0\r\n\r\n' | nc -N`: the request has an end, and its answer takes a moment.
 #[cfg(feature = "redis")]
 #[test]
 fn whoever_says_that_nothing_more_comes_is_answered() {
-    use tenure_testkit::{RedisOptions, RedisServer, block_on};
-
-    let server = block_on(RedisServer::start(RedisOptions::durable())).unwrap();
-    let sandbox = Sandbox::at("half-closed", &server.url());
-    let address = format!("127.0.0.1:{}", free_port());
-    let _leader = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
-    eventually(SOON, "it leads", || leader(&address)["leads"] == true);
-    server.freeze();
+    let (address, _kept) = leader_whose_store_hangs("half-closed");
     eventually(SOON, "what was known is too old", || {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -364,14 +371,7 @@ fn whoever_says_that_nothing_more_comes_is_answered() {
 #[cfg(feature = "redis")]
 #[test]
 fn while_the_store_hangs_all_are_answered_and_the_process_is_seen_to_live() {
-    use tenure_testkit::{RedisOptions, RedisServer, block_on};
-
-    let server = block_on(RedisServer::start(RedisOptions::durable())).unwrap();
-    let sandbox = Sandbox::at("hanging-pages", &server.url());
-    let address = format!("127.0.0.1:{}", free_port());
-    let _leader = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
-    eventually(SOON, "it leads", || leader(&address)["leads"] == true);
-    server.freeze();
+    let (address, _kept) = leader_whose_store_hangs("hanging-pages");
     eventually(SOON, "what was known is too old", || {
         get(&address, "/leader").0 == 503
     });

@@ -1,5 +1,5 @@
 //! Connecting: to the right members or to none, with the reason in one line and never a password.
-use crate::common::{Scratch, giving_back, name, put, renewal, request, seconds, take};
+use crate::common::{Scratch, finding, giving_back, name, put, renewal, request, seconds, take};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::json;
@@ -194,10 +194,7 @@ async fn credentials_and_rights_are_told_apart() {
     let worst = findings.iter().map(|finding| finding.verdict).max();
     assert!(worst < Some(Verdict::Bad), "{findings:?}");
     // From 3.5.28 on, until that was mended, etcd tells how it stands to the role root alone.
-    let leader = findings
-        .iter()
-        .find(|finding| finding.subject == "leader")
-        .unwrap();
+    let leader = finding(&findings, "leader");
     assert!(
         leader.verdict == Verdict::Good || leader.detail.contains("root"),
         "{leader:?}"
@@ -222,10 +219,7 @@ async fn credentials_and_rights_are_told_apart() {
         .unwrap_err();
     assert_eq!(error.fault, Fault::Forbidden, "{error}");
     let findings = reader.examine().await.unwrap();
-    let privileges = findings
-        .iter()
-        .find(|finding| finding.subject == "privileges")
-        .unwrap();
+    let privileges = finding(&findings, "privileges");
     assert_eq!(privileges.verdict, Verdict::Bad, "{privileges:?}");
     assert!(
         privileges.repair.as_ref().unwrap().contains("grant-permission"),
@@ -281,10 +275,7 @@ async fn full_etcd_elects_nobody_and_ends_no_term() {
     let late = scratch.store().await;
     assert_eq!(late.get(&held.name).await.unwrap().unwrap().token, held_token);
     let findings = late.examine().await.unwrap();
-    let space = findings
-        .iter()
-        .find(|finding| finding.subject == "space")
-        .unwrap();
+    let space = finding(&findings, "space");
     assert_eq!(space.verdict, Verdict::Bad, "{space:?}");
 
     etcd.make_room().unwrap();

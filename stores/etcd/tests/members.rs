@@ -1,5 +1,5 @@
 //! Members that are of no use, and stand first in the URL: every store that is made of it meets them first.
-use crate::common::{Scratch, renewal, request, seconds, take};
+use crate::common::{Scratch, finding, renewal, request, seconds, take};
 use crate::connect::refused;
 use std::time::Duration;
 use tenure_core::{Fault, LeaseStore, Renewed, Scope, Verdict};
@@ -62,10 +62,7 @@ async fn members_of_different_clusters_are_refused() {
     let store = Scratch::on(&url).store().await;
     other.restart(0).await.unwrap();
     let findings = store.examine().await.unwrap();
-    let members = findings
-        .iter()
-        .find(|finding| finding.subject == "members")
-        .unwrap();
+    let members = finding(&findings, "members");
     assert_eq!(members.verdict, Verdict::Bad, "{members:?}");
     assert!(members.detail.contains("is of cluster"), "{members:?}");
 }

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 pub use tenure_conformance::asking::*;
+use tenure_core::Finding;
 use tenure_etcd::EtcdStore;
 use tenure_testkit::{Etcd, EtcdOptions};
 use tokio::sync::OnceCell;
@@ -104,4 +105,10 @@ pub fn remove(etcd: &Etcd, member: usize, from: &str, end: &str) -> u64 {
     answer["deleted"]
         .as_str()
         .map_or(0, |deleted| deleted.parse().expect("a number"))
+}
+
+/// What an examination finds of this.
+pub fn finding<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {
+    let found = findings.iter().find(|finding| finding.subject == subject);
+    found.unwrap_or_else(|| panic!("nothing is said of {subject}: {findings:?}"))
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{FencingToken, LeaseName, Moment, Ttl};
+use tenure_remote::TriedInVain;
 use tonic::Status;
 
 /// Most sessions, which is most different ttls, at one time.
@@ -155,14 +156,8 @@ pub(crate) struct Sessions {
     by_seconds: Mutex<HashMap<u64, Arc<Session>>>,
     /// Held while a session is asked for: several that need it ask once. Nobody else waits for it.
     granting: tokio::sync::Mutex<()>,
-    silent: Mutex<Silent>,
-}
-
-/// How often sessions were asked for, by somebody who waited, of a cluster that did not answer; and why not, the last time.
-#[derive(Default)]
-struct Silent {
-    count: u64,
-    last: Option<Failure>,
+    /// Sessions that were asked for of a cluster that did not answer.
+    unanswered: TriedInVain<Failure>,
 }
 
 impl Sessions {
@@ -178,12 +173,12 @@ impl Sessions {
         if let Some(session) = self.standing(seconds) {
             return Ok(session);
         }
-        let silent_before = self.silent().count;
+        let unanswered_before = self.unanswered.count();
         let _turn = self.granting.lock().await;
         if let Some(session) = self.standing(seconds) {
             return Ok(session);
         }
-        self.silent_since(silent_before)?;
+        self.unanswered.since(unanswered_before)?;
         if self.all().len() >= SESSIONS_MAX {
             return Err(Failure::Status(Status::resource_exhausted(format!(
                 "leases with {SESSIONS_MAX} different ttls are held already; use the same ttl for more of them"
@@ -193,29 +188,13 @@ impl Sessions {
         if let Err(failure) = &granted
             && failure.ends_connection()
         {
-            let mut silent = self.silent();
-            silent.count += 1;
-            silent.last = Some(failure.clone());
+            self.unanswered.note(failure);
         }
         let session = Arc::new(granted?);
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.may_live());
         sessions.insert(seconds, Arc::clone(&session));
         Ok(session)
-    }
-
-    fn silent(&self) -> MutexGuard<'_, Silent> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Who has stood in line while nobody answered has waited for that answer: were each to ask anew, the last would wait as
-    /// often as there are callers.
-    fn silent_since(&self, count: u64) -> Result<(), Failure> {
-        let silent = self.silent();
-        match &silent.last {
-            Some(failure) if silent.count > count => Err(failure.clone()),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// The session of a ttl, if there is one that may live. Waits for nothing.

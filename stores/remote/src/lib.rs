@@ -7,12 +7,14 @@
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
+//! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`connection_failed`], [`line()`]: errors as the contract wants them.
 //!
 //! No store's user needs this crate; it promises nothing to others.
 
 mod errors;
 pub mod findings;
+mod in_line;
 mod link;
 mod pulse;
 mod purge;
@@ -22,6 +24,7 @@ mod thread;
 mod watch;
 
 pub use errors::{Deed, after_a_step, connection_failed, lease_subject, line, timed_out};
+pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};
 pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};

@@ -1,5 +1,6 @@
 //! One connection, made when it is needed and replaced when it is of no use any more.
 
+use crate::in_line::TriedInVain;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,14 +41,8 @@ pub struct Link<D: Dial> {
     /// server is given: a dial that ended with it would never come to the next one.
     dialling: tokio::sync::Mutex<Option<Dialling<D::Connection>>>,
     dials: AtomicU64,
-    failed: Mutex<Failed>,
-}
-
-/// How many dials have failed that somebody waited for, and what the last of them failed of.
-#[derive(Default)]
-struct Failed {
-    count: u64,
-    last: Option<StoreError>,
+    /// Dials that have failed while somebody waited for them.
+    failed: TriedInVain<StoreError>,
 }
 
 /// A dial under way, or one that ended when nobody waited for it.
@@ -94,7 +89,7 @@ impl<D: Dial> Link<D> {
             open: Mutex::default(),
             dialling: tokio::sync::Mutex::default(),
             dials: AtomicU64::new(0),
-            failed: Mutex::default(),
+            failed: TriedInVain::default(),
         }
     }
 
@@ -116,17 +111,15 @@ impl<D: Dial> Link<D> {
         if let Some(open) = self.usable() {
             return Ok(open);
         }
-        let failed_before = lock(&self.failed).count;
+        let failed_before = self.failed.count();
         let mut dialling = self.dialling.lock().await;
         if let Some(open) = self.usable() {
             return Ok(open);
         }
-        self.failed_since(failed_before)?;
+        self.failed.since(failed_before)?;
         let dialled = self.dialled(&mut dialling).await;
         if let Err(error) = &dialled {
-            let mut failed = lock(&self.failed);
-            failed.count += 1;
-            failed.last = Some(error.clone());
+            self.failed.note(error);
         }
         let open = Open {
             connection: dialled?,
@@ -135,16 +128,6 @@ impl<D: Dial> Link<D> {
         };
         *lock(&self.open) = Some(open.clone());
         Ok(open)
-    }
-
-    /// Who has stood in line while a dial failed has waited for that one: were each to dial anew, the last would wait for as
-    /// many dials as there are callers.
-    fn failed_since(&self, count: u64) -> Result<(), StoreError> {
-        let failed = lock(&self.failed);
-        match &failed.last {
-            Some(error) if failed.count > count => Err(error.clone()),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// What the dial under way comes to, or else a new one.

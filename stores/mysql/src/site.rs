@@ -7,7 +7,7 @@ use crate::short::Short;
 use crate::unsettled::Unsettled;
 use crate::watch::WATCHES_MAX;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Error, Row};
+use mysql_async::{Conn, Error, Row};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Durability, Fault, StoreError, WatchSource};
@@ -20,6 +20,12 @@ const REQUEST_LANES: usize = 6;
 /// Connections for renewals alone, so that nothing else can make one wait; two, so that a batch that waits for a row does
 /// not hold up the next.
 const RENEWAL_LANES: usize = 2;
+
+/// A refusal of `sql_safe_updates`, before anything was changed: MariaDB takes a batch, which finds rows by a list, for a change
+/// without a key. Few servers have it on for everybody, so it costs no round trip of each new session's.
+const WITHOUT_A_KEY: u16 = 1175;
+
+const ALLOW_CHANGES_WITHOUT_A_KEY: &str = "SET SESSION sql_safe_updates = OFF";
 
 /// The connections of one store, and what is known of its server.
 pub(crate) struct Site {
@@ -190,11 +196,22 @@ async fn answered(session: &mut Session, short: Option<&Short>, statement: &str)
             shortly: true,
         });
     }
-    // To the last word: an error of the commit comes after the rows.
-    let rows = conn.query::<Row, _>(statement).await?;
+    let answer = match to_the_last_word(conn, statement).await {
+        Err(Error::Server(refusal)) if refusal.code == WITHOUT_A_KEY => {
+            conn.query_drop(ALLOW_CHANGES_WITHOUT_A_KEY).await?;
+            to_the_last_word(conn, statement).await
+        }
+        answer => answer,
+    };
+    let rows = answer?;
     Ok(Answered {
         rows,
         changed: conn.affected_rows(),
         shortly: false,
     })
+}
+
+/// An error of the commit comes after the rows.
+async fn to_the_last_word(conn: &mut Conn, statement: &str) -> Result<Vec<Row>, Error> {
+    conn.query::<Row, _>(statement).await
 }

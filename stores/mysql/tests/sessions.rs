@@ -3,9 +3,10 @@ use crate::common::{Scratch, by_procedures, family, giving_back, renewal, reques
 use crate::setup::rewriting;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
+use std::time::Duration;
 use tenure_core::{
-    Acquired, Certainty, Claimed, Fault, Fence, LeaseStore, Listed, Note, Page, Released, Renewed,
-    ResourceName, Term,
+    Acquired, Certainty, Claimed, Fault, Fence, LeasePurge as _, LeaseStore, Listed, Note, Page, Purge,
+    Purging, Released, Renewed, ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
 use tenure_testkit::{Mariadb, SqlFamily};
@@ -150,4 +151,36 @@ async fn list_is_whole_where_sessions_cut_answers_short() {
         }
     }
     assert_eq!(listed, LEASES);
+}
+
+/// A server that refuses changes without a key, as for people who forget a condition, refuses none of the store's: what is changed
+/// in one statement for several leases is found by a list of names.
+#[tokio::test]
+async fn several_leases_are_renewed_and_given_back_where_sessions_refuse_changes_without_a_key() {
+    let server = Mariadb::start().await.unwrap();
+    server.execute("SET GLOBAL sql_safe_updates = 1").await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let store = scratch.store().await;
+    let (mut renewals, mut releases) = (Vec::new(), Vec::new());
+    for number in 0..3 {
+        let asked = request(&format!("job/{number}"), "holder", seconds(60));
+        let grant = take(&store, &asked).await;
+        renewals.push(renewal(&asked, grant.token));
+        releases.push(giving_back(&asked, grant.token));
+    }
+    for renewed in store.renew(&renewals).await {
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+    for released in store.release(&releases).await {
+        assert_eq!(released, Ok(Released::Vacated));
+    }
+    let unused = Purge {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+        unused_for: Duration::from_secs(3_600),
+        purging: Purging::Removes,
+    };
+    let purged = store.purge(&unused).await;
+    assert!(purged.is_ok(), "{purged:?}");
 }

@@ -292,6 +292,11 @@ fn is_told_by_the_leader(info: &Value) -> bool {
     !leader.is_empty() && !is_another
 }
 
+/// When the stream was made that this tells of, by its servers' clock to the nanosecond: no two streams were made at once.
+pub(crate) fn created(info: &Value) -> Option<&str> {
+    info["created"].as_str()
+}
+
 fn stored(message: &Value, epoch: u64) -> Option<Stored> {
     let decoded = |field: &str| match message.get(field) {
         None => Some(Vec::new()),

@@ -103,7 +103,17 @@ impl Servers {
 
     /// Whether there is another to turn to.
     pub(crate) fn are_several(&self) -> bool {
-        self.url.hosts.len() > 1
+        self.count() > 1
+    }
+
+    /// How many the URL names.
+    pub(crate) fn count(&self) -> usize {
+        self.url.hosts.len()
+    }
+
+    /// For messages: the one at this place in the URL's list.
+    pub(crate) fn host(&self, server: usize) -> String {
+        self.url.hosts[server].to_string()
     }
 
     /// Has the next connection be tried at the server after this one first.
@@ -115,7 +125,11 @@ impl Servers {
             .compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    async fn connect_to(&self, server: usize) -> Result<Dialled, StoreError> {
+    /// Connects to the one at this place in the URL's list.
+    ///
+    /// # Errors
+    /// Not applied.
+    pub(crate) async fn connect_to(&self, server: usize) -> Result<Dialled, StoreError> {
         let host = &self.url.hosts[server];
         let allowed = if self.url.hosts.len() > 1 {
             SERVER_TIME_MAX

@@ -39,6 +39,7 @@ impl Kv {
         let (sent, here) = (Instant::now(), SystemTime::now());
         let info = self.link.bucket(&self.keys, None).await?;
         findings.push(clock(&info, here + sent.elapsed() / 2, sent.elapsed()));
+        findings.extend(self.servers_of_the_url(&info).await);
         findings.push(copies(&info));
         findings.push(numbers(&info));
         let syncs = Syncs::ask(&self.monitors).await;
@@ -46,6 +47,18 @@ impl Kv {
         findings.push(room(&info));
         findings.push(self.privileges().await);
         Ok(findings)
+    }
+
+    /// Where the URL names several: whether all that answer have this bucket.
+    async fn servers_of_the_url(&self, info: &Value) -> Option<Finding> {
+        let servers = self.link.servers();
+        if !servers.are_several() {
+            return None;
+        }
+        Some(match self.link.divided(&self.keys, info).await {
+            Some(why) => bad("servers", why, "name the servers of one cluster in the URL"),
+            None => good("servers", "those of the URL that answer are of one cluster"),
+        })
     }
 
     async fn round_trip(&self) -> Result<Finding, StoreError> {

@@ -18,6 +18,7 @@ mod list;
 mod moments;
 mod purge;
 mod record;
+mod roll;
 mod site;
 mod store;
 mod swap;

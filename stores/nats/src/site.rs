@@ -40,6 +40,7 @@ impl Site {
         let servers = Arc::new(Servers::new(url, place));
         let link = Arc::new(Link::new(Arc::clone(&servers)));
         let info = link.bucket(&keys, replicas).await?;
+        link.refuse_divided(&keys, &info).await?;
         let durability = judge(&info, &Syncs::ask(&monitors).await);
         let clock = LeaderClock::new(rate_error_ppm);
         let kv = Kv::new(link, keys, durability, monitors, clock);

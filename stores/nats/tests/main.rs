@@ -14,5 +14,6 @@ mod fence_history;
 mod full_disk;
 mod next_server;
 mod old_server;
+mod one_cluster;
 mod repeated;
 mod rights;

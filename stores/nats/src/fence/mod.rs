@@ -166,7 +166,8 @@ impl FenceSite {
         let (keys, replicas, place) = (Keys::new(&url.bucket), url.replicas, url.shown());
         let link = Link::new(Arc::new(Servers::new(url, place)));
         link.server_compares().await?;
-        link.bucket(&keys, replicas).await?;
+        let info = link.bucket(&keys, replicas).await?;
+        link.refuse_divided(&keys, &info).await?;
         Ok(Self {
             link,
             stream: keys.stream(),

@@ -1,0 +1,81 @@
+//! Whether the servers of the URL have one bucket between them.
+
+use crate::api::created;
+use crate::connect::Dialled;
+use crate::fault::{Refusal, STREAM_NOT_FOUND};
+use crate::keys::Keys;
+use crate::link::Link;
+use futures_util::future::join_all;
+use serde_json::Value;
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::Deed;
+
+/// How long one server may take to tell of the bucket. Who tells nothing is not looked at.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(1);
+
+impl Link {
+    /// Refuses a URL whose servers have a bucket each: whoever comes while the first is down would lead beside who came before.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`], not applied.
+    pub(crate) async fn refuse_divided(&self, keys: &Keys, info: &Value) -> Result<(), StoreError> {
+        let Some(why) = self.divided(keys, info).await else {
+            return Ok(());
+        };
+        let why = format!("{why}; name the servers of one cluster");
+        Err(Deed::Read.error(
+            Fault::Invalid,
+            Certainty::NotApplied,
+            "the URL's servers",
+            self.place(),
+            why,
+        ))
+    }
+
+    /// Which servers of the URL have not the bucket that `info` tells of, where some have not.
+    pub(crate) async fn divided(&self, keys: &Keys, info: &Value) -> Option<String> {
+        let servers = self.servers();
+        if !servers.are_several() {
+            return None;
+        }
+        let open = self.open().await.ok()?;
+        let ours = &open.connection;
+        let others = (0..servers.count()).filter(|place| *place != ours.server);
+        let looks = others.map(|place| async move {
+            let other = servers.connect_to(place).await.ok()?;
+            let has_ours = has_the_same(ours, &other, keys, info).await?;
+            (!has_ours).then(|| servers.host(place))
+        });
+        let strange: Vec<String> = join_all(looks).await.into_iter().flatten().collect();
+        (!strange.is_empty()).then(|| {
+            format!(
+                "{} of other clusters than {}: each would have a leader of its own",
+                match strange.as_slice() {
+                    [one] => format!("{one} is"),
+                    several => format!("{} are", several.join(", ")),
+                },
+                servers.host(ours.server)
+            )
+        })
+    }
+}
+
+/// Whether this server has the very bucket: one that was made at the same moment. `None` if it does not tell.
+async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value) -> Option<bool> {
+    let asked = other
+        .client
+        .request(format!("$JS.API.STREAM.INFO.{}", keys.stream()), "".into());
+    let told = tokio::time::timeout(LOOK_TIME_MAX, asked).await.ok()?.ok()?;
+    let told: Value = serde_json::from_slice(&told.payload).ok()?;
+    match Refusal::of(&told) {
+        None => Some(created(&told)? == created(info)?),
+        // A server of the same cluster may not have heard of it yet.
+        Some(refusal) if refusal.number == STREAM_NOT_FOUND => {
+            let cluster = |of: &Dialled| of.client.server_info().cluster;
+            let is_of_ours = cluster(ours).is_some() && cluster(ours) == cluster(other);
+            (!is_of_ours).then_some(false)
+        }
+        Some(_) => None,
+    }
+}

@@ -11,6 +11,7 @@ mod faults;
 mod fence;
 mod fence_bumps;
 mod fence_history;
+mod fence_marks;
 mod full_disk;
 mod next_server;
 mod old_server;

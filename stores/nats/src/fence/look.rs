@@ -168,12 +168,17 @@ impl FenceSite {
             }
         }
         resources.sort();
-        resources.truncate(MARKS_MAX);
         let read = resources
             .into_iter()
             .map(|resource| async move { self.shown(&resource).await });
-        let read = stream::iter(read).buffered(READS_MAX);
-        let marks: Vec<Result<Option<Mark>, StoreError>> = read.collect().await;
-        marks.into_iter().filter_map(Result::transpose).collect()
+        let mut read = stream::iter(read).buffered(READS_MAX);
+        let mut marks = Vec::new();
+        // Until the page is full: a name whose mark was removed takes no place in it, and a page that is not full is the last.
+        while marks.len() < MARKS_MAX
+            && let Some(shown) = read.next().await
+        {
+            marks.extend(shown?);
+        }
+        Ok(marks)
     }
 }

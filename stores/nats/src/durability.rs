@@ -25,6 +25,8 @@ pub(crate) enum Sync {
     Within(Duration),
     /// Whenever it is, the server may come up without it: see [`may_forget`].
     InVain,
+    /// Before or after, to a folder that is empty after a restart of the machine.
+    Nowhere,
 }
 
 /// What the servers tell of when they write to disk, by their names.
@@ -55,6 +57,8 @@ impl Syncs {
             match sync {
                 None => return Worst::Unknown,
                 Some(Sync::InVain) => return Worst::InVain,
+                Some(Sync::Nowhere) => worst = Worst::Nowhere,
+                Some(Sync::Within(_)) if worst == Worst::Nowhere => {}
                 Some(Sync::Within(_)) => worst = Worst::Later,
                 Some(Sync::Always) => {}
             }
@@ -68,6 +72,7 @@ impl Syncs {
             Sync::Always => format!("{server} always"),
             Sync::Within(time) => format!("{server} every {time:?}"),
             Sync::InVain => format!("{server} is before NATS 2.11.2"),
+            Sync::Nowhere => format!("{server} to a folder that is emptied"),
         });
         match self.0.is_empty() {
             true => "no server told its sync_interval".to_owned(),
@@ -80,6 +85,7 @@ impl Syncs {
 enum Worst {
     Always,
     Later,
+    Nowhere,
     InVain,
     Unknown,
 }
@@ -104,10 +110,20 @@ async fn look(monitor: &Host) -> Option<(String, Sync)> {
     let config = &told["jetstream"]["config"];
     let sync = match config["sync_always"].as_bool() {
         _ if told["version"].as_str().is_some_and(may_forget) => Sync::InVain,
+        _ if config["store_dir"].as_str().is_some_and(is_emptied) => Sync::Nowhere,
         Some(true) => Sync::Always,
         Some(false) | None => Sync::Within(Duration::from_nanos(config["sync_interval"].as_u64()?)),
     };
     Some((told["server_name"].as_str()?.to_owned(), sync))
+}
+
+/// Whether a folder is in memory, or the one that the servers take where their configuration names none: many systems empty
+/// `/tmp` when they start.
+fn is_emptied(folder: &str) -> bool {
+    folder == "/tmp/nats/jetstream"
+        || ["/dev/shm/", "/run/", "/var/run/"]
+            .iter()
+            .any(|memory| folder.starts_with(memory))
 }
 
 /// What a confirmed write of this bucket survives.
@@ -135,6 +151,9 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
         ),
         (Worst::Later, true) => Durability::FenceOnly(
             "sync_interval is not \"always\" on every server: crashes of machines can lose what a majority confirmed",
+        ),
+        (Worst::Nowhere, _) => Durability::FenceOnly(
+            "a server keeps its data where a restart of its machine may empty it; set store_dir to a folder on a disk",
         ),
         (Worst::InVain, _) => Durability::FenceOnly(
             "a server is older than NATS 2.11.2: killed, it may come up without what it has confirmed; upgrade every server",

@@ -1,10 +1,12 @@
 //! What an operator is told of a bucket.
 
 use crate::common::{Scratch, granted, renewal, request, seconds, shared_cluster};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
-use tenure_core::{Certainty, Fault, LeaseStore, Verdict};
+use tenure_core::{Certainty, Durability, Fault, LeaseStore, Verdict};
 use tenure_testkit::eventually_async;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 #[tokio::test]
 async fn examination_of_nats_tells_what_matters() {
@@ -110,4 +112,41 @@ async fn examination_tells_that_a_full_bucket_of_several_copies_renews_nothing()
         room.verdict == Verdict::Warning && room.detail.contains("grants and renews nothing"),
         "{room:?}"
     );
+}
+
+/// The servers' own default folder, where their configuration names none, and those in memory.
+#[tokio::test]
+async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fence_alone() {
+    let scratch = Scratch::new().await;
+    for (folder, is_kept) in [
+        ("/tmp/nats/jetstream", false),
+        ("/dev/shm/nats/jetstream", false),
+        ("/run/nats/jetstream", false),
+        ("/var/lib/nats/jetstream", true),
+    ] {
+        let config = json!({ "sync_always": true, "store_dir": folder });
+        let told =
+            json!({ "server_name": "scratch", "version": "2.15.0", "jetstream": { "config": config } });
+        let options = format!("?monitor={}", monitor_that_tells(told).await);
+        let durability = scratch.store_with(&options).await.traits().durability;
+        match durability {
+            Durability::Safe => assert!(is_kept, "{folder}"),
+            Durability::FenceOnly(why) => assert!(!is_kept && why.contains("store_dir"), "{folder}: {why}"),
+        }
+    }
+}
+
+/// The address of one that answers for as long as the test runs.
+async fn monitor_that_tells(told: Value) -> String {
+    let monitor = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = monitor.local_addr().expect("an address").to_string();
+    tokio::spawn(async move {
+        while let Ok((mut asked, _)) = monitor.accept().await {
+            // What is closed with something unread is reset, and the answer lost with it.
+            drop(asked.read(&mut [0; 1_024]).await);
+            let answer = format!("HTTP/1.0 200 OK\r\n\r\n{told}");
+            drop(asked.write_all(answer.as_bytes()).await);
+        }
+    });
+    address
 }

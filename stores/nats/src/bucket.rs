@@ -201,6 +201,12 @@ pub(crate) fn judge(keys: &Keys, config: &Value) -> Result<(), (Fault, String)> 
             "{stream} takes in messages of other streams (sources), over whatever record is there; name another bucket"
         ));
     }
+    // What is written to a record is not found there again.
+    if is_set("subject_transform") {
+        return unsupported(format!(
+            "{stream} stores messages under other subjects (subject_transform); name another bucket"
+        ));
+    }
     if is_true("no_ack") {
         return unsupported(format!("{stream} confirms nothing (no_ack); name another bucket"));
     }

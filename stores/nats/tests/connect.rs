@@ -107,6 +107,11 @@ async fn buckets_that_would_lose_records_are_refused_with_the_way_out() {
             Fault::Unsupported,
             "name another bucket",
         ),
+        (
+            json!({ "subject_transform": { "src": ">", "dest": "moved.>" } }),
+            Fault::Unsupported,
+            "subject_transform",
+        ),
     ] {
         let scratch = Scratch::new().await;
         let beneath = scratch.beneath().await;

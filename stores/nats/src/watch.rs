@@ -7,10 +7,11 @@ use crate::swap::Kv;
 use async_nats::{Message, StatusCode, Subscriber};
 use futures_util::StreamExt as _;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Answer, Fault, RecordEvent, RecordWatch, Revision, Scope, StoreError, Version};
+use tenure_core::{Answer, Fault, LeaseName, RecordEvent, RecordWatch, Revision, Scope, StoreError, Version};
 use tenure_remote::Deed;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc};
@@ -23,6 +24,9 @@ pub(crate) const MESSAGES_WAITING_MAX: usize = 8_192;
 
 /// Events that may wait for a slow reader. When it is full, messages wait in the driver.
 const EVENTS_WAITING_MAX: usize = 256;
+
+/// Most records that are known not to be understood. When it is full it forgets all, and may then tell of each once more.
+const STRANGE_MAX: usize = 1_024;
 
 /// How often the server says that it is there, where there is nothing else to say.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -108,6 +112,7 @@ impl Kv {
                 ended: open.connection.ended.clone(),
                 last: 0,
                 epoch,
+                strange: BTreeSet::new(),
             }),
             Err(refusal) => Err(refused(Deed::Read, SUBJECT, self.link.place(), &refusal)),
         }
@@ -126,6 +131,8 @@ struct Reader {
     last: u64,
     /// The epoch in which the consumer was asked for: what it tells is at least of that.
     epoch: u64,
+    /// Records whose last write could not be understood.
+    strange: BTreeSet<LeaseName>,
 }
 
 impl Reader {
@@ -190,32 +197,31 @@ impl Reader {
         told
     }
 
-    /// A write. What cannot be understood is a gap: the reader looks for itself.
-    fn translate(&self, message: &Message, sequence: u64) -> Option<RecordEvent> {
+    /// A write. What cannot be understood is a gap: the reader looks for itself. Once: a later Tenure renews its records in
+    /// each beat, and until one of them is understood again there is nothing more to see.
+    fn translate(&mut self, message: &Message, sequence: u64) -> Option<RecordEvent> {
         let name = self
             .kv
             .keys
             .name(&message.subject)
             .filter(|name| self.scope.covers(name))?;
         if removes(message.headers.as_ref()) {
+            self.strange.remove(&name);
             return Some(RecordEvent::Removed { name });
         }
-        Some(
-            match decode(
-                self.kv.keys.key(&message.subject),
-                name.as_str(),
-                &message.payload,
-            ) {
-                Ok(entry) => RecordEvent::Written {
-                    name,
-                    version: Version {
-                        revision: Revision::from(sequence).in_epoch(self.epoch),
-                        entry,
-                    },
-                },
-                Err(_) => RecordEvent::Gap,
-            },
-        )
+        let key = self.kv.keys.key(&message.subject);
+        let Ok(entry) = decode(key, name.as_str(), &message.payload) else {
+            if self.strange.len() >= STRANGE_MAX {
+                self.strange.clear();
+            }
+            return self.strange.insert(name).then_some(RecordEvent::Gap);
+        };
+        self.strange.remove(&name);
+        let revision = Revision::from(sequence).in_epoch(self.epoch);
+        Some(RecordEvent::Written {
+            name,
+            version: Version { revision, entry },
+        })
     }
 }
 

@@ -18,3 +18,4 @@ mod old_server;
 mod one_cluster;
 mod repeated;
 mod rights;
+mod watch;

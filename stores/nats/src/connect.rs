@@ -1,7 +1,7 @@
 //! Connecting to one of the servers.
 
 use crate::fault;
-use crate::url::{Login, Security, StoreUrl};
+use crate::url::{Host, Login, Security, StoreUrl};
 use async_nats::rustls::crypto::ring;
 use async_nats::{Auth, AuthError, Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use std::error::Error as _;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
+use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
 
 /// How long connecting may take, its handshake included: all servers together.
@@ -17,6 +18,9 @@ pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long one server may take, where another may be asked.
 const SERVER_TIME_MAX: Duration = Duration::from_millis(700);
+
+/// Addresses of one host that are waited for.
+const ADDRESSES_MAX: usize = 9;
 
 /// Refusals that may wait to be looked at by the requests under way.
 const DENIALS_WAITING_MAX: usize = 64;
@@ -131,11 +135,13 @@ impl Servers {
     /// Not applied.
     pub(crate) async fn connect_to(&self, server: usize) -> Result<Dialled, StoreError> {
         let host = &self.url.hosts[server];
-        let allowed = if self.url.hosts.len() > 1 {
+        let allowed = if self.are_several() {
             SERVER_TIME_MAX
         } else {
             CONNECTION_TIME_MAX
         };
+        let each = time_for_each(allowed, addresses(host, allowed).await);
+        let allowed = each.whole;
         let failed = |fault, why: String| {
             Deed::Read.error(fault, Certainty::NotApplied, "connecting", &host.to_string(), why)
         };
@@ -149,7 +155,7 @@ impl Servers {
         let (closed, ended) = watch::channel(false);
         let (denials, _) = broadcast::channel(DENIALS_WAITING_MAX);
         let greetings = Arc::new(AtomicUsize::new(0));
-        let options = self.options(allowed, &greetings, closed, denials.clone());
+        let options = self.options(each.address, &greetings, closed, denials.clone());
         match tokio::time::timeout(allowed, options.connect(address)).await {
             Ok(Ok(client)) => Ok(Dialled {
                 client,
@@ -237,6 +243,33 @@ impl Servers {
     }
 }
 
+/// How long a host may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Each {
+    /// One of its addresses.
+    address: Duration,
+    /// All of them together.
+    whole: Duration,
+}
+
+/// The driver tries a host's addresses one after the other. So that one behind which nobody greets leaves the others their time,
+/// they share it; where that would be less than one of several servers has, each has as much as a server.
+fn time_for_each(allowed: Duration, addresses: u32) -> Each {
+    let address = (allowed / addresses).max(SERVER_TIME_MAX.min(allowed));
+    Each {
+        address,
+        whole: address * addresses,
+    }
+}
+
+/// How many addresses a host has, as that of a service with several servers. One, where that cannot be found out: the driver
+/// says why.
+async fn addresses(host: &Host, allowed: Duration) -> u32 {
+    let looked_up = tokio::time::timeout(allowed, lookup_host((host.name.as_str(), host.port))).await;
+    let count = looked_up.ok().and_then(Result::ok).map_or(1, Iterator::count);
+    u32::try_from(count.clamp(1, ADDRESSES_MAX)).unwrap_or(1)
+}
+
 /// What is shown to a server that has greeted.
 fn shown(login: &Login) -> Auth {
     let mut auth = Auth::new();
@@ -297,8 +330,9 @@ pub(crate) fn refused(deed: Deed, subject: &str, place: &str, refusal: &fault::R
 
 #[cfg(test)]
 mod tests {
-    use super::{Ordering, Servers, denies};
+    use super::{CONNECTION_TIME_MAX, Each, Ordering, SERVER_TIME_MAX, Servers, denies, time_for_each};
     use crate::url::StoreUrl;
+    use std::time::Duration;
     use tenure_core::Certainty;
 
     #[test]
@@ -320,6 +354,19 @@ mod tests {
         ] {
             assert_eq!(of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn address_at_which_nobody_greets_leaves_the_others_of_its_host_their_time() {
+        let shared = |allowed, addresses| {
+            let Each { address, whole } = time_for_each(allowed, addresses);
+            (address.as_millis(), whole.as_millis())
+        };
+        assert_eq!(shared(CONNECTION_TIME_MAX, 1), (2_000, 2_000));
+        assert_eq!(shared(CONNECTION_TIME_MAX, 2), (1_000, 2_000));
+        assert_eq!(shared(CONNECTION_TIME_MAX, 5), (700, 3_500));
+        assert_eq!(shared(SERVER_TIME_MAX, 2), (700, 1_400));
+        assert_eq!(shared(Duration::from_millis(100), 3), (100, 300));
     }
 
     #[test]

@@ -128,8 +128,8 @@ impl MongoStoreBuilder {
                     .clone()
                     .unwrap_or_else(|| default_database.to_owned());
                 let hosts = hosts(&options.hosts);
-                let client =
-                    Client::with_options(options).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
+                let client = Client::with_options(options.clone())
+                    .map_err(|_quotes_the_url| StoreUrl::unreadable())?;
                 let database = client.database(&database);
                 let place = settings.place(&hosts, &database);
                 let opened = settings.open(
@@ -138,7 +138,9 @@ impl MongoStoreBuilder {
                     hosts,
                     selection + REQUEST_TIME_MAX,
                 );
-                bounded(time_max, Some(&place), opened).await
+                let site = bounded(time_max, Some(&place), opened).await?;
+                site.refuse_strangers(&options).await?;
+                Ok(site)
             })
             .await
         };

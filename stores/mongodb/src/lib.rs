@@ -20,6 +20,7 @@ mod release;
 mod renew;
 mod site;
 mod store;
+mod strangers;
 mod url;
 mod watch;
 

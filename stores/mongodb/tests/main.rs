@@ -13,6 +13,7 @@ mod fence_bumps;
 mod fence_documents;
 mod fence_refusals;
 mod locked_records;
+mod one_set;
 mod purging;
 mod records;
 mod watch;

@@ -136,6 +136,12 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
             NotApplied,
             format!("{}; check user, password and authSource", told()),
         ),
+        13 if message.contains("requires authentication") => (
+            Fault::Unauthenticated,
+            NotApplied,
+            "the server asks for credentials, and the URL names no user; write mongodb://user:password@host"
+                .to_owned(),
+        ),
         13 => (Fault::Forbidden, NotApplied, forbidden(message)),
         8000 => (Fault::Forbidden, NotApplied, told()),
         // Refused at the door: the node takes no writes.

@@ -4,13 +4,14 @@ use crate::site::{Site, Topology};
 use mongodb::bson::{Document, doc};
 use tenure_core::Finding;
 
-/// Members that a set needs so that a majority survives the loss of one.
-const MEMBERS_MIN: usize = 3;
-
 impl Site {
     /// What kind of deployment it is, how old, and whether it confirms and journals writes.
     pub(super) async fn examine_deployment(&self, hello: &Document) -> Vec<Finding> {
-        vec![self.version().await, self.members(hello), self.durability().await]
+        vec![
+            self.version().await,
+            members(&self.topology, hello),
+            self.durability().await,
+        ]
     }
 
     async fn version(&self) -> Finding {
@@ -20,34 +21,6 @@ impl Site {
                 format!("MongoDB {}", build.get_str("version").unwrap_or("unknown")),
             ),
             Err(error) => unknown("version", &error),
-        }
-    }
-
-    fn members(&self, hello: &Document) -> Finding {
-        match &self.topology {
-            Topology::Sharded => good("topology", "sharded cluster"),
-            Topology::Standalone => warning(
-                "topology",
-                "standalone server: a crash stops every election until it is back, and waiting candidates are not woken",
-                "make it a replica set: start it with --replSet rs, then rs.initiate()",
-            ),
-            Topology::ReplicaSet { name } => {
-                let data = hello.get_array("hosts").map_or(0, Vec::len);
-                let arbiters = hello.get_array("arbiters").map_or(0, Vec::len);
-                let detail = format!("replica set \"{name}\", {data} members with data, {arbiters} arbiters");
-                if data >= MEMBERS_MIN {
-                    good(
-                        "topology",
-                        format!("{detail}; a majority survives the loss of one"),
-                    )
-                } else {
-                    warning(
-                        "topology",
-                        format!("{detail}; the loss of one can stop every election"),
-                        "add members until three hold data: rs.add(\"host:port\")",
-                    )
-                }
-            }
         }
     }
 
@@ -68,6 +41,73 @@ impl Site {
                 format!("no write confirmed by a majority and the journal: {error}"),
                 "bring a majority of the members up, and let the user write to the collection",
             ),
+        }
+    }
+}
+
+fn members(topology: &Topology, hello: &Document) -> Finding {
+    match topology {
+        Topology::Sharded => good("topology", "sharded cluster"),
+        Topology::Standalone => warning(
+            "topology",
+            "standalone server: a crash stops every election until it is back, and waiting candidates are not woken",
+            "make it a replica set: start it with --replSet rs, then rs.initiate()",
+        ),
+        Topology::ReplicaSet { name } => {
+            let data = hello.get_array("hosts").map_or(0, Vec::len);
+            let arbiters = hello.get_array("arbiters").map_or(0, Vec::len);
+            let detail = format!("replica set \"{name}\", {data} members with data, {arbiters} arbiters");
+            match (survives_a_loss(data, arbiters), arbiters) {
+                (true, _) => good(
+                    "topology",
+                    format!("{detail}; a majority survives the loss of one"),
+                ),
+                (false, 0) => warning(
+                    "topology",
+                    format!("{detail}; the loss of one can stop every election"),
+                    "add members until three hold data: rs.add(\"host:port\")",
+                ),
+                (false, _) => warning(
+                    "topology",
+                    format!(
+                        "{detail}; the loss of one with data can stop every election: arbiters count for the majority, and confirm \
+                         nothing"
+                    ),
+                    "remove the arbiters, rs.remove(\"host:port\"), and add members until three hold data: rs.add(\"host:port\")",
+                ),
+            }
+        }
+    }
+}
+
+/// Whether writes are still confirmed without one of the members that hold data. As many must confirm a write as are a majority of
+/// all who vote, or else all that hold data.
+fn survives_a_loss(data: usize, arbiters: usize) -> bool {
+    let majority = (data + arbiters) / 2 + 1;
+    data > majority.min(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Topology, doc, members};
+    use tenure_core::Verdict;
+
+    #[test]
+    fn arbiters_are_no_members_that_could_confirm_a_write() {
+        let set = Topology::ReplicaSet {
+            name: "rs".to_owned(),
+        };
+        let verdict = |data: usize, arbiters: usize| {
+            let named = |count| vec!["h:1"; count];
+            let hello = doc! { "hosts": named(data), "arbiters": named(arbiters) };
+            members(&set, &hello).verdict
+        };
+        for (data, arbiters) in [(3, 0), (5, 0), (5, 1), (4, 1), (7, 0)] {
+            assert_eq!(verdict(data, arbiters), Verdict::Good, "{data} and {arbiters}");
+        }
+        // Of four who vote three must confirm, and of three with data one is lost.
+        for (data, arbiters) in [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (4, 3)] {
+            assert_eq!(verdict(data, arbiters), Verdict::Warning, "{data} and {arbiters}");
         }
     }
 }

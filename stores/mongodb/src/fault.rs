@@ -11,7 +11,19 @@ pub(crate) const DUPLICATE_KEY: i32 = 11000;
 
 /// The duplicate-key refusal of an upsert: it lost a race, or a foreign record has the key.
 pub(crate) fn is_duplicate_key(error: &Error) -> bool {
-    server_code(error) == Some(DUPLICATE_KEY)
+    let message = match &*error.kind {
+        ErrorKind::Command(command) => &command.message,
+        ErrorKind::Write(WriteFailure::WriteError(write)) => &write.message,
+        _ => return false,
+    };
+    server_code(error) == Some(DUPLICATE_KEY) && unique_index(message).is_none()
+}
+
+/// The index by which the server refuses a key that is there, where it is not that of `_id`: one of somebody else's.
+fn unique_index(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once(" index: ")?;
+    let (name, _) = rest.split_once(" dup key: ")?;
+    Some(name).filter(|name| *name != "_id_")
 }
 
 /// The error code of the server's answer; `None` where there was none.
@@ -158,11 +170,21 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
         ),
         50 | 64 | 202 | 262 => (Fault::TimedOut, Unknown, told()),
         112 | 24 | 46 => (Fault::Busy, NotApplied, told()),
-        DUPLICATE_KEY => (
-            Fault::Busy,
-            NotApplied,
-            "the record keeps changing under the request (code 11000); ask again".to_owned(),
-        ),
+        DUPLICATE_KEY => match unique_index(message) {
+            None => (
+                Fault::Busy,
+                NotApplied,
+                "the record keeps changing under the request (code 11000); ask again".to_owned(),
+            ),
+            Some(index) => (
+                Fault::Invalid,
+                NotApplied,
+                format!(
+                    "a unique index of the collection refuses the record (code 11000); remove it: dropIndex(\"{}\")",
+                    line(index)
+                ),
+            ),
+        },
         14031 | 28 => (
             Fault::Full,
             Unknown,

@@ -1,4 +1,5 @@
-//! TTL indexes: one on `expiresAt` deletes tokens and is not ours; one on `purgeAt` is, if asked for.
+//! Indexes. A TTL index on `expiresAt` deletes tokens and is not ours; one on `purgeAt` is, if asked for. A unique one that is
+//! not that of `_id` refuses leases.
 
 use crate::fault::{Deed, server_code, store_error};
 use crate::site::Site;
@@ -10,6 +11,15 @@ use tenure_core::StoreError;
 
 /// The collection does not exist: it has no index.
 const NAMESPACE_NOT_FOUND: i32 = 26;
+
+/// An index on the same field is there, with other options.
+const INDEX_CONFLICTS: [i32; 2] = [85, 86];
+
+/// The name of the index that each collection has.
+const OF_ID: &str = "_id_";
+
+/// The field of the index that is ours.
+const PURGE_AT: &str = "purgeAt";
 
 /// The user may not list indexes.
 const UNAUTHORIZED: i32 = 13;
@@ -24,17 +34,31 @@ pub(crate) struct TtlIndex {
 impl TtlIndex {
     /// Whether it deletes records by a date other than `purgeAt`: with the record goes its token.
     pub(crate) fn is_harmful(&self) -> bool {
-        self.field != "purgeAt"
+        self.field != PURGE_AT
     }
 
     /// The command that removes it.
     pub(crate) fn removal(&self, collection: &str) -> String {
-        format!("db.{collection}.dropIndex(\"{}\")", self.name)
+        removal(collection, &self.name)
     }
 }
 
-/// The TTL indexes of the collection; `None` if this user may not know.
-pub(crate) async fn ttl_indexes(site: &Site) -> Result<Option<Vec<TtlIndex>>, StoreError> {
+/// The indexes of the collection, for people.
+pub(crate) struct Indexes {
+    pub(crate) ttl: Vec<TtlIndex>,
+    /// The names of those that are unique, but for that of `_id`, which the server does not call so.
+    pub(crate) unique: Vec<String>,
+    /// The names of those on `purgeAt` that delete nothing: another on that field cannot be made beside one.
+    pub(crate) plain_on_purge_at: Vec<String>,
+}
+
+/// The command that removes an index.
+pub(crate) fn removal(collection: &str, index: &str) -> String {
+    format!("db.{collection}.dropIndex(\"{index}\")")
+}
+
+/// The indexes of the collection; `None` if this user may not know.
+pub(crate) async fn indexes(site: &Site) -> Result<Option<Indexes>, StoreError> {
     let listed = async {
         let mut indexes = Vec::new();
         let mut cursor = site.leases.list_indexes().await?;
@@ -45,7 +69,7 @@ pub(crate) async fn ttl_indexes(site: &Site) -> Result<Option<Vec<TtlIndex>>, St
     };
     let indexes: Vec<IndexModel> = match listed.await {
         Ok(indexes) => indexes,
-        Err(error) if server_code(&error) == Some(NAMESPACE_NOT_FOUND) => return Ok(Some(Vec::new())),
+        Err(error) if server_code(&error) == Some(NAMESPACE_NOT_FOUND) => Vec::new(),
         Err(error) if server_code(&error) == Some(UNAUTHORIZED) => return Ok(None),
         Err(error) => {
             return Err(store_error(
@@ -56,21 +80,32 @@ pub(crate) async fn ttl_indexes(site: &Site) -> Result<Option<Vec<TtlIndex>>, St
             ));
         }
     };
-    let ttl = |index: IndexModel| {
-        let options = index.options?;
-        options.expire_after?;
-        Some(TtlIndex {
-            name: options.name.unwrap_or_default(),
-            field: index.keys.keys().next().cloned().unwrap_or_default(),
-        })
+    let mut found = Indexes {
+        ttl: Vec::new(),
+        unique: Vec::new(),
+        plain_on_purge_at: Vec::new(),
     };
-    Ok(Some(indexes.into_iter().filter_map(ttl).collect()))
+    for index in indexes {
+        let options = index.options.unwrap_or_default();
+        let name = options.name.unwrap_or_default();
+        let field = index.keys.keys().next().cloned().unwrap_or_default();
+        if options.unique == Some(true) && name != OF_ID {
+            found.unique.push(name.clone());
+        }
+        if options.expire_after.is_some() {
+            found.ttl.push(TtlIndex { name, field });
+        } else if field == PURGE_AT && index.keys.len() == 1 {
+            found.plain_on_purge_at.push(name);
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Warns of an index that deletes leases with their tokens. No error: the next token still rises, since the
 /// clock is its floor, and a running service must not stop for it; `examine` calls it bad.
 pub(crate) async fn warn_of_expiry_index(site: &Site) -> Result<(), StoreError> {
-    for index in ttl_indexes(site).await?.unwrap_or_default() {
+    let found = indexes(site).await?;
+    for index in found.into_iter().flat_map(|found| found.ttl) {
         if index.is_harmful() {
             tracing::warn!(
                 place = %site.place,
@@ -84,19 +119,31 @@ pub(crate) async fn warn_of_expiry_index(site: &Site) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Makes the index that removes unused names, where that was asked for.
+/// Makes the index that removes unused names, where that was asked for. One that is there, and removes them later or not at
+/// all, is left as it is: no lease is in danger, and `examine` tells of it.
 pub(crate) async fn ensure_purge_index(site: &Site) -> Result<(), StoreError> {
     if site.purge_after.is_none() {
         return Ok(());
     }
     let options = IndexOptions::builder().expire_after(Duration::ZERO).build();
     let index = IndexModel::builder()
-        .keys(doc! { "purgeAt": 1 })
+        .keys(doc! { PURGE_AT: 1 })
         .options(options)
         .build();
-    site.leases
-        .create_index(index)
-        .await
-        .map(|_created| ())
-        .map_err(|error| store_error(&error, Deed::Read, "the TTL index on purgeAt", &site.place))
+    match site.leases.create_index(index).await {
+        Ok(_created) => Ok(()),
+        Err(error) if server_code(&error).is_some_and(|code| INDEX_CONFLICTS.contains(&code)) => {
+            tracing::warn!(
+                place = %site.place,
+                "an index on purgeAt is there that is not ours; names that nobody uses are removed later, or not at all"
+            );
+            Ok(())
+        }
+        Err(error) => Err(store_error(
+            &error,
+            Deed::Read,
+            "the TTL index on purgeAt",
+            &site.place,
+        )),
+    }
 }

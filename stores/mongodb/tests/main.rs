@@ -12,6 +12,7 @@ mod fence;
 mod fence_bumps;
 mod fence_documents;
 mod fence_refusals;
+mod indexes;
 mod locked_records;
 mod one_set;
 mod purging;

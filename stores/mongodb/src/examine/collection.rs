@@ -1,6 +1,6 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
-use crate::indexes::ttl_indexes;
+use crate::indexes::{Indexes, indexes, removal};
 use crate::kind::{unfit, way_out};
 use crate::record::understood;
 use crate::site::{Site, Topology};
@@ -14,7 +14,7 @@ impl Site {
     /// What the collection is, what deletes from it, what is in it, and whether it can be watched.
     pub(super) async fn examine_collection(&self) -> Vec<Finding> {
         let mut findings = vec![self.kind().await];
-        findings.extend(self.ttl().await);
+        findings.extend(self.indexes().await);
         findings.push(self.records().await);
         findings.push(self.push().await);
         findings
@@ -47,16 +47,26 @@ impl Site {
         good("collection", self.namespace.clone())
     }
 
-    async fn ttl(&self) -> Vec<Finding> {
-        let indexes = match ttl_indexes(self).await {
-            Ok(Some(indexes)) => indexes,
+    async fn indexes(&self) -> Vec<Finding> {
+        let found = match indexes(self).await {
+            Ok(Some(found)) => found,
             Ok(None) => {
                 let role = "grant listIndexes on the collection";
                 return vec![warning("ttl index", "the user may not list indexes", role)];
             }
             Err(error) => return vec![unknown("ttl index", &error)],
         };
-        let harmful = indexes.iter().filter(|index| index.is_harmful());
+        let mut findings = self.ttl(&found);
+        findings.extend(found.unique.iter().map(|name| {
+            let detail =
+                format!("index \"{name}\" is unique: the server refuses leases that are alike in it");
+            bad("unique index", detail, removal(self.leases.name(), name))
+        }));
+        findings
+    }
+
+    fn ttl(&self, found: &Indexes) -> Vec<Finding> {
+        let harmful = found.ttl.iter().filter(|index| index.is_harmful());
         let mut findings: Vec<Finding> = harmful
             .map(|index| {
                 let detail = format!(
@@ -67,21 +77,26 @@ impl Site {
             })
             .collect();
         if findings.is_empty() {
-            let purges = indexes.iter().any(|index| !index.is_harmful());
+            let purges = found.ttl.iter().any(|index| !index.is_harmful());
             findings.push(match (purges, self.purge_after) {
                 (true, _) => good(
                     "ttl index",
                     "only on purgeAt: names that nobody uses are removed in time",
                 ),
                 (false, None) => good("ttl index", "none: nothing is ever removed"),
-                (false, Some(_)) => warning(
-                    "ttl index",
-                    "none on purgeAt, so nothing is ever removed",
-                    format!(
-                        "db.{}.createIndex({{purgeAt: 1}}, {{expireAfterSeconds: 0}})",
-                        self.leases.name()
-                    ),
-                ),
+                (false, Some(_)) => {
+                    let name = self.leases.name();
+                    let in_the_way = found.plain_on_purge_at.iter();
+                    let mut repairs: Vec<String> = in_the_way.map(|index| removal(name, index)).collect();
+                    repairs.push(format!(
+                        "db.{name}.createIndex({{purgeAt: 1}}, {{expireAfterSeconds: 0}})"
+                    ));
+                    warning(
+                        "ttl index",
+                        "none on purgeAt, so nothing is ever removed",
+                        repairs.join("; "),
+                    )
+                }
             });
         }
         findings

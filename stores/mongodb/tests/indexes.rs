@@ -1,0 +1,81 @@
+//! Indexes of others on the collection of leases.
+
+use crate::common::{Scratch, request, seconds, take};
+use mongodb::IndexModel;
+use mongodb::bson::{Document, doc};
+use mongodb::options::IndexOptions;
+use std::time::Duration;
+use tenure_core::{Certainty, Fault, Finding, LeaseStore, Verdict};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::ReplicaSet;
+
+async fn with_index(keys: Document, options: IndexOptions) -> Scratch {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let index = IndexModel::builder().keys(keys).options(options).build();
+    scratch
+        .leases()
+        .await
+        .create_index(index)
+        .await
+        .expect("an index");
+    scratch
+}
+
+async fn finding(store: &MongoStore, subject: &str) -> Finding {
+    let findings = store.examine().await.expect("an examination");
+    let found = findings.into_iter().find(|finding| finding.subject == subject);
+    found.expect("it is examined")
+}
+
+/// Nothing comes and goes then: no second lease of that holder is ever granted.
+#[tokio::test]
+async fn unique_index_that_refuses_a_lease_is_named_with_the_way_out() {
+    let unique = IndexOptions::builder().unique(true).build();
+    let scratch = with_index(doc! { "owner": 1 }, unique).await;
+    let store = scratch.store().await;
+    take(&store, &request("one", "holder", seconds(60))).await;
+    let error = store
+        .acquire(&request("another", "holder", seconds(60)))
+        .await
+        .expect_err("the index refuses it");
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Invalid, Certainty::NotApplied),
+        "{error}"
+    );
+    let way_out = "dropIndex(\"owner_1\")";
+    assert!(error.message.contains(way_out), "{error}");
+    let unique = finding(&store, "unique index").await;
+    assert_eq!(unique.verdict, Verdict::Bad, "{unique:?}");
+    assert!(
+        unique
+            .repair
+            .as_deref()
+            .is_some_and(|repair| repair.contains(way_out)),
+        "{unique:?}"
+    );
+}
+
+/// Whoever made it before, with another wait or to sort by it: a service must not stop for it.
+#[tokio::test]
+async fn index_on_purge_at_that_is_there_stops_nobody() {
+    let an_hour_later = IndexOptions::builder()
+        .expire_after(Duration::from_secs(3600))
+        .build();
+    let plain = IndexOptions::builder().build();
+    for (options, verdict) in [(an_hour_later, Verdict::Good), (plain, Verdict::Warning)] {
+        let scratch = with_index(doc! { "purgeAt": 1 }, options).await;
+        let store = MongoStore::connect(&scratch.url("purgeAfter=30d"))
+            .await
+            .expect("it connects");
+        take(&store, &request("job", "holder", seconds(60))).await;
+        let told = finding(&store, "ttl index").await;
+        assert_eq!(told.verdict, verdict, "{told:?}");
+        let repair = told.repair.unwrap_or_default();
+        assert_eq!(
+            repair.contains("dropIndex(\"purgeAt_1\")"),
+            verdict == Verdict::Warning,
+            "{repair}"
+        );
+    }
+}

@@ -130,6 +130,24 @@ async fn one_who_may_not_lead_keeps_nobody_from_a_free_lock() {
     waits.abort();
 }
 
+/// As if it had waited: for however short a time somebody is patient.
+#[tokio::test]
+async fn one_who_may_not_lead_takes_no_free_lock_by_one_look_either() {
+    let site = Site::new();
+    let builder = site.manager_builder("never").fairness(Fairness::Fair);
+    let builder = builder.priority(Priority::NEVER).timing(long_lock_timing());
+    let never = builder.build().unwrap();
+    let look = soon("one look", never.try_lock("job")).await;
+    assert!(matches!(look, Err(LockError::OthersWait(_))), "{look:?}");
+    let wait = soon(
+        "a short wait",
+        never.try_lock_for("job", Duration::from_millis(100)),
+    )
+    .await;
+    assert!(matches!(wait, Err(LockError::TimedOut { .. })), "{wait:?}");
+    assert!(site.record("job").await.is_none(), "it was taken");
+}
+
 #[tokio::test]
 async fn a_turn_is_over_when_another_is_called_and_its_place_is_kept() {
     let site = Site::new();

@@ -97,8 +97,9 @@ impl Shared {
             let turn = match (self.fairness, queueing) {
                 (Fairness::Barging, _) => None,
                 (Fairness::Fair, Queueing::OneLook) => {
-                    let others = self.others_wait(name).await.map_err(LockError::Store)?;
-                    if others {
+                    // One whose turn never comes has none by a look, either: everybody is before it.
+                    let is_last = !self.priority.may_lead();
+                    if is_last || self.others_wait(name).await.map_err(LockError::Store)? {
                         return Err(LockError::OthersWait(name.clone()));
                     }
                     None

@@ -11,7 +11,8 @@ pub enum LockError {
     Held(Box<Lease>),
     /// This manager holds it or waits for it, and one look was all that was asked for.
     HeldHere(LeaseName),
-    /// Others wait for it in the queue, and one look was all that was asked for.
+    /// Others wait for it in the queue, or may at any time before this one, which has
+    /// [`Priority::NEVER`](tenure_core::Priority::NEVER); and one look was all that was asked for.
     OthersWait(LeaseName),
     /// It was not free for the time that was asked for.
     TimedOut {

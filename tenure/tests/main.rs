@@ -10,6 +10,7 @@ mod guarantees;
 mod harness;
 mod housekeeping;
 mod lock_abandoned;
+mod lock_back_off;
 mod lock_bounds;
 mod lock_fairness;
 mod lock_handing_on;

@@ -173,10 +173,11 @@ enum Meanwhile {
 impl Meanwhile {
     /// The first pause before a broken watch is started again.
     fn pause_min(self) -> Duration {
-        match self {
+        let pause_min = match self {
             Self::Nothing { pause_min } => pause_min,
             Self::Looks(back_off) => back_off.base,
-        }
+        };
+        pause_min.min(PAUSE_MAX)
     }
 }
 
@@ -199,11 +200,13 @@ async fn beside<T>(looking: &mut Option<Looking<'_>>, awaited: impl Future<Outpu
 async fn keep_looking(hint: WatchEvent, back_off: BackOff, hints: &mpsc::Sender<WatchEvent>) {
     let mut pause = back_off.base;
     loop {
-        sleep(pause.min(back_off.pause_max) + jitter(back_off.jitter_max)).await;
+        // However long somebody wants to be left alone.
+        let pauses = pause.min(back_off.pause_max);
+        sleep(pauses.saturating_add(jitter(back_off.jitter_max))).await;
         if hints.send(hint.clone()).await.is_err() {
             return;
         }
-        pause = (pause * 2).min(back_off.pause_max);
+        pause = pause.saturating_mul(2).min(back_off.pause_max);
     }
 }
 

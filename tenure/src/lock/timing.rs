@@ -15,7 +15,7 @@ pub struct LockTimingOptions {
     /// ttl.
     pub beat_every: Option<Duration>,
     /// First pause of a waiter that the store cannot wake, as `baseBackoffMillis`; each further one is twice as
-    /// long. Default: 50 ms.
+    /// long. A watch that broke begins anew after the same pauses, of 10 s at most. Default: 50 ms.
     pub back_off_base: Duration,
     /// What each such pause is longer by at most, drawn anew each time, and within what time waiters spread their
     /// attempts after an expiry and, 8 ms at most, after a release, as `maxJitter`. At most a quarter of the ttl. Default: 50 ms, and at most a

@@ -1,0 +1,68 @@
+//! How soon somebody looks again whom the store does not wake.
+use crate::harness::{Site, pass_on, soon};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tenure::core::{Answer, Fault, Scope, Watch, WatchEvent};
+use tenure::{LeaseStore, LockManager, LockRelease, LockTimingOptions, SharedStore, StoreError};
+use tenure_testkit::eventually_async;
+
+/// A real store whose first watch breaks.
+struct BreakingOnce {
+    inner: SharedStore,
+    watches: AtomicU32,
+    broken: Arc<AtomicU32>,
+}
+
+impl LeaseStore for BreakingOnce {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, list, examine, run_beside
+    );
+
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        if self.watches.fetch_add(1, Ordering::SeqCst) > 0 {
+            return self.inner.watch(scope);
+        }
+        let broken: Box<dyn Watch> = Box::new(Broken(self.broken.clone()));
+        Box::pin(std::future::ready(Ok(broken)))
+    }
+}
+
+struct Broken(Arc<AtomicU32>);
+
+impl Watch for Broken {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let broken = StoreError::not_applied(Fault::Unreachable, "it broke");
+        Box::pin(std::future::ready(Err(broken)))
+    }
+}
+
+/// Of looks, not of watches: whoever asks for as good as none is still woken by a store that can do so.
+#[tokio::test]
+async fn a_watch_that_broke_begins_anew_however_long_the_pause_between_looks() {
+    for base in [Duration::from_secs(3600), Duration::MAX] {
+        let site = Site::new();
+        let options = LockTimingOptions {
+            back_off_base: base,
+            back_off_max: base,
+            ..LockTimingOptions::new(Duration::from_secs(240))
+        };
+        let timing = options.check().unwrap();
+        let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
+        let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
+        let broken = Arc::new(AtomicU32::new(0));
+        let store = Arc::new(BreakingOnce {
+            inner: site.store(),
+            watches: AtomicU32::new(0),
+            broken: broken.clone(),
+        });
+        let waiter = LockManager::builder(store).timing(timing).build().unwrap();
+        let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
+        let has_broken = async || broken.load(Ordering::SeqCst) > 0;
+        eventually_async(Duration::from_secs(20), "a broken watch", has_broken).await;
+        let released = soon("the release", lock.release()).await;
+        assert_eq!(released, LockRelease::Released);
+        soon("long before the ttl", waiting).await.unwrap().unwrap();
+    }
+}

@@ -1,6 +1,7 @@
 //! Which attempt a request carries: one for all tries of a campaign, never the same again after it.
 
 use crate::harness::*;
+use std::time::Duration;
 use tenure_core::*;
 
 #[test]
@@ -58,9 +59,22 @@ fn the_attempt_rotates_after_a_lost_term() {
 #[test]
 fn a_superseded_attempt_is_not_tried_again() {
     let mut harness = Harness::new();
-    let first = harness.campaign_once();
-    harness.answer(first.id, Reply::Acquired(Ok(Acquired::Superseded)));
-    assert!(attempt_of(&harness.run_to_request()) > attempt_of(&first));
+    let mut last = harness.campaign_once();
+    let mut pauses = Duration::ZERO;
+    for _ in 0..10 {
+        let answered_at = harness.now;
+        let at_once = harness.answer(last.id, Reply::Acquired(Ok(Acquired::Superseded)));
+        assert_eq!(
+            at_once,
+            [],
+            "a store that says so again and again is left a pause"
+        );
+        let next = harness.run_to_request();
+        assert!(attempt_of(&next) > attempt_of(&last));
+        pauses += harness.now.since(answered_at);
+        last = next;
+    }
+    assert!(pauses > 10 * timing().retry_every(), "{pauses:?} and no longer");
 }
 
 #[test]

@@ -116,6 +116,19 @@ fn a_campaign_that_is_withdrawn_before_any_doubt_leaves_at_once() {
     assert!(matches!(harness.events.last(), Some(Event::Withdrawn { .. })));
 }
 
+/// The earlier try, whose answer was lost, has taken nothing: the same attempt is told that another holds the lease.
+#[test]
+fn a_campaign_whose_doubt_was_resolved_before_it_is_withdrawn_leaves_at_once() {
+    let mut harness = Harness::new();
+    let lost = harness.campaign_once();
+    harness.answer(lost.id, Reply::Acquired(Err(unreachable())));
+    let again = harness.run_to_request();
+    let theirs = lease_of(other(), 6, seconds(20.0));
+    harness.answer(again.id, Reply::Acquired(Ok(Acquired::Held(theirs))));
+    assert_eq!(harness.command(Command::Withdraw { name: job() }), []);
+    assert!(harness.engine.is_idle());
+}
+
 #[test]
 fn a_withdrawn_attempt_that_the_store_applied_is_found_and_released() {
     let mut harness = Harness::new();

@@ -285,3 +285,23 @@ fn a_look_answered_with_another_lease_is_repeated() {
     assert!(!harness.engine.is_idle());
     assert!(matches!(harness.run_to_request().operation, Operation::Look(_)));
 }
+
+/// Else the lease would be left to its ttl, though nobody knows that it was given back.
+#[test]
+fn a_release_answered_with_another_lease_or_not_at_all_is_repeated() {
+    let not_ours = Released::NotYours(Some(Box::new(of_another_lease())));
+    for answers in [vec![Ok(not_ours)], vec![]] {
+        let mut harness = Harness::leading();
+        let release = only(harness.work_ended(5));
+        harness.answer(release.id, Reply::Released(answers));
+        let again = harness.run_to_request();
+        assert_eq!(again.operation, release.operation);
+        harness.answer(again.id, Reply::Released(vec![Ok(Released::Vacated)]));
+        let departed = Event::Departed {
+            name: job(),
+            token: token(5),
+            departure: Departure::Answered(Released::Vacated),
+        };
+        assert_eq!(harness.events.last(), Some(&departed));
+    }
+}

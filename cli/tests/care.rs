@@ -2,9 +2,11 @@
 
 use crate::common::{SOON, Sandbox, children_of, ended, exit_code, signal};
 use rustix::process::Signal;
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually, is_alive};
@@ -134,6 +136,21 @@ fn a_command_that_gives_no_sign_of_life_is_ended_and_another_leads() {
     assert!(!is_alive(command));
     second.wait_for_line("mine", SOON).unwrap();
     assert_eq!(exit_code(&second), 0);
+}
+
+/// A path is any bytes.
+#[test]
+fn a_sign_of_life_is_looked_for_where_the_command_gives_it() {
+    let sandbox = Sandbox::new("not-utf8");
+    let folder = sandbox.dir.join(OsStr::from_bytes(b"n\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let script = "for n in 1 2 3 4 5 6 7 8; do touch \"$TENURE_HEARTBEAT\" || exit 3; sleep 0.5; done";
+    let heartbeat = ["--heartbeat-file", "beat", "--heartbeat-within", "3s"];
+    let job = ["job", "--", "sh", "-c", script];
+    let mut command = sandbox.command(&[&["run"], &heartbeat[..], &job].concat());
+    command.current_dir(&folder);
+    assert_eq!(exit_code(&Process::spawn(command).unwrap()), 0);
+    assert!(folder.join("beat").exists());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::exit::{Code, Failure};
 use crate::output::{clean, short, unless_url};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl Heartbeat {
     ///
     /// # Errors
     /// [`Code::Configuration`]: it cannot be made or written. Nobody has campaigned yet.
-    pub(crate) fn hand_over(&mut self) -> Result<(&'static str, String), Failure> {
+    pub(crate) fn hand_over(&mut self) -> Result<(&'static str, OsString), Failure> {
         let made = std::path::absolute(&self.file).and_then(|file| {
             OpenOptions::new().create(true).append(true).open(&file)?;
             Ok(file)
@@ -48,7 +49,8 @@ impl Heartbeat {
                 format!("--heartbeat-file \"{shown}\": {error}; name a file that the command may write to");
             Failure::new(Code::Configuration, text)
         })?;
-        Ok((VARIABLE, self.file.to_string_lossy().into_owned()))
+        // Any bytes, as paths are: another one would be a file that nobody looks at.
+        Ok((VARIABLE, self.file.clone().into_os_string()))
     }
 
     /// Returns when it was not touched for so long, and says so. Counts from now.

@@ -62,7 +62,7 @@ impl Hooks {
 
     /// A term has ended, for this reason, and its lease was given back if it could be.
     pub(crate) fn lost(&mut self, mut environment: Environment, why: String) {
-        environment.push(("TENURE_WHY", why));
+        environment.push(("TENURE_WHY", why.into()));
         self.start("--on-lost", self.commands.on_lost.clone(), environment);
     }
 

@@ -77,7 +77,7 @@ impl Job {
     }
 
     /// Adds to what the command finds in its environment.
-    pub(crate) fn tell(&mut self, variable: &'static str, value: impl Into<String>) {
+    pub(crate) fn tell(&mut self, variable: &'static str, value: impl Into<OsString>) {
         self.environment.push((variable, value.into()));
     }
 
@@ -125,8 +125,8 @@ impl Job {
     /// What the command of a term finds in its environment, for others that are to know it, too.
     pub(crate) fn environment_of(&self, token: FencingToken) -> Environment {
         let mut environment = self.environment.clone();
-        environment.push(("TENURE_NAME", self.lease.clone()));
-        environment.push(("TENURE_TOKEN", token.to_string()));
+        environment.push(("TENURE_NAME", self.lease.as_str().into()));
+        environment.push(("TENURE_TOKEN", token.to_string().into()));
         environment
     }
 

@@ -7,6 +7,7 @@ use crate::output::StandardError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::process::Stdio;
@@ -16,7 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{ChildStderr, Command};
 
 /// What a shell command finds in its environment, beside this process's own.
-pub(crate) type Environment = Vec<(&'static str, String)>;
+pub(crate) type Environment = Vec<(&'static str, OsString)>;
 
 /// Where it writes what it prints. This process's standard output is the command's, for data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

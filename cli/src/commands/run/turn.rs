@@ -104,7 +104,8 @@ impl Turn<'_> {
         self.board.begins(leadership.token(), leadership.until());
         let (election, token) = (self.election, leadership.token());
         let mut environment = self.job.environment_of(token);
-        environment.extend(span.iter().flat_map(TermSpan::environment));
+        let of_span = span.iter().flat_map(TermSpan::environment);
+        environment.extend(of_span.map(|(variable, value)| (variable, value.into())));
         self.hooks.elected(environment.clone());
         let noted = self
             .chronicle

@@ -221,6 +221,27 @@ fn ctrl_z_suspends_nobody_of_a_pipeline() {
     assert_eq!(sandbox.line("codes"), "0 0");
 }
 
+/// A shell that is killed takes it back from none of its jobs, and a script below another reads what is typed next.
+#[test]
+fn a_terminal_that_was_given_to_what_is_gone_goes_back_to_who_ran_tenure() {
+    let sandbox = Sandbox::new("job-gone");
+    scripts(
+        &sandbox,
+        &[
+            ("work", "set -m\nsh -c 'kill -9 $PPID'"),
+            (
+                "outer",
+                "$tenure run job -- ./work\necho $? > code\nread line < /dev/tty\necho $line > got",
+            ),
+        ],
+    );
+    let mut shell = Shell::start(&sandbox);
+    shell.enter("./outer");
+    assert_eq!(sandbox.line("code"), "137");
+    shell.enter("typed");
+    assert_eq!(sandbox.line("got"), "typed");
+}
+
 /// It would keep the lease for ever, and do nothing.
 #[test]
 fn a_command_that_asks_for_the_terminal_in_the_background_is_ended_and_it_is_said() {

@@ -145,8 +145,10 @@ impl Terminal {
         let Some(device) = &self.device else {
             return;
         };
-        // Not from another group: a shell may have taken it back. A group that is gone is no group at all.
-        if tcgetpgrp(device).is_ok_and(|group| group != self.theirs) {
+        // Not from another group: a shell may have taken it back. One that is gone, as a job of a shell that was killed before it,
+        // would keep it from everybody.
+        let is_there = |group| living_members_of(group).next().is_some();
+        if tcgetpgrp(device).is_ok_and(|group| group != self.theirs && is_there(group)) {
             return;
         }
         self.is_lent = false;

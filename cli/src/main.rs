@@ -12,7 +12,7 @@ mod recording;
 mod supervise;
 mod warden;
 
-use arguments::{Cli, Form};
+use arguments::{Cli, Command, Form, GlobalArguments};
 use clap::FromArgMatches;
 use exit::{Code, End, Failure, of_signal};
 use output::Voice;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     };
     let (_, matches) = matches.subcommand().expect("a subcommand is required");
     let voice = Voice::new(cli.global.output, cli.global.quiet);
-    let end = log::start(&cli.global).and_then(|()| on_this_thread(commands::run(cli, matches, voice)));
+    let end = start_log(&cli).and_then(|()| on_this_thread(commands::run(cli, matches, voice)));
     if let Err(failure) = &end {
         voice.fail(failure);
     }
@@ -46,6 +46,21 @@ fn main() -> ExitCode {
         }
         Err(failure) => ExitCode::from(failure.code),
     }
+}
+
+/// Starts the log, as is said.
+///
+/// # Errors
+/// A level that does not exist; but for the warden. It has only the command's variables to go by, and whoever starts it was told
+/// otherwise where they say nothing of use.
+fn start_log(cli: &Cli) -> Result<(), Failure> {
+    log::start(&cli.global).or_else(|failure| match cli.command {
+        Command::Warden { .. } => log::start(&GlobalArguments {
+            log: None,
+            ..cli.global.clone()
+        }),
+        _ => Err(failure),
+    })
 }
 
 /// Runs on the main thread alone: a child that is to die with its parent dies with the *thread* that started

@@ -103,3 +103,12 @@ fn a_group_outside_of_the_pid_namespace_is_as_good_as_any() {
     assert_eq!(exit_code(&process), 7, "{:?}", process.lines());
     assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
+
+/// Its warden has the command's variables, and not what was said on the command line.
+#[test]
+fn a_level_of_the_log_that_the_command_line_has_overruled_ends_no_term() {
+    let sandbox = Sandbox::new("overruled");
+    let mut command = sandbox.command(&["run", "--log", "warn", "job", "--", "printenv", "TENURE_LOG"]);
+    command.env("TENURE_LOG", "loud");
+    assert_eq!(told(&Process::spawn(command).unwrap()), "loud");
+}

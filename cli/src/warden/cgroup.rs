@@ -22,11 +22,7 @@ impl Cgroup {
     /// # Errors
     /// There is no version 2, or this process may not.
     pub(super) fn make() -> io::Result<Self> {
-        let own = own_group()?;
-        sweep(&own);
-        let path = own.join(format!("{PREFIX}{}", getpid().as_raw_pid()));
-        fs::create_dir(&path)?;
-        let group = Self(path);
+        let group = Self(made_below(&own_group()?)?);
         // Only whoever can kill it has use for it: Linux 5.14.
         OpenOptions::new().write(true).open(group.0.join("cgroup.kill"))?;
         Ok(group)
@@ -88,7 +84,16 @@ fn remove(group: &Path) {
     }
 }
 
-/// Removes what wardens have left that were killed.
+/// Makes a folder for this process's group.
+fn made_below(own: &Path) -> io::Result<PathBuf> {
+    sweep(own);
+    let path = own.join(format!("{PREFIX}{}", getpid().as_raw_pid()));
+    fs::create_dir(&path)?;
+    Ok(path)
+}
+
+/// Removes what wardens have left that were killed, one of this process's number too: in a PID namespace, as of a container that
+/// is started again, each warden has the same.
 fn sweep(own: &Path) {
     for group in fs::read_dir(own).into_iter().flatten().flatten() {
         let name = group.file_name();
@@ -96,7 +101,7 @@ fn sweep(own: &Path) {
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.parse().ok());
         if let Some(pid) = number.and_then(Pid::from_raw)
-            && test_kill_process(pid).is_err()
+            && (pid == getpid() || test_kill_process(pid).is_err())
         {
             remove(&group.path());
         }
@@ -126,4 +131,24 @@ fn own_group() -> io::Result<PathBuf> {
         .ok_or_else(absent)?;
     let below = Path::new(group).strip_prefix(root).map_err(|_| absent())?;
     Ok(Path::new(place).join(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PREFIX, made_below};
+    use std::fs;
+    use std::process::id;
+    use tenure_testkit::ScratchDir;
+
+    #[test]
+    fn what_a_killed_warden_of_the_same_number_has_left_is_in_nobodys_way() {
+        let own = ScratchDir::new("same-number");
+        let alive = own.join(format!("{PREFIX}1"));
+        for left in [&alive, &own.join(format!("{PREFIX}{}", id())), &own.join("other")] {
+            fs::create_dir(left).unwrap();
+        }
+        let made = made_below(own.path()).unwrap();
+        assert_eq!(made, own.join(format!("{PREFIX}{}", id())));
+        assert!(alive.exists() && own.join("other").exists());
+    }
 }

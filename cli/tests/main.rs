@@ -10,6 +10,7 @@ mod deadline;
 mod endpoint;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod fault;
 mod fence;
 mod fence_claims;
 #[cfg(feature = "etcd")]

@@ -8,9 +8,12 @@ use hyper::Uri;
 use hyper::client::conn::http1::handshake;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// What is asked, and how often it may fail.
@@ -67,9 +70,30 @@ impl Page {
         })
     }
 
+    /// Where it is. Looked up on a thread of its own: the runtime, which looks names up, too, panics where it gets no thread.
+    ///
+    /// # Errors
+    /// No such host is known, or there is no thread left to look it up on.
+    async fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, self.port)]);
+        }
+        let (found, answer) = oneshot::channel();
+        let (host, port) = (self.host.clone(), self.port);
+        // Nobody waits for one that hangs.
+        let thread = std::thread::Builder::new().name("tenure look-up".to_owned());
+        thread.spawn(move || {
+            let addresses = (host.as_str(), port).to_socket_addrs();
+            let _given_up = found.send(addresses.map(Iterator::collect));
+        })?;
+        let ended = |_| io::Error::other("the look-up has ended without an answer");
+        answer.await.map_err(ended)?
+    }
+
     async fn get(&self) -> Result<(), String> {
         let in_words = |error: &dyn std::error::Error| error.to_string();
-        let stream = TcpStream::connect((self.host.as_str(), self.port))
+        let addresses = self.look_up().await.map_err(|error| in_words(&error))?;
+        let stream = TcpStream::connect(&addresses[..])
             .await
             .map_err(|error| in_words(&error))?;
         let (mut sender, connection) = handshake(TokioIo::new(stream))

@@ -7,6 +7,7 @@
 
 mod deadline;
 mod ending;
+mod fault;
 mod health;
 mod heartbeat;
 mod hooks;
@@ -22,6 +23,7 @@ mod work;
 
 pub(crate) use deadline::kill_margin;
 pub(crate) use ending::{Ending, Why};
+pub(crate) use fault::EndedByFault;
 pub(crate) use health::{Health, Page, Probe};
 pub(crate) use heartbeat::Heartbeat;
 pub(crate) use hooks::{HookCommands, Hooks};

@@ -11,7 +11,8 @@ use crate::manager;
 use crate::output::{Voice, in_json, short};
 use crate::recording::{Spans, TermSpan};
 use crate::supervise::{
-    Ending, Hooks, Job, Signals, Surroundings, WHERE_IT_IS, Why, Work, processes_in_words, supervise,
+    EndedByFault, Ending, Hooks, Job, Signals, Surroundings, WHERE_IT_IS, Why, Work, processes_in_words,
+    supervise,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -117,10 +118,13 @@ impl Turn<'_> {
             }
             std::future::pending::<()>().await;
         };
-        let supervised = tokio::select! {
-            biased;
-            supervised = supervise(&leadership, surroundings) => supervised,
-            () = yields => unreachable!("it waits for the end of the term"),
+        let supervised = {
+            let _ended_before_the_term = EndedByFault;
+            tokio::select! {
+                biased;
+                supervised = supervise(&leadership, surroundings) => supervised,
+                () = yields => unreachable!("it waits for the end of the term"),
+            }
         };
         self.board.ends(match supervised {
             Ok((Ending::Unkillable, _)) => Left::Some,

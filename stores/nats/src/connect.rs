@@ -1,9 +1,10 @@
 //! Connecting to one of the servers.
 
 use crate::fault;
-use crate::url::{Host, Login, Security, StoreUrl};
+use crate::login::Pass;
+use crate::url::{Host, Security, StoreUrl};
 use async_nats::rustls::crypto::ring;
-use async_nats::{Auth, AuthError, Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
+use async_nats::{AuthError, Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -155,7 +156,8 @@ impl Servers {
         let (closed, ended) = watch::channel(false);
         let (denials, _) = broadcast::channel(DENIALS_WAITING_MAX);
         let greetings = Arc::new(AtomicUsize::new(0));
-        let options = self.options(each.address, &greetings, closed, denials.clone());
+        let pass = Pass::of(&self.url.login).map_err(|why| failed(Fault::Invalid, why))?;
+        let options = self.options(each.address, pass, &greetings, closed, denials.clone());
         match tokio::time::timeout(allowed, options.connect(address)).await {
             Ok(Ok(client)) => Ok(Dialled {
                 client,
@@ -178,7 +180,7 @@ impl Servers {
                 let (fault, why) = match error.kind() {
                     ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => (
                         Fault::Unauthenticated,
-                        format!("{why}; check user and password, or the token"),
+                        format!("{why}; {}", self.url.login.way_out()),
                     ),
                     ConnectErrorKind::TimedOut => (Fault::TimedOut, why),
                     ConnectErrorKind::ServerParse => (Fault::Invalid, why),
@@ -199,19 +201,20 @@ impl Servers {
     fn options(
         &self,
         allowed: Duration,
+        pass: Pass,
         greetings: &Arc<AtomicUsize>,
         closed: watch::Sender<bool>,
         denials: broadcast::Sender<Arc<str>>,
     ) -> ConnectOptions {
         // Refused if the program has chosen one before; then that one is used.
         let _chosen_before = ring::default_provider().install_default();
-        let (login, greetings) = (self.url.login.clone(), Arc::clone(greetings));
+        let (pass, greetings) = (Arc::new(pass), Arc::clone(greetings));
         // Asked at each greeting. The driver would connect once more by itself, and send to a server that may have been
         // started again what was meant for the one before.
-        let login = move |_nonce| {
+        let login = move |number: Vec<u8>| {
             let is_first = greetings.fetch_add(1, Ordering::SeqCst) == 0;
             let shown = if is_first {
-                Ok(shown(&login))
+                pass.shown(&number)
             } else {
                 Err(AuthError::new("the connection is over"))
             };
@@ -268,20 +271,6 @@ async fn addresses(host: &Host, allowed: Duration) -> u32 {
     let looked_up = tokio::time::timeout(allowed, lookup_host((host.name.as_str(), host.port))).await;
     let count = looked_up.ok().and_then(Result::ok).map_or(1, Iterator::count);
     u32::try_from(count.clamp(1, ADDRESSES_MAX)).unwrap_or(1)
-}
-
-/// What is shown to a server that has greeted.
-fn shown(login: &Login) -> Auth {
-    let mut auth = Auth::new();
-    match login {
-        Login::Nobody => {}
-        Login::User { name, password } => {
-            auth.username = Some(name.clone());
-            auth.password = Some(password.clone());
-        }
-        Login::Token(token) => auth.token = Some(token.clone()),
-    }
-    auth
 }
 
 /// What a complaint of the server's says about something that was sent to this subject: that it was not taken, or that its

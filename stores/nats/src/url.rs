@@ -1,6 +1,7 @@
 //! The store's URL.
 
 use std::fmt;
+use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
 
 /// The bucket of a URL that names none.
@@ -36,8 +37,13 @@ pub(crate) enum Security {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Login {
     Nobody,
-    User { name: String, password: String },
+    User {
+        name: String,
+        password: String,
+    },
     Token(String),
+    /// By the credentials in a file.
+    File(PathBuf),
 }
 
 /// A URL taken apart. Holds secrets, so it is never shown: no `Debug`.
@@ -99,10 +105,18 @@ impl StoreUrl {
             "replicas" => self.replicas = Some(read_replicas(value)?),
             "monitor" => self.monitors = read_hosts(&decoded(value)?, MONITOR_PORT)?,
             "rateErrorPpm" => self.rate_error_ppm = read_rate_error(value)?,
+            "creds" => {
+                if self.login != Login::Nobody {
+                    return Err(invalid(
+                        "the NATS URL has a user or a token and creds; leave one of them out",
+                    ));
+                }
+                self.login = Login::File(read_file(value)?);
+            }
             // Not by its name: after an unescaped ? in a password it is the password's end.
             _ => {
                 return Err(invalid(
-                    "the NATS URL has an option that is not known; known are replicas, monitor and rateErrorPpm",
+                    "the NATS URL has an option that is not known; known are creds, replicas, monitor and rateErrorPpm",
                 ));
             }
         }
@@ -194,6 +208,15 @@ fn read_rate_error(text: &str) -> Result<u32, StoreError> {
             "rateErrorPpm \"{text}\" is not 0 to {RATE_ERROR_PPM_MAX} parts per million; {RATE_ERROR_PPM} suits NTP"
         ))
     })
+}
+
+fn read_file(text: &str) -> Result<PathBuf, StoreError> {
+    match decoded(text)? {
+        path if path.is_empty() => Err(invalid(
+            "creds is empty; name a file of credentials, or leave it out",
+        )),
+        path => Ok(path.into()),
+    }
 }
 
 fn shown(text: &str) -> String {

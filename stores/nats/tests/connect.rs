@@ -27,6 +27,8 @@ async fn urls_that_cannot_be_read_are_refused_without_their_secrets() {
         "nats://host/bucket?rateErrorPpm=fast",
         "nats://host?hunter2=1",
         "nats://user:hunter2@host?replicas=1&replicas=3",
+        "nats://user:hunter2@host?creds=/etc/nats/user.creds",
+        "nats://host?creds=",
         "natss://host",
     ] {
         let error = refused(url).await;

@@ -6,6 +6,7 @@ mod cluster;
 mod common;
 mod conformance;
 mod connect;
+mod credentials;
 mod examination;
 mod faults;
 mod fence;

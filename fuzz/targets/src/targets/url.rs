@@ -55,6 +55,7 @@ pub const TARGET: Target = Target {
         "sentinelPassword=",
         "replicas=",
         "monitor=",
+        "creds=",
         "rateErrorPpm=",
         "30d",
         "filesystem=trusted",

@@ -158,6 +158,11 @@ impl Servers {
         let greetings = Arc::new(AtomicUsize::new(0));
         let pass = Pass::of(&self.url.login).map_err(|why| failed(Fault::Invalid, why))?;
         let options = self.options(each.address, pass, &greetings, closed, denials.clone());
+        let options = self
+            .url
+            .tls
+            .add_to(options)
+            .map_err(|why| failed(Fault::Invalid, why))?;
         match tokio::time::timeout(allowed, options.connect(address)).await {
             Ok(Ok(client)) => Ok(Dialled {
                 client,

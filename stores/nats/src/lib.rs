@@ -24,6 +24,7 @@ mod roll;
 mod site;
 mod store;
 mod swap;
+mod tls;
 mod url;
 mod version;
 mod watch;

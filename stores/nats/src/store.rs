@@ -33,6 +33,8 @@ impl NatsStore {
     /// | option | default | meaning |
     /// |---|---|---|
     /// | `creds=` | none | a file of credentials: a user's JWT and the seed of its key, as `nsc` writes them, or the seed alone; 64 KiB at most, read anew for each connection |
+    /// | `ca=` | those that the system trusts | a PEM file of the roots that are trusted; for TLS |
+    /// | `cert=`, `key=` | none | PEM files of a client's certificate and its key; for TLS |
     /// | `replicas=` | 3 in a cluster, else 1 | copies of a bucket that is made: 1, 3 or 5 |
     /// | `monitor=` | none | `host:port,…` of the servers' HTTP monitoring, by which their `sync_interval` is read |
     /// | `rateErrorPpm=` | `500` | how wrong this machine's clock may go, in parts per million: what every candidate's timing assumes, or more; up to 100,000 |

@@ -1,5 +1,6 @@
 //! The store's URL.
 
+use crate::tls::TlsFiles;
 use std::fmt;
 use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
@@ -50,6 +51,7 @@ pub(crate) enum Login {
 #[derive(Clone)]
 pub(crate) struct StoreUrl {
     pub(crate) security: Security,
+    pub(crate) tls: TlsFiles,
     pub(crate) hosts: Vec<Host>,
     pub(crate) login: Login,
     pub(crate) bucket: String,
@@ -79,6 +81,7 @@ impl StoreUrl {
         let (hosts, bucket) = place.split_once('/').unwrap_or((place, ""));
         let mut parsed = Self {
             security,
+            tls: TlsFiles::default(),
             hosts: read_hosts(hosts, PORT)?,
             login,
             bucket: read_bucket(bucket.trim_end_matches('/'))?,
@@ -86,6 +89,7 @@ impl StoreUrl {
             monitors: Vec::new(),
             rate_error_ppm: RATE_ERROR_PPM,
         };
+        let (mut certificate, mut key_of_it) = (None, None);
         let mut seen = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let key = option.split('=').next().unwrap_or_default();
@@ -94,13 +98,32 @@ impl StoreUrl {
                 return Err(invalid("the NATS URL has an option twice; leave one of them out"));
             }
             seen.push(key);
-            parsed.set(option)?;
+            let value = option.split_once('=').map_or("", |(_, value)| value);
+            match key {
+                "ca" => parsed.tls.roots = Some(read_file(key, value)?),
+                "cert" => certificate = Some(read_file(key, value)?),
+                "key" => key_of_it = Some(read_file(key, value)?),
+                _ => parsed.set(key, value)?,
+            }
+        }
+        parsed.tls.identity = match (certificate, key_of_it) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(invalid(
+                    "cert and key in the NATS URL belong together; give both, or neither",
+                ));
+            }
+        };
+        if security == Security::Plain && (parsed.tls.roots.is_some() || parsed.tls.identity.is_some()) {
+            return Err(invalid(
+                "ca, cert and key in the NATS URL are for TLS; write nats+tls:// in place of nats://",
+            ));
         }
         Ok(parsed)
     }
 
-    fn set(&mut self, option: &str) -> Result<(), StoreError> {
-        let (key, value) = option.split_once('=').unwrap_or((option, ""));
+    fn set(&mut self, key: &str, value: &str) -> Result<(), StoreError> {
         match key {
             "replicas" => self.replicas = Some(read_replicas(value)?),
             "monitor" => self.monitors = read_hosts(&decoded(value)?, MONITOR_PORT)?,
@@ -111,12 +134,13 @@ impl StoreUrl {
                         "the NATS URL has a user or a token and creds; leave one of them out",
                     ));
                 }
-                self.login = Login::File(read_file(value)?);
+                self.login = Login::File(read_file(key, value)?);
             }
             // Not by its name: after an unescaped ? in a password it is the password's end.
             _ => {
                 return Err(invalid(
-                    "the NATS URL has an option that is not known; known are creds, replicas, monitor and rateErrorPpm",
+                    "the NATS URL has an option that is not known; known are ca, cert, creds, key, monitor, rateErrorPpm and \
+                     replicas",
                 ));
             }
         }
@@ -210,11 +234,11 @@ fn read_rate_error(text: &str) -> Result<u32, StoreError> {
     })
 }
 
-fn read_file(text: &str) -> Result<PathBuf, StoreError> {
+fn read_file(option: &str, text: &str) -> Result<PathBuf, StoreError> {
     match decoded(text)? {
-        path if path.is_empty() => Err(invalid(
-            "creds is empty; name a file of credentials, or leave it out",
-        )),
+        path if path.is_empty() => Err(invalid(&format!(
+            "{option} is empty; name a file, or leave it out"
+        ))),
         path => Ok(path.into()),
     }
 }

@@ -29,6 +29,9 @@ async fn urls_that_cannot_be_read_are_refused_without_their_secrets() {
         "nats://user:hunter2@host?replicas=1&replicas=3",
         "nats://user:hunter2@host?creds=/etc/nats/user.creds",
         "nats://host?creds=",
+        "nats+tls://user:hunter2@host?ca=",
+        "nats+tls://user:hunter2@host?cert=/etc/nats/cert.pem",
+        "nats://user:hunter2@host?ca=/etc/nats/ca.pem",
         "natss://host",
     ] {
         let error = refused(url).await;

@@ -1,9 +1,11 @@
 //! The same command over a real NATS, alone and in a cluster, and a network that swallows everything.
 
-use crate::common::journeys::{self, SelfSigned};
+use crate::common::journeys;
 use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
 use std::time::{Duration, Instant};
-use tenure_testkit::{Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, block_on, is_alive};
+use tenure_testkit::{
+    Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, SelfSigned, block_on, is_alive,
+};
 
 fn durable() -> NatsServer {
     block_on(NatsServer::start(NatsOptions::durable())).unwrap()

@@ -1,11 +1,11 @@
 //! The same command over a real Redis and Valkey, sentinels, and a network that swallows everything.
 
-use crate::common::journeys::{self, SelfSigned};
+use crate::common::journeys;
 use crate::common::{SOON, Sandbox, exit_code, json};
 use std::time::Duration;
 use tenure_testkit::{
-    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, ServerClock, block_on, eventually,
-    free_port,
+    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, SelfSigned, ServerClock, block_on,
+    eventually, free_port,
 };
 
 fn durable() -> RedisServer {

@@ -36,6 +36,7 @@
 //!
 //! Linux only: the guards lean on the parent-death signal and on `/proc`.
 
+mod certificate;
 mod clock;
 mod disk;
 mod error;
@@ -50,6 +51,7 @@ mod scratch;
 mod servers;
 mod vanished;
 
+pub use certificate::SelfSigned;
 pub use clock::on_a_clock_that_is_ahead;
 pub use disk::on_a_disk_that_fails_to_sync;
 pub use error::Error;

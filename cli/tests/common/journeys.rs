@@ -1,7 +1,7 @@
 //! What the command does alike on every store, told once; each store's tests bring the store.
 
 use super::{SOON, Sandbox, bare, ended, exit_code, json};
-use tenure_testkit::{Fault, FaultProxy, ScratchDir, eventually};
+use tenure_testkit::{Fault, FaultProxy, SelfSigned, eventually};
 
 /// Three that want the same job run it one after the other, each with a token above the last.
 pub fn contenders_take_turns_and_tokens_rise(sandbox: &Sandbox) {
@@ -107,28 +107,6 @@ pub fn a_store_that_is_not_there_is_said_to_be_unavailable(url: &str) {
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");
     assert!(!sandbox.dir.join("ran").exists());
-}
-
-/// A certificate for `localhost` that nobody else has signed.
-pub struct SelfSigned {
-    pub file: String,
-    pub key: String,
-    _folder: ScratchDir,
-}
-
-impl SelfSigned {
-    pub fn new(label: &str) -> Self {
-        let folder = ScratchDir::new(label);
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let (file, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-        std::fs::write(&file, made.cert.pem()).unwrap();
-        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        Self {
-            file: file.display().to_string(),
-            key: key.display().to_string(),
-            _folder: folder,
-        }
-    }
 }
 
 /// The certificate is trusted because `SSL_CERT_FILE` says so, and by nobody else.

@@ -5,11 +5,10 @@ use crate::url::{Security, StoreUrl, invalid};
 use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse, StatusRequest, StatusResponse};
 use crate::wire::path;
 use http::uri::PathAndQuery;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
-use tenure_remote::line;
+use tenure_remote::{TlsFiles, TlsParts, line};
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -62,7 +61,7 @@ impl Members {
     pub(crate) fn new(url: StoreUrl) -> Result<Self, StoreError> {
         let tls = match &url.security {
             Security::Plain => None,
-            Security::Tls { roots, identity } => Some(encryption(roots.as_deref(), identity.as_ref())?),
+            Security::Tls(files) => Some(encryption(files)?),
         };
         let mut endpoints = Vec::new();
         for host in &url.hosts {
@@ -304,27 +303,15 @@ impl Connection {
     }
 }
 
-fn encryption(
-    roots: Option<&Path>,
-    identity: Option<&(std::path::PathBuf, std::path::PathBuf)>,
-) -> Result<ClientTlsConfig, StoreError> {
+fn encryption(files: &TlsFiles) -> Result<ClientTlsConfig, StoreError> {
+    let TlsParts { roots, identity } = files.read()?;
     let mut tls = ClientTlsConfig::new();
     tls = match roots {
-        Some(roots) => tls.ca_certificate(Certificate::from_pem(read("ca", roots)?)),
+        Some(roots) => tls.ca_certificate(Certificate::from_pem(roots)),
         None => tls.with_webpki_roots(),
     };
     if let Some((certificate, key)) = identity {
-        tls = tls.identity(Identity::from_pem(read("cert", certificate)?, read("key", key)?));
+        tls = tls.identity(Identity::from_pem(certificate, key));
     }
     Ok(tls)
-}
-
-fn read(option: &str, path: &Path) -> Result<Vec<u8>, StoreError> {
-    std::fs::read(path).map_err(|error| {
-        let shown = path.display().to_string();
-        invalid(&format!(
-            "{option} {}: {error}; name a PEM file",
-            shown.escape_debug()
-        ))
-    })
 }

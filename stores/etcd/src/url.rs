@@ -1,8 +1,8 @@
 //! The store's URL.
 
 use std::fmt;
-use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::TlsFiles;
 
 /// What every key begins with, unless the URL has a path.
 pub(crate) const PREFIX: &str = "tenure";
@@ -27,12 +27,8 @@ impl fmt::Display for Host {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Security {
     Plain,
-    Tls {
-        /// A PEM file of the roots that are trusted; Mozilla's without one.
-        roots: Option<PathBuf>,
-        /// PEM files of the client's certificate and its key.
-        identity: Option<(PathBuf, PathBuf)>,
-    },
+    /// By these files; Mozilla's roots are trusted without any.
+    Tls(TlsFiles),
 }
 
 /// Who connects. Holds the password, so it is never shown: no `Debug`.
@@ -59,12 +55,7 @@ impl StoreUrl {
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
         let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let options = Options::parse(query)?;
-        let security = match scheme {
-            "etcd" => options.plain()?,
-            "etcds" => options.tls()?,
-            _ => return Err(unreadable()),
-        };
+        let security = security(scheme, query)?;
         // The last @ ends the credentials: one in a badly encoded password must not become a host's name.
         let (credentials, place) = match address.rsplit_once('@') {
             Some((credentials, place)) => (Some(read_credentials(credentials)?), place),
@@ -93,69 +84,28 @@ impl StoreUrl {
     }
 }
 
-#[derive(Default)]
-struct Options {
-    roots: Option<PathBuf>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-}
-
-impl Options {
-    fn parse(query: &str) -> Result<Self, StoreError> {
-        let mut options = Self::default();
-        for option in query.split('&').filter(|option| !option.is_empty()) {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let place = match name {
-                "ca" => &mut options.roots,
-                "cert" => &mut options.certificate,
-                "key" => &mut options.key,
-                // Not by its name: after an unescaped ? in a password it is the password's end.
-                _ => {
-                    return Err(invalid(
-                        "the etcd URL has an option that is not known; known are ca, cert and key",
-                    ));
-                }
-            };
-            let value = decoded(value)?;
-            if value.is_empty() {
-                return Err(invalid(
-                    "ca, cert and key in the etcd URL each name a PEM file; one of them is empty",
-                ));
-            }
-            // Nobody could say which of the two counts.
-            if place.replace(PathBuf::from(value)).is_some() {
-                return Err(invalid(
-                    "the etcd URL has ca, cert or key twice; leave one of them out",
-                ));
-            }
-        }
-        Ok(options)
-    }
-
-    fn plain(self) -> Result<Security, StoreError> {
-        match (self.roots, self.certificate, self.key) {
-            (None, None, None) => Ok(Security::Plain),
-            _ => Err(invalid(
-                "ca, cert and key in the etcd URL are for TLS; write etcds:// in place of etcd://",
-            )),
+/// Whether connections are encrypted, by the scheme and the options of a URL.
+fn security(scheme: &str, query: &str) -> Result<Security, StoreError> {
+    let mut files = TlsFiles::default();
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        if !files.take("etcd", name, &decoded(value)?)? {
+            // Not by its name: after an unescaped ? in a password it is the password's end.
+            return Err(invalid(
+                "the etcd URL has an option that is not known; known are ca, cert and key",
+            ));
         }
     }
-
-    fn tls(self) -> Result<Security, StoreError> {
-        let identity = match (self.certificate, self.key) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => {
-                return Err(invalid(
-                    "cert and key in the etcd URL belong together; give both, or neither",
-                ));
-            }
-        };
-        Ok(Security::Tls {
-            roots: self.roots,
-            identity,
-        })
-    }
+    let is_encrypted = match scheme {
+        "etcd" => false,
+        "etcds" => true,
+        _ => return Err(unreadable()),
+    };
+    files.check("etcd", is_encrypted, "etcds")?;
+    Ok(match is_encrypted {
+        true => Security::Tls(files),
+        false => Security::Plain,
+    })
 }
 
 fn read_credentials(text: &str) -> Result<Credentials, StoreError> {

@@ -8,7 +8,7 @@ use tenure_core::{
     Certainty, Durability, Fault, LeaseStore, Released, Renewed, Scope, StoreError, TokenSource, Ttl, Verdict,
 };
 use tenure_etcd::EtcdStore;
-use tenure_testkit::{Etcd, EtcdOptions, ScratchDir, eventually_async, free_port};
+use tenure_testkit::{Etcd, EtcdOptions, SelfSigned, eventually_async, free_port};
 
 pub async fn refused(url: &str) -> StoreError {
     let error = EtcdStore::connect(url).await.expect_err("refused");
@@ -288,18 +288,14 @@ async fn full_etcd_elects_nobody_and_ends_no_term() {
 /// The certificate is trusted because the URL says so, and by nobody else.
 #[tokio::test]
 async fn tls_reaches_members_whose_certificate_is_trusted_and_no_other() {
-    let folder = ScratchDir::new("etcd-tls");
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let certificate = SelfSigned::new("etcd-tls");
     let options = EtcdOptions {
-        tls: Some((certificate.clone(), key)),
+        tls: Some(((&certificate.file).into(), (&certificate.key).into())),
         ..EtcdOptions::default()
     };
     let etcd = Etcd::start(options).await.unwrap();
     let address = etcd.address(0).replace("127.0.0.1", "localhost");
-    let trusting = format!("etcds://{address}/secure?ca={}", certificate.display());
+    let trusting = format!("etcds://{address}/secure?ca={}", certificate.file);
     let store = EtcdStore::connect(&trusting).await.unwrap();
     take(&store, &request("job", "a", seconds(60))).await;
     let error = refused(&format!("etcds://{address}/secure")).await;

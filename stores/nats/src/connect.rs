@@ -158,11 +158,8 @@ impl Servers {
         let greetings = Arc::new(AtomicUsize::new(0));
         let pass = Pass::of(&self.url.login).map_err(|why| failed(Fault::Invalid, why))?;
         let options = self.options(each.address, pass, &greetings, closed, denials.clone());
-        let options = self
-            .url
-            .tls
-            .add_to(options)
-            .map_err(|why| failed(Fault::Invalid, why))?;
+        // The driver reads them, too, and takes one with nothing in it.
+        drop(self.url.tls.read()?);
         match tokio::time::timeout(allowed, options.connect(address)).await {
             Ok(Ok(client)) => Ok(Dialled {
                 client,
@@ -225,7 +222,14 @@ impl Servers {
             };
             std::future::ready(shown)
         };
-        ConnectOptions::with_auth_callback(login)
+        let mut options = ConnectOptions::with_auth_callback(login);
+        if let Some(roots) = self.url.tls.roots() {
+            options = options.add_root_certificates(roots.to_owned());
+        }
+        if let Some((certificate, key)) = self.url.tls.identity() {
+            options = options.add_client_certificate(certificate.to_owned(), key.to_owned());
+        }
+        options
             .name("tenure")
             .connection_timeout(allowed)
             .request_timeout(None)

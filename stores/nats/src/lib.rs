@@ -24,7 +24,6 @@ mod roll;
 mod site;
 mod store;
 mod swap;
-mod tls;
 mod url;
 mod version;
 mod watch;

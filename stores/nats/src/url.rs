@@ -1,9 +1,9 @@
 //! The store's URL.
 
-use crate::tls::TlsFiles;
 use std::fmt;
 use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::TlsFiles;
 
 /// The bucket of a URL that names none.
 const BUCKET: &str = "tenure";
@@ -89,7 +89,6 @@ impl StoreUrl {
             monitors: Vec::new(),
             rate_error_ppm: RATE_ERROR_PPM,
         };
-        let (mut certificate, mut key_of_it) = (None, None);
         let mut seen = Vec::new();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             let key = option.split('=').next().unwrap_or_default();
@@ -99,27 +98,11 @@ impl StoreUrl {
             }
             seen.push(key);
             let value = option.split_once('=').map_or("", |(_, value)| value);
-            match key {
-                "ca" => parsed.tls.roots = Some(read_file(key, value)?),
-                "cert" => certificate = Some(read_file(key, value)?),
-                "key" => key_of_it = Some(read_file(key, value)?),
-                _ => parsed.set(key, value)?,
+            if !parsed.tls.take("NATS", key, &decoded(value)?)? {
+                parsed.set(key, value)?;
             }
         }
-        parsed.tls.identity = match (certificate, key_of_it) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => {
-                return Err(invalid(
-                    "cert and key in the NATS URL belong together; give both, or neither",
-                ));
-            }
-        };
-        if security == Security::Plain && (parsed.tls.roots.is_some() || parsed.tls.identity.is_some()) {
-            return Err(invalid(
-                "ca, cert and key in the NATS URL are for TLS; write nats+tls:// in place of nats://",
-            ));
-        }
+        parsed.tls.check("NATS", security == Security::Tls, "nats+tls")?;
         Ok(parsed)
     }
 
@@ -134,7 +117,7 @@ impl StoreUrl {
                         "the NATS URL has a user or a token and creds; leave one of them out",
                     ));
                 }
-                self.login = Login::File(read_file(key, value)?);
+                self.login = Login::File(read_file(value)?);
             }
             // Not by its name: after an unescaped ? in a password it is the password's end.
             _ => {
@@ -234,11 +217,11 @@ fn read_rate_error(text: &str) -> Result<u32, StoreError> {
     })
 }
 
-fn read_file(option: &str, text: &str) -> Result<PathBuf, StoreError> {
+fn read_file(text: &str) -> Result<PathBuf, StoreError> {
     match decoded(text)? {
-        path if path.is_empty() => Err(invalid(&format!(
-            "{option} is empty; name a file, or leave it out"
-        ))),
+        path if path.is_empty() => Err(invalid(
+            "creds is empty; name a file of credentials, or leave it out",
+        )),
         path => Ok(path.into()),
     }
 }

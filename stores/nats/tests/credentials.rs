@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tenure_core::{Fault, LeaseStore};
 use tenure_nats::{NatsFence, NatsStore};
@@ -190,65 +190,4 @@ async fn credentials_are_in_nobodys_way_where_none_are_asked_for() {
     let url = format!("{}/{}?creds={}", scratch.url, scratch.bucket, file.display());
     let store = NatsStore::connect(&url).await.expect("let in");
     take(&store, &request("job", "a", seconds(60))).await;
-}
-
-/// A certificate that signs itself, and its key, in files.
-fn self_signed(folder: &ScratchDir, name: &str) -> (PathBuf, PathBuf) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let (certificate, key) = (
-        folder.join(format!("{name}.pem")),
-        folder.join(format!("{name}.key")),
-    );
-    fs::write(&certificate, made.cert.pem()).expect("written");
-    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
-    (certificate, key)
-}
-
-/// The server's certificate is trusted because the URL says so, and the client's is asked for.
-#[tokio::test]
-async fn both_sides_of_an_encrypted_connection_are_known_by_their_certificates() {
-    let folder = ScratchDir::new("certificates");
-    let ((ours, our_key), (theirs, their_key)) =
-        (self_signed(&folder, "ours"), self_signed(&folder, "theirs"));
-    let settings = format!(
-        "tls {{ cert_file: \"{}\", key_file: \"{}\", ca_file: \"{}\", verify: true }}\n",
-        theirs.display(),
-        their_key.display(),
-        ours.display()
-    );
-    let server = NatsServer::start(NatsOptions::default().with(&settings))
-        .await
-        .expect("a server");
-    let address = server.address().replace("127.0.0.1", "localhost");
-    let url = |options: &str| format!("nats+tls://{address}/app?{options}");
-    let shown = |option: &str, path: &Path| format!("{option}={}", path.display());
-    let known = [shown("cert", &ours), shown("key", &our_key)].join("&");
-    let all = format!("{}&{known}", shown("ca", &theirs));
-    let store = NatsStore::connect(&url(&all)).await.expect("known to each other");
-    take(&store, &request("job", "a", seconds(60))).await;
-
-    for unknown in [
-        shown("ca", &theirs),
-        known.clone(),
-        format!("{}&{known}", shown("ca", &ours)),
-    ] {
-        let error = NatsStore::connect(&url(&unknown)).await.expect_err("a stranger");
-        assert!(
-            [Fault::Unreachable, Fault::TimedOut].contains(&error.fault),
-            "{unknown}: {error}"
-        );
-    }
-    for (option, useless) in [("ca", &our_key), ("ca", &folder.join("none")), ("cert", &our_key)] {
-        let options = format!("{}&{}", shown(option, useless), shown("key", &our_key));
-        let options = options
-            + &if option == "ca" {
-                format!("&{}", shown("cert", &ours))
-            } else {
-                String::new()
-            };
-        let error = NatsStore::connect(&url(&options)).await.expect_err("of no use");
-        assert_eq!(error.fault, Fault::Invalid, "{error}");
-        let told = format!("{option} {}", useless.display());
-        assert!(error.message.contains(&told), "{error}");
-    }
 }

@@ -7,13 +7,14 @@ use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind,
-    RedisConnectionInfo, RedisError, Value,
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion,
+    PushInfo, PushKind, RedisConnectionInfo, RedisError, TlsCertificates, Value,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::TlsParts;
 
 /// How long one connection may take, its handshake included.
 pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
@@ -218,7 +219,21 @@ impl Target {
         let info = info
             .set_redis_settings(settings.set_db(i64::from(self.url.database)))
             .set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        Client::open(info).map_err(|error| self.failed(&error, host))
+        let TlsParts { roots, identity } = self.url.tls.read()?;
+        let client = match (roots, identity) {
+            (None, None) => Client::open(info),
+            (root_cert, identity) => Client::build_with_tls(
+                info,
+                TlsCertificates {
+                    root_cert,
+                    client_tls: identity.map(|(client_cert, client_key)| ClientTlsConfig {
+                        client_cert,
+                        client_key,
+                    }),
+                },
+            ),
+        };
+        client.map_err(|error| self.failed(&error, host))
     }
 
     /// Nothing of a request was sent, so nothing was applied.

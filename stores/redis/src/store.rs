@@ -40,6 +40,8 @@ impl RedisStore {
     /// |---|---|---|
     /// | `prefix=` | `tenure` | what the names of all keys and channels begin with, in braces; 1 to 100 bytes |
     /// | `purgeAfter=` | never | remove names that nobody used for so long: `1d` to `36500d`, and never below ten ttls; not for a quorum |
+    /// | `ca=` | those that the system trusts | a PEM file of the roots that are trusted; for TLS |
+    /// | `cert=`, `key=` | none | PEM files of a client's certificate and its key; for TLS |
     /// | `primary=` | — | the name by which the sentinels know the primary |
     /// | `sentinelUser=`, `sentinelPassword=` | as the servers' | who asks the sentinels; empty for nobody, without a password |
     ///

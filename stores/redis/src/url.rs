@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::TlsFiles;
 
 /// What the names of all keys begin with, unless the URL has `prefix=`.
 pub(crate) const PREFIX: &str = "tenure";
@@ -53,6 +54,8 @@ pub(crate) struct Credentials {
 pub(crate) struct StoreUrl {
     pub(crate) set: Set,
     pub(crate) security: Security,
+    /// For TLS.
+    pub(crate) tls: TlsFiles,
     pub(crate) hosts: Vec<Host>,
     pub(crate) credentials: Credentials,
     /// For the sentinels; the servers' own where the URL has none.
@@ -83,6 +86,7 @@ impl StoreUrl {
         };
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         let options = Options::parse(query)?;
+        options.tls.check("Redis", security == Security::Tls, "rediss")?;
         let for_sentinels = options.primary.is_some() || options.sentinel_credentials.is_some();
         let (set, port) = match kind {
             // A sentinel taken for a server would keep leases that nobody else finds.
@@ -130,6 +134,7 @@ impl StoreUrl {
                 .unwrap_or_else(|| credentials.clone()),
             set,
             security,
+            tls: options.tls,
             hosts,
             credentials,
             database,
@@ -194,6 +199,7 @@ struct Options {
     prefix: Option<String>,
     purge_after: Option<Duration>,
     sentinel_credentials: Option<Credentials>,
+    tls: TlsFiles,
 }
 
 impl Options {
@@ -209,6 +215,9 @@ impl Options {
                 ));
             }
             seen.push(key);
+            if options.tls.take("Redis", key, &decoded(value)?)? {
+                continue;
+            }
             match key {
                 "primary" => options.primary = Some(plain("primary", decoded(value)?)?),
                 "prefix" => options.prefix = Some(prefix(decoded(value)?)?),
@@ -219,8 +228,8 @@ impl Options {
                 // Not by its name: after an unescaped ? in a password it is the password's end.
                 _ => {
                     return Err(invalid(
-                        "the Redis URL has an option that is not known; known are primary, prefix, purgeAfter, \
-                         sentinelUser and sentinelPassword",
+                        "the Redis URL has an option that is not known; known are ca, cert, key, primary, prefix, \
+                         purgeAfter, sentinelUser and sentinelPassword",
                     ));
                 }
             }

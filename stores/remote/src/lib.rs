@@ -7,6 +7,7 @@
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
+//! - [`TlsFiles`]: the PEM files that a URL names for TLS.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`connection_failed`], [`line()`]: errors as the contract wants them.
 //!
@@ -21,6 +22,7 @@ mod purge;
 mod refusals;
 mod store;
 mod thread;
+mod tls_files;
 mod watch;
 
 pub use errors::{Deed, after_a_step, connection_failed, lease_subject, line, timed_out};
@@ -30,6 +32,7 @@ pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};
+pub use tls_files::{TlsFiles, TlsParts};
 pub use watch::{ReadWatch, Told, WatchPlaces};
 
 #[doc(hidden)]

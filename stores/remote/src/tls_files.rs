@@ -1,0 +1,132 @@
+//! The PEM files that a URL names for encrypted connections: `ca=`, `cert=` and `key=`.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use tenure_core::{Fault, StoreError};
+
+/// Largest file that is read, in bytes. The roots of a whole system have a quarter of it.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// How the first line of a certificate ends, and that of a key of any kind.
+const CERTIFICATE: &str = "CERTIFICATE-----";
+const PRIVATE_KEY: &str = "PRIVATE KEY-----";
+
+/// Whom an encrypted connection trusts, and as whom it is made.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TlsFiles {
+    roots: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// What the files hold. Holds a secret, so it is never shown: no `Debug`.
+pub struct TlsParts {
+    /// The roots that are trusted, and no other; `None` for those of the driver.
+    pub roots: Option<Vec<u8>>,
+    /// The client's certificate and its key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl TlsFiles {
+    /// Takes an option of a URL of `system`, decoded, if it is one of these. Whether it was.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`], not applied: it names no file, or stands there twice.
+    pub fn take(&mut self, system: &str, option: &str, value: &str) -> Result<bool, StoreError> {
+        let place = match option {
+            "ca" => &mut self.roots,
+            "cert" => &mut self.certificate,
+            "key" => &mut self.key,
+            _ => return Ok(false),
+        };
+        if value.is_empty() {
+            return Err(invalid(format!(
+                "{option} in the {system} URL is empty; name a PEM file, or leave it out"
+            )));
+        }
+        // Nobody could say which of the two counts.
+        if place.replace(PathBuf::from(value)).is_some() {
+            return Err(invalid(format!(
+                "the {system} URL has {option} twice; leave one of them out"
+            )));
+        }
+        Ok(true)
+    }
+
+    /// Refuses files that are of no use: for connections that are not encrypted, and a certificate without its key. `encrypted` is
+    /// the scheme of those that are.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`], not applied.
+    pub fn check(&self, system: &str, is_encrypted: bool, encrypted: &str) -> Result<(), StoreError> {
+        if !is_encrypted && *self != Self::default() {
+            return Err(invalid(format!(
+                "ca, cert and key in the {system} URL are for TLS; write {encrypted}://"
+            )));
+        }
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err(invalid(format!(
+                "cert and key in the {system} URL belong together; give both, or neither"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The file of the roots.
+    #[must_use]
+    pub fn roots(&self) -> Option<&Path> {
+        self.roots.as_deref()
+    }
+
+    /// The files of the client's certificate and its key.
+    #[must_use]
+    pub fn identity(&self) -> Option<(&Path, &Path)> {
+        self.certificate.as_deref().zip(self.key.as_deref())
+    }
+
+    /// Reads them, as they are now: they are replaced before they expire.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`], not applied: one cannot be read, or holds nothing of its kind.
+    pub fn read(&self) -> Result<TlsParts, StoreError> {
+        let certificates = |option, path| read(option, path, CERTIFICATE, "certificates");
+        let identity = |(certificate, key)| {
+            let key = read("key", key, PRIVATE_KEY, "a private key")?;
+            Ok((certificates("cert", certificate)?, key))
+        };
+        Ok(TlsParts {
+            roots: self.roots().map(|path| certificates("ca", path)).transpose()?,
+            identity: self.identity().map(identity).transpose()?,
+        })
+    }
+}
+
+fn read(option: &str, path: &Path, what: &str, in_words: &str) -> Result<Vec<u8>, StoreError> {
+    let wrong = |why: String| {
+        let shown = path.display().to_string();
+        invalid(format!(
+            "{option} {}: {why}; name a PEM file of {in_words}",
+            shown.escape_debug()
+        ))
+    };
+    let failed = |error: std::io::Error| wrong(error.to_string());
+    let file = File::open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(wrong("it is no plain file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let begins = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(what);
+    if !text.lines().any(begins) {
+        return Err(wrong("it holds none".to_owned()));
+    }
+    Ok(bytes)
+}
+
+fn invalid(message: String) -> StoreError {
+    StoreError::not_applied(Fault::Invalid, message)
+}

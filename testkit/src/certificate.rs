@@ -1,0 +1,33 @@
+//! Certificates for servers and clients of tests.
+
+use crate::ScratchDir;
+
+/// A certificate for `localhost` and its loopback address that nobody else has signed, and its key, in PEM files.
+pub struct SelfSigned {
+    /// The certificate's file, which is its own root as well.
+    pub file: String,
+    /// The key's file.
+    pub key: String,
+    _folder: ScratchDir,
+}
+
+impl SelfSigned {
+    /// Makes one. `label` is a part of its folder's name, which goes when this is dropped.
+    ///
+    /// # Panics
+    /// If it cannot be made, or written.
+    #[must_use]
+    pub fn new(label: &str) -> Self {
+        let folder = ScratchDir::new(label);
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate of fixed names is made");
+        let (file, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+        std::fs::write(&file, made.cert.pem()).expect("the certificate is written");
+        std::fs::write(&key, made.signing_key.serialize_pem()).expect("the key is written");
+        Self {
+            file: file.display().to_string(),
+            key: key.display().to_string(),
+            _folder: folder,
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! not that of `_id` refuses leases.
 
 use crate::fault::{Deed, server_code, store_error};
+use crate::record::projection;
 use crate::site::Site;
 use mongodb::IndexModel;
 use mongodb::bson::doc;
@@ -14,9 +15,6 @@ const NAMESPACE_NOT_FOUND: i32 = 26;
 
 /// An index on the same field is there, with other options.
 const INDEX_CONFLICTS: [i32; 2] = [85, 86];
-
-/// The name of the index that each collection has.
-const OF_ID: &str = "_id_";
 
 /// The field of the index that is ours.
 const PURGE_AT: &str = "purgeAt";
@@ -32,9 +30,15 @@ pub(crate) struct TtlIndex {
 }
 
 impl TtlIndex {
-    /// Whether it deletes records by a date other than `purgeAt`: with the record goes its token.
+    /// Whether it deletes records by a date of theirs other than `purgeAt`: with the record goes its token. By a field that no
+    /// lease has it deletes another program's.
     pub(crate) fn is_harmful(&self) -> bool {
-        self.field != PURGE_AT
+        self.field != PURGE_AT && is_ours(&self.field)
+    }
+
+    /// Whether it deletes what nobody uses.
+    pub(crate) fn is_purging(&self) -> bool {
+        self.field == PURGE_AT
     }
 
     /// The command that removes it.
@@ -46,10 +50,31 @@ impl TtlIndex {
 /// The indexes of the collection, for people.
 pub(crate) struct Indexes {
     pub(crate) ttl: Vec<TtlIndex>,
-    /// The names of those that are unique, but for that of `_id`, which the server does not call so.
+    /// The names of those that are unique, and refuse leases for that.
     pub(crate) unique: Vec<String>,
     /// The names of those on `purgeAt` that delete nothing: another on that field cannot be made beside one.
     pub(crate) plain_on_purge_at: Vec<String>,
+}
+
+/// Whether leases have a field of this path.
+fn is_ours(path: &str) -> bool {
+    let field = path.split('.').next().unwrap_or(path);
+    field == PURGE_AT || projection().contains_key(field)
+}
+
+/// Whether the server may refuse a lease for the sake of this index: one without the field counts as one with null in it, and no
+/// two are alike that name `_id`.
+fn refuses_leases(index: &IndexModel) -> bool {
+    let Some(options) = index
+        .options
+        .as_ref()
+        .filter(|options| options.unique == Some(true))
+    else {
+        return false;
+    };
+    let is_for_some = options.sparse == Some(true) || options.partial_filter_expression.is_some();
+    let mut fields = index.keys.keys();
+    !index.keys.contains_key("_id") && (!is_for_some || fields.any(|field| is_ours(field)))
 }
 
 /// The command that removes an index.
@@ -86,10 +111,11 @@ pub(crate) async fn indexes(site: &Site) -> Result<Option<Indexes>, StoreError> 
         plain_on_purge_at: Vec::new(),
     };
     for index in indexes {
+        let is_in_the_way = refuses_leases(&index);
         let options = index.options.unwrap_or_default();
         let name = options.name.unwrap_or_default();
         let field = index.keys.keys().next().cloned().unwrap_or_default();
-        if options.unique == Some(true) && name != OF_ID {
+        if is_in_the_way {
             found.unique.push(name.clone());
         }
         if options.expire_after.is_some() {

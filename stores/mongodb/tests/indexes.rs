@@ -79,3 +79,42 @@ async fn index_on_purge_at_that_is_there_stops_nobody() {
         );
     }
 }
+
+/// In a collection that another program keeps records in, too: it deletes none of ours, and is not ours to remove.
+#[tokio::test]
+async fn ttl_index_by_a_field_that_no_lease_has_is_left_alone() {
+    let at_once = IndexOptions::builder().expire_after(Duration::ZERO).build();
+    let scratch = with_index(doc! { "theirs": 1 }, at_once.clone()).await;
+    let told = finding(&scratch.store().await, "ttl index").await;
+    assert_eq!(told.verdict, Verdict::Good, "{told:?}");
+    for date in ["lastRenewedAt", "released.at"] {
+        let scratch = with_index(doc! { date: 1 }, at_once.clone()).await;
+        let told = finding(&scratch.store().await, "ttl index").await;
+        assert_eq!(told.verdict, Verdict::Bad, "{told:?}");
+    }
+}
+
+/// None of them refuses a lease: our records lack the field, or have a name of their own in it.
+#[tokio::test]
+async fn unique_index_that_refuses_no_lease_is_not_told_of() {
+    let unique = || IndexOptions::builder().unique(true);
+    for (keys, options) in [
+        (doc! { "theirs": 1 }, unique().sparse(true).build()),
+        (
+            doc! { "theirs": 1 },
+            unique()
+                .partial_filter_expression(doc! { "theirs": { "$exists": true } })
+                .build(),
+        ),
+        (doc! { "owner": 1, "_id": 1 }, unique().build()),
+    ] {
+        let scratch = with_index(keys.clone(), options).await;
+        let store = scratch.store().await;
+        for lease in ["one", "another"] {
+            take(&store, &request(lease, "holder", seconds(60))).await;
+        }
+        let findings = store.examine().await.expect("an examination");
+        let told = findings.iter().find(|finding| finding.subject == "unique index");
+        assert_eq!(told, None, "{keys}");
+    }
+}

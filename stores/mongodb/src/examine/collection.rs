@@ -1,6 +1,6 @@
 use super::{bad, good, unknown, warning};
 use crate::fault::Deed;
-use crate::indexes::{Indexes, indexes, removal};
+use crate::indexes::{Indexes, TtlIndex, indexes, removal};
 use crate::kind::{unfit, way_out};
 use crate::record::understood;
 use crate::site::{Site, Topology};
@@ -77,13 +77,13 @@ impl Site {
             })
             .collect();
         if findings.is_empty() {
-            let purges = found.ttl.iter().any(|index| !index.is_harmful());
+            let purges = found.ttl.iter().any(TtlIndex::is_purging);
             findings.push(match (purges, self.purge_after) {
                 (true, _) => good(
                     "ttl index",
                     "only on purgeAt: names that nobody uses are removed in time",
                 ),
-                (false, None) => good("ttl index", "none: nothing is ever removed"),
+                (false, None) => good("ttl index", "none that concerns leases: nothing is ever removed"),
                 (false, Some(_)) => {
                     let name = self.leases.name();
                     let in_the_way = found.plain_on_purge_at.iter();

@@ -6,6 +6,7 @@ use crate::release::RELEASES_AT_ONCE;
 use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
+use crate::strangers::refuse_strangers;
 use crate::url::{
     COLLECTION, DATABASE, LOCKS_COLLECTION, LOCKS_DATABASE, StoreUrl, collection_name, invalid, purge_wait,
 };
@@ -139,7 +140,7 @@ impl MongoStoreBuilder {
                     selection + REQUEST_TIME_MAX,
                 );
                 let site = bounded(time_max, Some(&place), opened).await?;
-                site.refuse_strangers(&options).await?;
+                refuse_strangers(&site.client, &options).await?;
                 Ok(site)
             })
             .await

@@ -4,7 +4,6 @@
 //! So of two processes with the same URL, which names members of two sets, each may lead in a set of its own.
 
 use crate::builder::hosts;
-use crate::site::{Site, Topology};
 use mongodb::Client;
 use mongodb::bson::{Bson, Document, doc, oid::ObjectId};
 use mongodb::options::{ClientOptions, ServerAddress};
@@ -16,62 +15,60 @@ use tokio::task::JoinSet;
 /// whoever connects.
 const LOOK_TIME_MAX: Duration = Duration::from_millis(700);
 
-impl Site {
-    /// Refuses a URL that names members of different sets. Who answers nothing is not looked at, and nobody is asked whom the
-    /// set names as the URL does, as it mostly is.
-    ///
-    /// # Errors
-    /// [`Fault::Invalid`], not applied.
-    pub(crate) async fn refuse_strangers(&self, options: &ClientOptions) -> Result<(), StoreError> {
-        let Topology::ReplicaSet { name } = &self.topology else {
-            return Ok(());
-        };
-        if options.hosts.len() < 2 {
-            return Ok(());
-        }
-        let Some(ours) = hello(&self.client).await else {
-            return Ok(());
-        };
-        let mut asking = JoinSet::new();
-        for address in options.hosts.iter().filter(|address| !is_listed(&ours, address)) {
-            let (address, options) = (address.clone(), options.clone());
-            asking.spawn(async move {
-                let told = ask(&address, &options).await?;
-                let primary = primary_of(&told, &options).await;
-                Some((address, told, primary))
-            });
-        }
-        for (address, told, primary) in asking.join_all().await.into_iter().flatten() {
-            let why = match told.get_str("setName") {
-                Ok(set) if set != name && options.repl_set_name.is_none() => {
-                    format!("is of replica set \"{set}\"")
-                }
-                Ok(set) if set == name && self.is_another(primary).await => {
-                    format!("is of another replica set \"{name}\"")
-                }
-                // The driver leaves a server that is of no set, or not of the set that is named, out by itself, and so does every
-                // other process.
-                Ok(_) | Err(_) => continue,
-            };
-            return Err(StoreError::not_applied(
-                Fault::Invalid,
-                format!(
-                    "the MongoDB URL names servers of different replica sets: {} {why}, and not of the set \"{name}\" of {}; each \
-                     would have a leader of its own: name the members of one",
-                    hosts(&[address]),
-                    ours.get_str("primary").unwrap_or("the primary"),
-                ),
-            ));
-        }
-        Ok(())
+/// Refuses a URL that names members of different sets. Who answers nothing is not looked at, and nobody is asked whom the set
+/// names as the URL does, as it mostly is.
+///
+/// # Errors
+/// [`Fault::Invalid`], not applied.
+pub(crate) async fn refuse_strangers(client: &Client, options: &ClientOptions) -> Result<(), StoreError> {
+    if options.hosts.len() < 2 {
+        return Ok(());
     }
+    let Some(ours) = hello(client).await else {
+        return Ok(());
+    };
+    let Ok(name) = ours.get_str("setName") else {
+        return Ok(());
+    };
+    let mut asking = JoinSet::new();
+    for address in options.hosts.iter().filter(|address| !is_listed(&ours, address)) {
+        let (address, options) = (address.clone(), options.clone());
+        asking.spawn(async move {
+            let told = ask(&address, &options).await?;
+            let primary = primary_of(&told, &options).await;
+            Some((address, told, primary))
+        });
+    }
+    for (address, told, primary) in asking.join_all().await.into_iter().flatten() {
+        let why = match told.get_str("setName") {
+            Ok(set) if set != name && options.repl_set_name.is_none() => {
+                format!("is of replica set \"{set}\"")
+            }
+            Ok(set) if set == name && is_another(client, primary).await => {
+                format!("is of another replica set \"{name}\"")
+            }
+            // The driver leaves a server that is of no set, or not of the set that is named, out by itself, and so does every
+            // other process.
+            Ok(_) | Err(_) => continue,
+        };
+        return Err(StoreError::not_applied(
+            Fault::Invalid,
+            format!(
+                "the MongoDB URL names servers of different replica sets: {} {why}, and not of the set \"{name}\" of {}; each \
+                 would have a leader of its own: name the members of one",
+                hosts(&[address]),
+                ours.get_str("primary").unwrap_or("the primary"),
+            ),
+        ));
+    }
+    Ok(())
+}
 
-    /// Whether this process, a primary, is not our primary. Ours is asked afterwards: if there was an election, it is the one.
-    async fn is_another(&self, primary: Option<ObjectId>) -> bool {
-        let ours = hello(&self.client).await;
-        let ours = ours.as_ref().and_then(process);
-        primary.is_some() && ours.is_some() && primary != ours
-    }
+/// Whether this process, a primary, is not our primary. Ours is asked afterwards: if there was an election, it is the one.
+async fn is_another(client: &Client, primary: Option<ObjectId>) -> bool {
+    let ours = hello(client).await;
+    let ours = ours.as_ref().and_then(process);
+    primary.is_some() && ours.is_some() && primary != ours
 }
 
 /// Whether the set names this server, as one of those that it consists of.

@@ -2,7 +2,7 @@
 
 use crate::common::Scratch;
 use tenure_core::Fault;
-use tenure_mongodb::MongoStore;
+use tenure_mongodb::{MongoFence, MongoStore};
 use tenure_testkit::{ReplicaSet, Size};
 
 /// The driver takes whoever answers first for the set that is meant: of two processes each might lead in another.
@@ -24,6 +24,8 @@ async fn servers_of_different_replica_sets_are_refused() {
         let error = MongoStore::connect(&url).await.expect_err("two leaders");
         assert_eq!(error.fault, Fault::Invalid, "{error}");
         assert!(error.message.contains("different replica sets"), "{error}");
+        let fence = MongoFence::connect(&url).await.expect_err("two marks");
+        assert_eq!(fence.fault, Fault::Invalid, "{fence}");
     }
 }
 

@@ -3,22 +3,26 @@
 use super::MongoFence;
 use crate::builder::{driver_options, settle};
 use crate::fault::Repeats;
+use crate::strangers::refuse_strangers;
 use crate::url::{COLLECTION, DATABASE, StoreUrl};
 use mongodb::Client;
 use tenure_core::StoreError;
 
 impl MongoFence {
-    /// The fence in the database of a store's URL, in the collection `fences`, beside the leases. Nothing is sent
-    /// before its first use. A program uses the client of its own data instead ([`new`](Self::new)).
+    /// The fence in the database of a store's URL, in the collection `fences`, beside the leases. Servers that do not answer are
+    /// told of by its first use. A program uses the client of its own data instead ([`new`](Self::new)).
     ///
     /// # Errors
-    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password.
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, without the password, or that names
+    /// members of different replica sets.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let parsed = StoreUrl::parse(url)?;
         let mut options = driver_options(&parsed.driver).await?;
         settle(&mut options);
         let database = options.default_database.clone();
-        let client = Client::with_options(options).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
+        let client =
+            Client::with_options(options.clone()).map_err(|_quotes_the_url| StoreUrl::unreadable())?;
+        refuse_strangers(&client, &options).await?;
         let database = client.database(database.as_deref().unwrap_or(DATABASE));
         let fence = Self {
             // As `settle` has set it.

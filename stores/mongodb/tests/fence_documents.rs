@@ -359,3 +359,13 @@ async fn what_narrows_a_write_leaves_it_the_index_of_its_filter() {
         );
     }
 }
+
+/// They hold passwords, of which the driver does not hide that of a proxy, and that of a certificate's key.
+#[tokio::test]
+async fn a_fence_shows_nothing_of_its_clients_options() {
+    let bank = bank().await;
+    for shown in [format!("{:?}", bank.fence), format!("{:?}", bank.term(1).await)] {
+        assert!(!shown.contains("options"), "{} bytes", shown.len());
+        assert!(shown.contains(&bank.scratch.database), "{shown}");
+    }
+}

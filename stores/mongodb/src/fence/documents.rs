@@ -15,6 +15,7 @@ use mongodb::options::{
 };
 use mongodb::results::{DeleteResult, UpdateResult};
 use serde::{Serialize, de::DeserializeOwned};
+use std::fmt;
 use tenure_core::{Fence, FenceError, FencingToken, ResourceName, Term};
 
 /// The field of the token, unless another is named.
@@ -60,13 +61,23 @@ const FIELD: &str = "fence";
 ///
 /// Write and read concern are those of the collection that was given; with less than `w: "majority"`, a fail-over
 /// may take a claim back with the write that made it. Indexes need not know the field.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FencedCollection<T: Send + Sync> {
     collection: Collection<T>,
     fence: MongoFence,
     resource: ResourceName,
     term: Term,
     condition: Condition,
+}
+
+impl<T: Send + Sync> fmt::Debug for FencedCollection<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FencedCollection")
+            .field("place", &self.collection.namespace())
+            .field("resource", &self.resource)
+            .field("term", &self.term)
+            .finish_non_exhaustive()
+    }
 }
 
 impl MongoFence {

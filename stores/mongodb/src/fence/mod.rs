@@ -19,6 +19,7 @@ use mongodb::bson::Document;
 use mongodb::error::Error;
 use mongodb::{Collection, Database};
 use refusals::Beside;
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +88,7 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 ///     }
 /// }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MongoFence {
     database: Database,
     repeats: Repeats,
@@ -159,6 +160,15 @@ impl MongoFence {
             .map_err(|error| {
                 FenceError::Store(self.repeats.store_error(&error, deed, resource, &self.namespace))
             })
+    }
+}
+
+impl fmt::Debug for MongoFence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the client: its options hold passwords, and not all of them are hidden.
+        f.debug_struct("MongoFence")
+            .field("place", &self.namespace)
+            .finish_non_exhaustive()
     }
 }
 

@@ -57,7 +57,7 @@ impl Site {
 }
 
 /// Only what somebody waits for, and only as much of it as tells name, change and term. Renewals change none
-/// of these fields.
+/// of these fields, and records of other programs lack them.
 fn pipeline(scope: &Scope) -> [Document; 2] {
     let watched = match scope {
         Scope::Name(name) => doc! { "documentKey._id": name.as_str() },
@@ -70,7 +70,8 @@ fn pipeline(scope: &Scope) -> [Document; 2] {
             // What concerns the whole collection ends the watch.
             { "operationType": { "$nin": ["insert", "replace", "update", "delete"] } },
             { "$and": [watched, { "$or": [
-                { "operationType": { "$in": ["insert", "replace", "delete"] } },
+                { "operationType": "delete" },
+                { "operationType": { "$in": ["insert", "replace"] }, "fullDocument.generation": { "$exists": true } },
                 updated("generation"),
                 updated("released.generation"),
                 updated("stepDownAsked.generation"),
@@ -98,7 +99,10 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
             event = tokio::time::timeout(silence_max, stream.next_if_any()) => event,
         };
         let event = match event {
-            Ok(Ok(Some(document))) => translate(&document, &site.place),
+            Ok(Ok(Some(document))) => match translate(&document, &site.place) {
+                Some(told) => told,
+                None => continue,
+            },
             Ok(Ok(None)) if stream.is_alive() => continue,
             Ok(Ok(None)) => Err(over(&site.place)),
             Ok(Err(error)) => Err(store_error(&error, Deed::Read, "the watch", &site.place)),
@@ -111,40 +115,38 @@ async fn read(site: Arc<Site>, mut stream: ChangeStream<Document>, events: mpsc:
     }
 }
 
-/// One event of the stream. What cannot be told apart is a gap: the reader looks for itself.
-fn translate(event: &Document, place: &str) -> Told {
+/// One event of the stream; `None` if it is about what no lease is called. What cannot be told apart is a gap: the reader looks
+/// for itself.
+fn translate(event: &Document, place: &str) -> Option<Told> {
     let Ok(operation @ ("insert" | "replace" | "update" | "delete")) = event.get_str("operationType") else {
-        return Err(over(place));
+        return Some(Err(over(place)));
     };
     let name = event
         .get_document("documentKey")
         .and_then(|key| key.get_str("_id"))
         .ok()
-        .and_then(|name| LeaseName::new(name).ok());
-    let Some(name) = name else {
-        return Ok(WatchEvent::Gap);
-    };
+        .and_then(|name| LeaseName::new(name).ok())?;
     let part = match operation {
         "delete" => {
-            return Ok(WatchEvent::Changed {
+            return Some(Ok(WatchEvent::Changed {
                 name,
                 change: Change::Vacated,
                 token: None,
-            });
+            }));
         }
         "update" => event
             .get_document("updateDescription")
             .and_then(|delta| delta.get_document("updatedFields")),
         _ => event.get_document("fullDocument"),
     };
-    Ok(part
-        .ok()
-        .and_then(change)
-        .map_or(WatchEvent::Gap, |(change, token)| WatchEvent::Changed {
+    let told = part.ok().and_then(change);
+    Some(Ok(told.map_or(WatchEvent::Gap, |(change, token)| {
+        WatchEvent::Changed {
             name,
             change,
             token: Some(token),
-        }))
+        }
+    })))
 }
 
 /// What the changed fields, or the whole record, say. A release comes first: a whole record still has the

@@ -1,6 +1,7 @@
 //! Watching by change streams, on a real replica set.
 
 use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
+use mongodb::bson::{Bson, doc};
 use std::time::Duration;
 use tenure_core::{
     Ask, Asked, Change, Fault, FencingToken, LeaseStore, Released, Scope, Watch, WatchEvent, WatchSource,
@@ -202,4 +203,39 @@ async fn watches_are_bounded_and_keep_no_renewal_waiting() {
         .watch(&Scope::Name(name("other")))
         .await
         .expect("room again");
+}
+
+/// As of another program that keeps its locks in the same collection, a thousand times a second: whoever waits for a lease of
+/// ours would look each time.
+#[tokio::test]
+async fn records_of_another_program_wake_nobody() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let leases = scratch.leases().await;
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    for key in [Bson::from("theirs"), Bson::from(" no name "), Bson::from(7)] {
+        let theirs = doc! { "_id": &key, "lockedBy": "somebody" };
+        leases.insert_one(theirs).await.expect("inserted");
+        let theirs = doc! { "lockedBy": "somebody else" };
+        leases
+            .replace_one(doc! { "_id": &key }, theirs)
+            .await
+            .expect("replaced");
+    }
+    for key in [Bson::from(" no name "), Bson::from(7)] {
+        leases.delete_one(doc! { "_id": key }).await.expect("deleted");
+    }
+    let token = take(&store, &request("ours", "holder", seconds(60))).await.token;
+    assert_eq!(next(&mut watch).await, changed("ours", Change::Taken, token));
+    // One in whose place a lease might stand.
+    leases
+        .delete_one(doc! { "_id": "theirs" })
+        .await
+        .expect("deleted");
+    let vacated = WatchEvent::Changed {
+        name: name("theirs"),
+        change: Change::Vacated,
+        token: None,
+    };
+    assert_eq!(next(&mut watch).await, vacated);
 }

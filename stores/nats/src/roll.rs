@@ -61,7 +61,7 @@ impl Link {
     }
 }
 
-/// Whether this server has the very bucket: one that was made at the same moment. `None` if it does not tell.
+/// Whether this server has the very bucket: one that was made at the same moment, and is no copy. `None` if it does not tell.
 async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value) -> Option<bool> {
     let asked = other
         .client
@@ -69,7 +69,11 @@ async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value
     let told = tokio::time::timeout(LOOK_TIME_MAX, asked).await.ok()?.ok()?;
     let told: Value = serde_json::from_slice(&told.payload).ok()?;
     match Refusal::of(&told) {
-        None => Some(created(&told)? == created(info)?),
+        None => {
+            let is_the_same = created(&told)? == created(info)?;
+            let are_two = leads_alone(ours, info) && leads_alone(other, &told) && !is_the_server(ours, other);
+            Some(is_the_same && !are_two)
+        }
         // A server of the same cluster may not have heard of it yet.
         Some(refusal) if refusal.number == STREAM_NOT_FOUND => {
             let cluster = |of: &Dialled| of.client.server_info().cluster;
@@ -78,4 +82,16 @@ async fn has_the_same(ours: &Dialled, other: &Dialled, keys: &Keys, info: &Value
         }
         Some(_) => None,
     }
+}
+
+/// Whether the bucket that this tells of is led by this very server, which is of no cluster: so nobody else has it, and whoever
+/// has one like it has a copy.
+fn leads_alone(server: &Dialled, told: &Value) -> bool {
+    let server = server.client.server_info();
+    server.cluster.is_none() && told["cluster"]["leader"] == server.server_name.as_str()
+}
+
+/// Whether two connections lead to one server. It has its number for as long as it runs.
+fn is_the_server(one: &Dialled, other: &Dialled) -> bool {
+    one.client.server_info().server_id == other.client.server_info().server_id
 }

@@ -52,6 +52,21 @@ async fn servers_of_different_clusters_are_refused() {
     );
 }
 
+/// As two machines of which one was cloned of the other: their buckets were made at the same moment.
+#[tokio::test]
+async fn servers_of_which_one_is_the_clone_of_the_other_are_refused() {
+    let (mut one, mut other) = (server().await, server().await);
+    drop(NatsStore::connect(&one.url()).await.expect("a bucket"));
+    one.kill();
+    other.kill();
+    other.clone_data_of(&one).expect("a clone");
+    one.restart().await.expect("it comes back");
+    other.restart().await.expect("it comes back");
+    let url = format!("nats://{},{}", one.address(), other.address());
+    let error = NatsStore::connect(&url).await.expect_err("two leaders");
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+}
+
 /// One that the URL names twice is one.
 #[tokio::test]
 async fn server_of_two_names_is_one() {

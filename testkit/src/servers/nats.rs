@@ -301,6 +301,18 @@ impl NatsServer {
         self.copy(&self.folder.join("kept"), &self.data())
     }
 
+    /// Has a killed server have what another that was killed has on disk, as the clone of a machine does.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    ///
+    /// # Panics
+    /// While either runs.
+    pub fn clone_data_of(&self, other: &NatsServer) -> Result<(), Error> {
+        assert!(!other.runs(), "a running server writes there");
+        self.copy(&other.data(), &self.data())
+    }
+
     fn copy(&self, from: &Path, to: &Path) -> Result<(), Error> {
         assert!(!self.runs(), "a running server writes there");
         let failed = |doing: &str| Error::system(format!("{doing} {}", to.display()));

@@ -35,16 +35,19 @@ pub(crate) async fn refuse_strangers(client: &Client, options: &ClientOptions) -
         let (address, options) = (address.clone(), options.clone());
         asking.spawn(async move {
             let told = ask(&address, &options).await?;
-            let primary = primary_of(&told, &options).await;
-            Some((address, told, primary))
+            Some((address, told))
         });
     }
-    for (address, told, primary) in asking.join_all().await.into_iter().flatten() {
+    for (address, told) in asking.join_all().await.into_iter().flatten() {
+        // A name leads to one server from here, whoever tells it.
+        if members(&told).any(|member| is_named(&ours, member)) {
+            continue;
+        }
         let why = match told.get_str("setName") {
             Ok(set) if set != name && options.repl_set_name.is_none() => {
                 format!("is of replica set \"{set}\"")
             }
-            Ok(set) if set == name && is_another(client, primary).await => {
+            Ok(set) if set == name && is_another(client, primary_of(&told, options).await).await => {
                 format!("is of another replica set \"{name}\"")
             }
             // The driver leaves a server that is of no set, or not of the set that is named, out by itself, and so does every
@@ -73,13 +76,18 @@ async fn is_another(client: &Client, primary: Option<ObjectId>) -> bool {
 
 /// Whether the set names this server, as one of those that it consists of.
 fn is_listed(hello: &Document, address: &ServerAddress) -> bool {
-    let shown = hosts(std::slice::from_ref(address));
-    ["hosts", "passives", "arbiters"].iter().any(|kind| {
-        let members = hello.get_array(kind).into_iter().flatten();
-        members
-            .filter_map(Bson::as_str)
-            .any(|member| member.eq_ignore_ascii_case(&shown))
-    })
+    is_named(hello, &hosts(std::slice::from_ref(address)))
+}
+
+fn is_named(hello: &Document, host: &str) -> bool {
+    members(hello).any(|member| member.eq_ignore_ascii_case(host))
+}
+
+/// Those that the set of who has told this consists of.
+fn members(hello: &Document) -> impl Iterator<Item = &str> {
+    let kinds = ["hosts", "passives", "arbiters"];
+    let told = kinds.into_iter().filter_map(|kind| hello.get_array(kind).ok());
+    told.flatten().filter_map(Bson::as_str)
 }
 
 /// The process that is the primary of the set of who has told this.

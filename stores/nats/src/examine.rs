@@ -170,6 +170,12 @@ fn copies(info: &Value) -> Finding {
             format!("{detail}: while that server is down nobody is elected"),
             "in a cluster: nats stream edit KV_BUCKET --replicas=3",
         ),
+        // Of two both are the majority.
+        2 => warning(
+            "copies",
+            format!("{detail}: while one of them is down nobody is elected"),
+            "nats stream edit KV_BUCKET --replicas=3",
+        ),
         _ => good("copies", detail),
     }
 }

@@ -114,6 +114,28 @@ async fn examination_tells_that_a_full_bucket_of_several_copies_renews_nothing()
     );
 }
 
+/// Of two both are the majority.
+#[tokio::test]
+async fn examination_tells_that_two_copies_survive_no_loss() {
+    let scratch = Scratch::on(&shared_cluster().await.url());
+    let beneath = scratch.beneath().await;
+    beneath.make(json!({ "num_replicas": 2 })).await;
+    let store = scratch.store().await;
+    // Until the second has caught up, that is told.
+    let copies = eventually_async(Duration::from_secs(60), "copies that are complete", || async {
+        let findings = store.examine().await.map_err(|error| error.to_string())?;
+        let copies = findings.into_iter().find(|finding| finding.subject == "copies");
+        let copies = copies.expect("it is examined");
+        match copies.detail.contains("behind") {
+            true => Err(copies.detail),
+            false => Ok(copies),
+        }
+    })
+    .await;
+    assert_eq!(copies.verdict, Verdict::Warning, "{copies:?}");
+    assert!(copies.detail.contains("while one of them is down"), "{copies:?}");
+}
+
 /// The servers' own default folder, where their configuration names none, and those in memory.
 #[tokio::test]
 async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fence_alone() {

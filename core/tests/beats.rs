@@ -218,3 +218,34 @@ fn nothing_that_could_wait_is_sent_with_what_has_failed() {
     }
     assert!(tries > 2, "{tries}");
 }
+
+/// One that fails until its deadline is sent with a neighbour that has long to go: the request is given up by the end of the first.
+#[test]
+fn a_request_for_several_leases_outlasts_the_term_of_none() {
+    let mut harness = leading_apart(2, 1000, seconds(9.3));
+    let (failing, neighbour) = (nth(0), nth(1));
+    let mut were_cut = 0;
+    while harness.engine.belief(&failing).is_some() {
+        for request in harness.run_to_wake() {
+            let names = renewed(&request);
+            for name in &names {
+                let until = harness.engine.belief(name).expect("it is led").until;
+                assert!(
+                    request.give_up_at <= until,
+                    "{name}: {request:?} outlasts {until:?}"
+                );
+            }
+            let is_cut = request.give_up_at < harness.now.after(timing().request_timeout());
+            were_cut += usize::from(is_cut && names.contains(&neighbour));
+            let answer = |name: &LeaseName| {
+                if *name == failing {
+                    Err(unreachable())
+                } else {
+                    Ok(extended())
+                }
+            };
+            harness.answer(request.id, Reply::Renewed(names.iter().map(answer).collect()));
+        }
+    }
+    assert!(were_cut > 0, "no request for both was cut");
+}

@@ -1,4 +1,4 @@
-//! How soon somebody looks again whom the store does not wake.
+//! How soon somebody looks again whom the store does not wake, and has a watch again that broke.
 use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,6 +61,64 @@ async fn a_watch_that_broke_begins_anew_however_long_the_pause_between_looks() {
         let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
         let has_broken = async || broken.load(Ordering::SeqCst) > 0;
         eventually_async(Duration::from_secs(20), "a broken watch", has_broken).await;
+        let released = soon("the release", lock.release()).await;
+        assert_eq!(released, LockRelease::Released);
+        soon("long before the ttl", waiting).await.unwrap().unwrap();
+    }
+}
+
+/// A real store whose watch panics the first time, as it begins or when it is to tell something.
+struct PanickingOnce {
+    inner: SharedStore,
+    panics: AtomicU32,
+    as_it_begins: bool,
+}
+
+impl LeaseStore for PanickingOnce {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, list, examine, run_beside
+    );
+
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        if self.panics.fetch_add(1, Ordering::SeqCst) > 0 {
+            return self.inner.watch(scope);
+        }
+        assert!(!self.as_it_begins, "a store that panics");
+        let watch: Box<dyn Watch> = Box::new(Panicking);
+        Box::pin(std::future::ready(Ok(watch)))
+    }
+}
+
+struct Panicking;
+
+impl Watch for Panicking {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        panic!("a watch that panics")
+    }
+}
+
+/// As what else a store is asked: its panic is no answer.
+#[tokio::test]
+async fn a_watch_that_panics_begins_anew() {
+    for as_it_begins in [true, false] {
+        let site = Site::new();
+        let timing = LockTimingOptions::new(Duration::from_secs(240)).check().unwrap();
+        let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
+        let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
+        let store = Arc::new(PanickingOnce {
+            inner: site.store(),
+            panics: AtomicU32::new(0),
+            as_it_begins,
+        });
+        let waiter = LockManager::builder(store.clone())
+            .timing(timing)
+            .build()
+            .unwrap();
+        let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
+        let has_begun = async || store.panics.load(Ordering::SeqCst) > 0;
+        eventually_async(Duration::from_secs(20), "a watch", has_begun).await;
+        // If not, it looks once more by what came with the watch.
+        tokio::time::sleep(Duration::from_millis(300)).await;
         let released = soon("the release", lock.release()).await;
         assert_eq!(released, LockRelease::Released);
         soon("long before the ttl", waiting).await.unwrap().unwrap();

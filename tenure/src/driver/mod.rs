@@ -5,6 +5,7 @@
 //! code that blocks every worker of its runtime cannot starve renewals. On one of its own, whoever asks for something may take
 //! its next step (see `helm`); renewals are never among what they take.
 
+mod caught;
 mod events;
 mod first_attempts;
 mod handle;

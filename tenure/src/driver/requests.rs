@@ -1,13 +1,14 @@
 //! Sends what an engine asks for, each on its own, none longer than the engine waits.
 
 use super::About;
+use super::caught::caught;
 use crate::clock;
 use crate::registry::SharedStore;
 use crate::sync::{JoinSet, sleep, timeout};
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_core::{
@@ -106,7 +107,7 @@ impl Requests {
             }
             let (give_up_at, operation) = (clock::now().after(time_max), Operation::Look(name.clone()));
             let asker = Asker::Look(name.clone());
-            let mut asking = pin!(send_now(&store, asker, give_up_at, &operation));
+            let asking = send_now(&store, asker, give_up_at, &operation);
             // The engine asks again by its own clock; nobody but the driver does for this.
             let no_answer = || Sent {
                 about: About::of(&operation),
@@ -115,11 +116,7 @@ impl Requests {
                 reply: None,
                 unheard: Vec::new(),
             };
-            poll_fn(|context| {
-                let poll = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(context)));
-                poll.unwrap_or_else(|_panic| Poll::Ready(no_answer()))
-            })
-            .await
+            caught(asking).await.unwrap_or_else(no_answer)
         });
     }
 

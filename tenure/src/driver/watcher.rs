@@ -1,5 +1,6 @@
 //! Keeps a watch on one lease: starts it again when it breaks, and says so.
 
+use super::caught::caught;
 use super::plan::BackOff;
 use crate::identity::random_bits;
 use crate::registry::SharedStore;
@@ -8,7 +9,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
-use tenure_core::{Change, Fault, LeaseName, Scope, WatchEvent};
+use tenure_core::{Change, Fault, LeaseName, Scope, StoreError, WatchEvent};
 
 /// Hints that may wait for the engine; a hint more makes its watch wait, nothing is lost.
 pub(super) const HINTS_WAITING: usize = 64;
@@ -121,17 +122,19 @@ async fn keep_watching(
     // While there is no watch, from the first failure on.
     let mut looking: Option<Looking<'_>> = None;
     loop {
-        let Some(begun) = beside(&mut looking, store.watch(scope)).await else {
+        // A panic of the store's is as a watch that failed: nobody else would begin it anew.
+        let beginning = caught(async { store.watch(scope).await });
+        let Some(begun) = beside(&mut looking, beginning).await else {
             return;
         };
-        match begun {
+        match begun.unwrap_or_else(|| Err(panicked())) {
             Ok(mut watch) => {
                 looking = None;
                 // What happened before the watch was in place may have been missed.
                 if hints.send(missed.told(store).await).await.is_err() {
                     return;
                 }
-                while let Ok(event) = watch.next().await {
+                while let Some(Ok(event)) = caught(async { watch.next().await }).await {
                     pause = pause_min;
                     let event = if event == WatchEvent::Gap {
                         missed.told(store).await
@@ -241,13 +244,13 @@ impl Missed<'_> {
                 look(name)
             }
             Self::Change(name) => look(name),
-            Self::Wish(name) => match store.get(name).await {
-                Ok(Some(lease)) if lease.asked_to_step_down => WatchEvent::Changed {
+            Self::Wish(name) => match caught(async { store.get(name).await }).await {
+                Some(Ok(Some(lease))) if lease.asked_to_step_down => WatchEvent::Changed {
                     name: name.clone(),
                     change: Change::Asked,
                     token: Some(lease.token),
                 },
-                Ok(_) | Err(_) => WatchEvent::Gap,
+                Some(Ok(_) | Err(_)) | None => WatchEvent::Gap,
             },
         }
     }
@@ -260,6 +263,10 @@ fn look(name: &LeaseName) -> WatchEvent {
         change: Change::Vacated,
         token: None,
     }
+}
+
+fn panicked() -> StoreError {
+    StoreError::not_applied(Fault::Internal, "the store has panicked")
 }
 
 fn jitter(most: Duration) -> Duration {

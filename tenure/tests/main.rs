@@ -56,6 +56,7 @@ mod mongodb;
 mod mysql;
 #[cfg(feature = "nats")]
 mod nats;
+mod observing;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

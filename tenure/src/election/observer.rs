@@ -119,7 +119,8 @@ impl State {
             Ok(Ok(lease)) => {
                 let token = lease.as_ref().map(|lease| lease.token);
                 if token.is_some_and(|token| Some(token) < self.highest) {
-                    // An answer that was overtaken by a later one.
+                    // An answer that was overtaken by a later one: it tells nothing of how things are now.
+                    self.pause = self.timing.retry_every();
                     return self.last.clone().unwrap_or(Observation::Free(lease));
                 }
                 // A record that was removed tells nothing of tokens: those that come are still greater.

@@ -2,7 +2,7 @@
 use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure::core::{Answer, Fault, Scope, Watch, WatchEvent};
 use tenure::{LeaseStore, LockManager, LockRelease, LockTimingOptions, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
@@ -123,4 +123,51 @@ async fn a_watch_that_panics_begins_anew() {
         assert_eq!(released, LockRelease::Released);
         soon("long before the ttl", waiting).await.unwrap().unwrap();
     }
+}
+
+/// A real store that has no watch to give now.
+struct Refusing {
+    inner: SharedStore,
+    refused: AtomicU32,
+}
+
+impl LeaseStore for Refusing {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, list, examine, run_beside
+    );
+
+    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.refused.fetch_add(1, Ordering::SeqCst);
+        let refusal = StoreError::not_applied(Fault::Busy, "too many are open");
+        Box::pin(std::future::ready(Err(refusal)))
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_is_refused_is_asked_for_ever_more_seldom() {
+    const ASKS: u32 = 8;
+    let site = Site::new();
+    let options = LockTimingOptions {
+        back_off_base: Duration::from_millis(20),
+        ..LockTimingOptions::new(Duration::from_secs(240))
+    };
+    let timing = options.check().unwrap();
+    let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
+    let _lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let store = Arc::new(Refusing {
+        inner: site.store(),
+        refused: AtomicU32::new(0),
+    });
+    let waiter = LockManager::builder(store.clone())
+        .timing(timing)
+        .build()
+        .unwrap();
+    let began = Instant::now();
+    let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
+    let are_refused = async || store.refused.load(Ordering::SeqCst) >= ASKS;
+    eventually_async(Duration::from_secs(30), "one after another", are_refused).await;
+    // Twice as long each time, so that the pauses together are all but one of the next.
+    let pauses = options.back_off_base * (2_u32.pow(ASKS - 1) - 1);
+    assert!(began.elapsed() >= pauses, "{:?}", began.elapsed());
+    waiting.abort();
 }

@@ -1,10 +1,10 @@
 //! Whatever happens to the supervisor or to the store: the command is gone before another may lead.
 
-use crate::common::{SOON, Sandbox, exit_code, parent_of, signal, until_watched};
+use crate::common::{SOON, Sandbox, children_of, exit_code, parent_of, signal, until_watched};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually, is_alive};
 
 pub(super) const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.05; done";
@@ -208,6 +208,31 @@ fn without_its_warden_the_work_ends_and_the_lease_is_given_back() {
             "{code}"
         );
         assert!(pids.iter().all(|pid| !is_alive(*pid)), "something was left");
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+    }
+}
+
+/// By the kernel, out of memory, or by whoever ends all of a service at once; that says nothing of the user's limits.
+#[test]
+fn a_warden_that_is_killed_as_it_starts_is_one_that_has_died() {
+    for death in [Signal::KILL, Signal::TERM, Signal::KILL] {
+        let sandbox = Sandbox::new("early");
+        let process = sandbox.run(&["--ttl", "1h"], "job", "sleep 300");
+        let began = Instant::now();
+        // At once: it starts within milliseconds.
+        while children_of(process.pid()) == 0 {
+            assert!(began.elapsed() < SOON, "no warden");
+        }
+        signal(child_of(process.pid()), death);
+        if death == Signal::TERM {
+            // It may have taken signals in already, and this one with them.
+            signal(process.pid(), Signal::TERM);
+        }
+        let code = exit_code(&process);
+        assert!(
+            matches!((death, code), (_, 79) | (Signal::TERM, 137 | 143)),
+            "{code}"
+        );
         assert_eq!(sandbox.lease("job")["state"], "vacant");
     }
 }

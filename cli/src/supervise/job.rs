@@ -182,17 +182,18 @@ impl Job {
         Ok(Work::begin(Pid::from_child(&child), ours, &begin).await)
     }
 
-    /// How a term ended in which it was not started.
+    /// How a term ended in which it was not started; `None`: as one in which its warden has died.
     ///
     /// # Errors
     /// It cannot be started: as [`Job::new`].
-    pub(super) fn not_started(&self, why: NotStarted) -> Result<Ending, Failure> {
+    pub(super) fn not_started(&self, why: NotStarted) -> Result<Option<Ending>, Failure> {
         match why {
-            NotStarted::Late => Ok(Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned()))),
+            NotStarted::Late => Ok(Some(Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned())))),
             // Another host may be able to: it gets the time of a cooldown.
-            NotStarted::Unanswered => Ok(Ending::Ended(Why::Unwell(NOT_STARTED.to_owned()))),
+            NotStarted::Unanswered => Ok(Some(Ending::Ended(Why::Unwell(NOT_STARTED.to_owned())))),
             NotStarted::Refused(error) => Err(refused(&self.program, &self.lease, &error)),
             NotStarted::NoWarden(why) => Err(no_warden(&self.lease, &why)),
+            NotStarted::WardenKilled => Ok(None),
         }
     }
 }

@@ -124,7 +124,7 @@ pub(crate) async fn supervise(
     };
     let ending = watch.until_gone(surroundings).await;
     match watched {
-        Err(instead) if ending != Ending::Unkillable => Ok((instead?, Some(work))),
+        Err(instead) if ending != Ending::Unkillable => Ok((instead?.unwrap_or(ending), Some(work))),
         Ok(_) | Err(_) => Ok((ending, Some(work))),
     }
 }

@@ -16,6 +16,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
+use tenure::core::Moment;
 use tenure::sleep_until;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -99,8 +100,10 @@ pub(super) enum NotStarted {
     Late,
     /// The warden did not answer in time: it may be starting the command.
     Unanswered,
-    /// The warden did not answer, and is dead.
+    /// The warden did not answer, and has ended by itself.
     NoWarden(String),
+    /// Somebody has killed the warden, which had not answered yet.
+    WardenKilled,
 }
 
 impl Work {
@@ -133,7 +136,16 @@ impl Work {
             // Nobody else watches the end of the term yet.
             () = sleep_until(begin.limit.kill_at) => Err(NotStarted::Unanswered),
         };
-        let started = started.map(|leader| work.leader = leader);
+        let started = match started {
+            Ok(leader) => {
+                work.leader = leader;
+                Ok(())
+            }
+            Err(NotStarted::NoWarden(_)) if was_killed(warden, begin.limit.kill_at).await => {
+                Err(NotStarted::WardenKilled)
+            }
+            Err(why) => Err(why),
+        };
         if started.is_err() {
             work.kill_warden();
         }
@@ -317,8 +329,28 @@ impl Work {
     }
 }
 
+/// Whether a signal has ended a warden that says no more. One that ends by itself gets a moment for its last words.
+async fn was_killed(warden: Pid, kill_at: Moment) -> bool {
+    let how = async {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        loop {
+            match waitid(WaitId::Pid(warden), look) {
+                Ok(Some(status)) => return status.terminating_signal().is_some(),
+                Ok(None) => tokio::time::sleep(Duration::from_millis(1)).await,
+                Err(_) => return false,
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        is_so = how => is_so,
+        () = tokio::time::sleep(DISMISSED_TIME_MAX) => false,
+        () = sleep_until(kill_at) => false,
+    }
+}
+
 /// What to say of a term that begins.
-pub(super) fn limit_of(until: tenure::core::Moment, margin: Duration) -> Limit {
+pub(super) fn limit_of(until: Moment, margin: Duration) -> Limit {
     Limit {
         kill_at: until.before(margin),
         until,

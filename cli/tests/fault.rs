@@ -37,6 +37,26 @@ impl Drop for Stopped {
     }
 }
 
+/// Starts it as somebody whom the machine may refuse something.
+fn start(sandbox: &Sandbox, arguments: &[&str]) -> Process {
+    let mut command = sandbox.command(arguments);
+    if geteuid().is_root() {
+        chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Process::spawn(command).unwrap()
+}
+
+/// From here on it gets no thread beside those that it has.
+fn leave_no_thread(process: &Process) {
+    let mut limit = Command::new("prlimit");
+    limit.args(["--nproc=1:1", "--pid", &process.pid().to_string()]);
+    if geteuid().is_root() {
+        limit.uid(NOBODY).gid(NOBODY);
+    }
+    assert!(limit.status().unwrap().success());
+}
+
 /// As where the command has used up all that the container may have. A panic of `tenure` would give the lease back beside the
 /// command: its warden, which kills what a dead `tenure` has left, is held up here.
 #[test]
@@ -52,21 +72,11 @@ fn a_look_up_that_gets_no_thread_is_a_page_that_fails() {
     ];
     let script = format!("echo $$ > {}; exec sleep 300", sandbox.path("pid"));
     let job = ["--no-history", "job", "--", "sh", "-c", &script];
-    let mut command =
-        sandbox.command(&[&["run", "--ttl", "1h", "--grace", "300ms"], &health[..], &job].concat());
-    if geteuid().is_root() {
-        chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    let process = Process::spawn(command).unwrap();
+    let timing = ["run", "--ttl", "1h", "--grace", "300ms"];
+    let process = start(&sandbox, &[&timing[..], &health, &job].concat());
     let command = sandbox.pid("pid");
     until_watched(process.pid());
-    let mut limit = Command::new("prlimit");
-    limit.args(["--nproc=1:1", "--pid", &process.pid().to_string()]);
-    if geteuid().is_root() {
-        limit.uid(NOBODY).gid(NOBODY);
-    }
-    assert!(limit.status().unwrap().success());
+    leave_no_thread(&process);
     let warden = Stopped(parent_of(command));
     signal(warden.0, Signal::STOP);
     assert_eq!(exit_code(&process), 79);
@@ -74,4 +84,23 @@ fn a_look_up_that_gets_no_thread_is_a_page_that_fails() {
     let line = "--health-http failed 1 times in a row: Resource temporarily unavailable";
     process.wait_for_line(line, SOON).unwrap();
     assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// Its place in the queue is a term of its own, beside which a new one is put on the disk by a thread.
+#[test]
+fn who_waits_in_order_and_gets_no_thread_has_its_turn_all_the_same() {
+    let sandbox = Sandbox::new("no-thread-to-sync");
+    let go = sandbox.path("go");
+    let script = format!("echo mine; while [ ! -e {go} ]; do sleep 0.05; done");
+    let first = start(&sandbox, &["lock", "--fair", "job", "--", "sh", "-c", &script]);
+    first.wait_for_line("mine", SOON).unwrap();
+    let second = start(&sandbox, &["lock", "--fair", "job", "--", "sleep", "300"]);
+    second.wait_for_line("waiting", SOON).unwrap();
+    leave_no_thread(&second);
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(exit_code(&first), 0);
+    // It has won, can start nothing, and gives the lock back.
+    assert_eq!(exit_code(&second), 70);
+    let lease = sandbox.lease("job");
+    assert_eq!((&lease["terms"], &lease["state"]), (&2.into(), &"vacant".into()));
 }

@@ -6,10 +6,11 @@ use rusqlite::Connection;
 use rustix::fs::{Mode, OFlags, fdatasync};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::Builder;
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 
 /// The log of an open database.
 ///
@@ -24,7 +25,16 @@ pub(crate) struct Log {
     is_doubtful: AtomicBool,
     /// One sync at a time: the kernel tells a failure to one of them, which has to be noted before another succeeds.
     turn: Arc<Mutex<()>>,
+    /// What syncs for others, once somebody has asked.
+    thread: std::sync::Mutex<Option<Sender<Asked>>>,
 }
+
+/// What is to be synced for whoever has this turn, and where to say what came of it.
+type Asked = (
+    Arc<Log>,
+    OwnedMutexGuard<()>,
+    oneshot::Sender<Result<(), Trouble>>,
+);
 
 impl Log {
     /// Opens the log that stands at its path; `None` if that is another than `files` says.
@@ -39,6 +49,7 @@ impl Log {
                 descriptor,
                 is_doubtful: AtomicBool::new(false),
                 turn: Arc::default(),
+                thread: std::sync::Mutex::default(),
             })
         })
     }
@@ -54,19 +65,51 @@ impl Log {
     }
 
     /// The same on another thread, after those that are under way: who asks for it serves others meanwhile. Given up, it goes
-    /// on, and a failure is noted all the same.
+    /// on, and a failure is noted all the same. Where there is no thread left, on the one that asks.
     ///
     /// # Errors
     /// As [`sync_here`](Self::sync_here).
     pub(crate) async fn sync_elsewhere(self: Arc<Self>) -> Result<(), Trouble> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        let syncing = spawn_blocking(move || {
-            let synced = self.sync();
+        let (synced, told) = oneshot::channel();
+        let asked = (Arc::clone(&self), turn, synced);
+        if let Err((_, turn, _)) = self.ask_thread(asked) {
+            let outcome = self.sync();
             drop(turn);
-            synced
-        });
-        let never_begun = |_| Err(Trouble::Unsynced(io::Error::other("its thread was given up")));
-        syncing.await.unwrap_or_else(never_begun)
+            return outcome;
+        }
+        let never_told = |_| Err(Trouble::Unsynced(io::Error::other("its thread has ended")));
+        told.await.unwrap_or_else(never_told)
+    }
+
+    /// Has the thread do it that syncs for others. None of the runtime's: where the system gives it none, it panics, and keeps
+    /// what it was to do, and the turn with it, for ever.
+    ///
+    /// # Errors
+    /// What was asked: there is no thread.
+    fn ask_thread(&self, asked: Asked) -> Result<(), Asked> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = match thread.take() {
+            Some(sender) => match sender.send(asked) {
+                Ok(()) => {
+                    *thread = Some(sender);
+                    return Ok(());
+                }
+                Err(ended) => ended.0,
+            },
+            None => asked,
+        };
+        let (sender, work) = channel();
+        match Builder::new()
+            .name("tenure-sync".to_owned())
+            .spawn(|| sync_for_others(work))
+        {
+            Ok(_) => sender
+                .send(asked)
+                .map(|()| *thread = Some(sender))
+                .map_err(|ended| ended.0),
+            Err(_) => Err(asked),
+        }
     }
 
     fn sync(&self) -> Result<(), Trouble> {
@@ -91,6 +134,22 @@ impl Log {
             self.is_doubtful.store(false, Ordering::SeqCst);
         }
         Ok(())
+    }
+}
+
+/// Until a sync fails, or nobody can ask any more.
+fn sync_for_others(work: Receiver<Asked>) {
+    while let Ok((log, turn, synced)) = work.recv() {
+        let outcome = log.sync();
+        if outcome.is_err() {
+            // Before the next has its turn, and asks a thread that ends.
+            drop(work);
+            drop(turn);
+            let _given_up = synced.send(outcome);
+            return;
+        }
+        drop(turn);
+        let _given_up = synced.send(outcome);
     }
 }
 

@@ -68,23 +68,22 @@ fn a_token_that_does_not_reach_the_disk_is_not_granted() {
     }
 }
 
-/// The thread that asks has a disk that fails, and the one that it has others wait on does not: so which of them has waited shows.
+/// The thread that asks has a disk that fails, and the one of the store does not: so which of them has waited shows.
 #[test]
 fn who_may_have_a_term_to_renew_does_not_wait_for_the_disk() {
     let scratch = Scratch::new();
     let store = scratch.open();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(1)
-        .thread_keep_alive(std::time::Duration::from_secs(3_600))
-        .build()
-        .unwrap();
-    // A new thread would have the disk of the one that starts it.
-    runtime.block_on(async { tokio::task::spawn_blocking(|| ()).await.unwrap() });
     let asker = Asker::new("first");
-    let held = runtime.block_on(grant(&store, &asker, "held"));
+    let held = run(async {
+        let held = grant(&store, &asker, "held").await;
+        // Later its thread would have the disk of the one that starts it.
+        let other = grant(&store, &asker, "other").await;
+        let released = store.release(&[asker.release("other", other.token)]).await;
+        assert_eq!(released, [Ok(Released::Vacated)]);
+        held
+    });
     on_a_disk_that_fails_to_sync(|| {
-        runtime.block_on(async {
+        run(async {
             let job = grant(&store, &asker, "job").await;
             for (lease, token) in [("held", held.token), ("job", job.token)] {
                 let released = store.release(&[asker.release(lease, token)]).await;

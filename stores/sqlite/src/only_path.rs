@@ -20,17 +20,23 @@ use tenure_core::{Fault, StoreError};
 /// The mounts that this process sees. For kernels before 5.8, and sandboxes whose `statx` tells less.
 const MOUNTS_FILE: &str = "/proc/self/mountinfo";
 
-/// Refuses an existing file that can be reached by another path. What cannot be looked at passes: it is not there yet, or
-/// SQLite cannot open it either.
+/// Refuses an existing file that can be reached by another path, and what is no file: SQLite writes into a device, and leaves a
+/// journal beside it. What cannot be looked at passes: it is not there yet, or SQLite cannot open it either.
 ///
 /// # Errors
-/// [`Fault::Unsupported`], in one line with the way out.
+/// [`Fault::Unsupported`] and [`Fault::Invalid`], in one line with the way out.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let Ok(file) = stat(path) else { return Ok(()) };
-    if FileType::from_raw_mode(file.st_mode) != FileType::RegularFile {
-        return Ok(());
-    }
     let shown = path.display();
+    let is_what = match FileType::from_raw_mode(file.st_mode) {
+        FileType::RegularFile => None,
+        FileType::Directory => Some("is a directory; give the path of a file in it"),
+        _ => Some("is no plain file, but a device, a pipe or a socket; give the path of a file"),
+    };
+    if let Some(is_what) = is_what {
+        let message = format!("{shown} {is_what}");
+        return Err(StoreError::not_applied(Fault::Invalid, message));
+    }
     if file.st_nlink > 1 {
         return Err(refusal(&format!(
             "{shown} is one of {} hard links to one file; {WHY}; remove the other links (find / -samefile {shown})",

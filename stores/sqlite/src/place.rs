@@ -7,6 +7,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
@@ -60,12 +61,6 @@ pub(crate) fn find(options: &SqliteOptions) -> Result<Place, StoreError> {
     let exists = path.exists();
     let file_system = FileSystem::of(if exists { &path } else { directory })?;
     file_system.check(&path, options.trust)?;
-    if path.is_dir() {
-        return Err(StoreError::not_applied(
-            Fault::Invalid,
-            format!("{} is a directory; give the path of a file in it", path.display()),
-        ));
-    }
     // Before the permissions: the directory of a mounted file is often not writable, and is not what is to be mended.
     only_path::check(&path)?;
     if exists {
@@ -94,6 +89,9 @@ fn resolved(given: &Path) -> Result<PathBuf, StoreError> {
                 ),
             ));
         };
+        if file_name.as_bytes().contains(&0) {
+            return Err(unusable(given, &ErrorKind::InvalidInput.into()));
+        }
         let directory = directory_of(&path);
         let real_directory = directory
             .canonicalize()
@@ -168,9 +166,15 @@ fn create(directory: &Path) -> Result<(), StoreError> {
 
 fn unusable(path: &Path, error: &std::io::Error) -> StoreError {
     let shown = path.display();
-    let way_out = match kind(error) {
-        Fault::Forbidden => format!("give this user permission on {shown}"),
-        _ => format!("make the directory first: mkdir -p {shown}"),
+    let way_out = match error.kind() {
+        ErrorKind::PermissionDenied => format!("give this user permission on {shown}"),
+        ErrorKind::NotFound => format!("make the directory first: mkdir -p {shown}"),
+        ErrorKind::NotADirectory => {
+            "a part of this path is a file; give a path through directories".to_owned()
+        }
+        ErrorKind::InvalidFilename => "give a shorter path".to_owned(),
+        ErrorKind::InvalidInput => "give a path that a file can have".to_owned(),
+        _ => "give another path, or see the disk and the kernel's log".to_owned(),
     };
     StoreError::not_applied(kind(error), format!("cannot use {shown}: {error}; {way_out}"))
 }

@@ -4,11 +4,12 @@ use crate::common::child::{NAMESPACES_NEEDED, in_role, in_role_after, role};
 use crate::common::{Asker, Scratch, grant};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tenure_core::{Certainty, Fault, LeaseStore, Scope, StoreError};
-use tenure_sqlite::{MissingDirectory, SqliteStore};
+use tenure_core::{Certainty, Fault, FenceError, LeaseStore, Scope, StoreError};
+use tenure_sqlite::{MissingDirectory, SqliteFence, SqliteStore};
 
 /// A user that owns nothing: `nobody`.
 const NOBODY: u32 = 65_534;
@@ -151,6 +152,54 @@ fn what_is_no_file_is_refused() {
     assert_eq!(refused(Path::new(":memory:")).fault, Fault::Invalid);
     assert_eq!(refused(Path::new("")).fault, Fault::Invalid);
     assert_eq!(refused(Path::new("/")).fault, Fault::Invalid);
+}
+
+/// SQLite would write into it, and leave a journal beside it.
+#[test]
+fn a_device_a_pipe_or_a_socket_is_refused_and_nothing_is_left_beside_it() {
+    let scratch = Scratch::new();
+    let place = scratch.directory().join("place");
+    fs::create_dir(&place).unwrap();
+    let [pipe, socket, device] = ["pipe", "socket", "device"].map(|name| place.join(name));
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    symlink("/dev/null", &device).unwrap();
+    for path in [&pipe, &socket, &device] {
+        let error = refused(path);
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains("no plain file"), "{error}");
+        let Err(FenceError::Store(error)) = SqliteFence::create(path) else {
+            panic!("{} is taken for a database", path.display());
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+    }
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 3);
+    assert!(!Path::new("/dev/null-journal").exists());
+}
+
+/// To make the directory would not help.
+#[test]
+fn a_path_that_no_directory_would_mend_is_told_with_another_way_out() {
+    let scratch = Scratch::new();
+    fs::write(scratch.file(), "").unwrap();
+    let long = "l".repeat(300);
+    for (path, part) in [
+        (scratch.file().join("leases.db"), "is a file"),
+        (scratch.file().join("inner/leases.db"), "is a file"),
+        (scratch.directory().join(&long), "shorter"),
+        (scratch.directory().join(&long).join("leases.db"), "shorter"),
+        (scratch.directory().join("a\0b"), "a path that a file can have"),
+        (
+            scratch.directory().join("a\0b/leases.db"),
+            "a path that a file can have",
+        ),
+    ] {
+        let error = refused(&path);
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains(part), "{error}");
+        assert!(!error.message.contains("mkdir"), "{error}");
+    }
 }
 
 #[test]

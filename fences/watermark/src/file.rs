@@ -46,7 +46,8 @@ impl Keeper {
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<(Self, Vec<Kept>), FenceError> {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
-        must_be_plain(&path)?;
+        // Before anything is made: beside a file of another program a lock may be that program's.
+        drop(look(&path)?);
         let ownership = Ownership::of(&path).map_err(failed)?.writable();
         let lock = beside(&path, ".lock");
         let lock = Lock::take(&lock, &ownership, patience).map_err(|error| match error {

@@ -213,6 +213,15 @@ fn a_link_that_leads_nowhere_is_told_and_left_as_it_is() {
     assert!(link.is_symlink() && !path.exists());
 }
 
+/// `useradd` takes no `passwd.lock` that it has not made.
+#[test]
+fn nothing_is_left_beside_a_file_of_another_program() {
+    let (scratch, path) = scratch();
+    fs::write(&path, "root:x:0:0:root:/root:/bin/sh\n").unwrap();
+    assert_eq!(fault(Watermark::open(&path)), Fault::Unreadable);
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+}
+
 #[tokio::test]
 async fn every_damage_is_told_and_left_as_it_is() {
     let (_scratch, path) = scratch();

@@ -175,6 +175,18 @@ fn watch_sees_a_lease_expire() {
     watch.wait_for_line("job: expired", SOON).unwrap();
 }
 
+/// What it says would not be so: a request to such a store is given up before it is answered.
+#[test]
+fn no_timing_is_advised_for_a_store_that_is_too_slow_for_any() {
+    let at_most = ended(bare(&["explain", "--round-trip", "48min", "--output", "json"]));
+    assert_eq!(json(&at_most.stdout)["ttl_ms"], 86_400_000, "{at_most:?}");
+    for slower in ["2881s", "24h"] {
+        let refused = ended(bare(&["explain", "--round-trip", slower]));
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains("48min is the most"), "{refused:?}");
+    }
+}
+
 #[test]
 fn explain_says_what_a_timing_promises_or_all_that_is_wrong() {
     let text = ended(bare(&["explain", "--preset", "batch"])).stdout;

@@ -16,13 +16,13 @@ pub(crate) struct ExplainArguments {
     #[arg(long, env = "TENURE_PRESET", hide_env_values = true)]
     pub(crate) preset: Option<Preset>,
 
-    /// The shortest advisable timing for a store whose slow requests take this long
+    /// The shortest advisable timing for a store whose slow requests take this long, 48min at most
     #[arg(
         long,
         env = "TENURE_ROUND_TRIP",
         hide_env_values = true,
         value_name = "DURATION",
-        value_parser = duration
+        value_parser = advisable
     )]
     pub(crate) round_trip: Option<Duration>,
 }
@@ -34,6 +34,18 @@ pub(crate) enum Preset {
     Batch,
     /// 15 s, renewed every 2 s: controllers
     Controller,
+}
+
+/// The slowest store there is a timing for: the longest ttl is thirty of its round trips.
+const ROUND_TRIP_MAX: Duration = Duration::from_secs(48 * 60);
+
+fn advisable(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        round_trip if round_trip > ROUND_TRIP_MAX => Err(
+            "48min is the most: a lease lasts thirty round trips at least, and 24h at most; take another store".to_owned(),
+        ),
+        round_trip => Ok(round_trip),
+    }
 }
 
 impl ExplainArguments {

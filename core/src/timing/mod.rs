@@ -77,7 +77,8 @@ impl Timing {
     }
 
     /// The shortest advisable timing for a store whose slow requests take `round_trip` (a p99): renewal at
-    /// least ten round trips, lease at least three renewals, and never under a second.
+    /// least ten round trips, lease at least three renewals, and never under a second. For a store so slow that this would be
+    /// more than a day it is a day, which is too short for it.
     ///
     /// Source: the rules of thumb in the pattern's description.
     #[must_use]

@@ -84,6 +84,23 @@ fn a_place_of_marks_that_may_not_be_looked_into_is_not_one_without_marks() {
     }
 }
 
+#[test]
+fn a_place_of_marks_whose_path_was_left_out_is_not_one_without_marks() {
+    let sandbox = Sandbox::new("fence-files-nowhere");
+    for words in [&["fence", "show"][..], &["status"], &term("check", "job", "7")] {
+        let is_check = words.contains(&"check");
+        let words = [
+            if is_check { &["fence"][..] } else { &[] },
+            words,
+            &["--fence", "file:"],
+        ]
+        .concat();
+        let looked = sandbox.tenure(&words);
+        assert_eq!(looked.code, 78, "{words:?}: {looked:?}");
+        assert!(looked.stderr.contains("is no file"), "{words:?}: {looked:?}");
+    }
+}
+
 /// Root raises a mark after a restore: the service must still be able to open its file.
 #[test]
 fn a_file_of_marks_is_still_its_services_after_root_has_raised_one() {

@@ -206,9 +206,10 @@ fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
         Ok(view.map(Opened::LookedAt))
     };
     let opened = match making {
-        Making::OnlyLooks => return look(),
+        Making::OnlyLooks if !path.as_os_str().is_empty() => return look(),
         Making::Never if is_missing(&path) => return Ok(None),
-        Making::Never => Watermark::try_open(&path),
+        // What was left out is no place without marks.
+        Making::Never | Making::OnlyLooks => Watermark::try_open(&path),
         // Another command may have it for a moment.
         Making::WhereMissing => Watermark::open(&path),
     };
@@ -222,7 +223,7 @@ fn watermark(path: PathBuf, making: Making) -> Result<Option<Opened>, Failure> {
 
 /// Whether there is surely nothing. A place that may not be looked into is not one without marks: opening it says why.
 fn is_missing(path: &Path) -> bool {
-    matches!(path.try_exists(), Ok(false))
+    !path.as_os_str().is_empty() && matches!(path.try_exists(), Ok(false))
 }
 
 #[cfg(feature = "sqlite")]

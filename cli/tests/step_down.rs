@@ -66,6 +66,36 @@ fn force_vacates_without_the_holder_who_then_loses() {
     assert_eq!(exit_code(&first), 79);
 }
 
+/// Several, as it is chance whether the holder hears of the doubt or of the end of its term first.
+#[test]
+fn a_term_that_is_over_is_told_as_that_and_its_command_is_killed_and_not_asked() {
+    let sandbox = Sandbox::new("over");
+    let script = format!(
+        "trap 'echo $TENURE_NAME >> {}' TERM; while :; do sleep 0.05; done",
+        sandbox.path("asked")
+    );
+    let names: Vec<String> = (0..16).map(|number| format!("job-{number}")).collect();
+    let holders: Vec<_> = names
+        .iter()
+        .map(|name| sandbox.run(&QUICK, name, &script))
+        .collect();
+    for name in &names {
+        sandbox.until_held(name);
+        let ended = sandbox.tenure(&["step-down", name, "--force"]);
+        assert_eq!(ended.code, 0, "{ended:?}");
+    }
+    for holder in &holders {
+        assert_eq!(exit_code(holder), 79);
+        let said: Vec<String> = holder.lines().into_iter().map(|line| line.text).collect();
+        assert!(
+            said.iter().any(|line| line.contains("it expired or was broken")),
+            "{said:?}"
+        );
+        assert!(!said.iter().any(|line| line.contains("doubtful")), "{said:?}");
+    }
+    assert_eq!(sandbox.read("asked"), "");
+}
+
 #[test]
 fn only_the_term_that_is_meant_steps_down() {
     let sandbox = Sandbox::new("wrong-token");

@@ -193,15 +193,15 @@ impl Watch<'_> {
                     self.kill();
                     self.because(Why::Lost(self.renewals.explain(&loss.to_string())));
                 }
-                () = &mut doubted, if self.ended.is_none() => {
-                    if holds(leadership) {
-                        // A renewal came just in time.
-                        doubted.set(leadership.doubted());
-                        continue;
+                () = &mut doubted, if self.ended.is_none() => match leadership.authority() {
+                    // A renewal came just in time.
+                    Authority::Held { .. } => doubted.set(leadership.doubted()),
+                    Authority::Doubtful { .. } => {
+                        self.terminate();
+                        self.doubt(&job.shown(), voice);
                     }
-                    self.terminate();
-                    self.doubt(&job.shown(), voice);
-                }
+                    Authority::None => self.over().await,
+                },
                 () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
                     self.kill();
                 }
@@ -239,6 +239,14 @@ impl Watch<'_> {
                 }
             }
         }
+    }
+
+    /// It was no doubt: the term is over, and whoever waits for that is only woken a moment later.
+    async fn over(&mut self) {
+        self.kill();
+        // It says at once that it is over, and why as soon as that is known, within milliseconds.
+        let loss = self.leadership.lost().await;
+        self.because(Why::Lost(self.renewals.explain(&loss.to_string())));
     }
 
     fn take_in(&mut self, event: &Event, span: Option<&TermSpan>, voice: Voice) {

@@ -65,6 +65,54 @@ fn wrong_arguments_are_told_in_words_else_and_help_is_help() {
     assert!(help.stdout.contains("Usage:"), "{help:?}");
 }
 
+/// The help of this command, and the variables that it names.
+fn help_and_variables(sandbox: &Sandbox, words: &[&str]) -> (String, Vec<String>) {
+    let help = sandbox.tenure(&[words, &["--help"]].concat()).stdout;
+    let named = help.split("[env: ").skip(1);
+    let named = named.map(|rest| rest.split([']', '=']).next().unwrap().to_owned());
+    let variables = named.collect();
+    (help, variables)
+}
+
+#[test]
+fn the_help_names_the_variable_of_each_option() {
+    let sandbox = Sandbox::new("named-variables");
+    for words in [
+        &["run"][..],
+        &["lock"],
+        &["status"],
+        &["watch"],
+        &["top"],
+        &["history"],
+        &["step-down"],
+        &["fence", "claim"],
+        &["fence", "bump"],
+        &["fence", "guard"],
+        &["gc"],
+        &["explain"],
+        &["doctor"],
+        &["store", "init"],
+    ] {
+        let (help, variables) = help_and_variables(&sandbox, words);
+        // What is said of an option stands further to the right.
+        let begins = |line: &&str| {
+            line.find('-') == Some(line.len() - line.trim_start().len()) && !line.starts_with("        ")
+        };
+        let options = help.lines().filter(begins).filter_map(|line| {
+            let (_, long) = line.split_once("--")?;
+            long.split([' ', '.']).next()
+        });
+        // A lock is exclusive whatever a variable says.
+        let options = options.filter(|option| !["help", "exclusive"].contains(option));
+        let options: Vec<&str> = options.collect();
+        assert!(options.contains(&"store"), "{help}");
+        // What is no option may come by a variable, too: a name.
+        let named = variables.len();
+        assert!(named >= options.len(), "{words:?}: {variables:?} {options:?}");
+        assert!(variables.iter().all(|variable| variable.starts_with("TENURE_")));
+    }
+}
+
 /// They are set for all that run on a host, and are nothing here. The help names them all.
 #[test]
 fn empty_variables_say_nothing() {
@@ -82,10 +130,10 @@ fn empty_variables_say_nothing() {
         (&["fence", "bump"], &["ledger"]),
     ] {
         let sandbox = Sandbox::new("empty-variables");
-        let help = sandbox.tenure(&[words, &["--help"]].concat()).stdout;
-        let named = help.split("[env: ").skip(1);
-        let named: Vec<&str> = named.map(|rest| rest.split([']', '=']).next().unwrap()).collect();
-        assert!(named.contains(&"TENURE_STORE"), "{help}");
+        let (help, named) = help_and_variables(&sandbox, words);
+        for variable in ["TENURE_STORE", "TENURE_OUTPUT", "TENURE_LOG"] {
+            assert!(named.iter().any(|named| named == variable), "{help}");
+        }
         let mut command = sandbox.command(&[words, rest].concat());
         for variable in named {
             command.env(variable, "");

@@ -219,10 +219,15 @@ pub(crate) fn definitions() -> clap::Command {
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let heed = |option: clap::Arg| match option.get_env() {
-        Some(name) if variable(name).is_none() => option.env(Resettable::<builder::OsStr>::Reset),
+        // One that is not set stays: the help names it.
+        Some(name) if is_empty(name) => option.env(Resettable::<builder::OsStr>::Reset),
         Some(_) | None => option,
     };
     command.mut_args(heed).mut_subcommands(without_empty_variables)
+}
+
+fn is_empty(variable: &OsStr) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value.is_empty())
 }
 
 /// A variable that says something.

@@ -136,7 +136,7 @@ pub(crate) struct RunArguments {
 
     /// Do not note in the store when terms began and how they ended
     ///
-    /// `tenure history` shows the last twenty of a lease. Each costs four requests, beside the work.
+    /// `tenure history` shows the last twenty of a lease. Each costs five requests, beside the work.
     #[arg(
         long,
         env = "TENURE_NO_HISTORY",

@@ -164,7 +164,10 @@ impl Registry {
         };
         let Some(open) = self.openers.get(scheme) else {
             let message = match is_surely_a_scheme(scheme, rest) {
-                true => format!("no store for scheme \"{scheme}\" is compiled in (known: {self})"),
+                true => format!(
+                    "no store for scheme \"{scheme}\" is compiled in (known: {self}){}",
+                    way_to(scheme)
+                ),
                 false => format!(
                     "the store URL has no scheme that is known, such as \"sqlite:/var/lib/app/leases.db\" (known: {self})"
                 ),
@@ -181,6 +184,20 @@ impl Registry {
     pub async fn connect(url: &str) -> Result<SharedStore, StoreError> {
         Self::compiled_in().open(url).await
     }
+}
+
+/// The way to a store of Tenure's that was left out of the build.
+fn way_to(scheme: &str) -> String {
+    let kind = scheme.split('+').next().unwrap_or(scheme);
+    let feature = match kind {
+        "sqlite" | "mongodb" | "redis" | "postgres" | "etcd" | "mysql" | "nats" => kind,
+        "rediss" => "redis",
+        "postgresql" => "postgres",
+        "etcds" => "etcd",
+        "mariadb" => "mysql",
+        _ => return String::new(),
+    };
+    format!("; it comes with the feature \"{feature}\": build with --features {feature}")
 }
 
 /// Whether a message may show it: what stands before a colon may be a password, or a token, too.

@@ -14,6 +14,34 @@ async fn an_unknown_scheme_lists_those_compiled_in() {
     );
 }
 
+/// As in a program whose `Cargo.toml` names no feature: there it is SQLite alone.
+#[tokio::test]
+async fn a_scheme_that_was_not_compiled_in_names_its_feature() {
+    for (url, feature) in [
+        ("mongodb://h/app", "mongodb"),
+        ("mongodb+srv://h/app", "mongodb"),
+        ("postgres://h/app", "postgres"),
+        ("postgresql://h/app", "postgres"),
+        ("mariadb://h/app", "mysql"),
+        ("rediss+sentinel://h?primary=p", "redis"),
+        ("etcds://h", "etcd"),
+        ("nats+tls://h", "nats"),
+    ] {
+        let Err(error) = Registry::empty().open(url).await else {
+            panic!("no such store")
+        };
+        assert_eq!(error.fault, Fault::Invalid);
+        assert!(
+            error.message.ends_with(&format!("--features {feature}")),
+            "{error}"
+        );
+    }
+    let Err(unknown) = Registry::empty().open("zookeeper://h").await else {
+        panic!("no such store")
+    };
+    assert!(!unknown.message.contains("feature"), "{unknown}");
+}
+
 #[tokio::test]
 async fn a_text_that_is_no_url_is_refused_with_an_example() {
     let Err(error) = Registry::connect("leases.db").await else {

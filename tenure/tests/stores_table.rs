@@ -185,7 +185,8 @@ async fn etcd() -> Row {
         "etcd before 3.4.31 or 3.5.13, as Debian 12 has it",
         "etcd://HOST,…",
         "a snapshot is restored with `--bump-revision` (E1). From 3.4.31 and 3.5.13 on it says **Safe** (E10), as long as also: \
-         *Rate* (E9); the URL names every member; none runs with `--unsafe-no-fsync`",
+         *Rate* (E9); the URL names every member; none runs with `--unsafe-no-fsync`. The shortest ttl is one and a half times \
+         `--election-timeout`, here 500 ms: 2 s as etcd comes",
         &server.url(),
     )
     .await

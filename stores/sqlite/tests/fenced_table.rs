@@ -267,3 +267,36 @@ fn a_guard_is_of_the_files_own_table_whatever_else_the_connection_knows() {
     let refused = insert(&elsewhere);
     assert!(refused.is_err(), "{refused:?}");
 }
+
+/// The table of the marks would take no claim any more, and what is no table has no triggers that refuse.
+#[test]
+fn what_is_no_table_of_the_users_own_is_not_guarded() {
+    let scratch = Scratch::new();
+    let connection = scratch.raw();
+    connection
+        .execute_batch(
+            "CREATE TABLE account (id INTEGER PRIMARY KEY, fence INTEGER);
+             CREATE VIEW shown AS SELECT id, fence FROM account;
+             CREATE VIRTUAL TABLE range USING rtree_i32(id, low, fence)",
+        )
+        .unwrap();
+    SqliteFence::install(&connection).unwrap();
+    for (table, column, part) in [
+        ("shown", "fence", "a view"),
+        ("range", "fence", "a virtual"),
+        ("sqlite_schema", "rootpage", "your data"),
+        ("Tenure_Fence", "token", "your data"),
+    ] {
+        let guarded = FencedTable::new(table, &ledger())
+            .column(column)
+            .install(&connection);
+        let Err(FenceError::Store(error)) = guarded else {
+            panic!("{table} is guarded")
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+    FencedTable::new("Account", &ledger())
+        .install(&connection)
+        .unwrap();
+}

@@ -10,6 +10,9 @@ use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
 /// What the triggers say, up to the name of the resource.
 const REFUSAL: &str = "tenure fence: the row does not carry the token that has claimed ";
 
+/// The table of the marks themselves.
+const MARKS: &str = "tenure_fence";
+
 /// A table whose rows carry the token of their writer in a column, checked by triggers.
 ///
 /// For writers that know nothing of Tenure, in any language, but write the token with the row: the command that
@@ -162,17 +165,29 @@ impl FencedTable {
 
     fn check(&self, connection: &Connection) -> Result<(), FenceError> {
         let (table, column) = (&self.table, &self.column);
-        let declared: Option<String> = connection
+        let declared: Option<(String, String)> = connection
             .query_row(
-                "SELECT upper(type) FROM pragma_table_info(?1, 'main') WHERE lower(name) = lower(?2)",
+                "SELECT upper(info.type), list.type FROM pragma_table_info(?1, 'main') AS info, pragma_table_list AS list \
+                 WHERE lower(info.name) = lower(?2) AND list.schema = 'main' AND lower(list.name) = lower(?1)",
                 [table, column],
-                |row| row.get(0),
+                |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .optional()
             .map_err(|error| self.failed(connection, Trouble::Statement(error)))?;
         let message = match declared {
-            Some(declared) if declared.contains("INT") => return Ok(()),
-            Some(declared) => format!(
+            // Guarded, it would take no claim, and so admit nobody any more.
+            Some(_)
+                if table.eq_ignore_ascii_case(MARKS) || table.to_ascii_lowercase().starts_with("sqlite_") =>
+            {
+                format!("table \"{table}\" is not one of your data: guard those that are")
+            }
+            Some((_, kind)) if kind != "table" => {
+                format!(
+                    "\"{table}\" is no table of its own, but a {kind}, which refuses nothing: guard the tables behind it"
+                )
+            }
+            Some((declared, _)) if declared.contains("INT") => return Ok(()),
+            Some((declared, _)) => format!(
                 "column \"{column}\" of table \"{table}\" is declared as \"{declared}\"; a token is compared as a \
                  number: declare it INTEGER"
             ),

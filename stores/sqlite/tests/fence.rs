@@ -242,6 +242,23 @@ async fn a_mark_that_is_no_token_admits_nobody() {
     );
 }
 
+/// The folder is there, and to see to it would help nobody.
+#[test]
+fn a_missing_database_is_told_and_not_made() {
+    let scratch = Scratch::new();
+    for opened in [
+        SqliteFence::new(scratch.file()).map(drop),
+        SqliteFence::create(scratch.file()).map(drop),
+    ] {
+        let Err(FenceError::Store(error)) = opened else {
+            panic!("{opened:?}")
+        };
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+        assert!(error.message.contains("there is no file"), "{error}");
+    }
+    assert!(!scratch.file().exists());
+}
+
 #[tokio::test]
 async fn a_missing_table_and_a_transaction_elsewhere_are_told() {
     let scratch = Scratch::new();

@@ -17,6 +17,7 @@ use crate::trouble::{Trouble, fault};
 use mark::ruled;
 use refusals::Noter;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -296,15 +297,31 @@ fn open(path: &Path) -> Result<Connection, Trouble> {
     // A term that has claimed by one path and a writer that enters by another have two logs: neither waits for the other.
     // At the opening is enough: of two paths the second one is opened while both are there.
     only_path::check(path).map_err(Trouble::Told)?;
-    // What does not exist is told by SQLite.
-    if let Ok(database) = path.canonicalize() {
-        all_leave_if_others(&database);
-        refuse_removed(&Paths::of(&database), &path.display().to_string())?;
+    match path.canonicalize() {
+        Ok(database) => {
+            all_leave_if_others(&database);
+            refuse_removed(&Paths::of(&database), &path.display().to_string())?;
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Trouble::Told(missing(path))),
+        // What else is the matter is told by SQLite.
+        Err(_) => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::ZERO)?;
     Ok(connection)
+}
+
+/// A fence makes no database: one that nobody writes to protects nothing.
+fn missing(path: &Path) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreachable,
+        format!(
+            "there is no file {}: the marks stand in the database of the data that they protect; give its path, or make it \
+             first",
+            path.display()
+        ),
+    )
 }
 
 /// EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without which a power cut

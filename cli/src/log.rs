@@ -2,7 +2,7 @@
 
 use crate::arguments::{Form, GlobalArguments};
 use crate::exit::{Code, Failure};
-use crate::output::StandardError;
+use crate::output::{StandardError, unless_url};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -37,9 +37,16 @@ pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
 /// Reads `info`, or `tenure=debug,mongodb=warn`.
 fn parse(text: &str) -> Result<Targets, Failure> {
     let wrong = |why: &str| {
+        let shown = unless_url(text);
+        // What is wrong with it may quote it.
+        let why = if shown == text {
+            why
+        } else {
+            "there is no such level"
+        };
         Failure::new(
             Code::Usage,
-            format!("--log {text:?}: {why}; write a level such as info, or tenure=debug,mongodb=warn"),
+            format!("--log {shown:?}: {why}; write a level such as info, or tenure=debug,mongodb=warn"),
         )
     };
     // A word alone would be read as a module, and a misspelt level would silence all else.

@@ -70,6 +70,10 @@ fn a_password_in_a_url_that_was_given_as_a_file_or_an_address_is_not_shown() {
     ] {
         is_refused_unseen(option, variable, url, 78, way_out);
     }
+    for beginning in ["", "info,", "tenure="] {
+        let levels = format!("{beginning}{url}");
+        is_refused_unseen("--log", "TENURE_LOG", &levels, 2, "a level such as info");
+    }
     is_refused_unseen(
         "--metrics",
         "TENURE_METRICS",
@@ -77,6 +81,15 @@ fn a_password_in_a_url_that_was_given_as_a_file_or_an_address_is_not_shown() {
         78,
         "HOST:PORT",
     );
+}
+
+#[test]
+fn a_password_in_a_url_that_was_given_as_a_candidate_is_not_shown() {
+    let url = format!("postgres://user:{SECRET}@127.0.0.1:1/jobs");
+    let ended = Sandbox::new("secret-candidate").tenure(&["step-down", "job", "--to", &url]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stderr.contains("looks like a URL"), "{ended:?}");
+    assert!(!ended.stderr.contains(SECRET), "{ended:?}");
 }
 
 /// The URLs of many chats hold one, and a hook fails where its chat is away.

@@ -2,7 +2,7 @@
 
 use super::look::answer;
 use crate::exit::{Code, Failure};
-use crate::output::clean;
+use crate::output::{clean, unless_url};
 use tenure::{LeaseName, SharedStore, Standby};
 
 /// Most candidates that are named in a message.
@@ -14,7 +14,7 @@ const NAMED_MAX: usize = 10;
 /// Nobody of this name waits, or it may not lead: nobody was asked for anything.
 pub(super) async fn call(store: &SharedStore, name: &LeaseName, candidate: &str) -> Result<(), Failure> {
     let standbys = answer(Standby::list(store, name)).await?;
-    let (shown, refused) = (clean(candidate), |why| Err(Failure::new(Code::No, why)));
+    let (shown, refused) = (unless_url(candidate), |why| Err(Failure::new(Code::No, why)));
     let Some(standby) = standbys
         .iter()
         .find(|standby| standby.candidate().as_str() == candidate)

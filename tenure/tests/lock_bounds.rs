@@ -154,3 +154,30 @@ async fn a_guard_that_was_bound_and_released_ends_no_later_one() {
     tokio::time::sleep(3 * timing.lease().renew_every()).await;
     assert_eq!(later.check(), Ok(later.token()));
 }
+
+/// As many as a manager begins to take at once, and each leaves before its attempt is answered.
+#[tokio::test]
+async fn attempts_that_are_dropped_before_their_answer_keep_no_other_lock_waiting() {
+    const NAMES: u32 = 40;
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    store.acquires = Semaphore::new(0);
+    let store = Arc::new(store);
+    let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
+    let manager = Arc::new(manager.build().unwrap());
+    let mut waiting = Vec::new();
+    for number in 0..NAMES {
+        let manager = manager.clone();
+        waiting.push(tokio::spawn(async move {
+            manager.lock(format!("{number}")).await.map(drop)
+        }));
+    }
+    let are_begun = async || store.acquisitions() >= 32;
+    eventually_async(Duration::from_secs(20), "as many as at once", are_begun).await;
+    for waiting in waiting {
+        waiting.abort();
+        drop(waiting.await);
+    }
+    store.acquires.add_permits(Semaphore::MAX_PERMITS / 2);
+    soon("another name", manager.lock("another")).await.unwrap();
+}

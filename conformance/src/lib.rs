@@ -30,6 +30,8 @@ mod suite;
 
 pub mod asking;
 pub mod cases;
+#[cfg(feature = "wire")]
+pub mod certificates;
 pub mod filling;
 pub mod model;
 pub mod observed;

@@ -3,6 +3,7 @@
 
 mod abandoned;
 mod certainty;
+mod certificates;
 mod changed_since;
 mod clean_up;
 mod common;

@@ -3,7 +3,7 @@
 use super::figure::{Figure, Verdict};
 use super::{CLEAN, FAILED, VIOLATION, progress_bar};
 use std::time::{Duration, Instant};
-use tenure_mutants::{Error, Options, Outcome, Progress, TABLE, build, copy, write_table};
+use tenure_mutants::{Error, Options, Outcome, Progress, TABLE, write_table};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -16,38 +16,25 @@ pub(super) struct Arguments {
     /// Write the table of the planted bugs, sim/mutants/TABLE.md
     #[arg(long, conflicts_with = "only")]
     write: bool,
-    /// Only build the copy with the bugs, for a later run
-    #[arg(long, conflicts_with_all = ["only", "write", "seconds"])]
-    build: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
-    let outcome = if arguments.build {
-        build_copy().map(|()| CLEAN)
-    } else {
-        let tally = try_all(arguments.only.clone(), arguments.seconds, arguments.write);
-        tally.map(|tally| {
+    match try_all(arguments.only.clone(), arguments.seconds, arguments.write) {
+        Ok(tally) => {
             println!("{}", tally.in_words());
             if tally.caught == tally.planted {
                 CLEAN
             } else {
                 VIOLATION
             }
-        })
-    };
-    outcome.unwrap_or_else(|errors| {
-        for error in errors {
-            eprintln!("{error}");
         }
-        FAILED
-    })
-}
-
-fn build_copy() -> Result<(), Vec<Error>> {
-    let options = Options::default();
-    let copy = copy(&options.workspace, options.rows)?;
-    build(&copy).map_err(|error| vec![error])?;
-    Ok(())
+        Err(errors) => {
+            for error in errors {
+                eprintln!("{error}");
+            }
+            FAILED
+        }
+    }
 }
 
 /// The figure of the scoreboard.

@@ -34,6 +34,7 @@ const BEGIN: Moment = Moment::from_nanos(1_000_000_000_000);
 type TimerKey = (Moment, u64);
 
 struct Timeline {
+    pace: Pace,
     now: Moment,
     timers: BTreeMap<TimerKey, Waker>,
     next_timer: u64,
@@ -42,13 +43,14 @@ struct Timeline {
 
 thread_local! {
     // All tasks of an execution are coroutines of one system thread, so this is shared by them all.
-    static TIMELINE: RefCell<Timeline> = const { RefCell::new(Timeline::new()) };
+    static TIMELINE: RefCell<Timeline> = const { RefCell::new(Timeline::new(Pace::Patient)) };
     static PATIENT_KEEPER: Cell<Option<TaskId>> = const { Cell::new(None) };
 }
 
 impl Timeline {
-    const fn new() -> Self {
+    const fn new(pace: Pace) -> Self {
         Self {
+            pace,
             now: BEGIN,
             timers: BTreeMap::new(),
             next_timer: 0,
@@ -63,9 +65,14 @@ fn with<T>(look: impl FnOnce(&mut Timeline) -> T) -> T {
 
 /// Sets time back to its beginning and starts its keeper: once in each execution, before anything else.
 pub(crate) fn begin(pace: Pace) {
-    drop(with(|timeline| std::mem::replace(timeline, Timeline::new())));
+    drop(with(|timeline| std::mem::replace(timeline, Timeline::new(pace))));
     // Dropping its handle detaches it: an execution does not wait for the keeper to end.
-    drop(shuttle::future::spawn(keep(pace)));
+    drop(shuttle::future::spawn(keep()));
+}
+
+/// From now on time moves only when nothing else can.
+pub(crate) fn calm() {
+    with(|timeline| timeline.pace = Pace::Patient);
 }
 
 /// As in the product: now. Another may go first.
@@ -89,11 +96,11 @@ pub(crate) fn patient_keeper() -> Option<TaskId> {
     PATIENT_KEEPER.get()
 }
 
-async fn keep(pace: Pace) {
-    if pace == Pace::Patient {
-        PATIENT_KEEPER.set(shuttle::current::get_current_task());
-    }
+async fn keep() {
     loop {
+        if with(|timeline| timeline.pace) == Pace::Patient {
+            PATIENT_KEEPER.set(shuttle::current::get_current_task());
+        }
         std::future::poll_fn(|context| {
             with(|timeline| {
                 if timeline.timers.is_empty() {
@@ -107,6 +114,7 @@ async fn keep(pace: Pace) {
         .await;
         // A patient keeper is chosen after this when nobody else can be; see `Paced`.
         shuttle::future::yield_now().await;
+        let pace = with(|timeline| timeline.pace);
         if let Pace::Hasty(one_in) = pace
             && !thread_rng().gen_ratio(1, one_in)
         {

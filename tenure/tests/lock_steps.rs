@@ -1,7 +1,10 @@
 //! Who takes the steps of a manager's driver: whoever asks for a lock, or the manager's thread.
 use crate::harness::{Site, lock_timing, long_lock_timing, long_timing, pass_on, soon};
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Waker};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Answer, Lease, Release, Released, Renew, Renewed};
@@ -163,6 +166,77 @@ async fn a_store_that_panics_in_the_look_at_whose_a_lock_is_is_asked_again() {
     let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
     assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
     assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
+}
+
+/// A real store: while it lets somebody take a lock on one thread, another asks for one more.
+struct Crowded {
+    inner: SharedStore,
+    asks: Mutex<mpsc::Sender<()>>,
+    has_asked: Mutex<mpsc::Receiver<()>>,
+    here: ThreadId,
+    /// How many were taken there, of [`CROWD`].
+    taken_here: AtomicUsize,
+}
+
+const CROWD: usize = 200;
+
+impl LeaseStore for Crowded {
+    pass_on!(traits, renew, release, ask, get, list, watch, examine, run_beside);
+
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            if thread::current().id() == self.here && self.taken_here.fetch_add(1, Ordering::SeqCst) < CROWD {
+                self.asks.lock().unwrap().send(()).unwrap();
+                self.has_asked.lock().unwrap().recv().unwrap();
+            }
+            self.inner.acquire(request).await
+        })
+    }
+}
+
+/// It has no runtime, whose tasks have a budget that would end it: its thread would be kept for as long as others ask.
+#[test]
+fn whoever_asks_leaves_to_the_thread_what_others_ask_for_meanwhile() {
+    let site = Site::new();
+    let ((asks, asked), (answers, has_asked)) = (mpsc::channel(), mpsc::channel());
+    let store = Arc::new(Crowded {
+        inner: site.store(),
+        asks: Mutex::new(asks),
+        has_asked: Mutex::new(has_asked),
+        here: thread::current().id(),
+        taken_here: AtomicUsize::new(0),
+    });
+    let builder = LockManager::builder(store.clone()).timing(long_lock_timing());
+    let manager = &builder.build().unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut context = Context::from_waker(Waker::noop());
+            let mut waiting = Vec::new();
+            while asked.recv_timeout(Duration::from_secs(30)).is_ok() {
+                let mut lock = Box::pin(manager.lock(format!("crowd/{}", waiting.len())));
+                let _ = lock.as_mut().poll(&mut context);
+                waiting.push(lock);
+                answers.send(()).unwrap();
+            }
+        });
+        // The manager's thread may be at it when the first is asked for.
+        for number in 0..1_000 {
+            let mut lock = pin!(manager.lock(format!("orders/{number}")));
+            while lock.as_mut().poll(&mut context).is_pending() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if store.taken_here.load(Ordering::SeqCst) > 0 {
+                break;
+            }
+        }
+        drop(std::mem::replace(
+            &mut *store.asks.lock().unwrap(),
+            mpsc::channel().0,
+        ));
+    });
+    let taken_here = store.taken_here.load(Ordering::SeqCst);
+    assert!((1..=10).contains(&taken_here), "{taken_here} locks in one step");
 }
 
 /// Its last step is that of whoever gives back what was left.

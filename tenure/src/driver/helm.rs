@@ -22,6 +22,10 @@ const LEFT_MAX: u64 = 64;
 /// How often whoever asks looks again, if something has happened meanwhile.
 const LOOKS_MAX: usize = 4;
 
+/// Of how many things that have happened whoever asks takes care: what they ask for and its answer are two. As long as others
+/// ask meanwhile there is always one more, and they would drive for all.
+const HAPPENINGS_MAX: u64 = 8;
+
 pub(super) type Driving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Where one at a time drives.
@@ -32,6 +36,45 @@ pub(super) struct Helm {
     waker: Waker,
     /// How many of those who ask are still to leave it to the thread.
     left: AtomicU64,
+    allowance: Allowance,
+}
+
+/// Of how many things that have happened the driver may still take care in this step. The thread's steps have no bound.
+#[derive(Clone)]
+pub(super) struct Allowance(Arc<AtomicU64>);
+
+/// An [`Allowance`] without a bound.
+const NO_BOUND: u64 = u64::MAX;
+
+impl Allowance {
+    pub(super) fn without_bound() -> Self {
+        Self(Arc::new(AtomicU64::new(NO_BOUND)))
+    }
+
+    /// Waits for the next step, if there is nothing left in this one.
+    pub(super) async fn spend(&self) {
+        // Only who is at the helm looks at it, and changes it.
+        poll_fn(|context| match self.0.load(Ordering::SeqCst) {
+            NO_BOUND => Poll::Ready(()),
+            0 => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            left => {
+                self.set(left - 1);
+                Poll::Ready(())
+            }
+        })
+        .await;
+    }
+
+    fn set(&self, happenings: u64) {
+        self.0.store(happenings, Ordering::SeqCst);
+    }
+
+    fn is_spent(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
+    }
 }
 
 struct Seat {
@@ -64,7 +107,7 @@ struct Signal {
 }
 
 impl Helm {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(allowance: Allowance) -> Arc<Self> {
         let signal = Arc::new(Signal {
             is_due: AtomicBool::new(false),
             is_taken: AtomicBool::new(false),
@@ -75,6 +118,7 @@ impl Helm {
             waker: Waker::from(signal.clone()),
             signal,
             left: AtomicU64::new(0),
+            allowance,
         })
     }
 
@@ -113,12 +157,15 @@ impl Helm {
             return ask();
         }
         self.signal.is_taken.store(true, Ordering::SeqCst);
+        self.allowance.set(HAPPENINGS_MAX);
         let (asked, began) = (ask(), clock::now());
         for _look in 0..LOOKS_MAX {
-            if !self.signal.is_due.load(Ordering::SeqCst) || self.step(&mut seat).is_ready() {
+            let is_over = self.allowance.is_spent() || !self.signal.is_due.load(Ordering::SeqCst);
+            if is_over || self.step(&mut seat).is_ready() {
                 break;
             }
         }
+        self.allowance.set(NO_BOUND);
         let took = clock::now().since(began);
         let has_ended = match &mut *seat {
             Some(seat) => {

@@ -40,7 +40,7 @@ use crate::deadline::Extension;
 use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread, select};
 use crate::term::{Phase, SharedTerm, for_good};
 use first_attempts::{FirstAttempts, Next, Readiness};
-use helm::Helm;
+use helm::{Allowance, Helm};
 use offers::Offers;
 use place::Place;
 use requests::{Asker, Requests};
@@ -66,11 +66,13 @@ const WATCH_TERM_AFTER: Duration = Duration::from_millis(250);
 pub(crate) fn start(plan: Plan, events: broadcast::Sender<Event>) -> io::Result<DriverHandle> {
     let (sender, messages) = mpsc::unbounded_channel();
     let (store, thread) = (plan.store.clone(), format!("tenure {}", plan.label));
-    let driving = Box::pin(async move { Driver::new(plan, events).run(messages).await });
+    let allowance = Allowance::without_bound();
+    let spent = allowance.clone();
+    let driving = Box::pin(async move { Driver::new(plan, events).run(messages, spent).await });
     let Err(driving) = store.run_beside(driving) else {
         return Ok(DriverHandle::new(sender, None));
     };
-    let helm = Helm::new();
+    let helm = Helm::new(allowance);
     let driven = helm.clone();
     run_on_a_thread(thread, move || driven.drive(driving))?;
     Ok(DriverHandle::new(sender, Some(helm)))
@@ -171,8 +173,9 @@ impl Driver {
         }
     }
 
-    async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+    async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>, allowance: Allowance) {
         loop {
+            allowance.spend().await;
             match self.next(&mut messages).await {
                 Happening::Message(Some(message)) => self.message(message),
                 // Every handle is gone without a word: leave as if told to.

@@ -20,8 +20,9 @@ use tenure_core::{Candidate, Event, LeaseName};
 ///
 /// Locks are extended by a thread that no user code blocks. What is asked for goes through it, too, unless the store answers
 /// within the call, as a file does: then [`lock`](Self::lock) and [`release`](super::Lock::release) ask it on the thread that
-/// polls them, and log there what happens. That thread waits for the disk; after a call that took more than 1 ms, the next
-/// are left to the manager's thread: one at first, up to 64 in a row if it stays so slow.
+/// polls them, and log there what happens. That thread waits for the disk, also for what a few others ask meanwhile; after a
+/// call that took more than 1 ms, the next are left to the manager's thread: one at first, up to 64 in a row if it stays so
+/// slow.
 ///
 /// Dropping the manager ends what is waited for and waits, at most for one request time-out and at most
 /// [`PATIENCE_AT_DROP`], until what is held has been released; [`close`](Self::close) does so without blocking.

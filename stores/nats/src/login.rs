@@ -19,9 +19,10 @@ impl Login {
 }
 
 /// What is shown to a server that has greeted. Holds secrets, so it is never shown: no `Debug`.
-pub(crate) enum Pass {
-    Words(Login),
-    Key(Box<Credentials>),
+pub(crate) struct Pass {
+    words: Auth,
+    /// In place of words.
+    key: Option<Credentials>,
 }
 
 impl Pass {
@@ -30,10 +31,17 @@ impl Pass {
     /// # Errors
     /// Why the file of credentials is of no use.
     pub(crate) fn of(login: &Login) -> Result<Self, String> {
+        let (mut words, mut key) = (Auth::new(), None);
         match login {
-            Login::File(path) => Credentials::read(path).map(|read| Self::Key(Box::new(read))),
-            Login::Nobody | Login::User { .. } | Login::Token(_) => Ok(Self::Words(login.clone())),
+            Login::Nobody => {}
+            Login::User { name, password } => {
+                words.username = Some(name.clone());
+                words.password = Some(password.clone());
+            }
+            Login::Token(token) => words.token = Some(token.clone()),
+            Login::File(path) => key = Some(Credentials::read(path)?),
         }
+        Ok(Self { words, key })
     }
 
     /// For a server that has greeted with this number, which it gives once.
@@ -41,16 +49,9 @@ impl Pass {
     /// # Errors
     /// The key does not sign.
     pub(crate) fn shown(&self, number: &[u8]) -> Result<Auth, AuthError> {
-        let mut auth = Auth::new();
-        match self {
-            Self::Key(credentials) => return credentials.shown(number),
-            Self::Words(Login::User { name, password }) => {
-                auth.username = Some(name.clone());
-                auth.password = Some(password.clone());
-            }
-            Self::Words(Login::Token(token)) => auth.token = Some(token.clone()),
-            Self::Words(Login::Nobody | Login::File(_)) => {}
+        match &self.key {
+            Some(credentials) => credentials.shown(number),
+            None => Ok(self.words.clone()),
         }
-        Ok(auth)
     }
 }

@@ -4,17 +4,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tenure::core::{Answer, Fault, Scope, Watch, WatchEvent};
-use tenure::{LeaseStore, LockManager, LockRelease, LockTimingOptions, SharedStore, StoreError};
+use tenure::{LeaseStore, LockManager, LockRelease, LockTiming, LockTimingOptions, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 
-/// A real store whose first watch breaks.
-struct BreakingOnce {
-    inner: SharedStore,
-    watches: AtomicU32,
-    broken: Arc<AtomicU32>,
+/// How the first watch of a store fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    Breaks,
+    Panics,
+    PanicsAsItBegins,
 }
 
-impl LeaseStore for BreakingOnce {
+/// A real store whose first watch fails.
+struct FailingOnce {
+    inner: SharedStore,
+    how: Failing,
+    watches: AtomicU32,
+    failures: Arc<AtomicU32>,
+}
+
+impl LeaseStore for FailingOnce {
     pass_on!(
         traits, acquire, renew, release, ask, get, list, examine, run_beside
     );
@@ -23,105 +32,71 @@ impl LeaseStore for BreakingOnce {
         if self.watches.fetch_add(1, Ordering::SeqCst) > 0 {
             return self.inner.watch(scope);
         }
-        let broken: Box<dyn Watch> = Box::new(Broken(self.broken.clone()));
-        Box::pin(std::future::ready(Ok(broken)))
+        let (how, failures) = (self.how, self.failures.clone());
+        let mut watch = FailingWatch { how, failures };
+        if how == Failing::PanicsAsItBegins {
+            drop(watch.next());
+        }
+        let watch: Box<dyn Watch> = Box::new(watch);
+        Box::pin(std::future::ready(Ok(watch)))
     }
 }
 
-struct Broken(Arc<AtomicU32>);
+struct FailingWatch {
+    how: Failing,
+    failures: Arc<AtomicU32>,
+}
 
-impl Watch for Broken {
+impl Watch for FailingWatch {
     fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.failures.fetch_add(1, Ordering::SeqCst);
+        assert!(self.how == Failing::Breaks, "a watch that panics");
         let broken = StoreError::not_applied(Fault::Unreachable, "it broke");
         Box::pin(std::future::ready(Err(broken)))
     }
+}
+
+async fn is_woken_after_a_watch_that(how: Failing, timing: LockTiming) {
+    let site = Site::new();
+    let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
+    let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let failures = Arc::new(AtomicU32::new(0));
+    let store = Arc::new(FailingOnce {
+        inner: site.store(),
+        how,
+        watches: AtomicU32::new(0),
+        failures: failures.clone(),
+    });
+    let waiter = LockManager::builder(store).timing(timing).build().unwrap();
+    let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
+    let has_failed = async || failures.load(Ordering::SeqCst) > 0;
+    eventually_async(Duration::from_secs(20), "a watch that fails", has_failed).await;
+    // If not, it looks once more by what came with the watch.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let released = soon("the release", lock.release()).await;
+    assert_eq!(released, LockRelease::Released);
+    soon("long before the ttl", waiting).await.unwrap().unwrap();
 }
 
 /// Of looks, not of watches: whoever asks for as good as none is still woken by a store that can do so.
 #[tokio::test]
 async fn a_watch_that_broke_begins_anew_however_long_the_pause_between_looks() {
     for base in [Duration::from_secs(3600), Duration::MAX] {
-        let site = Site::new();
         let options = LockTimingOptions {
             back_off_base: base,
             back_off_max: base,
             ..LockTimingOptions::new(Duration::from_secs(240))
         };
-        let timing = options.check().unwrap();
-        let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
-        let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
-        let broken = Arc::new(AtomicU32::new(0));
-        let store = Arc::new(BreakingOnce {
-            inner: site.store(),
-            watches: AtomicU32::new(0),
-            broken: broken.clone(),
-        });
-        let waiter = LockManager::builder(store).timing(timing).build().unwrap();
-        let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
-        let has_broken = async || broken.load(Ordering::SeqCst) > 0;
-        eventually_async(Duration::from_secs(20), "a broken watch", has_broken).await;
-        let released = soon("the release", lock.release()).await;
-        assert_eq!(released, LockRelease::Released);
-        soon("long before the ttl", waiting).await.unwrap().unwrap();
-    }
-}
-
-/// A real store whose watch panics the first time, as it begins or when it is to tell something.
-struct PanickingOnce {
-    inner: SharedStore,
-    panics: AtomicU32,
-    as_it_begins: bool,
-}
-
-impl LeaseStore for PanickingOnce {
-    pass_on!(
-        traits, acquire, renew, release, ask, get, list, examine, run_beside
-    );
-
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        if self.panics.fetch_add(1, Ordering::SeqCst) > 0 {
-            return self.inner.watch(scope);
-        }
-        assert!(!self.as_it_begins, "a store that panics");
-        let watch: Box<dyn Watch> = Box::new(Panicking);
-        Box::pin(std::future::ready(Ok(watch)))
-    }
-}
-
-struct Panicking;
-
-impl Watch for Panicking {
-    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
-        panic!("a watch that panics")
+        is_woken_after_a_watch_that(Failing::Breaks, options.check().unwrap()).await;
     }
 }
 
 /// As what else a store is asked: its panic is no answer.
 #[tokio::test]
 async fn a_watch_that_panics_begins_anew() {
-    for as_it_begins in [true, false] {
-        let site = Site::new();
+    for how in [Failing::PanicsAsItBegins, Failing::Panics] {
         let timing = LockTimingOptions::new(Duration::from_secs(240)).check().unwrap();
-        let holder = LockManager::builder(site.store()).timing(timing).build().unwrap();
-        let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
-        let store = Arc::new(PanickingOnce {
-            inner: site.store(),
-            panics: AtomicU32::new(0),
-            as_it_begins,
-        });
-        let waiter = LockManager::builder(store.clone())
-            .timing(timing)
-            .build()
-            .unwrap();
-        let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
-        let has_begun = async || store.panics.load(Ordering::SeqCst) > 0;
-        eventually_async(Duration::from_secs(20), "a watch", has_begun).await;
-        // If not, it looks once more by what came with the watch.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let released = soon("the release", lock.release()).await;
-        assert_eq!(released, LockRelease::Released);
-        soon("long before the ttl", waiting).await.unwrap().unwrap();
+        is_woken_after_a_watch_that(how, timing).await;
     }
 }
 

@@ -4,9 +4,10 @@ use crate::harness::{Site, enduring_lock_timing, long_lock_timing, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Fault, Occupancy};
-use tenure::{LockError, LockManager};
+use tenure::{Lock, LockError, LockManager};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 #[tokio::test]
 async fn a_lock_that_was_dropped_makes_room_for_the_next_at_once() {
@@ -94,23 +95,29 @@ async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {
     soon("the late look", late).await.unwrap().unwrap();
 }
 
-/// Sent all at once, the last requests would be given up before the store comes to them, and be sent again, for ever.
-#[tokio::test]
-async fn whoever_wants_many_locks_at_once_sends_the_store_a_few_requests_at_a_time() {
-    const NAMES: u32 = 200;
-    let site = Site::new();
+type Wanted = JoinHandle<Result<Lock, LockError>>;
+
+/// So many locks that somebody waits for each, of a store that answers no attempt yet.
+fn wanted_at_once(site: &Site, names: u32) -> (Arc<Counting>, Arc<LockManager>, Vec<Wanted>) {
     let mut store = Counting::new(site.store());
     store.acquires = Semaphore::new(0);
     let store = Arc::new(store);
     let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
     let manager = Arc::new(manager.build().unwrap());
-    let mut waiting = Vec::new();
-    for number in 0..NAMES {
+    let wants = |number: u32| {
         let manager = manager.clone();
-        waiting.push(tokio::spawn(
-            async move { manager.lock(format!("{number}")).await },
-        ));
-    }
+        tokio::spawn(async move { manager.lock(format!("{number}")).await })
+    };
+    let waiting = (0..names).map(wants).collect();
+    (store, manager, waiting)
+}
+
+/// Sent all at once, the last requests would be given up before the store comes to them, and be sent again, for ever.
+#[tokio::test]
+async fn whoever_wants_many_locks_at_once_sends_the_store_a_few_requests_at_a_time() {
+    const NAMES: u32 = 200;
+    let site = Site::new();
+    let (store, manager, waiting) = wanted_at_once(&site, NAMES);
     let all_wait = async || manager.locks() == u64::from(NAMES) && store.acquisitions() > 0;
     eventually_async(Duration::from_secs(20), "all wait", all_wait).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -160,18 +167,7 @@ async fn a_guard_that_was_bound_and_released_ends_no_later_one() {
 async fn attempts_that_are_dropped_before_their_answer_keep_no_other_lock_waiting() {
     const NAMES: u32 = 40;
     let site = Site::new();
-    let mut store = Counting::new(site.store());
-    store.acquires = Semaphore::new(0);
-    let store = Arc::new(store);
-    let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
-    let manager = Arc::new(manager.build().unwrap());
-    let mut waiting = Vec::new();
-    for number in 0..NAMES {
-        let manager = manager.clone();
-        waiting.push(tokio::spawn(async move {
-            manager.lock(format!("{number}")).await.map(drop)
-        }));
-    }
+    let (store, manager, waiting) = wanted_at_once(&site, NAMES);
     let are_begun = async || store.acquisitions() >= 32;
     eventually_async(Duration::from_secs(20), "as many as at once", are_begun).await;
     for waiting in waiting {

@@ -1,7 +1,8 @@
 //! At a terminal, below a shell with job control: whoever asks for the terminal has it, and nobody stays stopped for it.
 
 use crate::common::shell::{CTRL_C, CTRL_Z, Shell, scripts};
-use crate::common::{SOON, Sandbox, exit_code};
+use crate::common::{SOON, Sandbox, exit_code, signal, until_stopped};
+use rustix::process::Signal;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually};
@@ -237,9 +238,35 @@ fn a_terminal_that_was_given_to_what_is_gone_goes_back_to_who_ran_tenure() {
     );
     let mut shell = Shell::start(&sandbox);
     shell.enter("./outer");
-    assert_eq!(sandbox.line("code"), "137");
+    assert_eq!(sandbox.line("code"), "137", "{}", sandbox.read("screen"));
     shell.enter("typed");
     assert_eq!(sandbox.line("got"), "typed");
+}
+
+/// What the supervisor hears late of does not end it: another has woken it, or it has the terminal and has passed it on since.
+#[test]
+fn a_command_that_went_on_before_its_supervisor_heard_of_its_stop_works_on() {
+    let sandbox = Sandbox::new("went-on");
+    let work = format!(
+        "echo $$ > work-pid; until [ -e ask ]; do sleep 0.05; done; kill -TTIN $$; echo yes > went-on; {TICKING}"
+    );
+    scripts(&sandbox, &[("work", &work)]);
+    let mut shell = Shell::start(&sandbox);
+    shell.enter(&format!(
+        "$tenure run {TIMING} job -- ./work > ticks & echo $! > tenure-pid"
+    ));
+    let (tenure, work) = (sandbox.pid("tenure-pid"), sandbox.pid("work-pid"));
+    signal(tenure, Signal::STOP);
+    until_stopped(tenure);
+    std::fs::write(sandbox.dir.join("ask"), "").unwrap();
+    until_stopped(work);
+    signal(work, Signal::CONT);
+    sandbox.line("went-on");
+    signal(tenure, Signal::CONT);
+    until_it_has_ticked_on(&sandbox);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    shell.enter("wait $!; echo $? > code");
+    assert_eq!(sandbox.line("code"), "0");
 }
 
 /// It would keep the lease for ever, and do nothing.

@@ -281,8 +281,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Sees to a command that was stopped by this signal.
+    /// Sees to a command that was stopped by this signal. One that goes on already asks for nothing, and may have passed on the
+    /// terminal that it was lent meanwhile: the word of it was late.
     fn wake_or_end(&mut self, stopped_by: Option<Signal>) {
+        let stopped_by = stopped_by.filter(|_| self.work.is_stopped());
         match stopped_by.map(|signal| self.terminal.command_stopped(signal)) {
             Some(Stopped::GoesOn) => self.work.signal(Signal::CONT),
             Some(Stopped::Refused(why)) if self.ended.is_none() => {

@@ -3,7 +3,7 @@
 use super::leftovers::Leftovers;
 use super::spared::{reap_adopted, spared_children};
 use crate::exit::{Code, Failure};
-use crate::warden::tree::{Meant, children_of, signal_below, stat};
+use crate::warden::tree::{Meant, children_of, is_stopped, signal_below, stat};
 use crate::warden::{Begin, Limit, Order, Word};
 use rustix::io::Errno;
 use rustix::process::{
@@ -197,6 +197,11 @@ impl Work {
     /// The number of the command's group.
     pub(super) fn number(&self) -> Pid {
         self.leader
+    }
+
+    /// Whether the command itself is stopped now.
+    pub(super) fn is_stopped(&self) -> bool {
+        is_stopped(self.leader)
     }
 
     /// Sends `signal` to the command's group.

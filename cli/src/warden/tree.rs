@@ -5,6 +5,7 @@ use rustix::io::read;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 
 /// Who of a process and those below it is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +108,13 @@ pub(crate) fn living_below(root: Pid, max: usize) -> Vec<Pid> {
     living
 }
 
+/// Whether a thread of this process is stopped: the first one, for which the process's own line speaks, may have ended.
+pub(crate) fn is_stopped(pid: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid()));
+    let mut threads = threads.into_iter().flatten().flatten();
+    threads.any(|thread| stat_in(&thread.path()).is_some_and(|stat| stat.state == 'T'))
+}
+
 /// What a process calls itself, for people.
 pub(crate) fn name_of(pid: Pid) -> Option<String> {
     let name = fs::read(format!("/proc/{}/comm", pid.as_raw_pid())).ok()?;
@@ -134,8 +142,12 @@ const STAT_BYTES: usize = 256;
 
 /// `None` if there is no such process.
 pub(crate) fn stat(pid: Pid) -> Option<Stat> {
-    let path = format!("/proc/{}/stat", pid.as_raw_pid());
-    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    stat_in(Path::new(&format!("/proc/{}", pid.as_raw_pid())))
+}
+
+/// That of the process, or the thread, whose folder this is.
+fn stat_in(folder: &Path) -> Option<Stat> {
+    let file = open(folder.join("stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut line = [0; STAT_BYTES];
     let length = read(file, &mut line).ok()?;
     let line = String::from_utf8_lossy(&line[..length]);

@@ -217,9 +217,21 @@ pub fn signal(pid: u32, signal: rustix::process::Signal) {
 
 /// The number of a process's parent.
 pub fn parent_of(pid: u32) -> u32 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-    parent.unwrap().trim().parse().unwrap()
+    status_of(pid, "PPid:").parse().unwrap()
+}
+
+/// Waits until a process is stopped.
+pub fn until_stopped(pid: u32) {
+    eventually(SOON, "it is stopped", || {
+        status_of(pid, "State:").starts_with('T')
+    });
+}
+
+/// What the kernel tells of a process under `label`.
+fn status_of(pid: u32, label: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let value = status.lines().find_map(|line| line.strip_prefix(label));
+    value.unwrap().trim().to_owned()
 }
 
 /// How many children a process has, the dead ones too that it has not reaped.

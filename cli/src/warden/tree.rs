@@ -147,7 +147,12 @@ pub(crate) fn stat(pid: Pid) -> Option<Stat> {
 
 /// That of the process, or the thread, whose folder this is.
 fn stat_in(folder: &Path) -> Option<Stat> {
-    let file = open(folder.join("stat"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let file = open(
+        folder.join("stat"),
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
     let mut line = [0; STAT_BYTES];
     let length = read(file, &mut line).ok()?;
     let line = String::from_utf8_lossy(&line[..length]);

@@ -1,6 +1,7 @@
 //! What a process tells of itself over HTTP, and over a socket.
 
 use crate::common::{SOON, Sandbox, ended, exit_code, json, signal};
+use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -144,7 +145,8 @@ fn what_is_exported_is_what_is_listed() {
     assert!(exported >= 8, "{body}");
 }
 
-/// Wherever they were refused, a leader tells of the writes that the fences beside its lease have refused.
+/// Wherever they were refused, a leader tells of the writes that the fences beside its lease have refused; also where another mark is
+/// damaged.
 #[test]
 fn a_leader_tells_how_many_stale_writes_were_refused() {
     let sandbox = Sandbox::new("refused");
@@ -159,6 +161,12 @@ fn a_leader_tells_how_many_stale_writes_were_refused() {
     let stale = sandbox.line("old");
     let check = ["fence", "check", "ledger", "--lease", "job", "--token", &stale];
     assert_ne!(sandbox.tenure(&check).code, 0);
+    let damaged = ["fence", "claim", "damaged", "--lease", "job", "--token", &stale];
+    assert_eq!(sandbox.tenure(&damaged).code, 0);
+    Connection::open(sandbox.path("leases.db"))
+        .unwrap()
+        .execute_batch("UPDATE tenure_fence SET token = -5 WHERE resource = 'damaged'")
+        .unwrap();
     let _leader = sandbox.run(&["--metrics", &address], "job", "sleep 300");
     eventually(SOON, "the refusal is told", || {
         metric(&address, "lease_fence_refusals_noted{lease=\"job\"}") == Some(1.0)

@@ -183,34 +183,47 @@ fn status_shows_the_marks_and_how_many_were_refused() {
     refused(&wrong, 78, "sqlite:PATH");
 }
 
-/// Beside the leases and elsewhere: the leases are shown, and what is wrong with the marks is an error.
+/// Beside the leases and elsewhere: it hides neither them nor another mark.
 #[test]
-fn status_shows_the_leases_where_a_mark_is_damaged_and_says_so() {
+fn a_damaged_mark_is_shown_with_all_others_and_the_exit_code_says_so() {
     let sandbox = Sandbox::new("fence");
     assert_eq!(sandbox.tenure(&["run", "nightly", "--", "true"]).code, 0);
     let url = users_file(&sandbox);
     for (place, file) in [(&[][..], "leases.db"), (&["--fence", &url], "ledger.db")] {
-        let claim = [&term("claim", "nightly", "9")[..], place].concat();
-        assert_eq!(fence(&sandbox, &claim).code, 0);
+        for resource in ["a", "ledger", "z"] {
+            let claim = ["claim", resource, "--lease", "nightly", "--token", "9"];
+            assert_eq!(fence(&sandbox, &[&claim[..], place].concat()).code, 0);
+        }
         Connection::open(sandbox.path(file))
             .unwrap()
-            .execute_batch("UPDATE tenure_fence SET token = -5")
+            .execute_batch("UPDATE tenure_fence SET token = -5 WHERE resource = 'ledger'")
             .unwrap();
-        let status = sandbox.tenure(&[&["status"], place].concat());
-        assert_eq!(status.code, 65, "{status:?}");
-        assert!(status.stdout.contains("nightly"), "{status:?}");
-        assert!(!status.stdout.contains("MARK"), "{status:?}");
-        assert_eq!(status.stderr.lines().count(), 1, "{status:?}");
-        assert!(status.stderr.contains("ledger"), "{status:?}");
-        let status = sandbox.tenure(&[&["status", "--output", "json"], place].concat());
-        assert_eq!(status.code, 65, "{status:?}");
-        let told = json(&status.stdout);
-        assert_eq!(told["leases"][0]["name"], "nightly", "{status:?}");
-        assert!(
-            told["fences"].is_null(),
-            "what is not known is not none: {status:?}"
-        );
-        assert_eq!(json(&status.stderr)["code"].as_u64(), Some(65), "{status:?}");
+        for asked in [&["status"][..], &["fence", "show"]] {
+            let asked = [asked, place].concat();
+            let shown = sandbox.tenure(&asked);
+            assert_eq!((shown.code, shown.stderr.as_str()), (65, ""), "{shown:?}");
+            let lines: Vec<Vec<&str>> = shown
+                .stdout
+                .lines()
+                .map(|line| line.split_whitespace().take(4).collect())
+                .collect();
+            let marks = &lines[lines.len() - 3..];
+            assert_eq!(marks[0], ["a", "nightly", "9", "0"], "{shown:?}");
+            assert_eq!(marks[1], ["ledger", "-", "unreadable", "-"], "{shown:?}");
+            assert_eq!(marks[2], ["z", "nightly", "9", "0"], "{shown:?}");
+            let shown = sandbox.tenure(&[&asked[..], &["--output", "json"]].concat());
+            assert_eq!(shown.code, 65, "{shown:?}");
+            let marks = &json(&shown.stdout)["fences"];
+            assert_eq!(marks[0]["mark"].as_u64(), Some(9), "{shown:?}");
+            assert!(marks[1]["mark"].is_null(), "{shown:?}");
+            assert!(
+                marks[1]["error"].as_str().unwrap().contains("ledger"),
+                "{shown:?}"
+            );
+            assert_eq!(marks[2]["resource"], "z", "{shown:?}");
+        }
+        let one = fence(&sandbox, &[&["show", "z", "ledger"], place].concat());
+        assert_eq!((one.code, one.stdout.lines().count()), (65, 3), "{one:?}");
     }
 }
 

@@ -33,6 +33,7 @@ pub mod cases;
 #[cfg(feature = "wire")]
 pub mod certificates;
 pub mod filling;
+pub mod marks;
 pub mod model;
 pub mod observed;
 pub mod register;

@@ -54,8 +54,8 @@ pub use registry::{Registry, SharedPurge, SharedStore};
 pub use tenure_core as core;
 pub use tenure_core::{
     Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,
-    LeaseStore, Mark, Priority, PriorityError, ResourceName, StoreError, Term, Timing, TimingError,
-    TimingOptions, Ttl,
+    LeaseStore, ListedMark, Mark, MarkPage, Priority, PriorityError, ResourceName, StoreError, Term, Timing,
+    TimingError, TimingOptions, Ttl,
 };
 pub use tenure_watermark::{Admission, Watermark, WatermarkView};
 

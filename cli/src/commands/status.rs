@@ -1,14 +1,14 @@
 //! `tenure status`.
 
-use super::fence::{self, FencePlace, Making};
+use super::fence::{self, FencePlace, Making, code_of_marks};
 use super::look::{Chosen, code_of};
 use crate::arguments::{FencePlaceArguments, Form, Selection, StatusArguments};
 use crate::exit::{Code, Failure};
-use crate::output::{self, Row, Rows, json_of, json_of_mark, table_of, table_of_marks};
+use crate::output::{self, Row, Rows, json_of, json_of_listed, table_of, table_of_marks};
 use clap::ArgMatches;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use tenure::Mark;
+use tenure::ListedMark;
 
 /// Shows the leases once, and the marks of their fences.
 pub(crate) async fn status(
@@ -47,7 +47,7 @@ pub(crate) async fn status(
             let leases: Vec<Value> = rows.iter().map(json_of).collect();
             // Not known is not none.
             let fences = marks.as_ref().ok();
-            let fences = fences.map(|marks| marks.iter().map(json_of_mark).collect::<Vec<Value>>());
+            let fences = fences.map(|marks| marks.iter().map(json_of_listed).collect::<Vec<Value>>());
             let location = opened.traits().location;
             format!(
                 "{}\n",
@@ -55,12 +55,12 @@ pub(crate) async fn status(
             )
         }
     })?;
-    marks.map(|_shown| code_of(&rows))
+    marks.map(|marks| code_of(&rows).max(code_of_marks(&marks)))
 }
 
 /// The marks at the place that was given. Beside the leases there need not be any, nor the right to look, nor a fence for that
 /// kind of store; what is damaged there is told all the same.
-async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<Mark>, Failure> {
+async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<ListedMark>, Failure> {
     let place = FencePlace::find(place, store)?;
     let read = async {
         let Some(opened) = place.open(Making::OnlyLooks).await? else {
@@ -80,10 +80,13 @@ async fn marks(place: &FencePlaceArguments, store: Option<&str>) -> Result<Vec<M
     }
 }
 
-/// Leaves the marks that belong to these leases.
-fn keep_those_of(rows: &Rows, marks: &mut Vec<Mark>) {
+/// Leaves the marks that belong to these leases. Of one that cannot be understood nobody knows: it is hidden from nobody.
+fn keep_those_of(rows: &Rows, marks: &mut Vec<ListedMark>) {
     let leases: HashSet<&str> = rows.iter().map(Row::key).collect();
-    marks.retain(|mark| {
+    marks.retain(|listed| {
+        let Some(mark) = listed.understood() else {
+            return true;
+        };
         let lease = mark.lease.as_ref();
         lease.is_some_and(|lease| leases.contains(lease.as_str()))
     });
@@ -93,22 +96,24 @@ fn keep_those_of(rows: &Rows, marks: &mut Vec<Mark>) {
 mod tests {
     use super::*;
     use std::time::Instant;
-    use tenure::{FencingToken, LeaseName, ResourceName};
+    use tenure::{FencingToken, LeaseName, Mark, ResourceName};
 
     /// Comparing each mark with each lease takes a thousand times as long as making their lines.
     #[test]
     fn a_look_at_many_marks_of_many_leases_takes_not_much_longer_than_their_lines() {
         let name = |number: u32| LeaseName::new(format!("job-{number:06}")).unwrap();
         let rows: Rows = (0..50_000).map(|number| Row::Never(name(number))).collect();
-        let mark = |number: u32| Mark {
-            resource: ResourceName::new(format!("ledger-{number:06}")).unwrap(),
-            lease: Some(name(number)),
-            token: FencingToken::new(1).unwrap(),
-            refused: 0,
-            last_refused: None,
+        let mark = |number: u32| {
+            ListedMark::Mark(Mark {
+                resource: ResourceName::new(format!("ledger-{number:06}")).unwrap(),
+                lease: Some(name(number)),
+                token: FencingToken::new(1).unwrap(),
+                refused: 0,
+                last_refused: None,
+            })
         };
         // Half of them are of other leases.
-        let mut marks: Vec<Mark> = (25_000..75_000).map(mark).collect();
+        let mut marks: Vec<ListedMark> = (25_000..75_000).map(mark).collect();
         let began = Instant::now();
         let table = table_of_marks(&marks);
         let making = began.elapsed();

@@ -10,7 +10,7 @@ mod whole;
 
 pub(crate) use clean::{clean, in_json, line, short, unless_url};
 pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
-pub(crate) use marks::{json_of_mark, table_of_marks};
+pub(crate) use marks::{json_of_listed, json_of_mark, table_of_marks};
 pub(crate) use standard_error::{StandardError, flush, write_aside};
 pub(crate) use table::columns;
 pub(crate) use voice::Voice;

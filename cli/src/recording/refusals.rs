@@ -5,6 +5,7 @@ use crate::endpoint::Board;
 use crate::place::Place;
 use std::sync::Arc;
 use std::time::Duration;
+use tenure::ListedMark;
 
 /// The gauge that is set.
 const NOTED: &str = "lease_fence_refusals_noted";
@@ -41,7 +42,8 @@ async fn look(place: &FencePlace, opened: &mut Option<Opened>, board: &Board) ->
         *opened = None;
         return None;
     };
-    let of_lease = marks.iter().filter(|mark| {
+    let understood = marks.iter().filter_map(ListedMark::understood);
+    let of_lease = understood.filter(|mark| {
         mark.lease
             .as_ref()
             .is_some_and(|lease| lease.as_str() == board.lease())

@@ -2,19 +2,18 @@
 
 mod error;
 mod mark;
+mod page;
 mod refusals;
 
 pub use error::{FenceError, Horizon};
 pub use mark::{
     Bump, Mark, Ruling, bump_clock_ms, bumped, check_owner, decide_claim, decide_entry, horizon, is_counted,
 };
+pub use page::{ListedMark, MARKS_MAX, MarkPage};
 pub use refusals::{REFUSALS_METRIC, Refusals, Refused};
 
-use crate::store::Answer;
+use crate::store::{Answer, Cursor};
 use crate::{FencingToken, ResourceName, Term};
-
-/// Most marks that [`Fence::marks`] answers at once.
-pub const MARKS_MAX: usize = 1_000;
 
 /// What a claim found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,12 +71,14 @@ pub trait Fence: Send + Sync {
     /// [`FenceError::Store`].
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>>;
 
-    /// The marks after `after`, in the order of their resources (bytes of UTF-8), [`MARKS_MAX`] at most: fewer
-    /// are the last. For people.
+    /// The marks after `after`, in the order of their resources (bytes of UTF-8), [`MARKS_MAX`] at most. For people.
+    ///
+    /// A mark that cannot be understood is listed as [`ListedMark::Unreadable`], and hides no other. A page may have fewer marks
+    /// than that, or none, and say where the next begins: only one that does not is the last.
     ///
     /// # Errors
     /// [`FenceError::Store`].
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>>;
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>>;
 
     /// Raises a mark above every token that may have been granted, and answers with it. From then on no term is
     /// admitted until a later one has claimed. For an operator.

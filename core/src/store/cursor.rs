@@ -1,7 +1,8 @@
-use crate::LeaseName;
+use crate::{LeaseName, ResourceName};
 use std::fmt;
 
-/// A place in the order of the names: behind this key, be it a lease's name or what another program has left among them.
+/// A place in the order of the names: behind this key, be it the name of a lease or a resource, or what another program has left
+/// among them.
 ///
 /// Where a page ends and the next begins. Ordered as names are, by their bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -33,6 +34,12 @@ impl Cursor {
 
 impl From<&LeaseName> for Cursor {
     fn from(name: &LeaseName) -> Self {
+        Self::behind(name.as_str())
+    }
+}
+
+impl From<&ResourceName> for Cursor {
+    fn from(name: &ResourceName) -> Self {
         Self::behind(name.as_str())
     }
 }

@@ -1,6 +1,8 @@
 use crate::watermark::Watermark;
 use std::fmt;
-use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+};
 
 /// What the file of a watermark held when it was looked at: [`Watermark::look`]. For people, and for no decision.
 ///
@@ -24,7 +26,7 @@ impl Fence for WatermarkView {
         self.0.mark(resource)
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         self.0.marks(after)
     }
 

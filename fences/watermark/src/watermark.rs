@@ -5,13 +5,12 @@ use crate::saver::Saver;
 use crate::view::WatermarkView;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::{
-    Answer, Bump, Claimed, Fault, Fence, FenceError, Horizon, MARKS_MAX, Mark, ResourceName, StoreError,
-    Term, horizon,
+    Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Horizon, ListedMark, Mark, MarkPage,
+    ResourceName, StoreError, Term, horizon,
 };
 
 /// Most resources that one watermark keeps. One more is refused ([`Fault::Full`]): a mark cannot be forgotten.
@@ -298,16 +297,13 @@ impl Fence for Watermark {
         Box::pin(std::future::ready(Ok(mark)))
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         let gates = self.0.marks.gates.read().unwrap_or_else(PoisonError::into_inner);
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let marks = gates
-            .range::<ResourceName, _>((from, Bound::Unbounded))
-            .filter_map(|(_, gate)| gate.kept())
-            .map(|kept| kept.mark)
-            .take(MARKS_MAX)
-            .collect();
-        Box::pin(std::future::ready(Ok(marks)))
+        let is_behind = |resource: &ResourceName| after.is_none_or(|after| Cursor::from(resource) > *after);
+        let behind = gates.iter().filter(|(resource, _)| is_behind(resource));
+        let marks = behind
+            .filter_map(|(resource, gate)| Some((resource.into(), ListedMark::Mark(gate.kept()?.mark))));
+        Box::pin(std::future::ready(Ok(MarkPage::beginning(marks))))
     }
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term,
+    Bump, Certainty, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, LeaseName, MarkPage,
+    ResourceName, Term,
 };
 use tenure_watermark::Watermark;
 
@@ -50,8 +51,11 @@ async fn a_mark_only_rises_and_only_its_term_is_admitted() {
         (mark.token, mark.refused, mark.last_refused),
         (token(9), 3, Some(token(5)))
     );
-    assert_eq!(fence.marks(None).await.unwrap(), [mark]);
-    assert_eq!(fence.marks(Some(&ledger())).await.unwrap(), []);
+    assert_eq!(fence.marks(None).await, Ok(MarkPage::last([mark])));
+    assert_eq!(
+        fence.marks(Some(&Cursor::from(&ledger()))).await,
+        Ok(MarkPage::last([]))
+    );
 }
 
 #[tokio::test]

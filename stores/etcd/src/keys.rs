@@ -123,17 +123,19 @@ impl Keys {
     }
 
     /// All marks, those after `after` alone.
-    pub(crate) fn marks(&self, after: Option<&ResourceName>) -> (Vec<u8>, Vec<u8>) {
-        let (least, end) = with_prefix(&format!("{}/fence/", self.prefix));
+    pub(crate) fn marks(&self, after: Option<&Cursor>) -> (Vec<u8>, Vec<u8>) {
+        let root = format!("{}/fence/", self.prefix);
+        let (least, end) = with_prefix(&root);
         // Right after the key itself.
-        let from = after.map_or_else(Vec::new, |after| [self.mark(after), vec![0]].concat());
+        let beyond = |place: &Cursor| [root.as_bytes(), place.as_bytes(), &[0]].concat();
+        let from = after.map_or_else(Vec::new, beyond);
         (from.max(least), end)
     }
 
     /// The resource of a mark's key, as it stands there.
-    pub(crate) fn marked<'k>(&self, key: &'k [u8]) -> Option<&'k str> {
+    pub(crate) fn marked<'k>(&self, key: &'k [u8]) -> &'k [u8] {
         let root = format!("{}/fence/", self.prefix);
-        std::str::from_utf8(key).ok()?.strip_prefix(root.as_str())
+        key.strip_prefix(root.as_bytes()).unwrap_or(key)
     }
 
     /// Where refusals of a resource are counted.

@@ -3,8 +3,7 @@
 use crate::common::{Scratch, giving_back, put, remove, request, seconds, shared, take, value};
 use std::time::Duration;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MARKS_MAX,
-    ResourceName, Term,
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, Fenced, FencedTransaction};
 use tenure_testkit::{Etcd, eventually_async};
@@ -317,26 +316,6 @@ async fn bumped_mark_admits_nobody_until_the_very_next_term_claims() {
     bench.fence.bump(&bump).await.expect("bumped");
     let refused = bench.fence.claim(&fresh, &term(next.number())).await;
     assert!(matches!(refused, Err(FenceError::Stale { .. })), "{refused:?}");
-}
-
-#[tokio::test]
-async fn marks_are_shown_in_the_order_of_their_resources_and_page_by_page() {
-    let bench = bench().await;
-    let names = ["b", "a", "ä", "a/b", "a b", "*"];
-    for name in names {
-        let resource = ResourceName::new(name).expect("a name");
-        bench.fence.claim(&resource, &term(5)).await.expect("a claim");
-    }
-    let shown = bench.fence.marks(None).await.expect("a page");
-    assert!(shown.len() < MARKS_MAX);
-    let shown: Vec<&str> = shown.iter().map(|mark| mark.resource.as_str()).collect();
-    let mut sorted = names;
-    sorted.sort_unstable();
-    assert_eq!(shown, sorted);
-    let after = ResourceName::new("a b").expect("a name");
-    let rest = bench.fence.marks(Some(&after)).await.expect("a page");
-    let rest: Vec<&str> = rest.iter().map(|mark| mark.resource.as_str()).collect();
-    assert_eq!(rest, ["a/b", "b", "ä"]);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod dial;
 mod faults;
 mod fence;
 mod fence_bumps;
+mod fence_marks;
 mod full;
 mod late_requests;
 mod login;

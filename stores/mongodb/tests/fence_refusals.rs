@@ -3,7 +3,8 @@
 use crate::common::{Scratch, giving_back, request, seconds, take};
 use mongodb::bson::doc;
 use tenure_core::{
-    Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,
+    Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MarkPage,
+    ResourceName, Term,
 };
 use tenure_mongodb::{EnterError, MongoFence};
 use tenure_testkit::ReplicaSet;
@@ -144,7 +145,7 @@ async fn a_bump_is_above_whatever_was_granted_and_the_next_term_claims() {
     let mark = fence.bump(&bump).await.expect("bumped");
     assert_eq!(mark.token, token(next.number() + 1_000_001));
     assert_eq!(mark.lease, bump.lease);
-    assert_eq!(fence.marks(None).await, Ok(vec![mark]));
+    assert_eq!(fence.marks(None).await, Ok(MarkPage::last([mark])));
 }
 
 #[tokio::test]
@@ -172,6 +173,9 @@ async fn refusals_are_counted_beside_the_mark() {
         mark = fence.mark(&ledger()).await.expect("a look").expect("a mark");
     }
     assert_eq!((mark.refused, mark.last_refused), (51, Some(token(3))));
-    assert_eq!(fence.marks(None).await, Ok(vec![mark]));
-    assert_eq!(fence.marks(Some(&ledger())).await, Ok(vec![]));
+    assert_eq!(fence.marks(None).await, Ok(MarkPage::last([mark])));
+    assert_eq!(
+        fence.marks(Some(&Cursor::from(&ledger()))).await,
+        Ok(MarkPage::last([]))
+    );
 }

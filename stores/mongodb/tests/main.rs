@@ -11,6 +11,7 @@ mod faults;
 mod fence;
 mod fence_bumps;
 mod fence_documents;
+mod fence_marks;
 mod fence_refusals;
 mod indexes;
 mod locked_records;

@@ -6,8 +6,8 @@ use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, ResourceName, Term,
-    Verdict, is_counted,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
+    Term, Verdict, is_counted,
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
 use tenure_testkit::{FaultProxy, Mariadb, RequestFault};
@@ -128,7 +128,7 @@ async fn a_bumped_mark_in_mysql_still_belongs_to_its_lease_or_to_the_one_it_was_
         ..bump(ledger())
     };
     let mark = fence.bump(&rebound).await.unwrap();
-    assert_eq!(fence.marks(None).await.unwrap(), std::slice::from_ref(&mark));
+    assert_eq!(fence.marks(None).await, Ok(MarkPage::last([mark.clone()])));
     let claimed = fence
         .claim(&ledger(), &Term::new(name("hourly"), mark.token))
         .await;

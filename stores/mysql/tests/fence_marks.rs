@@ -1,9 +1,26 @@
 //! Looks at marks: they tell what is so now, or nothing.
 use crate::common::Scratch;
 use crate::fence::{ledger, term};
-use tenure_core::{Certainty, Fault, Fence, FenceError};
+use std::sync::Arc;
+use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_core::{Certainty, Cursor, Fault, Fence, FenceError};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::Mariadb;
+
+/// What the checks of the table let nobody write, as where somebody has taken one away.
+#[tokio::test]
+async fn a_damaged_mark_in_mysql_hides_no_other() {
+    let scratch = Scratch::new().await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let damage = async |resource: &str| {
+        let damaging = format!(
+            "ALTER TABLE tenure_fences DROP CONSTRAINT tenure_fences_token; \
+             UPDATE tenure_fences SET token = 0 WHERE resource = '{resource}'"
+        );
+        scratch.sql(&damaging).await;
+    };
+    a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
 
 fn faulty<T: std::fmt::Debug>(looked: Result<T, FenceError>) -> Fault {
     match looked {
@@ -23,7 +40,10 @@ async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
     server.execute("SET GLOBAL read_only = ON").await.unwrap();
     assert_eq!(faulty(fence.check(&resource, &claimed).await), Fault::Unreachable);
     assert_eq!(faulty(fence.mark(&resource).await), Fault::Unreachable);
-    assert_eq!(faulty(fence.marks(Some(&resource)).await), Fault::Unreachable);
+    assert_eq!(
+        faulty(fence.marks(Some(&Cursor::from(&resource))).await),
+        Fault::Unreachable
+    );
     server.execute("SET GLOBAL read_only = OFF").await.unwrap();
     assert_eq!(fence.check(&resource, &claimed).await, Ok(()));
 }
@@ -49,4 +69,11 @@ async fn marks_of_mysql_are_not_told_from_a_transaction_that_began_before() {
     owners.claim(&resource, &term("nightly", 9)).await.unwrap();
     let after = services.check(&resource, &earlier).await;
     assert_eq!(faulty(after), Fault::Unsupported, "{before:?} before");
+}
+
+#[tokio::test]
+async fn marks_in_mysql_are_in_the_order_of_their_resources() {
+    let scratch = Scratch::new().await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    marks_are_in_the_order_of_their_resources(&fence).await;
 }

@@ -26,6 +26,9 @@ const OPERATION: &str = "KV-Operation";
 /// What the servers themselves leave in place of what they removed, where a bucket is told to.
 const MARKER: &str = "Nats-Marker-Reason";
 
+/// Most answers with subjects that are asked for, each of up to 100,000: what is beyond that many is not listed.
+const ANSWERS_MAX: usize = 100;
+
 /// The last message of a subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Stored {
@@ -164,6 +167,38 @@ impl Link {
             }
             answer => Ok(answer),
         }
+    }
+
+    /// What `pick` takes of the subjects that match `of` and have messages.
+    pub(crate) async fn subjects<Picked>(
+        &self,
+        stream: &str,
+        of: &str,
+        subject: &str,
+        mut pick: impl FnMut(&str) -> Option<Picked>,
+    ) -> Result<Vec<Picked>, StoreError> {
+        let mut picked = Vec::new();
+        let mut offset = 0;
+        for _answer in 0..ANSWERS_MAX {
+            let info = self.info(stream, Some((of, offset)), subject).await?;
+            let info = info.map_err(|refusal| refused(Deed::Read, subject, self.place(), &refusal))?;
+            let subjects = info["state"]["subjects"].as_object();
+            let count = subjects.map_or(0, serde_json::Map::len);
+            offset += count;
+            picked.extend(
+                subjects
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|(subject, _count)| pick(subject)),
+            );
+            let total = info["total"]
+                .as_u64()
+                .and_then(|total| usize::try_from(total).ok());
+            if count == 0 || total.is_none_or(|total| offset >= total) {
+                break;
+            }
+        }
+        Ok(picked)
     }
 
     /// Stores a message on a condition. It is sent over a connection that is older than the epoch in which the number

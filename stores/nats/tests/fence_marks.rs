@@ -2,10 +2,12 @@
 
 use crate::common::Scratch;
 use serde_json::json;
-use tenure_core::{Fence, MARKS_MAX};
+use std::sync::Arc;
+use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_core::{Fence, ListedMark, MARKS_MAX};
 use tenure_nats::NatsFence;
 
-/// A page that is not full is the last one: what was removed must not make it look so.
+/// What was removed must not make a page look as if it were full, or the last.
 #[tokio::test]
 async fn removed_mark_of_nats_hides_none_of_the_others() {
     let scratch = Scratch::new().await;
@@ -18,9 +20,49 @@ async fn removed_mark_of_nats_hides_none_of_the_others() {
     }
     beneath.put(&key(0), b"", &[("KV-Operation", "DEL")]).await;
     let page = fence.marks(None).await.expect("a page");
-    assert_eq!(page.len(), MARKS_MAX);
-    let last = page.last().expect("a mark");
+    assert_eq!((page.marks.len(), page.next), (MARKS_MAX, None));
+    let last = page
+        .marks
+        .last()
+        .and_then(ListedMark::understood)
+        .expect("a mark");
     assert_eq!(last.resource.as_str(), format!("r{MARKS_MAX:05}"));
-    let next = fence.marks(Some(&last.resource)).await.expect("a page");
-    assert_eq!(next, []);
+}
+
+#[tokio::test]
+async fn a_damaged_mark_in_nats_hides_no_other() {
+    let scratch = Scratch::new().await;
+    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let beneath = scratch.beneath().await;
+    let damage = async |resource: &str| {
+        beneath
+            .put(&format!("tenure-fence.{resource}"), b"green", &[])
+            .await;
+    };
+    a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+/// Another program's key there.
+#[tokio::test]
+async fn a_key_that_no_resource_has_is_listed_in_nats_and_hides_no_mark() {
+    let scratch = Scratch::new().await;
+    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    let beneath = scratch.beneath().await;
+    let mark = json!({ "form": 1, "lease": "job", "token": 7 }).to_string();
+    for key in ["tenure-fence.a", "tenure-fence.b.c", "tenure-fence.d"] {
+        beneath.put(key, mark.as_bytes(), &[]).await;
+    }
+    let page = fence.marks(None).await.expect("a page");
+    let shown = page.marks.iter().map(|listed| match listed {
+        ListedMark::Mark(mark) => mark.resource.to_string(),
+        ListedMark::Unreadable { key, .. } => format!("!{key}"),
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), ["a", "!tenure-fence.b.c", "d"]);
+}
+
+#[tokio::test]
+async fn marks_in_nats_are_in_the_order_of_their_resources() {
+    let scratch = Scratch::new().await;
+    let fence = NatsFence::connect(&scratch.store_url()).await.expect("a fence");
+    marks_are_in_the_order_of_their_resources(&fence).await;
 }

@@ -279,7 +279,9 @@ async fn a_bump_is_above_whatever_was_granted_in_postgres_and_the_next_term_clai
         .await
         .unwrap_err();
     assert!(matches!(refused, FenceError::Unclaimed { .. }), "{refused}");
-    assert_eq!(fence.marks(None).await.unwrap()[0].lease, Some(name("hourly")));
+    let page = fence.marks(None).await.unwrap();
+    let shown = page.marks[0].understood().unwrap();
+    assert_eq!(shown.lease, Some(name("hourly")));
 }
 
 #[tokio::test]

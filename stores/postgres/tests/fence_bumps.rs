@@ -3,8 +3,8 @@ use crate::common::{Scratch, name};
 use crate::fence::{fenced, ledger, term, write};
 use crate::meddling::{Meddling, meddling};
 use tenure_core::{
-    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, ResourceName, Term,
-    Verdict, is_counted,
+    Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
+    Term, Verdict, is_counted,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::Postgres;
@@ -120,7 +120,7 @@ async fn a_bumped_mark_in_postgres_still_belongs_to_its_lease_or_to_the_one_it_w
         ..bump(ledger())
     };
     let mark = fence.bump(&rebound).await.unwrap();
-    assert_eq!(fence.marks(None).await.unwrap(), std::slice::from_ref(&mark));
+    assert_eq!(fence.marks(None).await, Ok(MarkPage::last([mark.clone()])));
     let claimed = fence
         .claim(&ledger(), &Term::new(name("hourly"), mark.token))
         .await;

@@ -10,6 +10,7 @@ mod fence;
 mod fence_bumps;
 mod fence_guards;
 mod fence_history;
+mod fence_marks;
 mod locked_rows;
 mod machine;
 mod meddling;

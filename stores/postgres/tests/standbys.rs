@@ -2,7 +2,9 @@
 use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
 use crate::fence::{ledger, term};
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Durability, Fault, Fence, FenceError, LeaseStore, Renewed, Verdict};
+use tenure_core::{
+    Acquired, Certainty, Cursor, Durability, Fault, Fence, FenceError, LeaseStore, Renewed, Verdict,
+};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
 use tokio_postgres::Client;
@@ -151,7 +153,7 @@ async fn marks_of_postgres_are_not_told_by_a_standby() {
     let told = [
         answered(async || fence.check(&resource, &claimed).await).await,
         answered(async || fence.mark(&resource).await.map(drop)).await,
-        answered(async || fence.marks(Some(&resource)).await.map(drop)).await,
+        answered(async || fence.marks(Some(&Cursor::from(&resource))).await.map(drop)).await,
     ];
     for told in told {
         let Err(FenceError::Store(error)) = told else {

@@ -283,7 +283,7 @@ async fn nothing_is_told_that_is_wrong(
         Err(error) => assert!(passing(&error), "{error:?}"),
     }
     match fence.marks(None).await {
-        Ok(marks) => assert_eq!(marks.len(), 1, "{marks:?}"),
+        Ok(page) => assert_eq!(page.marks.len(), 1, "{page:?}"),
         Err(FenceError::Store(error)) => assert!(passing(&error), "{error:?}"),
         Err(refused) => panic!("{refused:?}"),
     }

@@ -96,7 +96,7 @@ async fn server_that_is_demoted_lists_neither_leases_nor_marks() {
         let ledger = ResourceName::new("ledger").expect("a name");
         fence.claim(&ledger, &term).await.expect("a claim");
         assert_eq!(store.list(&page()).await.expect("a page").leases.len(), 1);
-        assert_eq!(fence.marks(None).await.expect("a page").len(), 1);
+        assert_eq!(fence.marks(None).await.expect("a page").marks.len(), 1);
         demote(&old, &new).await;
         for _ in 0..2 {
             let listed = store.list(&page()).await;

@@ -4,7 +4,7 @@ use crate::common::{Scratch, giving_back, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{
     Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore,
-    MARKS_MAX, ResourceName, Term,
+    ResourceName, Term,
 };
 use tenure_redis::{FencedScript, FencedWrites, RedisFence, Value};
 use tenure_testkit::eventually_async;
@@ -349,28 +349,6 @@ async fn bumped_mark_admits_nobody_until_a_later_term_claims() {
         .write(&ledger(), &term(next.number()), &add(&scratch, "1"))
         .await
         .expect("admitted");
-}
-
-#[tokio::test]
-async fn marks_are_shown_in_the_order_of_their_resources_and_page_by_page() {
-    let (_scratch, fence) = scratch().await;
-    let names = ["b", "a", "ä", "a/b", "a b", "*"];
-    for name in names {
-        fence
-            .claim(&ResourceName::new(name).expect("a name"), &term(5))
-            .await
-            .expect("a claim");
-    }
-    let shown = fence.marks(None).await.expect("a page");
-    assert!(shown.len() < MARKS_MAX);
-    let shown: Vec<&str> = shown.iter().map(|mark| mark.resource.as_str()).collect();
-    let mut sorted = names;
-    sorted.sort_unstable();
-    assert_eq!(shown, sorted);
-    let after = ResourceName::new("a b").expect("a name");
-    let rest = fence.marks(Some(&after)).await.expect("a page");
-    let rest: Vec<&str> = rest.iter().map(|mark| mark.resource.as_str()).collect();
-    assert_eq!(rest, ["a/b", "b", "ä"]);
 }
 
 #[tokio::test]

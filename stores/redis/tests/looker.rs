@@ -71,7 +71,7 @@ async fn looker_sees_and_changes_nothing(server: &RedisServer) {
     assert!(worst < Some(tenure_core::Verdict::Bad), "{findings:?}");
     let fence = RedisFence::connect(&url).await.expect("a fence");
     assert!(fence.mark(&ledger).await.expect("a mark").is_some());
-    assert_eq!(fence.marks(None).await.expect("marks").len(), 1);
+    assert_eq!(fence.marks(None).await.expect("marks").marks.len(), 1);
 
     let rival = request("job", "rival", seconds(300));
     let wish = Ask {

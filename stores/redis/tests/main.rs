@@ -11,6 +11,7 @@ mod durability;
 mod faults;
 mod fence;
 mod fence_bumps;
+mod fence_marks;
 mod looker;
 mod machine;
 mod memory;

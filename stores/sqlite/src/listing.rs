@@ -66,15 +66,20 @@ fn rows(
                 Listed::Lease(record.into_lease(clock, first_seen))
             }
             Err(fault) => {
-                let key = String::from_utf8_lossy(key);
-                let shown_characters = key.chars().take(SHOWN_CHARACTERS_MAX);
-                let key: String = shown_characters.flat_map(char::escape_debug).collect();
+                let key = shown_key(key);
                 let error = Trouble::Record(fault).into_error(&format!("lease \"{key}\""), shown);
                 Listed::Unreadable { key, error }
             }
         });
     }
     Ok((LeasePage { leases, next: None }, unnoted))
+}
+
+/// A key for people, escaped.
+pub(crate) fn shown_key(key: &[u8]) -> String {
+    let key = String::from_utf8_lossy(key);
+    let shown_characters = key.chars().take(SHOWN_CHARACTERS_MAX);
+    shown_characters.flat_map(char::escape_debug).collect()
 }
 
 /// What a row must be greater than to stand on the page. Bytes that are no text are compared as they are.

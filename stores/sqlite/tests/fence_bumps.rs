@@ -2,7 +2,9 @@
 
 use crate::common::Scratch;
 use rusqlite::{Connection, TransactionBehavior};
-use tenure_core::{Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term};
+use tenure_core::{
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName, Term,
+};
 use tenure_sqlite::{FencedTable, SqliteFence};
 
 /// The table as it was made before a bumped mark had a place for its lease.
@@ -112,7 +114,7 @@ async fn a_bumped_mark_still_belongs_to_its_lease() {
         assert_eq!(again.lease, mark.lease);
         bump.lease = Some(foreign.lease.clone());
         let moved = fence.bump(&bump).await.unwrap();
-        assert_eq!(fence.marks(None).await.unwrap(), std::slice::from_ref(&moved));
+        assert_eq!(fence.marks(None).await, Ok(MarkPage::last([moved.clone()])));
         let claimed = fence
             .claim(&ledger(), &term("hourly", moved.token.number()))
             .await;

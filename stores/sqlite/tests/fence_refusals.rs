@@ -4,7 +4,8 @@ use crate::common::{Asker, PATIENCE, Scratch, grant};
 use rusqlite::{Connection, TransactionBehavior};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, ResourceName, Term,
+    Bump, Claimed, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MarkPage, ResourceName,
+    Term,
 };
 use tenure_sqlite::SqliteFence;
 
@@ -164,7 +165,7 @@ async fn a_bump_is_above_whatever_was_granted_and_the_next_term_claims() {
     };
     let mark = fence.bump(&bump).await.unwrap();
     assert_eq!(mark.token, token(next.number() + 1_000_001));
-    assert_eq!(fence.marks(None).await.unwrap(), [mark]);
+    assert_eq!(fence.marks(None).await, Ok(MarkPage::last([mark])));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod conformance;
 mod examination;
 mod fence;
 mod fence_bumps;
+mod fence_marks;
 mod fence_refusals;
 mod fenced_table;
 mod first_opening;

@@ -10,14 +10,13 @@ pub(crate) use place::{FencePlace, Making, Opened};
 use super::look::answer;
 use crate::arguments::{FenceArguments, FenceDeed, FencePlaceArguments, Form, TableArguments, TermArguments};
 use crate::exit::{Code, Failure};
-use crate::output::{self, json_of_mark, table_of_marks};
+use crate::output::{self, json_of_listed, table_of_marks};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
 use std::future::Future;
-use tenure::core::MARKS_MAX;
 use tenure::{
-    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError, Term,
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, ResourceName, StoreError, Term,
 };
 
 /// Most marks that are shown.
@@ -136,35 +135,54 @@ async fn show(
             marks = all(fence.fence()).await?;
         }
         for name in &names {
-            marks.extend(decided(fence.fence().mark(name)).await?);
+            marks.extend(one(fence.fence(), name).await?);
         }
         fence.close().await;
     }
     output::print(&shown(&marks, form))?;
-    Ok(0)
+    Ok(code_of_marks(&marks))
 }
 
-fn shown(marks: &[Mark], form: Form) -> String {
+fn shown(marks: &[ListedMark], form: Form) -> String {
     match form {
         Form::Text => table_of_marks(marks),
         Form::Json => {
-            let marks: Vec<Value> = marks.iter().map(json_of_mark).collect();
+            let marks: Vec<Value> = marks.iter().map(json_of_listed).collect();
             format!("{}\n", json!({ "fences": marks }))
         }
     }
 }
 
+/// The exit code after showing these marks.
+pub(crate) fn code_of_marks(marks: &[ListedMark]) -> u8 {
+    match marks.iter().all(|listed| listed.understood().is_some()) {
+        true => 0,
+        false => Code::Unreadable.number(),
+    }
+}
+
+async fn one(fence: &dyn Fence, resource: &ResourceName) -> Result<Option<ListedMark>, Failure> {
+    let looking = async {
+        match fence.mark(resource).await {
+            Err(FenceError::Store(error)) => {
+                Ok(Some(ListedMark::from_read(|| resource.to_string(), Err(error))?))
+            }
+            found => Ok(found?.map(ListedMark::Mark)),
+        }
+    };
+    decided(looking).await
+}
+
 /// Every mark, page by page.
-pub(crate) async fn all(fence: &dyn Fence) -> Result<Vec<Mark>, Failure> {
-    let mut marks: Vec<Mark> = Vec::new();
+pub(crate) async fn all(fence: &dyn Fence) -> Result<Vec<ListedMark>, Failure> {
+    let (mut marks, mut after) = (Vec::new(), None);
     loop {
-        let after = marks.last().map(|mark| mark.resource.clone());
         let page = decided(fence.marks(after.as_ref())).await?;
-        let last = page.len() < MARKS_MAX;
-        marks.extend(page);
-        if last || marks.len() >= SHOWN_MAX {
+        marks.extend(page.marks);
+        if page.next.is_none() || marks.len() >= SHOWN_MAX {
             return Ok(marks);
         }
+        after = page.next;
     }
 }
 

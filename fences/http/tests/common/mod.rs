@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use tenure_core::{
-    Answer, Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName,
+    Term,
 };
 use tenure_http::{FencingHeader, Gate, Protection};
 use tenure_sqlite::SqliteFence;
@@ -107,7 +108,7 @@ impl Fence for Counting {
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
         self.inner.mark(resource)
     }
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         self.inner.marks(after)
     }
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {

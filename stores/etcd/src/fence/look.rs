@@ -1,11 +1,13 @@
 //! Reading marks.
 
-use super::mark::{Count, MarkValue, subject};
-use crate::keys::Part;
+use super::mark::{Count, MarkValue, no_mark, subject};
+use crate::keys::{Part, shown};
 use crate::site::{Site, transact};
 use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use crate::wire::path;
-use tenure_core::{FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError};
+use tenure_core::{
+    Cursor, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName, StoreError,
+};
 use tenure_remote::Deed;
 
 /// What is known of a resource, all of one revision.
@@ -81,12 +83,12 @@ impl Site {
     }
 
     /// A page of marks after `after`.
-    pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
+    pub(super) async fn marks(&self, after: Option<&Cursor>) -> Result<MarkPage, StoreError> {
         let (key, range_end) = self.keys.marks(after);
         let request = RangeRequest {
             key,
             range_end,
-            limit: i64::try_from(MARKS_MAX).unwrap_or(i64::MAX),
+            limit: i64::try_from(MARKS_MAX + 1).unwrap_or(i64::MAX),
             count_only: false,
         };
         let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &request).await;
@@ -95,21 +97,28 @@ impl Site {
             .kvs;
         let mut marks = Vec::new();
         for row in rows {
-            let name = self.keys.marked(&row.key).unwrap_or_default().to_owned();
-            let mark = MarkValue::decode(&row.key, &name, &row.value)?;
-            let Ok(resource) = ResourceName::new(&name) else {
-                continue;
-            };
-            let count = self.count(&resource).await?.1;
-            marks.push(Mark {
-                resource,
-                lease: mark.lease,
-                token: mark.token,
-                refused: count.refused,
-                last_refused: count.last,
-            });
+            let name = self.keys.marked(&row.key);
+            let listed = ListedMark::from_read(|| shown(name), self.listed_mark(name, &row).await)?;
+            marks.push((Cursor::behind(name), listed));
         }
-        Ok(marks)
+        Ok(MarkPage::beginning(marks))
+    }
+
+    async fn listed_mark(&self, name: &[u8], row: &KeyValue) -> Result<Mark, StoreError> {
+        let text = String::from_utf8_lossy(name);
+        let mark = MarkValue::decode(&row.key, &text, &row.value)?;
+        let resource = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| ResourceName::new(name).ok())
+            .ok_or_else(|| no_mark(&row.key, &text, "no resource has this key"))?;
+        let count = self.count(&resource).await?.1;
+        Ok(Mark {
+            resource,
+            lease: mark.lease,
+            token: mark.token,
+            refused: count.refused,
+            last_refused: count.last,
+        })
     }
 
     /// The count of refusals, and the revision that wrote it; 0 if there is none.

@@ -69,16 +69,21 @@ impl MarkValue {
         };
         // In its one form: what compares it would refuse every other.
         read().filter(|mark| mark.encode() == value).ok_or_else(|| {
-            let (key, resource, value) = (shown(key), shown(resource.as_bytes()), shown(value));
-            StoreError::not_applied(
-                Fault::Unreadable,
-                format!(
-                    "fence \"{resource}\" at key \"{key}\": its value is {value}, not a mark as Tenure writes it; it was left as \
-                     it is; mend or remove it with etcdctl"
-                ),
-            )
+            let why = format!("its value is {}, not a mark as Tenure writes it", shown(value));
+            no_mark(key, resource, &why)
         })
     }
+}
+
+/// Of what stands where marks do.
+pub(super) fn no_mark(key: &[u8], resource: &str, why: &str) -> StoreError {
+    let (key, resource) = (shown(key), shown(resource.as_bytes()));
+    StoreError::not_applied(
+        Fault::Unreadable,
+        format!(
+            "fence \"{resource}\" at key \"{key}\": {why}; it was left as it is; mend or remove it with etcdctl"
+        ),
+    )
 }
 
 /// Whether a term may enter by a mark.

@@ -16,7 +16,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use tenure_core::{
-    Answer, Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, StoreError, Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName,
+    StoreError, Term,
 };
 use tenure_remote::{Deed, Noter, Notes, OwnThread};
 
@@ -208,7 +209,7 @@ impl Fence for EtcdFence {
         Box::pin(self.run(async move { Ok(site.look(&resource, None).await?.shown(&resource)) }))
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         let (site, after) = (self.site(), after.cloned());
         Box::pin(self.run(async move { site.marks(after.as_ref()).await }))
     }

@@ -3,11 +3,13 @@
 use super::mark::{self, Found};
 use super::{MongoFence, subject};
 use crate::fault::Deed;
+use crate::record::shown_key;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ReadConcern;
 use std::collections::BTreeMap;
 use tenure_core::{
-    FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, Term, check_owner, decide_entry,
+    Cursor, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName, Term,
+    check_owner, decide_entry,
 };
 
 /// Whether a term may enter by the mark that was found.
@@ -76,23 +78,31 @@ impl MongoFence {
     }
 
     /// A page of marks after `after`.
-    pub(super) async fn page(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, FenceError> {
-        let limit = i64::try_from(MARKS_MAX).expect("a page is small");
+    pub(super) async fn page(&self, after: Option<&Cursor>) -> Result<MarkPage, FenceError> {
+        let limit = i64::try_from(MARKS_MAX + 1).expect("a page is small");
         let find = async {
             let found = self
                 .marks
-                .find(doc! { "_id": { "$type": "string", "$gt": after.map_or("", ResourceName::as_str) } })
+                .find(doc! { "_id": { "$type": "string", "$gt": after.map_or("", Cursor::as_text) } })
                 .sort(doc! { "_id": 1 })
                 .limit(limit)
                 .max_time(super::REQUEST_TIME_MAX);
             collect(found.await?).await
         };
         let documents = self.within(Deed::Read, "the fence", find).await?;
-        let found: Result<Vec<_>, _> = documents
+        let read: Vec<_> = documents
             .iter()
             .map(|document| Found::read(document, &self.namespace))
             .collect();
-        self.with_refusals(found?).await
+        let understood = read.iter().flatten().cloned().collect();
+        let mut understood = self.with_refusals(understood).await?.into_iter();
+        let mut listed = Vec::new();
+        for (document, found) in documents.iter().zip(read) {
+            let mark = found.map(|_found| understood.next().expect("one for each that was understood"));
+            let place = Cursor::behind(document.get_str("_id").unwrap_or_default());
+            listed.push((place, ListedMark::from_read(|| shown_key(document), mark)?));
+        }
+        Ok(MarkPage::beginning(listed))
     }
 
     async fn with_refusals(&self, found: Vec<Found>) -> Result<Vec<Mark>, FenceError> {

@@ -24,7 +24,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use stripes::Turn;
-use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, Term};
+use tenure_core::{Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, Term};
 use tenure_remote::Noter;
 
 /// Collection of the marks, unless another is named.
@@ -192,7 +192,7 @@ impl Fence for MongoFence {
         Box::pin(self.shown(resource))
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         Box::pin(self.page(after))
     }
 

@@ -8,8 +8,8 @@ use crate::schema::{ALL_ROWS, literal};
 use crate::site::Site;
 use mysql_async::Row;
 use tenure_core::{
-    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, check_owner,
-    decide_entry,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName,
+    StoreError, Term, check_owner, decide_entry,
 };
 
 /// A mark, and who has claimed it.
@@ -49,22 +49,30 @@ impl Site {
     }
 
     /// A page of marks after `after`.
-    pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
-        let condition = format!("f.resource > {}", literal(after.map_or("", ResourceName::as_str)));
+    pub(super) async fn marks(&self, after: Option<&Cursor>) -> Result<MarkPage, StoreError> {
+        let condition = format!("f.resource > {}", literal(after.map_or("", Cursor::as_text)));
         let found = self.rows("the fence", &condition).await?;
-        let kept = found.iter().map(|row| self.read_kept(row));
-        kept.map(|kept| Ok(kept?.mark)).collect()
+        let listed = found.iter().map(|row| {
+            let resource = text(row, FOUND_AT).unwrap_or_default();
+            let read = self.read_kept(row).map(|kept| kept.mark);
+            let listed = ListedMark::from_read(|| shortened(resource), read)?;
+            Ok((Cursor::behind(resource), listed))
+        });
+        Ok(MarkPage::beginning(
+            listed.collect::<Result<Vec<_>, StoreError>>()?,
+        ))
     }
 
     async fn rows(&self, subject: &str, condition: &str) -> Result<Vec<Row>, StoreError> {
         // A table of an earlier set-up has no such column, and its marks are read all the same: inside, the name is that of
         // the column where there is one, and of the null outside where there is none.
         let bumped = "(SELECT bumped_token FROM tenure_fences g WHERE g.resource = f.resource)";
+        let most = MARKS_MAX + 1;
         let statement = format!(
             "SELECT server.replica, server.alone, CAST(f.resource AS BINARY), CAST(f.lease AS BINARY), f.token, f.refused, \
              f.last_token, f.bumped FROM ({}) server LEFT JOIN (SELECT f.resource, f.lease, f.token, r.refused, r.last_token, \
              {bumped} AS bumped FROM (SELECT NULL AS bumped_token) none CROSS JOIN tenure_fences f \
-             LEFT JOIN tenure_refusals r ON r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {MARKS_MAX}) f \
+             LEFT JOIN tenure_refusals r ON r.resource = f.resource WHERE {condition} ORDER BY f.resource LIMIT {most}) f \
              ON TRUE ORDER BY f.resource {ALL_ROWS}",
             server()
         );

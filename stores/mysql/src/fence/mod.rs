@@ -15,7 +15,9 @@ use marks::{Kept, ruled};
 use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+};
 use tenure_remote::{Noter, OwnThread};
 
 /// A mark per resource, in the user's own server, beside the data it protects: [`claim`](Fence::claim) once per term,
@@ -148,7 +150,7 @@ impl Fence for MysqlFence {
         Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         let after = after.cloned();
         Box::pin(self.at_site(|site| async move { site.marks(after.as_ref()).await }))
     }

@@ -4,20 +4,15 @@ use super::mark::{MarkValue, decode_refused};
 use super::{FenceSite, Leases, subject};
 use crate::api::Condition;
 use crate::connect::refused;
+use crate::list::{Key, READS_MAX};
 use crate::moments::milliseconds;
 use crate::record::shown;
 use futures_util::stream::{self, StreamExt as _};
 use tenure_core::{
-    Fault, FenceError, FencingToken, Horizon, LeaseName, MARKS_MAX, Mark, ResourceName, Ruling, StoreError,
-    Term, check_owner, decide_claim, decide_entry,
+    Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage,
+    ResourceName, Ruling, StoreError, Term, check_owner, decide_claim, decide_entry,
 };
 use tenure_remote::{Deed, lease_subject};
-
-/// Most marks of a page that are being read at once.
-const READS_MAX: usize = 64;
-
-/// Most answers with names that are asked for, each of up to 100,000: more marks than that many are not listed.
-const ANSWERS_MAX: usize = 100;
 
 const MARKS: &str = "the fence";
 
@@ -84,14 +79,8 @@ impl FenceSite {
             });
         };
         let Some(mark) = MarkValue::decode(&value) else {
-            return Err(StoreError::not_applied(
-                Fault::Unreadable,
-                format!(
-                    "{subject} at key \"{}\": it is no mark; it was left as it is; look at it with `nats kv get`, then mend \
-                     or remove it",
-                    shown(self.keys.key(&self.keys.mark(resource)))
-                ),
-            ));
+            let key = self.keys.mark(resource);
+            return Err(no_mark(&subject, &shown(self.keys.key(&key)), "it is no mark"));
         };
         let found = Found {
             mark: Some(mark),
@@ -145,40 +134,53 @@ impl FenceSite {
     }
 
     /// A page of marks after `after`.
-    pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
-        let mut resources = Vec::new();
-        let mut offset = 0;
-        for _answer in 0..ANSWERS_MAX {
-            let info = self
-                .link
-                .info(&self.stream, Some((&self.keys.marks(), offset)), MARKS)
-                .await?;
-            let info = info.map_err(|refusal| refused(Deed::Read, MARKS, self.link.place(), &refusal))?;
-            let subjects = info["state"]["subjects"].as_object();
-            let count = subjects.map_or(0, serde_json::Map::len);
-            offset += count;
-            let all = subjects.into_iter().flatten();
-            let named = all.filter_map(|(subject, _count)| self.keys.resource(subject));
-            resources.extend(named.filter(|resource| after.is_none_or(|after| resource > after)));
-            let total = info["total"]
-                .as_u64()
-                .and_then(|total| usize::try_from(total).ok());
-            if count == 0 || total.is_none_or(|total| offset >= total) {
-                break;
-            }
-        }
-        resources.sort();
-        let read = resources
-            .into_iter()
-            .map(|resource| async move { self.shown(&resource).await });
+    pub(super) async fn marks(&self, after: Option<&Cursor>) -> Result<MarkPage, StoreError> {
+        let pick = |subject: &str| {
+            let key = Key::new(&self.keys, subject, self.keys.resource(subject));
+            after.is_none_or(|after| key.place() > *after).then_some(key)
+        };
+        let of = self.keys.marks();
+        let mut keys = self.link.subjects(&self.stream, &of, MARKS, pick).await?;
+        keys.sort_by_cached_key(Key::place);
+        let read = keys.into_iter().map(|key| async move {
+            let listed = self.listed(&key).await?;
+            Ok::<_, StoreError>(listed.map(|listed| (key.place(), listed)))
+        });
         let mut read = stream::iter(read).buffered(READS_MAX);
-        let mut marks = Vec::new();
-        // Until the page is full: a name whose mark was removed takes no place in it, and a page that is not full is the last.
-        while marks.len() < MARKS_MAX
-            && let Some(shown) = read.next().await
+        let mut listed = Vec::new();
+        // Until the page is full, and one more shows that there is a next: a name whose mark was removed takes no place in it.
+        while listed.len() <= MARKS_MAX
+            && let Some(one) = read.next().await
         {
-            marks.extend(shown?);
+            listed.extend(one?);
         }
-        Ok(marks)
+        Ok(MarkPage::beginning(listed))
     }
+
+    async fn listed(&self, key: &Key<ResourceName>) -> Result<Option<ListedMark>, StoreError> {
+        let shown_key = shown(self.keys.key(&key.subject));
+        let Some(resource) = &key.name else {
+            let error = no_mark(
+                &format!("fence \"{}\"", shown(&key.escaped)),
+                &shown_key,
+                "no resource has this key",
+            );
+            return Ok(Some(ListedMark::Unreadable {
+                key: shown_key,
+                error,
+            }));
+        };
+        let read = self.shown(resource).await.transpose();
+        let listed = read.map(|read| ListedMark::from_read(|| shown(resource.as_str()), read));
+        listed.transpose()
+    }
+}
+
+fn no_mark(subject: &str, key: &str, why: &str) -> StoreError {
+    StoreError::not_applied(
+        Fault::Unreadable,
+        format!(
+            "{subject} at key \"{key}\": {why}; it was left as it is; look at it with `nats kv get`, then mend or remove it"
+        ),
+    )
 }

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::{
-    Answer, Bump, Claimed, Fence, FenceError, FencingToken, Mark, ResourceName, StoreError, Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Mark, MarkPage, ResourceName, StoreError,
+    Term,
 };
 use tenure_remote::{Noter, OwnThread};
 
@@ -237,7 +238,7 @@ impl Fence for NatsFence {
         Box::pin(self.run(async move { Ok(site.shown(&resource).await?) }))
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         let (site, after) = (Arc::clone(self.site()), after.cloned());
         Box::pin(self.run(async move { Ok(site.marks(after.as_ref()).await?) }))
     }

@@ -5,8 +5,8 @@ use crate::fault::Deed;
 use crate::record::shortened;
 use crate::site::{Site, Typed};
 use tenure_core::{
-    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term, check_owner,
-    decide_entry,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName,
+    StoreError, Term, check_owner, decide_entry,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -47,6 +47,13 @@ pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Kept>) 
 pub(super) const BUMPED_TOKEN: &str =
     "(pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'bumped_token'::text)::bigint";
 
+fn resource_of(row: &Row) -> String {
+    row.try_get::<_, Option<String>>(1)
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
 impl Site {
     /// The mark of `resource`, with its refusals.
     pub(super) async fn kept(&self, resource: &ResourceName) -> Result<Option<Kept>, StoreError> {
@@ -62,14 +69,20 @@ impl Site {
     }
 
     /// A page of marks after `after`.
-    pub(super) async fn marks(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, StoreError> {
-        let after = after.map_or("", ResourceName::as_str);
+    pub(super) async fn marks(&self, after: Option<&Cursor>) -> Result<MarkPage, StoreError> {
+        let after = after.map_or("", Cursor::as_text);
         let parameters: [Typed<'_>; 1] = [(&after, Type::TEXT)];
         let found = self
             .rows("the fence", "f.resource OPERATOR(pg_catalog.>) $1", &parameters)
             .await?;
-        let kept = found.iter().map(|row| self.read_kept(row));
-        kept.map(|kept| Ok(kept?.mark)).collect()
+        let listed = found.iter().map(|row| {
+            let (resource, read) = (resource_of(row), self.read_kept(row).map(|kept| kept.mark));
+            let listed = ListedMark::from_read(|| shortened(&resource), read)?;
+            Ok((Cursor::behind(resource), listed))
+        });
+        Ok(MarkPage::beginning(
+            listed.collect::<Result<Vec<_>, StoreError>>()?,
+        ))
     }
 
     async fn rows(
@@ -83,7 +96,7 @@ impl Site {
             "SELECT replica, found.* FROM (SELECT pg_catalog.pg_is_in_recovery() AS replica) server LEFT JOIN LATERAL \
              (SELECT f.resource, f.lease, f.token, r.refused, r.last_token, {BUMPED_TOKEN} FROM {schema}.fences f \
              LEFT JOIN {schema}.refusals r ON r.resource OPERATOR(pg_catalog.=) f.resource WHERE {condition} \
-             ORDER BY f.resource LIMIT {MARKS_MAX}) found ON true"
+             ORDER BY f.resource LIMIT {MARKS_MAX} + 1) found ON true"
         );
         let rows = self.ask(Deed::Read, subject, &statement, parameters).await?;
         self.by_primary(subject, rows, COLUMNS)
@@ -92,7 +105,7 @@ impl Site {
     fn read_kept(&self, row: &Row) -> Result<Kept, StoreError> {
         let text = |index| row.try_get::<_, Option<String>>(index).ok().flatten();
         let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
-        let resource = text(1).unwrap_or_default();
+        let resource = resource_of(row);
         let mark = Mark {
             refused: number(4).and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
             last_refused: number(5).and_then(|token| FencingToken::from_signed(token).ok()),

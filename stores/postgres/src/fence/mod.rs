@@ -15,7 +15,9 @@ use marks::{Kept, ruled};
 use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+};
 use tenure_remote::{Noter, OwnThread};
 
 /// A mark per resource, in a schema of the user's own database, beside the data it protects:
@@ -155,7 +157,7 @@ impl Fence for PostgresFence {
         Box::pin(async { Ok(self.find(resource).await?.map(|kept| kept.mark)) })
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         let after = after.cloned();
         Box::pin(self.at_site(|site| async move { site.marks(after.as_ref()).await }))
     }

@@ -7,7 +7,8 @@ use crate::fault::Deed;
 use crate::record::shown;
 use crate::script::Arguments;
 use tenure_core::{
-    Fault, FenceError, FencingToken, LeaseName, MARKS_MAX, Mark, ResourceName, StoreError, Term,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName,
+    StoreError, Term,
 };
 
 /// What is known of a resource, all of one moment.
@@ -52,7 +53,11 @@ impl RedisFence {
         }
         let mut reply = self.ask(&LOOK, arguments, Deed::Read, subject(resource)).await?;
         let (state, now_ms) = (reply.word()?, reply.number()?);
-        let kept = [reply.text()?, reply.text()?, reply.text()?];
+        let kept = [
+            reply.bytes_if_any()?,
+            reply.bytes_if_any()?,
+            reply.bytes_if_any()?,
+        ];
         Ok(Found {
             kept: self.understood(resource.as_str(), &state, kept)?,
             refused: reply.text()?.and_then(|count| count.parse().ok()).unwrap_or(0),
@@ -62,28 +67,34 @@ impl RedisFence {
         })
     }
 
+    fn no_mark(&self, resource: &str, field: &str) -> StoreError {
+        let key = shown(format!("{}{resource}", self.site().keys.mark_keys()).as_bytes());
+        StoreError::not_applied(
+            Fault::Unreadable,
+            format!(
+                "fence \"{}\" at key \"{key}\": {field} is missing or wrong; it was left as it is; look at it with \
+                 HGETALL, then mend it, or remove it and at once run `tenure fence bump`, as without a mark older terms \
+                 could claim",
+                shown(resource.as_bytes())
+            ),
+        )
+    }
+
     /// Reads a mark strictly: its lease, its token, and what it was bumped to.
     fn understood(
         &self,
         resource: &str,
         state: &str,
-        [lease, token, bumped]: [Option<String>; 3],
-    ) -> Result<Kept, FenceError> {
+        fields: [Option<Vec<u8>>; 3],
+    ) -> Result<Kept, StoreError> {
         if state == "none" {
             return Ok(Kept::default());
         }
-        let wrong = |field: &str| {
-            let key = shown(format!("{}{resource}", self.site().keys.mark_keys()).as_bytes());
-            FenceError::Store(StoreError::not_applied(
-                Fault::Unreadable,
-                format!(
-                    "fence \"{}\" at key \"{key}\": {field} is missing or wrong; it was left as it is; look at it with \
-                     HGETALL, then mend it, or remove it and at once run `tenure fence bump`, as without a mark older terms \
-                     could claim",
-                    shown(resource.as_bytes())
-                ),
-            ))
-        };
+        let wrong = |field| self.no_mark(resource, field);
+        let [lease, token, bumped] = fields.map(|field| field.map(String::from_utf8));
+        let token = token.transpose().map_err(|_| wrong("its token"))?;
+        let lease = lease.transpose().map_err(|_| wrong("its lease"))?;
+        let bumped = bumped.transpose().map_err(|_| wrong("its field bumped"))?;
         let token = token
             .and_then(|token| token.parse().ok())
             .ok_or_else(|| wrong("its token"))?;
@@ -118,35 +129,58 @@ impl RedisFence {
     }
 
     /// A page of marks after `after`.
-    pub(super) async fn page(&self, after: Option<&ResourceName>) -> Result<Vec<Mark>, FenceError> {
+    pub(super) async fn page(&self, after: Option<&Cursor>) -> Result<MarkPage, FenceError> {
         let keys = &self.site().keys;
-        let least = after.map_or_else(|| "-".to_owned(), |after| format!("({after}"));
-        let arguments = Arguments::on([keys.marks()])
-            .with(least)
+        let least = after.map_or_else(|| b"-".to_vec(), |after| [b"(", after.as_bytes()].concat());
+        let mut arguments = Arguments::on([keys.marks()]);
+        arguments.values.push_bytes(&least);
+        let arguments = arguments
             .with(MARKS_MAX)
             .with(keys.mark_keys())
             .with(keys.refusal_keys());
         let mut reply = self
             .ask(&MARKS, arguments, Deed::Read, "the fence".to_owned())
             .await?;
-        let mut marks = Vec::new();
+        let (mut marks, mut names, mut last) = (Vec::new(), 0, None);
         while !reply.is_empty() {
             let mut part = reply.array()?;
-            let (state, resource) = (part.word()?, part.word()?);
-            let kept = [part.text()?, part.text()?, part.text()?];
-            let kept = self.understood(&resource, &state, kept)?;
-            let (refused, last) = (part.text()?, part.text()?);
+            let (state, name) = (part.word()?, part.bytes()?);
+            let fields = [part.bytes_if_any()?, part.bytes_if_any()?, part.bytes_if_any()?];
+            let counted = [part.bytes_if_any()?, part.bytes_if_any()?];
             // A name without a mark: somebody has removed it.
-            if let (Some(token), Ok(resource)) = (kept.token, ResourceName::new(&resource)) {
-                marks.push(Mark {
-                    resource,
-                    lease: kept.lease,
-                    token,
-                    refused: refused.and_then(|count| count.parse().ok()).unwrap_or(0),
-                    last_refused: last.and_then(|last| last.parse().ok()),
-                });
+            if state != "none" {
+                let read = self.listed(&name, &state, fields, counted);
+                marks.push(ListedMark::from_read(|| shown(&name), read)?);
             }
+            (names, last) = (names + 1, Some(Cursor::behind(name)));
         }
-        Ok(marks)
+        let next = last.filter(|_| names == MARKS_MAX);
+        Ok(MarkPage { marks, next })
+    }
+
+    fn listed(
+        &self,
+        name: &[u8],
+        state: &str,
+        fields: [Option<Vec<u8>>; 3],
+        counted: [Option<Vec<u8>>; 2],
+    ) -> Result<Mark, StoreError> {
+        let text = String::from_utf8_lossy(name);
+        let kept = self.understood(&text, state, fields)?;
+        let resource = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| ResourceName::new(name).ok());
+        let (Some(resource), Some(token)) = (resource, kept.token) else {
+            return Err(self.no_mark(&text, "its name"));
+        };
+        // For people: what is no number is shown as none.
+        let [refused, last] = counted.map(|number| String::from_utf8(number?).ok());
+        Ok(Mark {
+            resource,
+            lease: kept.lease,
+            token,
+            refused: refused.and_then(|count| count.parse().ok()).unwrap_or(0),
+            last_refused: last.and_then(|last| last.parse().ok()),
+        })
     }
 }

@@ -18,7 +18,9 @@ use crate::url::{Set, StoreUrl, invalid};
 use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
-use tenure_core::{Answer, Bump, Claimed, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+};
 use tenure_remote::{Noter, OwnThread};
 
 /// A fence in a Redis or Valkey server: [`claim`](Fence::claim) once per term, then [`write`](Self::write) or
@@ -163,7 +165,7 @@ impl Fence for RedisFence {
         Box::pin(async { Ok(self.look(resource, None).await?.shown(resource)) })
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         Box::pin(self.page(after))
     }
 

@@ -1,14 +1,15 @@
 //! The rows of the marks, and the statements on them.
 
 use crate::clock::wall_clock_ms;
+use crate::listing::{shown_key, start_of};
 use crate::schema::APPLICATION_ID;
 use crate::trouble::Trouble;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tenure_core::{
-    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, MARKS_MAX, Mark, Refused,
-    ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped, check_owner, decide_claim, decide_entry,
-    horizon,
+    Bump, Claimed, Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX, Mark,
+    MarkPage, Refused, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped, check_owner,
+    decide_claim, decide_entry, horizon,
 };
 
 pub(super) const TABLE: &str = "
@@ -46,16 +47,26 @@ pub(super) fn kept(connection: &Connection, resource: &ResourceName) -> Result<O
 }
 
 /// A page of marks after `after`.
-pub(super) fn marks(connection: &Connection, after: Option<&ResourceName>) -> Result<Vec<Mark>, Trouble> {
+pub(super) fn marks(connection: &Connection, after: Option<&Cursor>) -> Result<MarkPage, Trouble> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT * FROM tenure_fence WHERE resource > ?1 ORDER BY resource LIMIT {MARKS_MAX}"
+        "SELECT * FROM tenure_fence WHERE resource > ?1 ORDER BY resource LIMIT {MARKS_MAX} + 1"
     ))?;
-    let mut rows = statement.query([after.map_or("", ResourceName::as_str)])?;
+    let mut rows = statement.query([start_of(after)])?;
     let mut marks = Vec::new();
     while let Some(row) = rows.next()? {
-        marks.push(read(row)?.mark);
+        let key = row
+            .get_ref("resource")?
+            .as_bytes()
+            .map_err(rusqlite::Error::from)?;
+        let read = match read(row) {
+            Ok(kept) => Ok(kept.mark),
+            Err(Trouble::Told(error)) => Err(error),
+            Err(trouble) => return Err(trouble),
+        };
+        let listed = ListedMark::from_read(|| shown_key(key), read).map_err(Trouble::Told)?;
+        marks.push((Cursor::behind(key), listed));
     }
-    Ok(marks)
+    Ok(MarkPage::beginning(marks))
 }
 
 /// Decides a claim by what the file says, without changing it: a refusal takes no lock from anybody.
@@ -202,14 +213,19 @@ fn granted(connection: &Connection, lease: &LeaseName) -> Result<Option<FencingT
 }
 
 fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
-    let resource: String = row.get("resource")?;
+    // A text may be no UTF-8.
+    let text = |column| row.get_ref(column).map(|value| value.as_str_or_null().ok());
+    let resource = row
+        .get_ref("resource")?
+        .as_bytes()
+        .map_err(rusqlite::Error::from)?;
     let unreadable = || {
         Trouble::Told(StoreError::not_applied(
             Fault::Unreadable,
             format!(
                 "fence \"{}\" has a mark that is no token, or a lease that is no name; nobody is admitted; correct \
                  that row of tenure_fence: the highest token ever used, and the lease that granted it",
-                resource.escape_debug()
+                shown_key(resource)
             ),
         ))
     };
@@ -217,17 +233,20 @@ fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
         Ok(ValueRef::Integer(number)) => FencingToken::from_signed(number).ok(),
         Ok(_) | Err(_) => None,
     };
-    let claimant: String = row.get("lease")?;
+    let claimant = text("lease")?.flatten().ok_or_else(unreadable)?;
     let bumped = claimant.is_empty();
-    let lease = match row.get("bound_to") {
+    let lease = match text("bound_to") {
         _ if !bumped => Some(claimant),
         // A table of an earlier Tenure, in which nobody has bumped a mark since.
         Err(rusqlite::Error::InvalidColumnName(_)) => None,
-        bound => bound?,
+        bound => bound?.ok_or_else(unreadable)?,
     };
     let lease = lease.map(LeaseName::new).transpose().map_err(|_| unreadable())?;
+    let resource = std::str::from_utf8(resource)
+        .ok()
+        .and_then(|name| ResourceName::new(name).ok());
     let mark = Mark {
-        resource: ResourceName::new(&resource).map_err(|_| unreadable())?,
+        resource: resource.ok_or_else(unreadable)?,
         lease,
         token: token("token").ok_or_else(unreadable)?,
         refused: u64::try_from(row.get::<_, i64>("refused")?).unwrap_or_default(),

@@ -22,7 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tenure_core::{Answer, Bump, Claimed, Fault, Fence, FenceError, Mark, ResourceName, StoreError, Term};
+use tenure_core::{
+    Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+};
 
 /// A mark per resource, in a table of the user's own database file, beside the data it protects.
 ///
@@ -274,7 +276,7 @@ impl Fence for SqliteFence {
         }))
     }
 
-    fn marks<'a>(&'a self, after: Option<&'a ResourceName>) -> Answer<'a, Result<Vec<Mark>, FenceError>> {
+    fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
         Box::pin(async move {
             let subject = || "the fence".to_owned();
             let look = || self.with(|connection| mark::marks(connection, after));

@@ -1,0 +1,110 @@
+//! What every fence shows of its marks: all of them, page by page, whatever has become of one.
+
+use std::sync::Arc;
+use tenure_core::{
+    Cursor, Fault, Fence, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, ResourceName, Term,
+};
+use tokio::task::JoinSet;
+
+/// Marks that are claimed at once.
+const CLAIMS_MAX: usize = 32;
+
+/// Fills a page and begins another, has `damage` make a mark that is none of the one of this resource, and looks: it hides no
+/// other, on its own page or beyond, and admits nobody.
+///
+/// # Panics
+/// If a mark is missing, out of its order, or shown for another; if the damaged one is believed.
+pub async fn a_damaged_mark_hides_no_other(fence: Arc<dyn Fence>, damage: impl AsyncFnOnce(&str)) {
+    let names: Vec<String> = (0..MARKS_MAX + 2).map(|number| format!("r{number:05}")).collect();
+    for some in names.chunks(CLAIMS_MAX) {
+        let mut claims = JoinSet::new();
+        for name in some {
+            let (fence, resource) = (Arc::clone(&fence), resource(name));
+            claims.spawn(async move { fence.claim(&resource, &term(7)).await });
+        }
+        for claimed in claims.join_all().await {
+            claimed.expect("a claim");
+        }
+    }
+    let damaged = names[MARKS_MAX / 2].as_str();
+    damage(damaged).await;
+
+    let mut shown = Vec::new();
+    let mut after = None;
+    let mut pages = 0;
+    while pages == 0 || after.is_some() {
+        let page = fence.marks(after.as_ref()).await.expect("a page");
+        assert!(page.marks.len() <= MARKS_MAX, "{} marks", page.marks.len());
+        shown.extend(page.marks.iter().map(|listed| read(listed, damaged)));
+        after = page.next;
+        pages += 1;
+    }
+    assert_eq!(shown, names);
+    assert!(pages > 1, "all were on one page");
+
+    let behind = names[MARKS_MAX / 2 - 1].as_str();
+    let next = fence.marks(Some(&Cursor::behind(behind))).await.expect("a page");
+    let first = next.marks.first().map(|listed| read(listed, damaged));
+    assert_eq!(first.as_deref(), Some(damaged));
+
+    let damaged = resource(damaged);
+    let looked = fence.mark(&damaged).await.map(drop);
+    for refused in [looked, fence.check(&damaged, &term(7)).await] {
+        assert!(
+            matches!(&refused, Err(FenceError::Store(error)) if error.fault == Fault::Unreadable),
+            "{refused:?}"
+        );
+    }
+}
+
+/// Claims resources whose names a collation, or a key with slashes, might put in another order than their bytes.
+///
+/// # Panics
+/// If one is missing, or shown in another place.
+pub async fn marks_are_in_the_order_of_their_resources(fence: &dyn Fence) {
+    let mut names = ["b", "a", "ä", "B", "a/b", "a b", "*"];
+    for name in names {
+        fence.claim(&resource(name), &term(7)).await.expect("a claim");
+    }
+    names.sort_unstable();
+    let (mut after, mut left) = (None, &names[..]);
+    loop {
+        let page = fence.marks(after.as_ref()).await.expect("a page");
+        let shown: Vec<String> = page.marks.iter().map(|listed| read(listed, "")).collect();
+        assert_eq!(shown, left);
+        assert_eq!(page.next, None);
+        let Some((first, rest)) = left.split_first() else {
+            break;
+        };
+        (after, left) = (Some(Cursor::behind(first)), rest);
+    }
+}
+
+/// What stands there, which is understood unless it is the damaged one.
+fn read(listed: &ListedMark, damaged: &str) -> String {
+    match listed {
+        ListedMark::Mark(mark) => {
+            assert_eq!(
+                (mark.lease.as_ref(), mark.token),
+                (Some(&term(7).lease), term(7).token)
+            );
+            assert_ne!(mark.resource.as_str(), damaged, "it was believed");
+            mark.resource.to_string()
+        }
+        ListedMark::Unreadable { key, error } => {
+            assert_eq!(error.fault, Fault::Unreadable, "{error}");
+            assert!(error.message.contains(damaged), "{error}");
+            assert_eq!(key, damaged, "{error}");
+            key.clone()
+        }
+    }
+}
+
+fn resource(name: &str) -> ResourceName {
+    ResourceName::new(name).expect("a name")
+}
+
+fn term(number: u64) -> Term {
+    let token = FencingToken::new(number).expect("a token");
+    Term::new(LeaseName::new("nightly").expect("a name"), token)
+}

@@ -1,0 +1,29 @@
+//! Pages of marks.
+
+use crate::common::Scratch;
+use rusqlite::Connection;
+use std::sync::Arc;
+use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_sqlite::SqliteFence;
+
+/// Whatever a column holds: no text in its encoding, here.
+#[tokio::test]
+async fn a_damaged_mark_in_sqlite_hides_no_other() {
+    let scratch = Scratch::new();
+    SqliteFence::install(&Connection::open(scratch.file()).unwrap()).unwrap();
+    let fence = SqliteFence::new(scratch.file()).unwrap();
+    let damage = async |resource: &str| {
+        scratch.sql(&format!(
+            "UPDATE tenure_fence SET lease = CAST(x'ff' AS TEXT) WHERE resource = '{resource}'"
+        ));
+    };
+    a_damaged_mark_hides_no_other(Arc::new(fence), damage).await;
+}
+
+#[tokio::test]
+async fn marks_in_sqlite_are_in_the_order_of_their_resources() {
+    let scratch = Scratch::new();
+    SqliteFence::install(&Connection::open(scratch.file()).unwrap()).unwrap();
+    let fence = SqliteFence::new(scratch.file()).unwrap();
+    marks_are_in_the_order_of_their_resources(&fence).await;
+}

@@ -1,8 +1,8 @@
 //! `tenure fence bump` where the marks are in another store than the leases.
 
 use crate::common::{Sandbox, ended, json};
-use crate::fence::counting::{claim_by_a_term, mark};
 use crate::fence::{fence, refused, term, users_file};
+use crate::fence_counting::{claim_by_a_term, mark};
 use tenure_testkit::{Etcd, EtcdOptions, block_on};
 
 fn etcd() -> Etcd {

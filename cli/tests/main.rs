@@ -14,6 +14,8 @@ mod fault;
 mod fence;
 mod fence_claims;
 #[cfg(feature = "etcd")]
+mod fence_counting;
+#[cfg(feature = "etcd")]
 mod fence_elsewhere;
 mod fence_files;
 mod flock;

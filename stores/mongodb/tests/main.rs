@@ -6,6 +6,7 @@ mod common;
 mod conformance;
 mod connect;
 mod decisions;
+mod examination;
 mod fail_points;
 mod faults;
 mod fence;

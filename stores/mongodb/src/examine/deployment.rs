@@ -54,20 +54,30 @@ fn members(topology: &Topology, hello: &Document) -> Finding {
             "make it a replica set: start it with --replSet rs, then rs.initiate()",
         ),
         Topology::ReplicaSet { name } => {
-            let data = hello.get_array("hosts").map_or(0, Vec::len);
-            let arbiters = hello.get_array("arbiters").map_or(0, Vec::len);
+            let count = |kind: &str| hello.get_array(kind).map_or(0, Vec::len);
+            // Those that may become primary, and those whose priority of 0 keeps them from it.
+            let (electable, passive, arbiters) = (count("hosts"), count("passives"), count("arbiters"));
+            let data = electable + passive;
             let detail = format!("replica set \"{name}\", {data} members with data, {arbiters} arbiters");
-            match (survives_a_loss(data, arbiters), arbiters) {
-                (true, _) => good(
+            let survives = survives_a_loss(data, arbiters);
+            match (survives, electable, arbiters) {
+                (true, 2.., _) => good(
                     "topology",
                     format!("{detail}; a majority survives the loss of one"),
                 ),
-                (false, 0) => warning(
+                (true, ..) => warning(
+                    "topology",
+                    format!(
+                        "{detail}; the loss of the primary stops every election: no other has a priority above 0"
+                    ),
+                    "give another one a priority with rs.reconfig()",
+                ),
+                (false, _, 0) => warning(
                     "topology",
                     format!("{detail}; the loss of one can stop every election"),
                     "add members until three hold data: rs.add(\"host:port\")",
                 ),
-                (false, _) => warning(
+                (false, ..) => warning(
                     "topology",
                     format!(
                         "{detail}; the loss of one with data can stop every election: arbiters count for the majority, and confirm \

@@ -1,0 +1,124 @@
+//! What an operator is told of a set, a collection and a user.
+
+use crate::common::{Scratch, with_database};
+use mongodb::Client;
+use mongodb::bson::{Bson, doc};
+use std::time::Duration;
+use tenure_core::{Finding, LeaseStore, Verdict};
+use tenure_mongodb::MongoStore;
+use tenure_testkit::{ReplicaSet, Size, eventually_async};
+
+fn of<'a>(findings: &'a [Finding], subject: &str) -> Vec<&'a Finding> {
+    findings
+        .iter()
+        .filter(|finding| finding.subject == subject)
+        .collect()
+}
+
+#[track_caller]
+fn warned<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {
+    let found = of(findings, subject)
+        .into_iter()
+        .find(|finding| finding.verdict == Verdict::Warning);
+    found.unwrap_or_else(|| panic!("no warning of {subject}: {findings:#?}"))
+}
+
+#[tokio::test]
+async fn a_validator_and_a_server_that_lets_everybody_in_are_told_of() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let database = scratch.client().await.database(&scratch.database);
+    let validated = doc! { "create": "job_leases", "validator": { "note": "mine" } };
+    database.run_command(validated).await.expect("a collection");
+    let store = scratch.store().await;
+    let findings = store.examine().await.expect("an examination");
+    let collection = warned(&findings, "collection");
+    assert!(collection.detail.contains("validator"), "{collection:?}");
+    let repair = collection.repair.as_deref().unwrap_or_default();
+    assert!(repair.contains("collMod: \"job_leases\""), "{repair}");
+    let privileges = warned(&findings, "privileges");
+    assert!(privileges.detail.contains("everybody"), "{privileges:?}");
+}
+
+/// Leases work without, so it is no more than a warning: of each right by its name.
+#[tokio::test]
+async fn rights_that_are_wanted_and_missing_are_named() {
+    let set = ReplicaSet::with_auth(Size::One).await.expect("a set");
+    let administrator = Client::with_uri_str(set.uri()).await.expect("a client");
+    let role = doc! {
+        "createRole": "barely",
+        "privileges": [{
+            "resource": { "db": "bank", "collection": "job_leases" },
+            "actions": ["find", "insert", "update"],
+        }],
+        "roles": [],
+    };
+    administrator
+        .database("admin")
+        .run_command(role)
+        .await
+        .expect("the role");
+    let user = set.create_user("service", "secret", &[("barely", "admin")]).await;
+    let url = with_database(&set.uri_as(&user.expect("the user")), "bank", "");
+    let store = MongoStore::connect(&url).await.expect("connects");
+    let findings = store.examine().await.expect("an examination");
+    assert!(
+        findings.iter().all(|finding| finding.verdict != Verdict::Bad),
+        "{findings:#?}"
+    );
+    let privileges = warned(&findings, "privileges");
+    for right in ["listIndexes", "changeStream"] {
+        assert!(
+            privileges.detail.contains(right),
+            "{right} is not in: {privileges:?}"
+        );
+        let repair = privileges.repair.as_deref().unwrap_or_default();
+        assert!(repair.contains(right), "{right} is not in: {repair}");
+    }
+    assert!(!privileges.detail.contains("createIndex"), "{privileges:?}");
+    for subject in ["ttl index", "watch"] {
+        warned(&findings, subject);
+    }
+}
+
+/// As in another data centre, where the primary shall not be: it confirms writes like any other.
+#[tokio::test]
+async fn member_without_a_priority_holds_data_like_the_others() {
+    let set = ReplicaSet::start(Size::Three).await.expect("a set");
+    let scratch = Scratch::new(set.uri());
+    let store = scratch.store().await;
+    let primary = set.primary().await.expect("a primary");
+    let passive = set.address((primary + 1) % set.size());
+    let admin = scratch.client().await.database("admin");
+    let told = admin
+        .run_command(doc! { "replSetGetConfig": 1 })
+        .await
+        .expect("told");
+    let mut config = told.get_document("config").expect("a configuration").clone();
+    let version = config.get_i32("version").expect("a version");
+    config.insert("version", version + 1);
+    for member in config.get_array_mut("members").expect("members") {
+        if let Bson::Document(member) = member
+            && member.get_str("host").is_ok_and(|host| host == passive)
+        {
+            member.insert("priority", 0);
+        }
+    }
+    admin
+        .run_command(doc! { "replSetReconfig": config })
+        .await
+        .expect("reconfigured");
+    eventually_async(Duration::from_secs(30), "the other configuration", || async {
+        let hello = admin.run_command(doc! { "hello": 1 }).await.expect("told");
+        hello
+            .get_array("passives")
+            .map(Vec::len)
+            .map_err(|error| error.to_string())
+    })
+    .await;
+    let findings = store.examine().await.expect("an examination");
+    let [topology] = of(&findings, "topology")[..] else {
+        panic!("{findings:#?}");
+    };
+    assert_eq!(topology.verdict, Verdict::Good, "{topology:?}");
+    assert!(topology.detail.contains("3 members with data"), "{topology:?}");
+}

@@ -171,6 +171,24 @@ async fn the_current_term_writes_and_leaves_its_token() {
     assert_eq!(bank.account(2).await, (8, Some(9)));
 }
 
+/// Without one, an earlier term would find it open to it again; with a higher one, no later term would.
+#[tokio::test]
+async fn whatever_a_pipeline_makes_of_the_field_it_holds_the_token_in_the_end() {
+    let bank = bank().await;
+    let old = bank.term(5).await;
+    let new = bank.term(9).await;
+    for stage in [
+        doc! { "$set": { "fence": 99_i64 } },
+        doc! { "$unset": "fence" },
+        doc! { "$replaceWith": { "_id": "$_id", "cents": "$cents" } },
+    ] {
+        let written = new.update_one(doc! { "_id": 1 }, vec![stage.clone()]).await;
+        assert_eq!(written.expect("written").matched_count, 1, "{stage}");
+        assert_eq!(bank.account(1).await, (100, Some(9)), "{stage}");
+        stale(old.update_one(doc! { "_id": 1 }, set(0)).await);
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_there_is_not_stale() {
     let bank = bank().await;

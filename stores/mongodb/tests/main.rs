@@ -14,6 +14,7 @@ mod fence_bumps;
 mod fence_documents;
 mod fence_marks;
 mod fence_refusals;
+mod fence_statements;
 mod indexes;
 mod locked_records;
 mod one_set;

@@ -52,7 +52,8 @@ const FIELD: &str = "fence";
 ///
 /// # What it does not promise
 /// - **Documents that no later term has touched** are still open to an earlier one, also after the later term has
-///   claimed the resource: claim them, or use transactions ([`MongoFence::enter`]).
+///   claimed the resource, or an operator has raised its mark: claim them, or use transactions
+///   ([`MongoFence::enter`]).
 /// - A document that does not exist carries no token: an earlier term may insert one, and a deletion forgets it.
 ///   Keep a document and mark it as deleted, or use transactions.
 /// - A write of many documents that has changed some tells nothing of those that a later term has written: ask

@@ -1,12 +1,12 @@
 //! Cleaning up after days, which only records that are made to look old have seen; the rest is in the conformance suite.
 
-use crate::common::{Scratch, giving_back, name, request, seconds, take};
+use crate::common::{Scratch, giving_back, name, request, seconds, take, with_database};
 use mongodb::bson::{Bson, DateTime, doc};
 use std::time::Duration;
 use tenure_conformance::asking::unused_for_a_day;
 use tenure_core::{FencingToken, LeasePurge, LeaseStore, Purge, Purged, Purging};
 use tenure_mongodb::MongoStore;
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, eventually_async};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -103,4 +103,32 @@ async fn a_token_ahead_of_the_clock_and_what_cannot_be_understood_are_kept() {
     let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
     assert_eq!((purged.unused, purged.removed), (vec![], 0));
     assert_eq!(leases.count_documents(doc! {}).await.expect("a count"), 3);
+}
+
+/// Somebody may take a lease between the look and the removal: here the removal comes once more when it was taken.
+#[tokio::test]
+async fn what_was_taken_since_it_was_looked_at_is_not_removed() {
+    let set = ReplicaSet::shared().await;
+    let primary = set.primary().await.expect("a primary");
+    let proxy = FaultProxy::mongodb(set.address(primary)).expect("a proxy");
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    let cleaner = MongoStore::connect(&with_database(&proxy.mongodb_uri(), &scratch.database, ""))
+        .await
+        .expect("connects through the proxy");
+    released(&store, "job").await;
+    age(&scratch, &["job"], DAY * 2).await;
+    let later = RequestFault::DuplicateLater(Duration::from_millis(500));
+    proxy.next_commands(1, "delete", later);
+    assert_eq!(
+        purge(&cleaner, &unused_for_a_day(Purging::Removes)).await.removed,
+        1
+    );
+    let token = take(&store, &request("job", "next", seconds(60))).await.token;
+    eventually_async(Duration::from_secs(60), "the removal once more", || async {
+        (proxy.counts().duplicated > 0).then_some(()).ok_or("not yet")
+    })
+    .await;
+    let lease = store.get(&name("job")).await.expect("a read");
+    assert_eq!(lease.map(|lease| lease.token), Some(token));
 }

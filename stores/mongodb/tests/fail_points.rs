@@ -1,4 +1,4 @@
-//! Requests of several steps of which a later one is refused: what the earlier did is not denied.
+//! Requests that a server refuses, of several steps a later one: what was done is not denied.
 
 use crate::common::{Scratch, renewal, request, seconds, take};
 use mongodb::Client;
@@ -34,6 +34,13 @@ impl Refusing {
         let refusal = doc! { "failCommands": [command], "errorCode": 13 };
         let point = doc! { "configureFailPoint": "failCommand", "mode": { "skip": after }, "data": refusal };
         self.tell(point).await;
+    }
+
+    /// Refuses the next such command with this code.
+    async fn refuse_once(&self, command: &str, code: i32) {
+        let refusal = doc! { "failCommands": [command], "errorCode": code };
+        self.tell(doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": refusal })
+            .await;
     }
 
     /// Takes the first such command, and from the second on answers that this is no primary.
@@ -258,4 +265,29 @@ async fn is_overtaken_and_leaves_the_stripes() -> bool {
     let next = Term::new(lease("hourly"), token(rebound.token.number() + 1));
     fence.claim(&resource, &next).await.expect("the mark admits it");
     true
+}
+
+/// A server that is going down breaks off what it may have written already; one that is no primary has not begun.
+#[tokio::test]
+async fn a_write_that_a_server_breaks_off_may_stand_and_one_that_it_turns_away_does_not() {
+    let server = Refusing::start().await;
+    let scratch = Scratch::new(server.set.uri());
+    let store = scratch.store().await;
+    for (code, certainty) in [
+        (10107, Certainty::NotApplied),
+        (13435, Certainty::NotApplied),
+        (11600, Certainty::Unknown),
+        (11602, Certainty::Unknown),
+        (91, Certainty::Unknown),
+        (189, Certainty::Unknown),
+    ] {
+        server.refuse_once("findAndModify", code).await;
+        let refused = store.acquire(&request("job", "holder", seconds(60))).await;
+        let error = refused.expect_err("it was refused");
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::Unreachable, certainty),
+            "{code}: {error}"
+        );
+    }
 }

@@ -259,7 +259,9 @@ async fn claim_that_waits_too_long_says_why() {
         panic!("the claim overtook an open transaction: {late:?}");
     };
     assert_eq!(error.fault, Fault::TimedOut);
-    assert!(error.message.contains("ledger"), "{error}");
+    for part in ["ledger", "open transaction", "claim again"] {
+        assert!(error.message.contains(part), "{part} is not in: {error}");
+    }
     session.abort_transaction().await.expect("aborted");
     bank.fence.claim(&resource(), &term(9)).await.expect("free again");
 }

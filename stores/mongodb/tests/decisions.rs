@@ -150,6 +150,9 @@ async fn purging_is_dated_far_beyond_the_last_activity_and_only_where_asked_for(
         .and_then(|released| released.get_datetime("at"));
     let ended = ended.expect("a date").timestamp_millis();
     assert_eq!(dated(&record) - ended, 10 * 24 * 60 * 60 * 1000);
+    // What is given back has ended, whatever was left of it.
+    let expires = record.get_datetime("expiresAt").expect("a date");
+    assert!(expires.timestamp_millis() <= ended, "{record}");
     // A store that purges nothing takes the date away: it must not end a term in use.
     let other = scratch.store().await;
     let renewed = other.renew(&[renewal(&first, grant.token)]).await.remove(0);

@@ -56,6 +56,27 @@ async fn unique_index_that_refuses_a_lease_is_named_with_the_way_out() {
     );
 }
 
+#[tokio::test]
+async fn what_nobody_uses_is_removed_by_an_index_where_that_is_asked_for_and_only_there() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    for (options, is_made) in [("", false), ("purgeAfter=30d", true)] {
+        let store = MongoStore::connect(&scratch.url(options))
+            .await
+            .expect("it connects");
+        take(&store, &request(&format!("job/{is_made}"), "holder", seconds(60))).await;
+        let mut indexes = scratch.leases().await.list_indexes().await.expect("a list");
+        let mut removals = Vec::new();
+        while indexes.advance().await.expect("an index") {
+            let index = indexes.deserialize_current().expect("an index");
+            if let Some(wait) = index.options.and_then(|options| options.expire_after) {
+                removals.push((index.keys, wait));
+            }
+        }
+        let ours = is_made.then(|| (doc! { "purgeAt": 1 }, Duration::ZERO));
+        assert_eq!(removals, Vec::from_iter(ours), "{options}");
+    }
+}
+
 /// Whoever made it before, with another wait or to sort by it: a service must not stop for it.
 #[tokio::test]
 async fn index_on_purge_at_that_is_there_stops_nobody() {

@@ -7,7 +7,8 @@ use crate::moments::milliseconds;
 use crate::swap::Kv;
 use serde_json::Value;
 use std::time::{Duration, Instant, SystemTime};
-use tenure_core::{Durability, Finding, StoreError, Verdict};
+use tenure_core::{Durability, Fault, Finding, StoreError};
+use tenure_remote::findings::{bad, good, unknown, warning};
 
 /// How many looks the round trip is the median of.
 const LOOKS: usize = 9;
@@ -98,11 +99,13 @@ impl Kv {
                 ),
                 "check which servers these are; Tenure needs NATS 2.11.2 or later",
             ),
-            Err(error) => bad(
+            Err(error) if error.fault == Fault::Forbidden => bad(
                 "privileges",
                 error.message,
                 "grant the rights in the README of tenure-nats",
             ),
+            // Whatever else is the matter says nothing of the rights.
+            Err(error) => unknown("privileges", &error),
         }
     }
 }
@@ -241,27 +244,6 @@ fn room(info: &Value) -> Finding {
             format!("{used} bytes are used, and the bucket has no limit of its own"),
         ),
         false => good("room", told.join(", and ")),
-    }
-}
-
-fn good(subject: &str, detail: impl Into<String>) -> Finding {
-    finding(subject, Verdict::Good, detail, None)
-}
-
-fn warning(subject: &str, detail: impl Into<String>, repair: &str) -> Finding {
-    finding(subject, Verdict::Warning, detail, Some(repair))
-}
-
-fn bad(subject: &str, detail: impl Into<String>, repair: &str) -> Finding {
-    finding(subject, Verdict::Bad, detail, Some(repair))
-}
-
-fn finding(subject: &str, verdict: Verdict, detail: impl Into<String>, repair: Option<&str>) -> Finding {
-    Finding {
-        subject: subject.to_owned(),
-        verdict,
-        detail: detail.into(),
-        repair: repair.map(str::to_owned),
     }
 }
 

@@ -1,10 +1,10 @@
 //! What an operator is told of a bucket.
 
-use crate::common::{Scratch, granted, renewal, request, seconds, shared_cluster};
+use crate::common::{Scratch, granted, renewal, request, seconds, shared, shared_cluster};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, Verdict};
-use tenure_testkit::eventually_async;
+use tenure_testkit::{FaultProxy, RequestFault, eventually_async};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -35,6 +35,23 @@ async fn examination_of_nats_tells_what_matters() {
         scratch.beneath().await.info().await["state"]["messages"],
         0,
         "nothing is left behind"
+    );
+}
+
+/// A server that goes down just then says nothing of the rights.
+#[tokio::test]
+async fn examination_takes_no_lost_answer_for_a_lack_of_rights() {
+    let proxy = FaultProxy::nats(shared().await.address()).expect("a proxy");
+    let scratch = Scratch::on(&format!("nats://{}", proxy.address()));
+    let store = scratch.store().await;
+    proxy.next_commands(1, "PUB", RequestFault::CutBefore);
+    let findings = store.examine().await.expect("it answers");
+    assert_eq!(proxy.counts().cut_before, 1, "the fault happened");
+    let rights = findings.iter().find(|finding| finding.subject == "privileges");
+    let rights = rights.expect("they are examined");
+    assert!(
+        rights.verdict == Verdict::Warning && rights.repair.is_none(),
+        "{rights:?}"
     );
 }
 

@@ -1,18 +1,28 @@
 //! What is cleaned up where a bucket keeps more than the last revision, and how long looking at the servers takes.
 
-use crate::common::{Scratch, giving_back, request, take};
+use crate::common::{Scratch, giving_back, request, seconds, shared, take};
 use serde_json::json;
 use std::time::Duration;
 use tenure_core::{
     Change, Durability, LeasePurge, LeaseStore, PURGE_TTLS_MIN, Purge, Purging, Released, Scope, WatchEvent,
 };
-use tenure_testkit::eventually_async;
+use tenure_testkit::{FaultProxy, RequestFault, eventually_async};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 /// Most that a URL may name.
 const MONITORS: usize = 9;
 const TRIES_MAX: usize = 20;
+
+fn everything() -> Purge {
+    Purge {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+        unused_for: Duration::ZERO,
+        purging: Purging::Removes,
+    }
+}
 
 #[tokio::test]
 async fn record_with_earlier_revisions_counts_as_one_that_was_removed() {
@@ -28,16 +38,37 @@ async fn record_with_earlier_revisions_counts_as_one_that_was_removed() {
     let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
     tokio::time::sleep(asked.ttl.duration() * (PURGE_TTLS_MIN + 1)).await;
-    let everything = Purge {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-        unused_for: Duration::ZERO,
-        purging: Purging::Removes,
-    };
-    let purged = store.purge(&everything).await.expect("it may");
+    let purged = store.purge(&everything()).await.expect("it may");
     assert_eq!((purged.unused, purged.removed), (vec![asked.name.clone()], 1));
     assert_eq!(store.get(&asked.name).await, Ok(None));
+}
+
+/// Somebody may take a lease between the look and the removal: here the removal comes once more when it was taken.
+#[tokio::test]
+async fn record_that_was_taken_since_it_was_looked_at_is_not_removed() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let proxy = FaultProxy::nats(shared().await.address()).expect("a proxy");
+    let behind = Scratch {
+        url: format!("nats://{}", proxy.address()),
+        bucket: scratch.bucket.clone(),
+    };
+    let cleaner = behind.store().await;
+    let asked = request("job", "a", store.traits().ttl_min);
+    let token = take(&store, &asked).await.token;
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    tokio::time::sleep(asked.ttl.duration() * (PURGE_TTLS_MIN + 1)).await;
+    let later = RequestFault::DuplicateLater(Duration::from_millis(500));
+    proxy.next_commands(1, "STREAM.PURGE", later);
+    assert_eq!(cleaner.purge(&everything()).await.expect("it may").removed, 1);
+    let token = take(&store, &request("job", "next", seconds(60))).await.token;
+    eventually_async(Duration::from_secs(60), "the removal once more", || async {
+        (proxy.counts().duplicated > 0).then_some(()).ok_or("not yet")
+    })
+    .await;
+    let lease = store.get(&asked.name).await.expect("a read");
+    assert_eq!(lease.map(|lease| lease.token), Some(token));
 }
 
 /// Where a bucket is told to (`nats kv add --marker-ttl`), the servers leave a marker of their own in place of what has become

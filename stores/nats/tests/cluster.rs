@@ -5,7 +5,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renewed, ResourceName, Term,
+    Acquire, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renewed, ResourceName,
+    Term, Verdict,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{FaultProxy, NatsCluster, NatsOptions, eventually_async};
@@ -50,6 +51,17 @@ async fn term_outlives_the_death_of_the_buckets_leader() {
     })
     .await;
     assert_eq!((again.token, again.again), (term.token, true));
+    let copies = eventually_async(ELECTION, "the examination's word for it", || async {
+        let findings = store.examine().await.map_err(|error| error.to_string())?;
+        let copies = findings.into_iter().find(|finding| finding.subject == "copies");
+        let copies = copies.expect("they are examined");
+        match copies.detail.contains("behind or gone") {
+            true => Ok(copies),
+            false => Err(copies.detail),
+        }
+    })
+    .await;
+    assert_eq!(copies.verdict, Verdict::Warning, "{copies:?}");
     // The killed one comes back, and has what it missed.
     let released = eventually_async(ELECTION, "a release", || async {
         store.release(&[giving_back(&asked, term.token)]).await.remove(0)

@@ -1,7 +1,12 @@
 //! What `tenure doctor` finds.
 
 use crate::common::{Asker, Scratch, grant};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
 use tenure_core::{Finding, LeaseStore, Page, Verdict};
+
+/// SQLite's default, which the store leaves as it is.
+const PAGE_BYTES: u64 = 4_096;
 
 fn of<'a>(findings: &'a [Finding], subject: &str) -> &'a Finding {
     let found = findings.iter().find(|finding| finding.subject == subject);
@@ -65,4 +70,23 @@ async fn a_locked_file_is_told_and_the_rest_still_examined() {
     assert_eq!(lock.verdict, Verdict::Bad);
     assert!(lock.detail.contains("fuser -v"), "{lock:?}");
     assert_eq!(of(&findings, "integrity").verdict, Verdict::Good);
+}
+
+/// Leases go on where nothing reads the damaged page: so nobody else would tell.
+#[tokio::test]
+async fn a_damaged_file_is_told() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    for number in 0..200 {
+        grant(&store, &Asker::new("a"), &format!("job/{number:03}")).await;
+    }
+    drop(store);
+    // The last one is closed, and all is in the file itself.
+    let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
+    let end = file.metadata().unwrap().len();
+    file.write_all_at(&[0xFF; 64], end - PAGE_BYTES).unwrap();
+    let store = scratch.open();
+    let findings = store.examine().await.unwrap();
+    let integrity = of(&findings, "integrity");
+    assert_eq!(integrity.verdict, Verdict::Bad, "{findings:#?}");
 }

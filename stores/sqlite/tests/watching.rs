@@ -4,7 +4,9 @@ use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tenure_core::{Change, Fault, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
+use tenure_core::{
+    Ask, Asked, Change, Fault, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource,
+};
 use tenure_sqlite::SqliteStore;
 use tenure_testkit::Process;
 
@@ -119,6 +121,33 @@ async fn told_between(store: &SqliteStore, watch: &mut Box<dyn Watch>, before: i
 async fn a_release_is_told_by_notification_and_not_by_the_slow_check() {
     let waited = told_after(&Scratch::new(), || {}).await;
     assert!(waited < Duration::from_millis(250), "{waited:?}");
+}
+
+/// The holder ends its work for it: so it is told as soon as a release is.
+#[tokio::test]
+async fn a_wish_is_told_by_notification_and_not_by_the_slow_check() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    let mut asker = Asker::new("first");
+    let mut waits = Vec::new();
+    for _ in 0..15 {
+        let token = grant(&store, &asker, "job").await.token;
+        assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
+        let began = Instant::now();
+        let wish = Ask {
+            name: name("job"),
+            token,
+        };
+        assert_eq!(other.ask(&wish).await, Ok(Asked::Noted));
+        assert_eq!(next(&mut watch).await, changed("job", Change::Asked, token));
+        waits.push(began.elapsed());
+        drop(store.release(&[asker.release("job", token)]).await);
+        assert_eq!(next(&mut watch).await, changed("job", Change::Vacated, token));
+        asker = asker.next_attempt();
+    }
+    waits.sort_unstable();
+    assert!(waits[7] < Duration::from_millis(250), "{waits:?}");
 }
 
 #[tokio::test]

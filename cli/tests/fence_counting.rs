@@ -74,7 +74,7 @@ fn a_token_of_a_clocks_size_is_from_the_future_of_a_store_that_counts() {
 }
 
 #[test]
-fn a_counted_mark_is_not_bumped_where_its_lease_is_not_known_or_only_by_the_clock() {
+fn a_counted_mark_is_not_bumped_where_its_lease_is_not_known() {
     let (_etcd, sandbox, url) = claimed("fence-blind", Marks::File);
     let before = mark(&sandbox, &url);
     let elsewhere = |options: &[&str]| {
@@ -87,9 +87,15 @@ fn a_counted_mark_is_not_bumped_where_its_lease_is_not_known_or_only_by_the_cloc
     assert_eq!(mark(&sandbox, &url), before);
     assert_eq!(elsewhere(&["--above", "50"]).code, 0);
     assert_eq!(mark(&sandbox, &url), 51);
-    let (_etcd, sandbox, url) = claimed("fence-clock-only", Marks::Watermark);
+}
+
+#[test]
+fn a_counted_mark_in_a_watermark_is_bumped_by_counting() {
+    let (_etcd, sandbox, url) = claimed("fence-watermark", Marks::Watermark);
     let before = mark(&sandbox, &url);
-    let bump = fence(&sandbox, &["bump", "ledger", "--fence", &url]);
-    refused(&bump, 78, "refused for ever");
-    assert_eq!(mark(&sandbox, &url), before);
+    let bumped = fence(&sandbox, &["bump", "ledger", "--fence", &url]);
+    assert!(bumped.stdout.contains("counted"), "{bumped:?}");
+    assert_eq!(mark(&sandbox, &url), before + 1);
+    let next = claim_by_a_term(&sandbox, &url);
+    assert_eq!(next.code, 0, "{next:?}");
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
-    StoreError, Term, bumped, decide_claim, decide_entry, horizon,
+    StoreError, Term, bump_clock_ms, bumped, decide_claim, decide_entry, horizon,
 };
 use tokio::sync::Notify;
 
@@ -207,6 +207,7 @@ impl Gate {
 
     pub(crate) fn bump(&self, bump: &Bump, clock_ms: u64) -> Result<(), FenceError> {
         let mut state = self.lock();
+        let clock_ms = bump_clock_ms(state.mark.max(bump.above), clock_ms);
         let Some(token) = bumped(state.mark, bump.above, clock_ms) else {
             return Err(FenceError::Store(StoreError::not_applied(
                 Fault::Invalid,

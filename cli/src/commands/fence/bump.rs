@@ -40,9 +40,6 @@ pub(super) async fn bump(
             Some(mark) if is_counted(mark) && bump.above.is_none() => {
                 return Err(unknown(&bump.resource, Some(mark)));
             }
-            Some(mark) if is_counted(mark) && !fence.bumps_by_counting() => {
-                return Err(unreachable(&bump.resource, mark));
-            }
             Some(_) | None => {}
         }
     }
@@ -104,17 +101,6 @@ fn of_two_kinds(
             "resource \"{resource}\": its mark {mark} is counted, and token {granted} of lease \"{lease}\" is of a clock: another \
              store has granted what has claimed; nothing was changed: name that store (--store URL), or the highest token that \
              was granted (--above TOKEN)"
-        ),
-    )
-}
-
-fn unreachable(resource: &ResourceName, mark: FencingToken) -> Failure {
-    Failure::new(
-        Code::Configuration,
-        format!(
-            "resource \"{resource}\": token {mark} is counted, and this fence raises marks above the clock, where every later \
-             term of that store would be refused for ever; nothing was changed: keep this mark in sqlite:, mongodb:, postgres:, \
-             mysql:, redis:, etcd: or nats:"
         ),
     )
 }

@@ -166,11 +166,6 @@ impl Opened {
         }
     }
 
-    /// Whether a bump leaves the clock aside where tokens are counted.
-    pub(crate) fn bumps_by_counting(&self) -> bool {
-        !matches!(self, Self::Watermark(_) | Self::LookedAt(_))
-    }
-
     /// Notes what was refused: this process ends now.
     pub(crate) async fn close(self) {
         #[cfg(feature = "mongodb")]

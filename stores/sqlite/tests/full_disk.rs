@@ -3,7 +3,7 @@
 use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, Scratch, grant};
 use std::path::Path;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Note, Released, Renewed};
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Note, Released, Renewed, Verdict};
 use tenure_sqlite::SqliteStore;
 
 /// Leases to try; a disk of half a mebibyte is full long before.
@@ -41,6 +41,11 @@ async fn fill(file: &Path) {
                     None,
                     "it said: nothing was granted"
                 );
+                let findings = store.examine().await.unwrap();
+                let space = findings.iter().find(|finding| finding.subject == "free space");
+                let space = space.unwrap();
+                assert_eq!(space.verdict, Verdict::Bad, "{space:?}");
+                assert!(space.repair.is_some(), "{space:?}");
                 return release_after(&store, file, &asker, first.token).await;
             }
         }

@@ -105,6 +105,28 @@ async fn a_claim_waits_for_what_was_admitted_and_refuses_the_rest_meanwhile() {
     drop(fence.admit(&ledger(), &term(9)).unwrap());
 }
 
+/// Both wait for the same write; the mark of the later one may not be on disk yet when the earlier one wakes.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_a_later_one_has_overtaken_while_it_waited_is_refused() {
+    let fence = Watermark::new();
+    fence.claim(&ledger(), &term(5)).await.unwrap();
+    let inside = fence.admit(&ledger(), &term(5)).unwrap();
+    let claims = [9, 11].map(|number| {
+        let fence = fence.clone();
+        tokio::spawn(async move { fence.claim(&ledger(), &term(number)).await })
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(inside);
+    let [overtaken, later] = claims;
+    let refused = overtaken.await.unwrap().unwrap_err();
+    assert!(
+        matches!(refused, FenceError::Stale { mark, .. } if mark == token(11)),
+        "{refused}"
+    );
+    assert_eq!(later.await.unwrap(), Ok(Claimed::Raised { from: Some(token(9)) }));
+    drop(fence.admit(&ledger(), &term(11)).unwrap());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_was_given_up_or_came_too_early_is_made_again() {
     let fence = Watermark::new();

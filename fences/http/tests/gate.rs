@@ -234,6 +234,23 @@ async fn line_at_the_gate_is_bounded_and_a_cancelled_wait_gives_its_place_back()
     }
 }
 
+#[tokio::test]
+async fn requests_inside_are_bounded_and_one_that_ends_gives_its_place_back() {
+    let marks = Marks::new();
+    let gate = marks.gate();
+    let mut inside = Vec::new();
+    let refused = loop {
+        match gate.admit(&ledger(), &term(1)).await {
+            Ok(admission) => inside.push(admission),
+            Err(refused) => break refused,
+        }
+        assert!(inside.len() <= 10_000, "there is no bound");
+    };
+    assert_eq!(refused, Refusal::Crowded { resource: ledger() });
+    inside.pop();
+    gate.admit(&ledger(), &term(1)).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_requests_of_a_term_make_one_claim() {
     let marks = Marks::new();

@@ -122,3 +122,19 @@ async fn member_without_a_priority_holds_data_like_the_others() {
     assert_eq!(topology.verdict, Verdict::Good, "{topology:?}");
     assert!(topology.detail.contains("3 members with data"), "{topology:?}");
 }
+
+/// With another one down nobody is elected any more.
+#[tokio::test]
+async fn member_that_is_down_is_named() {
+    let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
+    let store = Scratch::new(set.uri()).store().await;
+    let findings = store.examine().await.expect("an examination");
+    assert!(of(&findings, "members").is_empty(), "{findings:#?}");
+    let primary = set.primary().await.expect("a primary");
+    let down = (primary + 1) % set.size();
+    set.kill(down);
+    let findings = store.examine().await.expect("an examination");
+    let members = warned(&findings, "members");
+    assert!(members.detail.contains(&set.address(down)), "{members:?}");
+    assert!(!members.detail.contains(&set.address(primary)), "{members:?}");
+}

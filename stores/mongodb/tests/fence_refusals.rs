@@ -6,7 +6,7 @@ use tenure_core::{
     Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MarkPage,
     ResourceName, Term,
 };
-use tenure_mongodb::{EnterError, MongoFence};
+use tenure_mongodb::{EnterError, MongoFence, MongoStore};
 use tenure_testkit::ReplicaSet;
 
 fn ledger() -> ResourceName {
@@ -93,6 +93,23 @@ async fn a_token_from_the_future_is_refused() {
         .claim(&ledger(), &term("nightly", granted.number()))
         .await
         .expect("a claim");
+}
+
+/// A token that was never granted would close the resource to all terms until it is.
+#[tokio::test]
+async fn the_leases_that_a_fence_goes_by_are_those_of_its_url() {
+    let (scratch, _) = scratch().await;
+    let url = scratch.url("collection=posts");
+    let store = MongoStore::connect(&url).await.expect("a store");
+    let fence = MongoFence::connect(&url).await.expect("a fence");
+    let granted = take(&store, &request("nightly", "a", seconds(30))).await.token;
+    let refused = fence
+        .claim(&ledger(), &term("nightly", granted.number() + 1))
+        .await;
+    assert!(
+        matches!(&refused, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(granted)),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

@@ -120,4 +120,21 @@ mod tests {
             assert_eq!(verdict(data, arbiters), Verdict::Warning, "{data} and {arbiters}");
         }
     }
+
+    #[test]
+    fn set_in_which_one_alone_may_be_primary_is_warned_of() {
+        let set = Topology::ReplicaSet {
+            name: "rs".to_owned(),
+        };
+        let told = |hosts: usize, passives: usize| {
+            let named = |count| vec!["h:1"; count];
+            let hello = doc! { "hosts": named(hosts), "passives": named(passives) };
+            members(&set, &hello)
+        };
+        assert_eq!(told(2, 1).verdict, Verdict::Good);
+        let alone = told(1, 2);
+        assert_eq!(alone.verdict, Verdict::Warning);
+        assert!(alone.detail.contains("3 members with data"), "{alone:?}");
+        assert!(alone.repair.is_some_and(|repair| repair.contains("priority")));
+    }
 }

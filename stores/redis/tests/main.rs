@@ -13,6 +13,7 @@ mod fence;
 mod fence_bumps;
 mod fence_marks;
 mod looker;
+mod fence_late;
 mod machine;
 mod memory;
 mod quorum;

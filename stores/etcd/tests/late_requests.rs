@@ -1,10 +1,13 @@
 //! Requests that arrive late, or twice.
-use crate::common::{Scratch, giving_back, granted, range, renewal, request, seconds, shared, take};
+use crate::common::{Scratch, giving_back, granted, name, range, renewal, request, seconds, shared, take};
 use crate::faults::{BOUND, bounded, proxied, read_again};
 use std::time::Duration;
-use tenure_core::{Certainty, LeaseStore, Released, Renewed};
-use tenure_etcd::EtcdStore;
-use tenure_testkit::{Fault, RequestFault, eventually_async};
+use tenure_core::{
+    Ask, Asked, Certainty, Claimed, Fence, FenceError, FencingToken, LeaseStore, Released, Renew, Renewed,
+    ResourceName, Term,
+};
+use tenure_etcd::{EtcdFence, EtcdStore};
+use tenure_testkit::{Fault, FaultProxy, RequestFault, eventually_async};
 
 /// The place of a store, without the proxy before it.
 async fn beside(store: &EtcdStore) -> Scratch {
@@ -38,16 +41,36 @@ async fn late_duplicate_of_any_request_changes_nothing_in_etcd() {
     let (proxy, store) = proxied().await;
     let beside = beside(&store).await;
     let (direct, prefix) = (beside.store().await, beside.prefix);
-    let asked = request("job", "holder", seconds(60));
+    // The first is taken by another afterwards, and the second by nobody.
+    let both = ["job", "left"].map(|name| request(name, "holder", seconds(60)));
     let before = proxy.counts().requests;
     proxy.set(Fault::EveryRequest(RequestFault::DuplicateLater(
         Duration::from_millis(1_500),
     )));
-    let grant = take(&store, &asked).await;
-    let renewed = store.renew(&[renewal(&asked, grant.token)]).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
-    assert_eq!(released, Ok(Released::Vacated));
+    let mut tokens = Vec::new();
+    for asked in &both {
+        let token = take(&store, asked).await.token;
+        // The second of them moves it to another session.
+        for ttl in [asked.ttl, seconds(90)] {
+            let beat = Renew {
+                ttl,
+                ..renewal(asked, token)
+            };
+            let renewed = store.renew(&[beat]).await.remove(0);
+            assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        }
+        let name = asked.name.clone();
+        assert_eq!(store.ask(&Ask { name, token }).await, Ok(Asked::Noted));
+        // A duplicate of its release would free again what a duplicate of another request holds.
+        let releasing = if asked.name.as_str() == "left" {
+            &direct
+        } else {
+            &store
+        };
+        let released = releasing.release(&[giving_back(asked, token)]).await.remove(0);
+        assert_eq!(released, Ok(Released::Vacated));
+        tokens.push(token);
+    }
     proxy.heal();
     // The next term is there before the duplicates are.
     let next = take(&direct, &request("job", "next", seconds(60))).await;
@@ -56,7 +79,7 @@ async fn late_duplicate_of_any_request_changes_nothing_in_etcd() {
         range(etcd, 0, &format!("{prefix}/"), &format!("{prefix}0"))
     };
     let (written, sent) = (keys().await, proxy.counts().requests - before);
-    assert!(sent >= 4, "{sent} requests");
+    assert!(sent >= 15, "{sent} requests");
     eventually_async(BOUND, "the duplicates", || async {
         proxy.counts().duplicated == sent
     })
@@ -64,6 +87,50 @@ async fn late_duplicate_of_any_request_changes_nothing_in_etcd() {
     assert_eq!(keys().await, written, "a duplicate was written");
     let lease = read_again(&store, "job").await.expect("the record");
     assert_eq!((lease.token, lease.released), (next.token, false), "{lease:?}");
+    let lease = read_again(&store, "left").await.expect("the record");
+    assert_eq!((lease.token, lease.released), (tokens[1], true), "{lease:?}");
+}
+
+/// A claim looks and then raises what it has found, and a note adds to what it has read: that may be over by then.
+#[tokio::test]
+async fn late_duplicates_of_a_fence_lower_neither_mark_nor_count_in_etcd() {
+    let (ledger, lease) = (ResourceName::new("ledger").unwrap(), name("nightly"));
+    let term = |number| Term::new(lease.clone(), FencingToken::new(number).unwrap());
+    let proxy = FaultProxy::http2(shared().await.address(0)).unwrap();
+    let scratch = Scratch::new().await;
+    let through = Scratch {
+        url: format!("etcd://{}", proxy.address()),
+        ..scratch.clone()
+    };
+    let late = EtcdFence::connect(&through.store_url()).await.unwrap();
+    let direct = EtcdFence::connect(&scratch.store_url()).await.unwrap();
+    late.mark(&ledger).await.unwrap();
+    let before = proxy.counts().requests;
+    proxy.set(Fault::EveryRequest(RequestFault::DuplicateLater(
+        Duration::from_millis(1_500),
+    )));
+    let claimed = late.claim(&ledger, &term(5)).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
+    late.check(&ledger, &term(4)).await.expect_err("stale");
+    late.note_refusals().await;
+    proxy.heal();
+    let from = Some(term(5).token);
+    let claimed = direct.claim(&ledger, &term(9)).await;
+    assert_eq!(claimed, Ok(Claimed::Raised { from }));
+    for _ in 0..2 {
+        direct.check(&ledger, &term(5)).await.expect_err("stale");
+    }
+    direct.note_refusals().await;
+    let sent = proxy.counts().requests - before;
+    assert!(sent >= 5, "{sent} requests");
+    eventually_async(BOUND, "the duplicates", || async {
+        proxy.counts().duplicated == sent
+    })
+    .await;
+    let mark = direct.mark(&ledger).await.unwrap().expect("a mark");
+    assert_eq!((mark.token, mark.refused), (term(9).token, 3), "{mark:?}");
+    let stale = late.check(&ledger, &term(5)).await;
+    assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
 }
 
 #[tokio::test]

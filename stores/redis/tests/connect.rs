@@ -180,6 +180,11 @@ async fn traits_say_what_a_confirmed_write_is_worth() {
             "--appendonly yes --appendfsync always --maxmemory 90mb --maxmemory-policy noeviction",
             None,
         ),
+        // Records have a time to live where names are purged.
+        (
+            "--appendonly yes --appendfsync always --maxmemory 90mb --maxmemory-policy volatile-lru",
+            Some("evicts"),
+        ),
     ] {
         for build in [RedisBuild::Redis, RedisBuild::Valkey] {
             let server = RedisServer::start(RedisOptions::with(settings).of(build))

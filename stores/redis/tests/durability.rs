@@ -163,6 +163,29 @@ async fn server_that_does_not_tell_its_state_says_fence_only() {
     }
 }
 
+/// As most that are run by somebody else. `INFO` says that there is an append-only file, and not how it is written.
+#[tokio::test]
+async fn server_that_does_not_tell_its_settings_says_fence_only() {
+    for build in BUILDS {
+        let server = RedisServer::start(RedisOptions::durable().of(build))
+            .await
+            .expect("a server");
+        let user = server.ask("ACL SETUSER user on >hunter2 allkeys allchannels +@all -config");
+        assert_eq!(user.expect("asked"), "+OK");
+        let url = format!("redis://user:hunter2@{}", server.address());
+        let store = RedisStore::connect(&url).await.expect("connects");
+        let told = store.traits().durability;
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("does not tell")),
+            "{build:?}: {told:?}"
+        );
+        let finding = found(&store, "durability").await;
+        assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
+        let repair = finding.repair.expect("a way out");
+        assert!(repair.contains("CONFIG GET"), "{build:?}: {repair}");
+    }
+}
+
 /// It may come back, and be promoted without what it has missed.
 #[tokio::test]
 async fn server_whose_replica_is_away_says_fence_only() {

@@ -118,6 +118,25 @@ async fn records_outlive_their_leases_and_are_purged_only_if_that_is_wished() {
     );
 }
 
+/// After a day without a renewal it would go in the very moment that its lease ends.
+#[tokio::test]
+async fn record_with_a_long_ttl_is_kept_for_ten_of_them() {
+    let scratch = Scratch::new().await;
+    let left = || async { ask::<i64>(&scratch, &[b"PTTL", scratch.key("job").as_bytes()]).await };
+    let day_ms = 24 * 60 * 60 * 1000;
+    let url = format!("{}&purgeAfter=1d", scratch.store_url());
+    let store = RedisStore::connect(&url).await.expect("connects");
+    let asked = request("job", "a", seconds(24 * 60 * 60));
+    let token = take(&store, &asked).await.token;
+    assert!(left().await > 9 * day_ms, "{}", left().await);
+    let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+    renewed.expect("renewed");
+    assert!(left().await > 9 * day_ms, "{}", left().await);
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    released.expect("released");
+    assert!(left().await > 9 * day_ms, "{}", left().await);
+}
+
 /// The next token of a name that is gone begins with the clock: a record whose token is ahead of it must stay until it is not.
 #[tokio::test]
 async fn record_whose_token_is_ahead_of_the_clock_is_not_purged_before_the_clock_has_reached_it() {

@@ -238,3 +238,70 @@ async fn sentinel_that_names_a_server_that_is_gone_is_asked_last() {
     let again = eventually_async(BOUND, "the same term", || store.acquire(&asked)).await;
     assert_eq!(granted(again).token, grant.token);
 }
+
+/// One machine has the old primary and a sentinel, and neither hears anything of the others: it goes on naming that server, which
+/// answers.
+#[tokio::test]
+async fn primary_that_a_sentinel_goes_on_naming_is_left_when_the_others_name_another() {
+    let mut set = RedisSentinels::start().await.expect("sentinels");
+    let first = first_sentinel(&set);
+    hide_from_sentinels(&mut set, "+@all").await;
+    // On the replica it may do nothing from now on, so that it hears nothing there either.
+    for (server, rights) in set.servers().iter().zip(["+@all", "-@all"]) {
+        let user = format!("ACL SETUSER lonely on >hunter2 ~* &* {rights}");
+        assert_eq!(server.ask(&user).expect("asked"), "+OK");
+    }
+    let mut sentinel = connection(&format!("redis://{first}")).await;
+    for words in [
+        ["SENTINEL", "SET", RedisSentinels::PRIMARY, "auth-user", "lonely"],
+        // The others tell it what they know.
+        ["ACL", "SETUSER", "default", "+@all", "-publish"],
+    ] {
+        let done: Result<String, _> = redis::cmd(words[0])
+            .arg(&words[1..])
+            .query_async(&mut sentinel)
+            .await;
+        assert_eq!(done.as_deref(), Ok("OK"), "{words:?}");
+    }
+    for server in set.servers().iter() {
+        let killed = server.ask("CLIENT KILL USER sentinel").expect("asked");
+        assert!(killed.starts_with(':'), "{killed}");
+    }
+    let scratch = Scratch::on(&set.url());
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(600));
+    take(&store, &asked).await;
+    let [old, new] = set.servers();
+    assert_eq!(old.ask("ACL SETUSER sentinel -@all").expect("asked"), "+OK");
+    eventually_async(BOUND, "a fail-over", || async {
+        new.ask("ROLE").is_ok_and(|role| role == "*3")
+    })
+    .await;
+    assert_eq!(
+        old.ask("ROLE").expect("asked"),
+        "*3",
+        "it rules as well, for all it knows"
+    );
+    // What only the new one has.
+    let other = request("other", "b", seconds(600));
+    let elsewhere = Scratch {
+        url: new.url(),
+        prefix: scratch.prefix.clone(),
+    };
+    let there = take(&elsewhere.store().await, &other).await;
+    eventually_async(BOUND, "the new primary", || async {
+        let found = store.get(&other.name).await.ok().flatten();
+        found.is_some_and(|lease| lease.token == there.token)
+    })
+    .await;
+    let port = old.port().to_string();
+    let named: Vec<String> = redis::cmd("SENTINEL")
+        .arg(&["get-master-addr-by-name", RedisSentinels::PRIMARY])
+        .query_async(&mut sentinel)
+        .await
+        .expect("asked");
+    assert_eq!(
+        named[1], port,
+        "it has heard of the new primary: nothing was shown"
+    );
+}

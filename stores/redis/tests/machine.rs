@@ -3,7 +3,7 @@
 use crate::common::Scratch;
 use tenure_conformance::filling::{Filled, Holders};
 use tenure_conformance::stepping::{Stepped, ahead};
-use tenure_core::LeaseStore;
+use tenure_core::{LeaseStore, Verdict};
 use tenure_testkit::{RedisBuild, RedisOptions, RedisServer, ServerClock};
 
 /// A server with a clock of its own, and the store on it.
@@ -44,6 +44,24 @@ async fn a_clock_set_back_lets_no_token_fall_and_its_holder_renew_and_leave() {
     stepped
         .clock_set_back_lets_no_token_fall_and_its_holder_renew_and_leave()
         .await;
+}
+
+/// Whoever looks at it is told, before a step ends leases.
+#[tokio::test]
+async fn clock_that_differs_from_ours_is_found_by_the_examination() {
+    let clock = ServerClock::new().expect("the library is there");
+    let server = RedisServer::start(RedisOptions::durable().by(&clock))
+        .await
+        .expect("a server starts");
+    let store = Scratch::on(&server.url()).store().await;
+    for ahead in [-3_600.0, 3_600.0] {
+        clock.set_ahead(ahead).expect("set");
+        let findings = store.examine().await.expect("an examination");
+        let found = findings.iter().find(|finding| finding.subject == "clock");
+        let found = found.expect("a finding");
+        assert_eq!(found.verdict, Verdict::Warning, "{ahead}: {found:?}");
+        assert!(found.detail.contains("differs from ours by"), "{found:?}");
+    }
 }
 
 /// Its log of writes has no room: the file is `/dev/full`.

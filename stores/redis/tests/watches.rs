@@ -54,3 +54,32 @@ async fn watch_hears_nothing_of_the_same_lease_in_another_database() {
         }
     }
 }
+
+/// They are the prefix's own characters, and choose nothing.
+#[tokio::test]
+async fn watch_hears_its_leases_though_their_prefix_looks_like_a_pattern() {
+    for prefix in ["a*?", "[b]", "c^\\"] {
+        let scratch = Scratch::on(&shared(RedisBuild::Redis).await.url());
+        let escaped: String = format!("{prefix}{}", scratch.prefix)
+            .bytes()
+            .map(|byte| format!("%{byte:02x}"))
+            .collect();
+        let place = Scratch {
+            prefix: escaped,
+            ..scratch
+        };
+        let store = place.store().await;
+        let asked = request("job", "a", seconds(300));
+        let mut watches = Vec::new();
+        for scope in [Scope::Name(asked.name.clone()), Scope::Prefix(String::new())] {
+            watches.push(store.watch(&scope).await.expect("a watch"));
+        }
+        let token = Some(take(&store, &asked).await.token);
+        for mut watch in watches {
+            let told = tokio::time::timeout(BOUND, watch.next()).await;
+            let (name, change) = (asked.name.clone(), Change::Taken);
+            let taken = WatchEvent::Changed { name, change, token };
+            assert_eq!(told.expect("it is told"), Ok(taken), "{prefix}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use crate::fault::Deed;
 use crate::script::{Arguments, RIGHTS};
 use crate::site::Site;
 use crate::url::Set;
+use crate::watch::all_channels;
 use redis::Value;
 use std::time::{Duration, Instant, SystemTime};
 use tenure_core::{Fault, Finding, LeaseName, StoreError};
@@ -138,8 +139,9 @@ impl Site {
 
     /// The commands of terms that the user may not give there, where the server can tell without their being given.
     async fn missing_rights(&self, name: &LeaseName) -> Result<Vec<String>, StoreError> {
-        let arguments =
-            Arguments::on([self.keys.index(), self.keys.record(name)]).with(self.keys.channel(name));
+        let arguments = Arguments::on([self.keys.index(), self.keys.record(name)])
+            .with(self.keys.channel(name))
+            .with(all_channels(self));
         let mut reply = self
             .run(&RIGHTS, &arguments, Deed::Read, "its privileges")
             .await?;
@@ -170,7 +172,7 @@ impl Site {
                     return warning(
                         "privileges",
                         format!(
-                            "the user may look, and not lead: it may not {}",
+                            "the user may look, and lacks what whoever leads needs: it may not {}",
                             missing.join(", ")
                         ),
                         "grant whoever leads the rights in the README of tenure-redis",

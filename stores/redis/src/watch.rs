@@ -55,7 +55,7 @@ impl Listener {
             Scope::Name(name) => sink.subscribe(site.keys.channel(name)).await,
             // Of all leases, and of all databases: who may subscribe to a pattern needs the right to that very pattern, and
             // both are looked at again with each message.
-            Scope::Prefix(_) => sink.psubscribe(pattern(&site.keys.all_channels())).await,
+            Scope::Prefix(_) => sink.psubscribe(all_channels(site)).await,
         };
         subscribed.map_err(|error| store_error(&error, Deed::Read, "the watch", &site.place))?;
         let existed = match scope {
@@ -70,6 +70,11 @@ impl Listener {
             existed,
         })
     }
+}
+
+/// The pattern by which the changes of all leases are heard.
+pub(crate) fn all_channels(site: &Site) -> String {
+    pattern(&site.keys.all_channels())
 }
 
 /// A text as itself in a pattern of channels.

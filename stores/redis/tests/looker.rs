@@ -167,7 +167,21 @@ async fn examination_names_the_rights_that_whoever_leads_lacks() {
         let url = server.url().replace("redis://", "redis://user:hunter2@");
         for (rights, missing) in [
             (["~*", "&*", "-hset", "-zadd"], "hset, zadd"),
-            (["~*", "resetchannels", "&other:*", "+ping"], "publish"),
+            (
+                ["~*", "resetchannels", "&other:*", "+ping"],
+                "publish, subscribe, psubscribe",
+            ),
+            // It leads, and hears of no release while it stands by; nor is it shown who leads.
+            (
+                [
+                    "~*",
+                    "resetchannels",
+                    "&{tenure}:changes:tenure-examination",
+                    "-zrangebylex",
+                ],
+                "psubscribe, zrangebylex",
+            ),
+            (["~*", "&*", "-hget", "-subscribe"], "hget, subscribe"),
         ] {
             let user = ["SETUSER", "user", "reset", "on", ">hunter2", "+@all"];
             let user = redis::cmd("ACL").arg(&user).arg(&rights).to_owned();

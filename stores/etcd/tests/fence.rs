@@ -352,6 +352,7 @@ async fn mark_of_etcd_that_cannot_be_understood_is_left_alone() {
                 error.message.contains("ledger") && !error.message.contains('\n'),
                 "{error}"
             );
+            assert!(error.message.contains("tenure fence bump"), "{error}");
         }
         assert_eq!(
             value(bench.etcd, 0, &key).as_deref(),

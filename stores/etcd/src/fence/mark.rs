@@ -81,7 +81,8 @@ pub(super) fn no_mark(key: &[u8], resource: &str, why: &str) -> StoreError {
     StoreError::not_applied(
         Fault::Unreadable,
         format!(
-            "fence \"{resource}\" at key \"{key}\": {why}; it was left as it is; mend or remove it with etcdctl"
+            "fence \"{resource}\" at key \"{key}\": {why}; it was left as it is; mend it with etcdctl, or remove \
+             it and at once run `tenure fence bump`, as without a mark older terms could claim"
         ),
     )
 }

@@ -110,37 +110,58 @@ impl Guide {
 }
 
 impl Target {
-    /// Connects to the primary that the sentinels name, and has them asked time and again whether it is one still.
+    /// Connects to the primary that the sentinels name, and has them asked time and again whether it is one still. Begins with the
+    /// sentinel that led there last: the first of the list may be gone for good, and who waits may have less time than it is given.
     ///
     /// # Errors
     /// Not applied.
     pub(crate) async fn connect_to_primary(&self, primary: &str) -> Result<Dialled, StoreError> {
-        let (sentinel, named) = self.ask_sentinels(primary).await?;
-        let dialled = self.dial_ruler(named.host.clone()).await;
-        // One that is cut off from the others goes on naming the server that ruled before: another one is asked next.
-        let first = if dialled.is_ok() { sentinel } else { sentinel + 1 };
-        self.guide
-            .first
-            .store(first % self.url.hosts.len(), Ordering::Relaxed);
-        if dialled.is_ok() {
-            self.guide.found(named);
-            if !self.guide.is_overseen.swap(true, Ordering::Relaxed) {
-                tokio::spawn(oversee(
-                    self.guided_by(Arc::default()),
-                    Arc::downgrade(&self.guide),
-                ));
-            }
-        }
-        dialled
-    }
-
-    /// Asks one sentinel after the other where the primary is, and says which one knew. Begins with the one that led to the
-    /// primary last: the first of the list may be gone for good, and who waits may have less time than it is given.
-    async fn ask_sentinels(&self, primary: &str) -> Result<(usize, Named), StoreError> {
         let count = self.url.hosts.len();
         let first = self.guide.first.load(Ordering::Relaxed);
+        let mut places = (0..count).map(|step| (first + step) % count);
+        let (mut dialled, mut failed) = (Vec::new(), None);
+        loop {
+            let (sentinel, named) = match self.ask_sentinels(primary, &mut places).await {
+                Ok(told) => told,
+                // Why the one that was named is none says more than that no other is named.
+                Err(error) => return Err(failed.unwrap_or(error)),
+            };
+            // One sentinel that is cut off from the others goes on naming the server that ruled before: then they know better.
+            if dialled.contains(&named.host) {
+                continue;
+            }
+            match self.dial_ruler(named.host.clone()).await {
+                Ok(ruler) => {
+                    self.guide.first.store(sentinel, Ordering::Relaxed);
+                    self.guide.found(named);
+                    self.be_overseen();
+                    return Ok(ruler);
+                }
+                Err(error) => failed = Some(error),
+            }
+            self.guide.first.store((sentinel + 1) % count, Ordering::Relaxed);
+            dialled.push(named.host);
+        }
+    }
+
+    /// Has the sentinels asked time and again, by one for all connections.
+    fn be_overseen(&self) {
+        if !self.guide.is_overseen.swap(true, Ordering::Relaxed) {
+            tokio::spawn(oversee(
+                self.guided_by(Arc::default()),
+                Arc::downgrade(&self.guide),
+            ));
+        }
+    }
+
+    /// Asks one sentinel after the other of these where the primary is, and says which one knew.
+    async fn ask_sentinels(
+        &self,
+        primary: &str,
+        places: impl Iterator<Item = usize>,
+    ) -> Result<(usize, Named), StoreError> {
         let (mut last, mut unauthenticated) = (None, 0);
-        for place in (0..count).map(|step| (first + step) % count) {
+        for place in places {
             let sentinel = &self.url.hosts[place];
             let asking = self.ask_sentinel(sentinel, primary);
             match tokio::time::timeout(SENTINEL_TIME_MAX, asking).await {
@@ -168,7 +189,7 @@ impl Target {
         }
         let last = last.unwrap_or_default();
         // One that cannot be reached may be the one that lets us in.
-        let (fault, repair) = match unauthenticated == count {
+        let (fault, repair) = match unauthenticated == self.url.hosts.len() {
             true => (
                 Fault::Unauthenticated,
                 "; sentinelUser= and sentinelPassword= in the URL say who asks the sentinels, and empty that nobody is named",

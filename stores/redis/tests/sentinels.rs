@@ -218,7 +218,8 @@ async fn doctor_tells_of_a_primary_that_needs_no_replica_to_go_on() {
 async fn sentinel_that_names_a_server_that_is_gone_is_asked_last() {
     let mut set = RedisSentinels::start().await.expect("sentinels");
     let first = first_sentinel(&set);
-    let store = Scratch::on(&set.url()).store().await;
+    let scratch = Scratch::on(&set.url());
+    let store = scratch.store().await;
     let asked = request("job", "a", seconds(300));
     let grant = take(&store, &asked).await;
     let gone = tenure_testkit::free_port().to_string();
@@ -237,6 +238,9 @@ async fn sentinel_that_names_a_server_that_is_gone_is_asked_last() {
     assert!(killed.starts_with(':'), "{killed}");
     let again = eventually_async(BOUND, "the same term", || store.acquire(&asked)).await;
     assert_eq!(granted(again).token, grant.token);
+    // Whoever comes now has heard nothing of the primary yet.
+    let lease = scratch.store().await.get(&asked.name).await.expect("a read");
+    assert_eq!(lease.map(|lease| lease.token), Some(grant.token));
 }
 
 /// One machine has the old primary and a sentinel, and neither hears anything of the others: it goes on naming that server, which

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Lease, LeaseStore, Renew, Renewed, StoreError, Ttl};
 use tenure_etcd::EtcdStore;
-use tenure_testkit::{Fault, FaultProxy};
+use tenure_testkit::{Fault, FaultProxy, RequestFault};
 use tokio::task::JoinHandle;
 
 /// For a loaded machine.
@@ -72,6 +72,49 @@ async fn abandoned_lease_ends_although_the_renewal_that_was_to_end_it_was_given_
         tokio::time::sleep(Duration::from_millis(300)).await;
     };
     assert!(granted.token > stuck_token);
+}
+
+/// What ends it may arrive once more when somebody else holds it: on a session of another process, or on the same.
+#[tokio::test]
+async fn late_duplicate_of_what_ends_an_abandoned_lease_ends_no_later_term() {
+    let (proxy, store, direct) = counted().await;
+    let other = direct.store().await;
+    let ttl = seconds(8);
+    let kept = request("kept", "a", ttl);
+    let beat = [renewal(&kept, take(&store, &kept).await.token)];
+    let stuck = ["one", "other"].map(|name| request(name, "stuck", ttl));
+    for asked in &stuck {
+        take(&store, asked).await;
+    }
+    until_due(&store, &beat, ttl).await;
+    let before = proxy.counts().requests;
+    proxy.set(Fault::EveryRequest(RequestFault::DuplicateLater(
+        Duration::from_millis(1_500),
+    )));
+    extend(&store, &beat).await;
+    let is_free = async |name: &str| {
+        let lease = other.get(&crate::common::name(name)).await.unwrap().unwrap();
+        lease.remaining.is_zero()
+    };
+    let both = async || is_free("one").await && is_free("other").await;
+    tenure_testkit::eventually_async(PATIENCE, "the end of both", both).await;
+    proxy.heal();
+    let sent = proxy.counts().requests - before;
+    assert!(sent >= 4, "{sent} requests");
+    let rivals = ["one", "other"].map(|name| request(name, "rival", ttl));
+    let tokens = [
+        take(&store, &rivals[0]).await.token,
+        take(&other, &rivals[1]).await.token,
+    ];
+    let arrived = async || {
+        // They are their holders' all the time.
+        extend(&store, &[renewal(&rivals[0], tokens[0])]).await;
+        extend(&other, &[renewal(&rivals[1], tokens[1])]).await;
+        proxy.counts().duplicated >= sent
+    };
+    tenure_testkit::eventually_async(PATIENCE, "the duplicates", arrived).await;
+    extend(&store, &[renewal(&rivals[0], tokens[0])]).await;
+    extend(&other, &[renewal(&rivals[1], tokens[1])]).await;
 }
 
 /// A member that cannot write may still extend. Here only the connection is silent that writes go on.

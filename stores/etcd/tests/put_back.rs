@@ -101,11 +101,12 @@ async fn release_of_a_term_from_before_frees_none_that_was_begun_since() {
     etcd.kill(0);
     let backup = etcd.backup(0).unwrap();
     etcd.restart(0).await.unwrap();
-    let ours = ["job", "lock"].map(|name| request(name, "before", seconds(60)));
+    let ours = ["job", "lock", "gate"].map(|name| request(name, "before", seconds(60)));
     let held = eventually_async(BOUND, "a term", || store.acquire(&ours[0])).await;
     let tokens = [
         crate::common::granted(held).token,
         take(&store, &ours[1]).await.token,
+        take(&store, &ours[2]).await.token,
     ];
     let released = store.release(&[giving_back(&ours[1], tokens[1])]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
@@ -125,6 +126,7 @@ async fn release_of_a_term_from_before_frees_none_that_was_begun_since() {
     // What fails may be forgotten: so it connects again before.
     let elsewhere = crate::common::name("elsewhere");
     eventually_async(BOUND, "an answer", || store.get(&elsewhere)).await;
+    // The first is looked at before it is given back, and the last is not.
     let again = Acquire {
         attempt: ours[0].attempt.next(),
         ..ours[0].clone()

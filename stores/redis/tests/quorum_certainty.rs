@@ -1,10 +1,10 @@
 //! What a quorum says of an acquisition that failed after its members had done some of it.
 
-use crate::common::{Three, connection, in_every_member, renewal, request, seconds, take};
+use crate::common::{Three, connection, giving_back, in_every_member, renewal, request, seconds, take};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Renewed, StoreError};
-use tenure_testkit::{Fault, RequestFault};
+use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed, StoreError};
+use tenure_testkit::{Fault, RequestFault, eventually_async};
 
 /// How often something is tried that has to succeed, on a machine that may stall now and then.
 const TRIES_MAX: usize = 20;
@@ -142,4 +142,41 @@ async fn holder_that_lost_a_majority_to_candidates_is_told_of_no_successor() {
     }
     let renewed = three.store.renew(&[renewal(&held, term.token)]).await.remove(0);
     assert_eq!(renewed, Ok(Renewed::Lost(None)));
+}
+
+/// A member that was away has the term still; it is over all the same, and another has begun.
+#[tokio::test]
+async fn release_of_a_term_that_one_member_has_still_names_the_next_holder() {
+    let three = Three::behind_a_proxy(2).await;
+    let held = request("job", "a", seconds(300));
+    let term = take(&three.store, &held).await;
+    in_every_member(&three.servers, term.token).await;
+    for member in [0, 1] {
+        three.asked(member, "HSET", &[RECORD, "expiresAt", "1"]).await;
+    }
+    three.proxy.set(Fault::Refuse);
+    three.proxy.cut_connections();
+    let next = request("job", "b", seconds(300));
+    let grant = eventually_async(Duration::from_secs(60), "a term", async || {
+        match three.store.acquire(&next).await {
+            Ok(Acquired::Granted(grant)) => Ok(grant),
+            told => Err(format!("{told:?}")),
+        }
+    })
+    .await;
+    three.proxy.heal();
+    let released = eventually_async(Duration::from_secs(60), "the member that was away", async || {
+        let released = three
+            .store
+            .release(&[giving_back(&held, term.token)])
+            .await
+            .remove(0);
+        let is_told = three.record(2, "job").await.contains_key("releasedAt");
+        is_told.then_some(released)
+    })
+    .await;
+    let Ok(Released::NotYours(Some(now))) = released else {
+        panic!("{released:?}")
+    };
+    assert_eq!(now.token, grant.token);
 }

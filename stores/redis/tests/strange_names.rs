@@ -1,7 +1,7 @@
 //! What stands among the names of leases and is none: it ends no list.
 
-use crate::common::{connection, request, seconds, take, three_servers};
-use tenure_core::{LeaseStore, Listed, Page};
+use crate::common::{connection, in_each, request, seconds, take, three_servers};
+use tenure_core::{LeaseStore, Listed, Occupancy, Page};
 use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{RedisOptions, RedisServer};
 
@@ -38,6 +38,61 @@ async fn what_is_no_name_ends_no_list_of_a_quorum() {
         add_strange(server).await;
     }
     is_whole(&store).await;
+}
+
+/// A member was away when some of them were taken, and another has what became of no term: their pages end elsewhere.
+#[tokio::test]
+async fn leases_that_a_member_lacks_are_listed_once_and_held() {
+    let servers = three_servers().await;
+    let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    let store = QuorumStore::connect(&url).await.expect("connects");
+    let asked = async |member: usize, command: &str, words: &[&str]| {
+        let mut member = connection(&servers[member].url()).await;
+        let asked = redis::cmd(command).arg(words).to_owned();
+        let _done: i64 = asked.query_async(&mut member).await.expect("the test can ask");
+    };
+    let mut names = Vec::new();
+    for number in 0..12 {
+        let lease = format!("job-{number:02}");
+        let token = take(&store, &request(&lease, "a", seconds(300))).await.token;
+        in_each(servers.iter().map(RedisServer::url), &lease, token).await;
+        let key = format!("{{tenure}}:lease:{lease}");
+        match number {
+            // A candidacy in one member, which is no term.
+            0 | 1 | 5 => {
+                asked(0, "HSET", &[&key, "unconfirmed", "first"]).await;
+                asked(1, "DEL", &[&key]).await;
+                asked(2, "DEL", &[&key]).await;
+                continue;
+            }
+            _ => asked(number % 3, "DEL", &[&key]).await,
+        }
+        names.push(lease);
+    }
+    for limit in 1..=5 {
+        let mut page = Page {
+            prefix: String::new(),
+            after: None,
+            limit,
+        };
+        let mut listed = Vec::new();
+        loop {
+            let found = store.list(&page).await.expect("a page");
+            for one in found.leases {
+                let Listed::Lease(lease) = one else {
+                    panic!("{limit}: {one:?}")
+                };
+                assert_eq!(lease.occupancy(), Occupancy::Held, "{limit}: {lease:?}");
+                listed.push(lease.name.to_string());
+            }
+            match found.next {
+                Some(next) => page.after = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(listed, names, "{limit}");
+    }
 }
 
 async fn add_strange(server: &RedisServer) {

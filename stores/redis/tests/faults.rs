@@ -202,6 +202,48 @@ async fn frozen_server_is_given_up_and_loses_nothing() {
     }
 }
 
+/// Its script is nobody's of Tenure, and it never ends by itself.
+#[tokio::test]
+async fn server_that_a_script_occupies_has_done_nothing_and_says_what_ends_it() {
+    for build in [RedisBuild::Redis, RedisBuild::Valkey] {
+        let options = RedisOptions::with("--lua-time-limit 50");
+        let server = RedisServer::start(options.of(build)).await.expect("a server");
+        let store = Scratch::on(&server.url()).store().await;
+        let asked = request("job", "holder", seconds(300));
+        let renewals = [renewal(&asked, take(&store, &asked).await.token)];
+        let renewed = store.renew(&renewals).await.remove(0);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+        let mut occupier = connection(&server.url()).await;
+        let endless = redis::cmd("EVAL").arg(&["while true do end", "0"]).to_owned();
+        let running = tokio::spawn(async move { endless.query_async::<()>(&mut occupier).await });
+        let rival = request("other", "rival", seconds(300));
+        let busy = eventually_async(BOUND, "a server that is busy", || async {
+            let refused = store.acquire(&rival).await.err()?;
+            (refused.fault == StoreFault::Busy).then_some(refused)
+        })
+        .await;
+        for error in [
+            busy,
+            store.renew(&renewals).await.remove(0).expect_err("extended"),
+        ] {
+            assert_eq!(
+                (error.fault, error.certainty),
+                (StoreFault::Busy, Certainty::NotApplied),
+                "{build:?}: {error}"
+            );
+            assert!(error.message.contains("SCRIPT KILL"), "{build:?}: {error}");
+        }
+        assert_eq!(server.ask("SCRIPT KILL").expect("asked"), "+OK");
+        let ended = running.await.expect("no panic");
+        ended.expect_err("it never ends by itself");
+        let renewed = store.renew(&renewals).await.remove(0);
+        assert!(
+            matches!(renewed, Ok(Renewed::Extended { .. })),
+            "{build:?}: {renewed:?}"
+        );
+    }
+}
+
 /// The scripts are gone with the server, and are sent again.
 #[tokio::test]
 async fn durable_server_that_is_killed_keeps_terms_and_tokens() {

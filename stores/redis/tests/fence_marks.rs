@@ -3,6 +3,7 @@
 use crate::common::Scratch;
 use std::sync::Arc;
 use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
+use tenure_core::{Fence, MARKS_MAX};
 use tenure_redis::{RedisFence, Value};
 
 /// Whatever a field is made of: no text, here.
@@ -27,4 +28,44 @@ async fn marks_in_redis_are_in_the_order_of_their_resources() {
     let scratch = Scratch::new().await;
     let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
     marks_are_in_the_order_of_their_resources(&fence).await;
+}
+
+/// More than a page has room for are gone, and as many are there.
+const MARKS: usize = 2 * MARKS_MAX + 3;
+
+/// What was removed must not make a page look as if it were the last.
+#[tokio::test]
+async fn removed_mark_of_redis_hides_none_of_the_others() {
+    let scratch = Scratch::new().await;
+    let fence = RedisFence::connect(&scratch.store_url()).await.expect("a fence");
+    let mut making = redis::pipe();
+    for number in 0..MARKS {
+        let index = format!("{{{}}}:fences", scratch.prefix);
+        making.cmd("ZADD").arg(index).arg(0).arg(format!("r{number:05}"));
+        // The first are many, and one of the last.
+        if number > MARKS_MAX && number != MARKS - 2 {
+            let mark = format!("{{{}}}:fence:r{number:05}", scratch.prefix);
+            making.cmd("HSET").arg(mark).arg(&["lease", "job", "token", "7"]);
+        }
+    }
+    let mut connection = scratch.connection().await;
+    making
+        .query_async::<()>(&mut connection)
+        .await
+        .expect("the test can ask");
+    let (mut shown, mut after, mut is_first) = (Vec::new(), None, true);
+    while std::mem::take(&mut is_first) || after.is_some() {
+        let page = fence.marks(after.as_ref()).await.expect("a page");
+        let marks = page
+            .marks
+            .iter()
+            .map(|listed| listed.understood().expect("a mark"));
+        shown.extend(marks.map(|mark| mark.resource.to_string()));
+        after = page.next;
+    }
+    let there = (MARKS_MAX + 1..MARKS).filter(|number| *number != MARKS - 2);
+    assert_eq!(
+        shown,
+        there.map(|number| format!("r{number:05}")).collect::<Vec<_>>()
+    );
 }

@@ -225,4 +225,15 @@ async fn quorum_whose_member_does_not_sync_while_it_rewrites_says_fence_only() {
     configure(&members[1], "no-appendfsync-on-rewrite", "yes").await;
     let told = durability().await;
     assert!(matches!(told, Durability::FenceOnly(_)), "{told:?}");
+    // It is said which.
+    let store = QuorumStore::connect(&scratch.store_url())
+        .await
+        .expect("connects");
+    let findings = store.examine().await.expect("an examination");
+    for (place, host) in hosts.iter().enumerate() {
+        let subject = format!("{host}/0 durability");
+        let finding = findings.iter().find(|finding| finding.subject == subject);
+        let finding = finding.unwrap_or_else(|| panic!("nothing is said of {subject}: {findings:?}"));
+        assert_eq!(finding.verdict == Verdict::Warning, place == 1, "{finding:?}");
+    }
 }

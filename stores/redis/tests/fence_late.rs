@@ -65,3 +65,29 @@ async fn claim_that_arrives_again_after_a_later_one_lowers_no_mark() {
         );
     }
 }
+
+/// Each raises what it has found, and looks again where another was faster.
+#[tokio::test]
+async fn claims_at_once_of_one_mark_in_redis_end_with_the_latest_and_none_breaks_off() {
+    for build in BUILDS {
+        let scratch = Scratch::on(&shared(build).await.url());
+        let mut fences = Vec::new();
+        for _ in 0..6 {
+            fences.push(fence_at(&scratch).await);
+        }
+        for round in 0..20 {
+            let resource = ResourceName::new(&format!("ledger-{round}")).expect("a name");
+            let terms: Vec<Term> = (1..=6).map(term).collect();
+            let claims = fences.iter().zip(&terms);
+            let claims = claims.map(|(fence, term)| fence.claim(&resource, term));
+            let claimed = futures_util::future::join_all(claims).await;
+            for claimed in &claimed {
+                let is_decided = matches!(claimed, Ok(_) | Err(FenceError::Stale { .. }));
+                assert!(is_decided, "{build:?}: {claimed:?}");
+            }
+            assert!(claimed[5].is_ok(), "{build:?}: {claimed:?}");
+            let mark = fences[0].mark(&resource).await.expect("a look").expect("a mark");
+            assert_eq!(mark.token, token(6), "{build:?}");
+        }
+    }
+}

@@ -2,7 +2,8 @@
 
 use crate::common::{Record, Three, giving_back, in_every_member, renewal, request, seconds, take};
 use std::time::{Duration, Instant};
-use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Occupancy, Released, Renew, Renewed};
+use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Occupancy, Page, Released, Renew, Renewed};
+use tenure_redis::RedisStore;
 use tenure_testkit::{RequestFault, eventually_async};
 
 /// How long something is waited for, on a loaded machine.
@@ -215,6 +216,17 @@ async fn member_that_forgot_many_terms_has_them_all_back_at_once() {
     }
     three.asked(2, "FLUSHALL", &[]).await;
     three.brought(2, &renewals).await;
+    // By its index it is asked what there is.
+    let alone = RedisStore::connect(&three.servers[2].url())
+        .await
+        .expect("a member");
+    let page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 1_000,
+    };
+    let listed = alone.list(&page).await.expect("a list").leases;
+    assert_eq!(listed.len(), renewals.len());
     // What was brought by several renewals is all there by now.
     let requests = || three.proxy.counts().requests;
     let mut quiet = 0;

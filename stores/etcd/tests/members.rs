@@ -43,6 +43,25 @@ async fn store_is_made_although_the_first_member_of_its_url_is_frozen() {
     take(&store, &request("job", "holder", seconds(60))).await;
 }
 
+/// It goes on with its streams and hears of nothing: whoever waits would wait on, though another member knows better.
+#[tokio::test]
+async fn watch_of_a_member_that_is_cut_off_from_the_others_is_over() {
+    let etcd = Etcd::start(EtcdOptions::three()).await.unwrap();
+    let leader = eventually(PATIENCE, "a leader", || etcd.leader());
+    let [member, second] = [1, 2].map(|step| (leader + step) % 3);
+    let store = Scratch::on(&format!("etcd://{}", etcd.address(member)))
+        .store()
+        .await;
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    etcd.freeze(leader);
+    etcd.freeze(second);
+    let told = tokio::time::timeout(PATIENCE, watch.next())
+        .await
+        .expect("in time");
+    let over = told.expect_err("nobody can tell what happens");
+    assert_eq!(over.fault, Fault::Unreachable, "{over}");
+}
+
 /// As three etcds that were each started alone are: whoever comes while the first is down would lead beside who came before.
 #[tokio::test]
 async fn members_of_different_clusters_are_refused() {

@@ -37,4 +37,5 @@ mod records_alike;
 mod secrets;
 mod sentinels;
 mod strange_names;
+mod urls;
 mod watches;

@@ -142,6 +142,36 @@ async fn server_whose_file_was_switched_off_and_on_says_fence_only_until_it_is_c
     }
 }
 
+/// The rewrite that would make it complete waits until a snapshot is done.
+#[tokio::test]
+async fn server_whose_file_was_switched_on_beside_a_snapshot_says_fence_only() {
+    for build in BUILDS {
+        let slow = RedisOptions::with("--appendfsync always --rdb-key-save-delay 600000000");
+        let mut server = RedisServer::start(slow.of(build)).await.expect("a server");
+        let mut admin = connection(&server.url()).await;
+        let set = redis::cmd("SET").arg(&["key", "value"]).to_owned();
+        set.query_async::<()>(&mut admin).await.expect("asked");
+        let save = redis::cmd("BGSAVE").to_owned();
+        save.query_async::<()>(&mut admin).await.expect("asked");
+        configure(&server, "appendonly", "yes").await;
+        let persistence = server.ask_all("INFO persistence").expect("asked");
+        let (told, finding) = (durability(&server).await, examined(&server).await);
+        // Ends the child, which would outlive the server.
+        configure(&server, "rdb-key-save-delay", "0").await;
+        let flush = redis::cmd("FLUSHALL").to_owned();
+        flush.query_async::<()>(&mut admin).await.expect("asked");
+        server.kill();
+        let waits = persistence.contains("aof_rewrite_scheduled:1")
+            && persistence.contains("aof_rewrite_in_progress:0");
+        assert!(waits, "{build:?}: it is not what was meant: {persistence}");
+        assert!(
+            matches!(told, Durability::FenceOnly(why) if why.contains("not complete")),
+            "{build:?}: {told:?}"
+        );
+        assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
+    }
+}
+
 /// What a user may not ask for is not known to be well: `CONFIG GET` alone tells nothing of replicas.
 #[tokio::test]
 async fn server_that_does_not_tell_its_state_says_fence_only() {

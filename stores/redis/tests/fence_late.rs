@@ -76,7 +76,7 @@ async fn claims_at_once_of_one_mark_in_redis_end_with_the_latest_and_none_breaks
             fences.push(fence_at(&scratch).await);
         }
         for round in 0..20 {
-            let resource = ResourceName::new(&format!("ledger-{round}")).expect("a name");
+            let resource = ResourceName::new(format!("ledger-{round}")).expect("a name");
             let terms: Vec<Term> = (1..=6).map(term).collect();
             let claims = fences.iter().zip(&terms);
             let claims = claims.map(|(fence, term)| fence.claim(&resource, term));

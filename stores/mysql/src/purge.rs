@@ -2,7 +2,7 @@
 
 use crate::look::FOUND_AT;
 use crate::record::read;
-use crate::schema::{NOW_US, literal};
+use crate::schema::{ALL_ROWS, NOW_US, literal};
 use crate::site::Site;
 use tenure_core::{PURGE_TTLS_MIN, Purge, Purged, Purging, StoreError};
 
@@ -35,8 +35,13 @@ impl Site {
             Purging::OnlyLooks => 0,
             Purging::Removes if unused.is_empty() => 0,
             Purging::Removes => {
-                // Once more with the condition, as somebody may have taken one since it was read.
-                let statement = format!("DELETE FROM tenure_leases {condition}");
+                // Once more with the condition, as somebody may have taken one since it was read; and past those that somebody
+                // keeps locked: a wait for one would keep locked what was found before it. Neither server has a removal that
+                // passes by, so they are found apart, which the limit ensures.
+                let statement = format!(
+                    "DELETE gone FROM (SELECT name FROM tenure_leases FORCE INDEX (PRIMARY) {condition} {ALL_ROWS} FOR UPDATE \
+                     SKIP LOCKED) idle STRAIGHT_JOIN tenure_leases gone FORCE INDEX (PRIMARY) ON gone.name = idle.name"
+                );
                 self.change(SUBJECT, &statement).await?
             }
         };

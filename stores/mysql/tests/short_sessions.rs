@@ -183,7 +183,7 @@ async fn error_that_comes_after_the_row_of_a_term_counts() {
 }
 
 /// A packet on its way.
-struct Packet<'a> {
+pub(super) struct Packet<'a> {
     sender: Sender,
     bytes: &'a [u8],
 }
@@ -191,6 +191,11 @@ struct Packet<'a> {
 impl Packet<'_> {
     fn is_request(&self, command: u8) -> bool {
         self.sender == Sender::Client && self.bytes.get(HEADER) == Some(&command)
+    }
+
+    /// Whether a client asks with these words.
+    pub(super) fn holds(&self, words: &[u8]) -> bool {
+        self.sender == Sender::Client && self.bytes.windows(words.len()).any(|piece| piece == words)
     }
 }
 
@@ -201,7 +206,7 @@ enum Sender {
 }
 
 /// What becomes of a packet.
-enum Fate {
+pub(super) enum Fate {
     Passed,
     /// Another body comes in its place.
     Replaced(Vec<u8>),
@@ -210,7 +215,10 @@ enum Fate {
 }
 
 /// Where somebody stands between the server at `address` and whoever comes, and decides of each packet.
-async fn between(address: String, decides: impl Fn(&Packet<'_>) -> Fate + Send + Sync + 'static) -> String {
+pub(super) async fn between(
+    address: String,
+    decides: impl Fn(&Packet<'_>) -> Fate + Send + Sync + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap().to_string();
     let decides = Arc::new(decides);

@@ -166,6 +166,35 @@ async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_postgres(
     }
 }
 
+/// The first claim of a resource makes its mark: to who began to read before there is none. That it was claimed is told all the
+/// same, as claiming it again would be in vain.
+#[tokio::test]
+async fn transaction_that_read_before_the_first_claim_is_told_to_begin_again_in_postgres() {
+    let (scratch, fence) = fenced().await;
+    let (old, new) = (term("nightly", 4), term("nightly", 5));
+    for level in [IsolationLevel::RepeatableRead, IsolationLevel::Serializable] {
+        let resource = ResourceName::new(format!("{level:?}")).unwrap();
+        let mut client = scratch.client().await;
+        let begun = client.build_transaction().isolation_level(level).start();
+        let transaction = begun.await.unwrap();
+        transaction.query("SELECT 1", &[]).await.unwrap();
+        fence.claim(&resource, &new).await.unwrap();
+        let late = fence.enter(&transaction, &resource, &new).await;
+        assert!(
+            matches!(&late, Err(FenceError::Store(error)) if error.fault == Fault::Busy),
+            "{level:?}: {late:?}"
+        );
+        let stale = fence.enter(&transaction, &resource, &old).await;
+        assert!(
+            matches!(stale, Err(FenceError::Stale { .. })),
+            "{level:?}: {stale:?}"
+        );
+        drop(transaction);
+        let begun = client.build_transaction().isolation_level(level).start();
+        fence.enter(&begun.await.unwrap(), &resource, &new).await.unwrap();
+    }
+}
+
 /// A claim that waits for a transaction is bounded, says why, and may be made again.
 #[tokio::test]
 async fn claim_that_waits_too_long_says_so_and_is_made_again_in_postgres() {

@@ -5,7 +5,7 @@ use super::{PostgresFence, subject};
 use crate::fault::{Deed, store_error};
 use crate::schema::{showing, turnstile};
 use crate::site::Typed;
-use tenure_core::{Fault, FenceError, ResourceName, Term};
+use tenure_core::{Fault, FenceError, ResourceName, StoreError, Term};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Transaction};
 
@@ -62,20 +62,41 @@ impl PostgresFence {
                     mark.map(|mark| Kept::new(mark, row.try_get(2).ok().flatten()))
                 });
                 let found = found.transpose()?;
-                ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
+                match ruled(resource, term, found.as_ref()) {
+                    // The first claim may be later than what the transaction sees.
+                    Err(FenceError::Unclaimed { .. }) if found.is_none() => {
+                        let message = format!(
+                            "{} at {}: the transaction began to read before the claim; begin it again, and enter it first",
+                            subject(resource),
+                            self.site.place
+                        );
+                        let failed = StoreError::not_applied(Fault::Busy, message);
+                        self.as_it_is_now(resource, term, failed).await
+                    }
+                    ruled => ruled.or_else(|error| self.refuse(found.as_ref(), error)),
+                }
             }
             Err(error) => {
                 let failed = store_error(&error, Deed::Read, &subject(resource), &self.site.place);
-                if failed.fault == Fault::Busy {
-                    // What the transaction has read is older than a claim. If that was a later term's, say so:
-                    // beginning again would be in vain.
-                    let found = self.find(resource).await?;
-                    ruled(resource, term, found.as_ref())
-                        .or_else(|error| self.refuse(found.as_ref(), error))?;
+                match failed.fault {
+                    Fault::Busy => self.as_it_is_now(resource, term, failed).await,
+                    _ => Err(FenceError::Store(failed)),
                 }
-                Err(FenceError::Store(failed))
             }
         }
+    }
+
+    /// What to say of an entry that failed because all that the transaction sees may be older than a claim. If that was a later
+    /// term's, say so: beginning again would be in vain.
+    async fn as_it_is_now(
+        &self,
+        resource: &ResourceName,
+        term: &Term,
+        failed: StoreError,
+    ) -> Result<(), FenceError> {
+        let found = self.find(resource).await?;
+        ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))?;
+        Err(FenceError::Store(failed))
     }
 
     /// The refusal of the schema's own functions, of a [guarded](Self::guard) table or of `enter`, in an error of the

@@ -1,7 +1,7 @@
 //! Tables that refuse whoever has not entered.
 use crate::common::Scratch;
 use crate::fence::{cents, fenced, ledger, term, write};
-use tenure_core::{Fence, FenceError, ResourceName};
+use tenure_core::{Fault, Fence, FenceError, ResourceName};
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::Postgres;
 
@@ -115,6 +115,45 @@ async fn transaction_writes_to_the_guarded_tables_of_all_resources_that_it_has_e
     assert_eq!(error.code().unwrap().code(), "TN002", "{error}");
     let error = client.execute(&write("account"), &[]).await.unwrap_err();
     assert_eq!(error.code().unwrap().code(), "TN003", "{error}");
+}
+
+/// Tenure's own tables would take no lease and no claim any more, and what is no table has no triggers that refuse.
+#[tokio::test]
+async fn what_is_no_table_of_the_users_own_is_not_guarded_in_postgres() {
+    let (scratch, fence) = fenced().await;
+    scratch
+        .sql(
+            "CREATE VIEW {schema}.shown AS SELECT * FROM {schema}.account; \
+             CREATE MATERIALIZED VIEW {schema}.kept AS SELECT * FROM {schema}.account; CREATE SEQUENCE {schema}.numbers",
+        )
+        .await;
+    for (table, said) in [
+        ("leases", "not one of your data"),
+        ("fences", "not one of your data"),
+        ("refusals", "not one of your data"),
+        ("shown", "guard the tables behind it"),
+        ("kept", "guard the tables behind it"),
+        ("numbers", "there is no table"),
+        ("account_pkey", "there is no table"),
+    ] {
+        let refused = fence
+            .guard(&format!("{}.{table}", scratch.schema), &ledger())
+            .await;
+        let Err(FenceError::Store(error)) = refused else {
+            panic!("{table} is guarded")
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(
+            error.message.contains(said) && error.message.contains(table),
+            "{error}"
+        );
+    }
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    // One that an earlier Tenure has guarded all the same is let go.
+    fence
+        .unguard(&format!("{}.fences", scratch.schema))
+        .await
+        .unwrap();
 }
 
 /// A database of old ways reads a backslash in a text as the beginning of another character.

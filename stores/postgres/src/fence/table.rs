@@ -7,6 +7,9 @@ use crate::site::{Site, Typed};
 use tenure_core::{FenceError, ResourceName, StoreError};
 use tokio_postgres::types::Type;
 
+/// The tables of the schema itself.
+const OWN_TABLES: [&str; 3] = ["leases", "fences", "refusals"];
+
 /// Whoever uses the table waits behind a change of it that waits.
 const SHORTLY: &str = "SET LOCAL lock_timeout = '2s';";
 
@@ -27,9 +30,16 @@ impl PostgresFence {
         self.at_site(|site| async move {
             let Table {
                 name: table,
+                is_own,
                 descent,
                 dropping,
             } = site.table_named(&table).await?;
+            if is_own {
+                // It would take no lease, or no claim, any more.
+                return Err(crate::url::invalid(&format!(
+                    "table {table} is Tenure's own, and not one of your data: guard those that are"
+                )));
+            }
             let schema = site.schema();
             // For each statement, and not for each row: the mark is the same for all of them.
             let mut statements = format!(
@@ -75,6 +85,8 @@ impl PostgresFence {
 struct Table {
     /// As the server writes it, with its schema: quoted where it must be.
     name: String,
+    /// It is of the leases or of the marks.
+    is_own: bool,
     descent: Descent,
     /// What removes the triggers that it has of its own. Those that a part has from the table it is a part of go with them.
     dropping: String,
@@ -118,13 +130,26 @@ impl Site {
                  ARRAY(SELECT t.tgname::text FROM pg_catalog.pg_trigger t WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid \
                  AND t.tgname::text OPERATOR(pg_catalog.~) '^tenure_fence(_row(_[0-9]+)?)?$'::text AND NOT EXISTS ( \
                  SELECT FROM pg_catalog.pg_depend d WHERE d.classid OPERATOR(pg_catalog.=) t.tableoid \
-                 AND d.objid OPERATOR(pg_catalog.=) t.oid AND d.refclassid OPERATOR(pg_catalog.=) t.tableoid)) \
+                 AND d.objid OPERATOR(pg_catalog.=) t.oid AND d.refclassid OPERATOR(pg_catalog.=) t.tableoid)), \
+                 c.relkind::text, n.nspname::text, c.relname::text \
                  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace \
                  WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($1)::oid",
                 &parameters,
             )
             .await?;
-        let named = found.first().and_then(|row| {
+        let missing = || crate::url::invalid(&format!("there is no table \"{shown}\" at {}", self.place));
+        let row = found.first().ok_or_else(missing)?;
+        let word = |index| row.try_get::<_, String>(index).unwrap_or_default();
+        let kind = word(4);
+        if ["v", "m"].contains(&kind.as_str()) {
+            return Err(crate::url::invalid(&format!(
+                "\"{shown}\" is a view, and no table: guard the tables behind it"
+            )));
+        }
+        if !["r", "p", "f"].contains(&kind.as_str()) {
+            return Err(missing());
+        }
+        let named = || {
             let name: String = row.try_get::<_, Option<String>>(0).ok()??;
             let descent = match (row.try_get(1).ok()?, row.try_get(2).ok()?) {
                 (false, _) => Descent::Alone,
@@ -135,10 +160,11 @@ impl Site {
             let drop = |trigger: &String| format!("DROP TRIGGER IF EXISTS {trigger} ON {name};");
             Some(Table {
                 dropping: triggers.iter().map(drop).collect(),
+                is_own: word(5) == self.dial.url.schema && OWN_TABLES.contains(&word(6).as_str()),
                 name,
                 descent,
             })
-        });
-        named.ok_or_else(|| crate::url::invalid(&format!("there is no table \"{shown}\" at {}", self.place)))
+        };
+        named().ok_or_else(missing)
     }
 }

@@ -1,0 +1,113 @@
+//! What an operator is told of a server and of a role that work, but not as one would think.
+use crate::common::Scratch;
+use tenure_core::{Durability, Finding, LeaseStore, Verdict};
+use tenure_postgres::PostgresStore;
+use tenure_testkit::Postgres;
+
+/// A role of the schema's name with these settings, which may do what the README grants.
+async fn role(scratch: &Scratch, settings: &str) -> String {
+    let role = &scratch.schema;
+    scratch
+        .sql(&format!(
+            "CREATE ROLE {role} LOGIN; {settings} GRANT USAGE ON SCHEMA {{schema}} TO {role}; \
+             GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {{schema}} TO {role}"
+        ))
+        .await;
+    let uri = Postgres::shared().await.uri_as(role, None, "postgres");
+    scratch.url_on(&uri, "")
+}
+
+/// What is found in the eyes of this URL's role, but for what is good.
+async fn troubles(url: &str) -> Vec<Finding> {
+    let store = PostgresStore::connect(url).await.unwrap();
+    let mut findings = store.examine().await.unwrap();
+    // The shared server does not wait for the disk.
+    findings.retain(|finding| finding.verdict != Verdict::Good && finding.subject != "durability");
+    findings
+}
+
+/// Where an administrator has taken from everybody what everybody has: a role that may write the tables by itself renews nothing.
+#[tokio::test]
+async fn functions_that_a_role_may_not_call_are_told_of_with_the_way_out() {
+    let scratch = Scratch::new().await;
+    let url = role(&scratch, "").await;
+    assert_eq!(troubles(&url).await, []);
+    for (function, verdict) in [
+        ("renew", Verdict::Bad),
+        ("lock", Verdict::Bad),
+        ("claim", Verdict::Warning),
+        ("hold", Verdict::Warning),
+    ] {
+        scratch
+            .sql(&format!(
+                "REVOKE EXECUTE ON FUNCTION {{schema}}.{function} FROM PUBLIC"
+            ))
+            .await;
+        let found = troubles(&url).await;
+        assert!(
+            matches!(&found[..], [one] if one.verdict == verdict && one.detail.contains(function)),
+            "{function}: {found:?}"
+        );
+        let repair = found[0].repair.as_deref().unwrap();
+        scratch.sql(repair).await;
+        assert_eq!(troubles(&url).await, [], "after {repair}");
+        scratch
+            .sql(&format!(
+                "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {{schema}} FROM {}",
+                scratch.schema
+            ))
+            .await;
+        scratch
+            .sql(&format!(
+                "GRANT EXECUTE ON FUNCTION {{schema}}.{function} TO PUBLIC"
+            ))
+            .await;
+    }
+}
+
+/// Requests would be cut before they say that a row is kept locked, or refused where two meet.
+#[tokio::test]
+async fn settings_of_a_role_that_cut_or_refuse_requests_are_told_of() {
+    let scratch = Scratch::new().await;
+    let role_is = format!("ALTER ROLE {} SET", scratch.schema);
+    let url = role(
+        &scratch,
+        &format!(
+            "{role_is} statement_timeout = '2s'; {role_is} default_transaction_isolation = 'serializable';"
+        ),
+    )
+    .await;
+    let found = troubles(&url).await;
+    assert!(
+        matches!(&found[..], [isolation, timeout] if isolation.subject == "isolation" && timeout.subject == "statement timeout"
+            && timeout.detail.contains("2000 ms")),
+        "{found:?}"
+    );
+    for (finding, setting) in found
+        .iter()
+        .zip(["default_transaction_isolation", "statement_timeout"])
+    {
+        let repair = finding.repair.as_deref().unwrap();
+        assert!(repair.contains(setting), "{repair}");
+        // As it says, of this role.
+        scratch
+            .sql(
+                &repair
+                    .replace(" for Tenure's role", "")
+                    .replace('…', &scratch.schema),
+            )
+            .await;
+    }
+    assert_eq!(troubles(&url).await, []);
+}
+
+/// A page that a crash has torn takes with it what was confirmed, also where the server waits for the disk.
+#[tokio::test]
+async fn server_that_does_not_write_whole_pages_is_for_the_fence_alone() {
+    let server = Postgres::with_settings(&["full_page_writes=off"]).await.unwrap();
+    let durability = Scratch::on(&server.uri()).await.store().await.traits().durability;
+    assert!(
+        matches!(durability, Durability::FenceOnly(why) if why.contains("full_page_writes")),
+        "{durability:?}"
+    );
+}

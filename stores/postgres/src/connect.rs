@@ -25,14 +25,14 @@ const SERVER_VERSION_MIN: i32 = 130_000;
 
 /// What is asked of a server once; none of it needs a privilege, but how a standby follows is shown to `pg_monitor` alone. Who
 /// makes a copy, keeps the log (known by the name that its program gives itself), or reads a logical stream, will not be
-/// promoted.
+/// promoted, and is no standby.
 const SERVER: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('transaction_read_only'), current_setting('server_encoding'), current_setting('fsync'), \
-     current_setting('full_page_writes'), current_setting('synchronous_standby_names'), \
-     (SELECT count(*) FROM pg_stat_replication), \
-     (SELECT count(*) FROM pg_stat_replication r WHERE sync_state = 'async' AND state IN ('startup', 'catchup', 'streaming') \
-      AND application_name NOT IN ('pg_receivewal', 'pg_basebackup', 'barman_receive_wal') \
-      AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical'))";
+     current_setting('full_page_writes'), current_setting('synchronous_standby_names'), standbys.followers, standbys.asynchronous FROM \
+     (SELECT count(*) AS followers, count(*) FILTER (WHERE sync_state = 'async') AS asynchronous FROM pg_stat_replication r \
+      WHERE coalesce(state IN ('startup', 'catchup', 'streaming'), true) \
+      AND coalesce(application_name NOT IN ('pg_receivewal', 'pg_basebackup', 'barman_receive_wal'), true) \
+      AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical')) standbys";
 
 impl PostgresStore {
     /// Opens the store of a URL: `postgres://user:password@host:port/database`, several hosts separated by commas.

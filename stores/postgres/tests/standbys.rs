@@ -3,7 +3,7 @@ use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, t
 use crate::fence::{ledger, term};
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, Cursor, Durability, Fault, Fence, FenceError, LeaseStore, Renewed, Verdict,
+    Acquired, Certainty, Cursor, Durability, Fault, Fence, FenceError, LeaseStore, Page, Renewed, Verdict,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
@@ -77,24 +77,72 @@ async fn asynchronous_standby_beside_a_synchronous_one_is_for_the_fence_alone() 
     };
     assert_eq!(declared().await, Durability::Safe);
     let other = primary.standby().await.unwrap();
-    let client = Postgres::client(&other.uri()).await.unwrap();
-    let row = client.query_one("SHOW primary_conninfo", &[]).await.unwrap();
-    let renamed = format!(
-        "ALTER SYSTEM SET primary_conninfo = '{} application_name=another'",
-        row.get::<_, String>(0).replace('\'', "''")
-    );
-    client.batch_execute(&renamed).await.unwrap();
-    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-    let named = "ALTER SYSTEM SET synchronous_standby_names = 'walreceiver'";
-    primary.execute(named).await.unwrap();
-    primary.execute("SELECT pg_reload_conf()").await.unwrap();
     let looker = Postgres::client(&primary.uri()).await.unwrap();
+    // What keeps the log alone will not be promoted.
+    follows_as(&other, &looker, "pg_receivewal").await;
+    set(&primary, "synchronous_standby_names = 'walreceiver'").await;
     followers(&looker, "WHERE sync_state = 'async' AND state = 'streaming'", 1).await;
+    assert_eq!(declared().await, Durability::Safe);
+    follows_as(&other, &looker, "another").await;
     let durability = declared().await;
     assert!(
         matches!(durability, Durability::FenceOnly(why) if why.contains("asynchronously")),
         "{durability:?}"
     );
+}
+
+/// What keeps the server's log is no standby, also where none is named: there is nobody to fail over to.
+#[tokio::test]
+async fn keeper_of_the_log_is_no_standby() {
+    let primary = Postgres::start().await.unwrap();
+    let keeper = primary.standby().await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let looker = scratch.client().await;
+    follows_as(&keeper, &looker, "pg_receivewal").await;
+    // Nor in the eyes of who is not shown more of it.
+    let grants = "CREATE ROLE looking LOGIN; GRANT USAGE ON SCHEMA {schema} TO looking; \
+                  GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO looking";
+    scratch.sql(grants).await;
+    let urls = [
+        scratch.url(""),
+        scratch.url_on(&primary.uri_as("looking", None, "postgres"), ""),
+    ];
+    let declared = async |url: &str| PostgresStore::connect(url).await.unwrap().traits().durability;
+    for url in &urls {
+        assert_eq!(declared(url).await, Durability::Safe);
+    }
+    follows_as(&keeper, &looker, "another").await;
+    for url in &urls {
+        let durability = declared(url).await;
+        assert!(matches!(durability, Durability::FenceOnly(_)), "{durability:?}");
+    }
+}
+
+/// Has a server follow its primary by this name.
+async fn follows_as(follower: &Postgres, primary: &Client, name: &str) {
+    let client = Postgres::client(&follower.uri()).await.unwrap();
+    let row = client.query_one("SHOW primary_conninfo", &[]).await.unwrap();
+    let conninfo: String = row.get(0);
+    let unnamed = conninfo
+        .split(" application_name=")
+        .next()
+        .unwrap()
+        .replace('\'', "''");
+    set(
+        follower,
+        &format!("primary_conninfo = '{unnamed} application_name={name}'"),
+    )
+    .await;
+    let shown = format!("WHERE application_name = '{name}' AND state = 'streaming'");
+    followers(primary, &shown, 1).await;
+}
+
+async fn set(server: &Postgres, setting: &str) {
+    server
+        .execute(&format!("ALTER SYSTEM SET {setting}"))
+        .await
+        .unwrap();
+    server.execute("SELECT pg_reload_conf()").await.unwrap();
 }
 
 /// It answers like any other server, and what it says may be old.
@@ -166,6 +214,41 @@ async fn marks_of_postgres_are_not_told_by_a_standby() {
     proxy.cut_connections();
     let told = answered(async || fence.check(&resource, &claimed).await).await;
     assert_eq!(told, Ok(()));
+}
+
+/// The same of leases: who holds one, and whether it is held at all.
+#[tokio::test]
+async fn leases_of_postgres_are_not_told_by_a_standby() {
+    let primary = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&primary.uri()).await;
+    let standby = primary.standby().await.unwrap();
+    let proxy = FaultProxy::postgres(primary.address()).unwrap();
+    let led = format!("postgres://postgres@{}/postgres", proxy.address());
+    let store = PostgresStore::connect(&scratch.url_on(&led, "")).await.unwrap();
+    let asked = request("job", "holder", seconds(300));
+    take(&store, &asked).await;
+    let looker = scratch.client().await;
+    followers(&looker, "WHERE replay_lsn >= pg_current_wal_insert_lsn()", 1).await;
+    proxy.lead_to(standby.address());
+    proxy.cut_connections();
+    let all = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 10,
+    };
+    let nobodys = request("nobodys", "holder", seconds(300)).name;
+    let told = [
+        answered(async || Ok(drop(store.get(&asked.name).await?))).await,
+        answered(async || Ok(drop(store.get(&nobodys).await?))).await,
+        answered(async || Ok(drop(store.list(&all).await?))).await,
+    ];
+    for told in told {
+        let Err(FenceError::Store(error)) = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+        assert!(error.message.contains("a replica answered"), "{error}");
+    }
 }
 
 /// What a server says: a look or two are lost with the connection that was cut under them.

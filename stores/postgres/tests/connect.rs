@@ -58,6 +58,9 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@127.0.0.1/db?schema="),
         format!("postgres://me:{SECRET}@127.0.0.1/db?schema=a%22b"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?schema=pg_mine"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?schema=1st"),
+        // Its channel's name would be too long, and no release go through.
+        format!("postgres://me:{SECRET}@127.0.0.1/db?schema={}", "a".repeat(49)),
         format!("postgres://me:{SECRET}@127.0.0.1/db?listen=perhaps"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=often"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=verify-full&sslrootcert=/no/such/file"),
@@ -87,6 +90,7 @@ async fn credentials_privileges_and_settings_are_told_apart() {
             "CREATE ROLE stranger LOGIN PASSWORD '{SECRET}'; CREATE ROLE reader LOGIN PASSWORD '{SECRET}'; \
              CREATE ROLE writer LOGIN PASSWORD '{SECRET}'; CREATE ROLE cleaner LOGIN PASSWORD '{SECRET}'; \
              CREATE ROLE uncounted LOGIN PASSWORD '{SECRET}'; CREATE ROLE frozen LOGIN PASSWORD '{SECRET}'; \
+             CREATE ROLE crowded LOGIN PASSWORD '{SECRET}' CONNECTION LIMIT 0; \
              ALTER ROLE frozen SET default_transaction_read_only = on; \
              GRANT USAGE ON SCHEMA {{schema}} TO reader, writer, cleaner, uncounted, frozen; \
              GRANT SELECT ON ALL TABLES IN SCHEMA {{schema}} TO reader, cleaner, uncounted; \
@@ -106,6 +110,7 @@ async fn credentials_privileges_and_settings_are_told_apart() {
         Fault::Unauthenticated
     );
     assert_eq!(refused(&url("stranger", SECRET)).await.fault, Fault::Forbidden);
+    assert_eq!(refused(&url("crowded", SECRET)).await.fault, Fault::Busy);
     let asked = request("job", "a", seconds(60));
     for (user, fault) in [("reader", Fault::Forbidden), ("frozen", Fault::ReadOnly)] {
         let store = PostgresStore::connect(&url(user, SECRET)).await.unwrap();
@@ -298,6 +303,8 @@ async fn pooler_is_recognised_by_what_does_not_arrive() {
     assert_eq!(error.fault, Fault::Unsupported, "{error}");
     take(&store, &request("job", "a", seconds(60))).await;
     assert_eq!(scratch.store().await.traits().watch, WatchSource::Push);
+    let off = PostgresStore::connect(&scratch.url("listen=off")).await.unwrap();
+    assert_eq!(off.traits().watch, WatchSource::Absent);
 }
 
 /// Of several hosts, the one that answers; the password stays out of every place that is shown.

@@ -1,6 +1,6 @@
 //! What an operator is told of a server and of a role that work, but not as one would think.
-use crate::common::Scratch;
-use tenure_core::{Durability, Finding, LeaseStore, Verdict};
+use crate::common::{Scratch, request, seconds, take};
+use tenure_core::{Certainty, Durability, Fault, Finding, LeaseStore, Verdict};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::Postgres;
 
@@ -83,6 +83,35 @@ async fn settings_of_a_role_that_cut_or_refuse_requests_are_told_of() {
             && timeout.detail.contains("2000 ms")),
         "{found:?}"
     );
+    // As it says, a request that waits for a row is cut before it would be told that it is busy.
+    let store = PostgresStore::connect(&url).await.unwrap();
+    let asked = request("job", "holder", seconds(60));
+    take(&store, &asked).await;
+    let (mut client, lock) = (
+        scratch.client().await,
+        "LOCK TABLE {schema}.leases IN EXCLUSIVE MODE",
+    );
+    let transaction = client.transaction().await.unwrap();
+    transaction
+        .batch_execute(&lock.replace("{schema}", &scratch.schema))
+        .await
+        .unwrap();
+    scratch
+        .sql(&format!("{role_is} statement_timeout = '200ms'"))
+        .await;
+    let cut = PostgresStore::connect(&url)
+        .await
+        .unwrap()
+        .acquire(&asked)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (cut.fault, cut.certainty),
+        (Fault::TimedOut, Certainty::NotApplied),
+        "{cut}"
+    );
+    assert!(cut.message.contains("statement_timeout"), "{cut}");
+    transaction.rollback().await.unwrap();
     for (finding, setting) in found
         .iter()
         .zip(["default_transaction_isolation", "statement_timeout"])

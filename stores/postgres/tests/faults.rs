@@ -146,6 +146,28 @@ async fn broken_watch_of_postgres_says_so_and_the_next_one_hears() {
     wire::broken_watch_says_so_and_the_next_one_hears(&store, &proxy, StoreFault::Unreachable).await;
 }
 
+/// However many there have been, as of who waits for one lock after another.
+#[tokio::test]
+async fn watches_of_postgres_that_nobody_reads_any_more_do_not_count() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let scope = Scope::Prefix(String::new());
+    let mut kept = Vec::new();
+    let refused = loop {
+        assert!(kept.len() < 10_000, "no bound");
+        match store.watch(&scope).await {
+            Ok(watch) => kept.push(watch),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.fault, StoreFault::Busy, "{refused}");
+    assert!(refused.message.contains(&kept.len().to_string()), "{refused}");
+    drop(kept);
+    let mut watch = bounded("a watch", store.watch(&scope)).await.unwrap();
+    take(&store, &request("job", "holder", seconds(60))).await;
+    bounded("what it tells", watch.next()).await.unwrap();
+}
+
 /// A reader that is too slow is told of a gap, and of what comes after it.
 #[tokio::test]
 async fn slow_reader_is_told_of_a_gap() {

@@ -313,6 +313,25 @@ async fn a_bump_is_above_whatever_was_granted_in_postgres_and_the_next_term_clai
     assert_eq!(shown.lease, Some(name("hourly")));
 }
 
+/// Whoever goes on behind the last one that was told comes to an end, and has seen each once.
+#[tokio::test]
+async fn marks_of_postgres_are_told_in_the_order_of_their_bytes_behind_any_name() {
+    let (_scratch, fence) = fenced().await;
+    let named = |name: &str| ResourceName::new(name).unwrap();
+    let ordered = ["B", "a", "a/b", "\u{e9}"].map(named);
+    for resource in ordered.iter().rev() {
+        fence.claim(resource, &term("nightly", 5)).await.unwrap();
+    }
+    let behind = async |after: Option<&ResourceName>| -> Vec<ResourceName> {
+        let marks = fence.marks(after).await.unwrap();
+        marks.into_iter().map(|mark| mark.resource).collect()
+    };
+    assert_eq!(behind(None).await, ordered);
+    assert_eq!(behind(Some(&ordered[1])).await, ordered[2..]);
+    assert_eq!(behind(Some(&named("aa"))).await, ordered[3..]);
+    assert_eq!(behind(Some(&ordered[3])).await, []);
+}
+
 #[tokio::test]
 async fn refusals_are_counted_beside_the_mark_in_postgres() {
     let (scratch, fence) = fenced().await;

@@ -83,6 +83,7 @@ async fn what_a_decision_sets_lasts_until_its_commit() {
             "SELECT {schema}.renew(ARRAY['a'], ARRAY[repeat('a', 32)], ARRAY[1], ARRAY[1], ARRAY[60000])"
         ),
         format!("SELECT {schema}.claim('a', 'a', 1)"),
+        format!("SELECT {schema}.bump('a', NULL, NULL)"),
         format!("SELECT {schema}.take('b', 'a', repeat('a', 32), 1, 60000, '')"),
     ] {
         let transaction = client.transaction().await.unwrap();

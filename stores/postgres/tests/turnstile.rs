@@ -85,6 +85,7 @@ async fn transaction_that_has_entered_enters_again_while_a_claim_waits_for_it() 
     let (scratch, fence) = fenced().await;
     fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
     let (mut client, mut other) = (scratch.client().await, scratch.client().await);
+    let mut other_still = scratch.client().await;
     let inside = client.transaction().await.unwrap();
     fence
         .enter(&inside, &ledger(), &term("nightly", 5))
@@ -103,13 +104,26 @@ async fn transaction_that_has_entered_enters_again_while_a_claim_waits_for_it() 
         inside.execute(&statement, &[&ledger().as_str()]).await.unwrap();
     }
     assert!(!claim.is_finished(), "after {:?}", began.elapsed());
-    // A new one waits, and finds the term that was claimed.
+    // A new one waits, by the driver and by the function, and finds the term that was claimed.
     let (old, resource) = (term("nightly", 5), ledger());
-    let (entered, ()) = tokio::join!(fence.enter(&outside, &resource, &old), async {
-        inside.commit().await.unwrap();
-    });
+    let calling = other_still.transaction().await.unwrap();
+    let function = format!("SELECT {}.enter($1, 'nightly', 5)", scratch.schema);
+    let (entered, called, ()) = tokio::join!(
+        fence.enter(&outside, &resource, &old),
+        async { calling.execute(&function, &[&resource.as_str()]).await },
+        async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            inside.commit().await.unwrap();
+        }
+    );
     assert!(matches!(entered, Err(FenceError::Stale { .. })), "{entered:?}");
-    drop(outside);
+    let refused = called.unwrap_err();
+    assert_eq!(
+        refused.code().map(|code| code.code()),
+        Some("TN001"),
+        "{refused:?}"
+    );
+    drop((outside, calling));
     claim.await.unwrap().unwrap();
 }
 

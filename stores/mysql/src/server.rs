@@ -272,6 +272,33 @@ mod tests {
     }
 
     #[test]
+    fn mysql_that_is_too_old_is_refused_by_its_version() {
+        let unfit = |version| server(&[("version", version)]).unfit();
+        for version in [
+            "8.0.29",
+            "8.4.0",
+            "9.7.4-2",
+            "10.6.0-MariaDB",
+            "10.11.19-MariaDB-0+deb12u1",
+            "12.1.2-MariaDB-log",
+        ] {
+            assert_eq!(unfit(version), None, "{version}");
+        }
+        for version in [
+            "8.0.28",
+            "5.7.44-log",
+            "10.5.29-MariaDB-log",
+            "5.5.68-MariaDB",
+            "",
+            "of old",
+        ] {
+            let (fault, why) = unfit(version).expect(version);
+            assert_eq!(fault, Fault::Unsupported);
+            assert!(why.contains("MariaDB 10.6 or MySQL 8.0.29"), "{why}");
+        }
+    }
+
+    #[test]
     fn group_whose_new_primary_does_not_wait_for_its_backlog_is_refused() {
         assert_eq!(server(&[]).unfit(), None);
         let group = |mode, consistency| {

@@ -104,6 +104,11 @@ async fn credentials_and_privileges_of_mysql_are_told_apart() {
         Fault::Unauthenticated
     );
     assert_eq!(refused(&url("stranger", SECRET)).await.fault, Fault::Forbidden);
+    scratch.sql("ALTER USER reader WITH MAX_USER_CONNECTIONS 1").await;
+    let only = Mariadb::client(&url("reader", SECRET)).await.unwrap();
+    assert_eq!(refused(&url("reader", SECRET)).await.fault, Fault::Busy);
+    drop(only);
+    scratch.sql("ALTER USER reader WITH MAX_USER_CONNECTIONS 0").await;
     assert_eq!(
         refused(&format!("mysql://root@{}/no_such_database", server.address()))
             .await
@@ -140,6 +145,35 @@ async fn credentials_and_privileges_of_mysql_are_told_apart() {
             .all(good),
         "{findings:?}"
     );
+}
+
+/// What stands escaped in the URL is meant as it is.
+#[tokio::test]
+async fn credentials_and_database_of_mysql_may_have_any_letters() {
+    let (user, password, database) = ("a@b:c/d?é", "p@ss:w/rd?100%&ü='", "bank 1-é?");
+    let server = Mariadb::start().await.unwrap();
+    server
+        .execute(&format!(
+            "CREATE DATABASE `{database}`; CREATE USER `{user}` IDENTIFIED BY '{}'; GRANT ALL ON `{database}`.* TO `{user}`",
+            password.replace('\'', "''")
+        ))
+        .await
+        .unwrap();
+    let escaped = |text: &str| {
+        text.bytes()
+            .map(|byte| format!("%{byte:02X}"))
+            .collect::<String>()
+    };
+    let url = format!(
+        "mysql://{}:{}@{}/{}",
+        escaped(user),
+        escaped(password),
+        server.address(),
+        escaped(database)
+    );
+    MysqlStore::init(&url).await.unwrap();
+    let store = MysqlStore::connect(&url).await.unwrap();
+    take(&store, &request("job", "a", seconds(60))).await;
 }
 
 /// What was not set up, or is another program's, or another version's, is refused with the way out, and left as it is.

@@ -1,9 +1,11 @@
 //! Real faults: lost replies, silent, frozen and killed servers. Errors come back bounded, tokens rise.
-use crate::common::{Scratch, family, proxied, renewal, request, seconds, take};
+use crate::common::{Scratch, family, giving_back, proxied, renewal, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
-use tenure_core::{Acquire, Acquired, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed};
+use tenure_core::{
+    Acquire, Acquired, Ask, Attempt, Certainty, Fault as StoreFault, LeaseStore, Renewed, Wish,
+};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{Fault, Mariadb, SqlFamily, eventually_async};
 
@@ -257,10 +259,18 @@ async fn mysql_that_is_demoted_decides_nothing_any_more() {
     server.execute("SET GLOBAL read_only = ON").await.unwrap();
     let renewals = [renewal(&asked, grant.token)];
     let rival = request("job", "rival", seconds(60));
+    let wish = Ask {
+        name: asked.name.clone(),
+        token: grant.token,
+    };
+    let both = [giving_back(&rival, grant.token), giving_back(&asked, grant.token)];
     for error in [
         store.renew(&renewals).await.remove(0).map(drop).unwrap_err(),
         store.acquire(&rival).await.map(drop).unwrap_err(),
         store.get(&asked.name).await.map(drop).unwrap_err(),
+        store.ask(&wish).await.map(drop).unwrap_err(),
+        // Of several, as one alone may be given back the short way.
+        store.release(&both).await.remove(0).map(drop).unwrap_err(),
     ] {
         assert_eq!(
             (error.fault, error.certainty),
@@ -271,10 +281,17 @@ async fn mysql_that_is_demoted_decides_nothing_any_more() {
     let refused = MysqlStore::connect(&scratch.url()).await.unwrap_err();
     assert_eq!(refused.fault, StoreFault::ReadOnly, "{refused}");
     server.execute("SET GLOBAL read_only = OFF").await.unwrap();
-    assert!(matches!(
-        store.renew(&renewals).await[0],
-        Ok(Renewed::Extended { .. })
-    ));
+    let renewed = store.renew(&renewals).await.remove(0);
+    assert!(
+        matches!(
+            renewed,
+            Ok(Renewed::Extended {
+                wish: Wish::Nothing,
+                ..
+            })
+        ),
+        "{renewed:?}"
+    );
 }
 
 /// The rows of a batch come before its commit: if that fails, nothing was extended.

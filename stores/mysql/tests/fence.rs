@@ -158,6 +158,30 @@ async fn transaction_that_read_before_a_claim_cannot_enter_after_it_in_mysql() {
     }
 }
 
+/// A transaction may be in whatever database of the server.
+#[tokio::test]
+async fn transaction_in_another_database_of_the_server_enters() {
+    let (scratch, fence) = fenced().await;
+    let elsewhere = Scratch::bare(&scratch.address).await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    let mut client = elsewhere.client().await;
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    let stale = fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 4))
+        .await;
+    assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
+    transaction.rollback().await.unwrap();
+    let mut transaction = client.start_transaction(TxOpts::default()).await.unwrap();
+    fence
+        .enter(&mut transaction, &ledger(), &term("nightly", 5))
+        .await
+        .unwrap();
+    let add = format!("UPDATE {}.account SET cents = cents + 1", scratch.database);
+    transaction.query_drop(add).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(cents(&scratch).await, 1);
+}
+
 /// A claim that waits for a transaction is bounded, says why, and may be made again.
 #[tokio::test]
 async fn claim_that_waits_too_long_says_so_and_is_made_again_in_mysql() {

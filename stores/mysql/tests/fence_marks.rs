@@ -3,7 +3,7 @@ use crate::common::Scratch;
 use crate::fence::{ledger, term};
 use std::sync::Arc;
 use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
-use tenure_core::{Certainty, Cursor, Fault, Fence, FenceError};
+use tenure_core::{Bump, Certainty, Cursor, Fault, Fence, FenceError, ResourceName};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::Mariadb;
 
@@ -46,6 +46,57 @@ async fn marks_of_a_mysql_that_is_demoted_are_not_told() {
     );
     server.execute("SET GLOBAL read_only = OFF").await.unwrap();
     assert_eq!(fence.check(&resource, &claimed).await, Ok(()));
+}
+
+/// Nor are they raised there, also by a role that may write all the same: the server that is primary now would not know of it.
+#[tokio::test]
+async fn marks_of_a_mysql_that_is_demoted_are_not_raised() {
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let (resource, fresh) = (ledger(), ResourceName::new("fresh").unwrap());
+    fence.claim(&resource, &term("nightly", 5)).await.unwrap();
+    server.execute("SET GLOBAL read_only = ON").await.unwrap();
+    for resource in [&resource, &fresh] {
+        let claimed = fence.claim(resource, &term("nightly", 9)).await;
+        assert_eq!(faulty(claimed), Fault::Unreachable);
+        // Nor is a claim that is there already told from what may be old.
+        let claimed = fence.claim(resource, &term("nightly", 5)).await;
+        assert_eq!(faulty(claimed), Fault::Unreachable);
+        let bump = Bump {
+            resource: resource.clone(),
+            above: None,
+            lease: None,
+        };
+        assert_eq!(faulty(fence.bump(&bump).await), Fault::Unreachable);
+    }
+    server.execute("SET GLOBAL read_only = OFF").await.unwrap();
+    let marks = fence.marks(None).await.unwrap();
+    let marks: Vec<_> = marks
+        .iter()
+        .map(|mark| (&mark.resource, mark.token.number()))
+        .collect();
+    assert_eq!(marks, [(&resource, 5)]);
+}
+
+/// Whoever goes on behind the last one that was told comes to an end, and has seen each once.
+#[tokio::test]
+async fn marks_of_mysql_are_told_in_the_order_of_their_bytes_behind_any_name() {
+    let scratch = Scratch::new().await;
+    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
+    let named = |name: &str| ResourceName::new(name).unwrap();
+    let ordered = ["B", "a", "a/b", "\u{e9}"].map(named);
+    for resource in ordered.iter().rev() {
+        fence.claim(resource, &term("nightly", 5)).await.unwrap();
+    }
+    let behind = async |after: Option<&ResourceName>| -> Vec<ResourceName> {
+        let marks = fence.marks(after).await.unwrap();
+        marks.into_iter().map(|mark| mark.resource).collect()
+    };
+    assert_eq!(behind(None).await, ordered);
+    assert_eq!(behind(Some(&ordered[1])).await, ordered[2..]);
+    assert_eq!(behind(Some(&named("aa"))).await, ordered[3..]);
+    assert_eq!(behind(Some(&ordered[3])).await, []);
 }
 
 /// A session that does not commit by itself goes on seeing what it saw first.

@@ -63,16 +63,26 @@ async fn asynchronous_replica_of_mysql_beside_a_semi_synchronous_one_is_for_the_
     let (_proxy, scratch, store) = led_to(&primary).await;
     assert_eq!(store.traits().durability, Durability::Safe);
     let declared = || async { scratch.store().await.traits().durability };
-    // Without its replica it would go on at once.
-    let setting = match primary.family() {
-        SqlFamily::Mariadb => "rpl_semi_sync_master_wait_no_slave",
-        SqlFamily::Mysql => "rpl_semi_sync_source_wait_no_replica",
+    let (role, other) = match primary.family() {
+        SqlFamily::Mariadb => ("master", "slave"),
+        SqlFamily::Mysql => ("source", "replica"),
     };
-    let waits = |word| format!("SET GLOBAL {setting} = {word}");
-    primary.execute(&waits("OFF")).await.unwrap();
-    assert!(matches!(declared().await, Durability::FenceOnly(why) if why.contains("no replica")));
-    primary.execute(&waits("ON")).await.unwrap();
-    assert_eq!(declared().await, Durability::Safe);
+    for (setting, lax, strict) in [
+        // Without its replica it would go on at once; after ten seconds; and show to others what it may yet lose.
+        (format!("wait_no_{other}"), "OFF", "ON"),
+        ("timeout".to_owned(), "10000", "86400000"),
+        ("wait_point".to_owned(), "AFTER_COMMIT", "AFTER_SYNC"),
+    ] {
+        let set = |value| format!("SET GLOBAL rpl_semi_sync_{role}_{setting} = {value}");
+        primary.execute(&set(lax)).await.unwrap();
+        let durability = declared().await;
+        assert!(
+            matches!(durability, Durability::FenceOnly(why) if why.contains("no replica")),
+            "{setting}: {durability:?}"
+        );
+        primary.execute(&set(strict)).await.unwrap();
+        assert_eq!(declared().await, Durability::Safe, "{setting}");
+    }
     let _other = primary.replica(&["server-id=3"]).await.unwrap();
     assert!(matches!(declared().await, Durability::FenceOnly(why) if why.contains("asynchronously")));
 }

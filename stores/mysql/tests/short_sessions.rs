@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Note};
+use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Note, Verdict};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{Mariadb, SqlFamily};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -91,6 +91,12 @@ async fn nothing_is_taken_where_the_binary_log_is_of_statements() {
         assert_eq!(told, (Fault::Unsupported, Certainty::NotApplied), "{error}");
         assert!(error.message.contains("binlog_format"), "{error}");
     }
+    let findings = store.examine().await.unwrap();
+    let found = findings.iter().find(|finding| finding.subject == "binary log");
+    assert!(
+        found.is_some_and(|found| found.verdict == Verdict::Warning),
+        "{findings:?}"
+    );
 }
 
 /// Where somebody stands between, whose session is not the one that was greeted, nothing is prepared: the next statement may be

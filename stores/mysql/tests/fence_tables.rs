@@ -70,6 +70,32 @@ async fn table_of_mysql_with_a_dot_in_its_name_is_guarded() {
     }
 }
 
+/// Tenure's own tables would take no lease and no claim any more.
+#[tokio::test]
+async fn what_is_no_table_of_the_users_own_is_not_guarded_in_mysql() {
+    let (scratch, fence) = fenced().await;
+    scratch.sql("CREATE VIEW shown AS SELECT * FROM account").await;
+    for (table, said) in [
+        ("tenure_leases", "not one of your data"),
+        ("tenure_fences", "not one of your data"),
+        ("tenure_refusals", "not one of your data"),
+        ("shown", "there is no table"),
+    ] {
+        let refused = fence.guard(table, &ledger()).await;
+        let Err(FenceError::Store(error)) = refused else {
+            panic!("{table} is guarded")
+        };
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(
+            error.message.contains(said) && error.message.contains(table),
+            "{error}"
+        );
+    }
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    // One that an earlier Tenure has guarded all the same is let go.
+    fence.unguard("tenure_fences").await.unwrap();
+}
+
 /// MariaDB says of a table whose history it keeps that it is of another kind.
 #[tokio::test]
 async fn table_of_mariadb_that_keeps_its_history_is_guarded() {

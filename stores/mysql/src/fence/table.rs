@@ -14,6 +14,14 @@ use tenure_remote::{Deed, after_a_step};
 /// What is guarded, each by a trigger of its own: the servers know none for several.
 const DEEDS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
 
+/// The tables of the set-up itself, in whatever database.
+const OWN_TABLES: [&str; 4] = [
+    "tenure_leases",
+    "tenure_fences",
+    "tenure_refusals",
+    "tenure_setup",
+];
+
 impl MysqlFence {
     /// Has `table` refuse every `INSERT`, `UPDATE`, `DELETE` and `REPLACE`, whoever sends it, unless its session shows the
     /// term that holds `resource`: by [`enter`](Self::enter), by the procedure `tenure_enter_1`, or by
@@ -34,6 +42,13 @@ impl MysqlFence {
         let (table, resource) = (table.to_owned(), resource.clone());
         self.at_site(|site| async move {
             let table = site.table_named(&table).await?;
+            if OWN_TABLES.contains(&table.name.to_ascii_lowercase().as_str()) {
+                // It would take no lease, or no claim, any more.
+                return Err(crate::url::invalid(&format!(
+                    "table {} is Tenure's own, and not one of your data: guard those that are",
+                    table.shown()
+                )));
+            }
             let Triggers {
                 of_table: before,
                 others,

@@ -5,6 +5,7 @@ mod clean_up;
 mod common;
 mod conformance;
 mod connect;
+mod examination;
 mod faults;
 mod fence;
 mod fence_bumps;

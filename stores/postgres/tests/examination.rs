@@ -1,8 +1,9 @@
 //! What an operator is told of a server and of a role that work, but not as one would think.
 use crate::common::{Scratch, request, seconds, take};
+use std::time::Duration;
 use tenure_core::{Certainty, Durability, Fault, Finding, LeaseStore, Verdict};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::Postgres;
+use tenure_testkit::{FaultProxy, Postgres, ServerClock};
 
 /// A role of the schema's name with these settings, which may do what the README grants.
 async fn role(scratch: &Scratch, settings: &str) -> String {
@@ -128,6 +129,62 @@ async fn settings_of_a_role_that_cut_or_refuse_requests_are_told_of() {
             .await;
     }
     assert_eq!(troubles(&url).await, []);
+}
+
+/// A fail-over to a server with another clock would shift every expiry, and a far one makes short ttls unwise; each is told where
+/// it is so.
+#[tokio::test]
+async fn clock_and_distance_of_a_postgres_are_told_of() {
+    let clock = ServerClock::new().unwrap();
+    let server = Postgres::by(&clock).await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    let proxy = FaultProxy::postgres(server.address()).unwrap();
+    let uri = format!("postgres://postgres@{}/postgres", proxy.address());
+    let store = PostgresStore::connect(&scratch.url_on(&uri, "listen=off"))
+        .await
+        .unwrap();
+    let told = async |subject: &str| {
+        let findings = store.examine().await.unwrap();
+        findings
+            .into_iter()
+            .find(|finding| finding.subject == subject)
+            .unwrap()
+    };
+    assert_eq!(told("clock").await.verdict, Verdict::Good);
+    for seconds in [3600, -3600] {
+        clock.set_ahead(f64::from(seconds)).unwrap();
+        let finding = told("clock").await;
+        assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+        let ahead = finding
+            .detail
+            .split(' ')
+            .find_map(|word| word.parse::<i32>().ok());
+        let apart = ahead.unwrap().abs_diff(seconds * 1000);
+        assert!(apart < 600_000, "{finding:?}");
+        assert!(finding.repair.unwrap().contains("synchronise"));
+    }
+    clock.set_ahead(0.0).unwrap();
+    // It is not far, and nobody wakes who waits.
+    assert_eq!(told("watch").await.verdict, Verdict::Warning);
+    proxy.set(tenure_testkit::Fault::Delay {
+        to_server: Duration::ZERO,
+        to_client: Duration::from_millis(150),
+    });
+    let finding = told("round trip").await;
+    assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+}
+
+/// Whose candidates may change what decides about leases, by being all-powerful or by a grant.
+#[tokio::test]
+async fn role_that_may_change_the_schema_is_told_of() {
+    let scratch = Scratch::new().await;
+    let url = role(&scratch, "").await;
+    let grant = format!("GRANT CREATE ON SCHEMA {{schema}} TO {}", scratch.schema);
+    scratch.sql(&grant).await;
+    for url in [scratch.url(""), url] {
+        let found = troubles(&url).await;
+        assert!(matches!(&found[..], [one] if one.subject == "role"), "{found:?}");
+    }
 }
 
 /// A page that a crash has torn takes with it what was confirmed, also where the server waits for the disk.

@@ -262,6 +262,25 @@ async fn a_token_of_another_lease_and_from_the_future_change_nothing_in_postgres
     assert_eq!(cents(&scratch).await, 0);
 }
 
+/// Where the lease is kept elsewhere, the server's clock decides: a mark too far ahead would keep every term out until then.
+#[tokio::test]
+async fn a_token_of_a_lease_elsewhere_is_at_most_a_day_ahead_of_the_clock_of_postgres() {
+    let (_scratch, fence) = fenced().await;
+    let fresh = ResourceName::new("fresh").unwrap();
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let ahead = |hours: u64| term("elsewhere", u64::try_from(now).unwrap() + hours * 60 * 60 * 1000);
+    for (resource, hours) in [(&fresh, 48), (&ledger(), 12), (&ledger(), 48)] {
+        let claimed = fence.claim(resource, &ahead(hours)).await;
+        match hours {
+            12 => assert!(matches!(claimed, Ok(Claimed::Raised { .. })), "{claimed:?}"),
+            _ => assert!(matches!(claimed, Err(FenceError::Future { .. })), "{claimed:?}"),
+        }
+    }
+    let marks = fence.marks(None).await.unwrap();
+    let marks: Vec<_> = marks.iter().map(|mark| (&mark.resource, mark.token)).collect();
+    assert_eq!(marks, [(&ledger(), ahead(12).token)]);
+}
+
 #[tokio::test]
 async fn a_bump_is_above_whatever_was_granted_in_postgres_and_the_next_term_claims() {
     let (scratch, fence) = fenced().await;

@@ -116,7 +116,14 @@ async fn grant_of_another_attempt_is_not_believed() {
         assert_eq!(told, (Fault::Internal, Certainty::Unknown), "{error}");
     };
     for (function, name) in [("acquire", "job"), ("take", "first")] {
-        rewritten(&client, &scratch, function, "attempt").await;
+        rewritten(
+            &client,
+            &scratch,
+            function,
+            "lease.attempt::bigint",
+            "(lease.attempt + 1)::bigint",
+        )
+        .await;
         let mut asked = request(name, "holder", seconds(300));
         asked.attempt = asked.attempt.next();
         unknown(store.acquire(&asked).await.unwrap_err());
@@ -128,24 +135,57 @@ async fn grant_of_another_attempt_is_not_believed() {
     let incarnation = second.candidate.incarnation.to_string();
     scratch.sql(&by_hand.replace("{incarnation}", &incarnation)).await;
     let held = store.get(&second.name).await.unwrap().unwrap();
-    rewritten(&client, &scratch, "give_back", "token").await;
+    rewritten(
+        &client,
+        &scratch,
+        "give_back",
+        "lease.token::bigint",
+        "(lease.token + 1)::bigint",
+    )
+    .await;
     let released = store.release(&[giving_back(&second, held.token)]).await.remove(0);
     unknown(released.unwrap_err());
 }
 
-/// Has a function answer with a number of the record that is another's.
-async fn rewritten(client: &Client, scratch: &Scratch, function: &str, number: &str) {
+/// Who asks for a lease, or has lost it, is shown who holds it: what is said of another lease is not taken for that.
+#[tokio::test]
+async fn what_is_said_of_another_lease_is_not_believed() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let client = scratch.client().await;
+    let held = request("job", "holder", seconds(300));
+    let token = take(&store, &held).await.token;
+    let rival = request("job", "rival", seconds(300));
+    let (beat, release) = ([renewal(&rival, token)], [giving_back(&rival, token)]);
+    assert!(matches!(store.acquire(&rival).await, Ok(Acquired::Held(_))));
+    assert!(matches!(store.renew(&beat).await[0], Ok(Renewed::Lost(Some(_)))));
+    assert!(matches!(
+        store.release(&release).await[0],
+        Ok(Released::NotYours(Some(_)))
+    ));
+    for function in ["acquire", "renew", "release"] {
+        rewritten(&client, &scratch, function, "lease.name::text", "'another'::text").await;
+    }
+    for error in [
+        store.acquire(&rival).await.map(drop).unwrap_err(),
+        store.renew(&beat).await.remove(0).map(drop).unwrap_err(),
+        store.release(&release).await.remove(0).map(drop).unwrap_err(),
+    ] {
+        let told = (error.fault, error.certainty);
+        assert_eq!(told, (Fault::Internal, Certainty::Unknown), "{error}");
+    }
+}
+
+/// Has a function answer with something of the record that is another's.
+async fn rewritten(client: &Client, scratch: &Scratch, function: &str, own: &str, anothers: &str) {
     let asked = "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
                  WHERE n.nspname = $1 AND p.proname = $2";
     let row = client
         .query_one(asked, &[&scratch.schema, &function])
         .await
         .unwrap();
-    let anothers = row.get::<_, String>(0).replace(
-        &format!("lease.{number}::bigint"),
-        &format!("(lease.{number} + 1)::bigint"),
-    );
-    client.batch_execute(&anothers).await.unwrap();
+    let other = row.get::<_, String>(0).replace(own, anothers);
+    client.batch_execute(&other).await.unwrap();
 }
 
 /// A pooler with fewer connections than its clients have.

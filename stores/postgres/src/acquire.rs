@@ -76,9 +76,14 @@ impl Site {
         let granted = matches!(verdict.as_str(), "granted" | "again");
         let record = record.map_err(|error| if granted { after_a_step(error) } else { error })?;
         let lease = &record.lease;
-        let is_asked =
-            lease.holder.incarnation == request.candidate.incarnation && lease.attempt == request.attempt;
-        if lease.name != request.name || granted && !is_asked {
+        let is_own = lease.holder.incarnation == request.candidate.incarnation;
+        let is_to_this = match verdict.as_str() {
+            "granted" | "again" => is_own && lease.attempt == request.attempt,
+            "superseded" => is_own,
+            "held" => !is_own,
+            _ => true,
+        };
+        if lease.name != request.name || !is_to_this {
             return Err(self.crossed(&subject));
         }
         let grant = |again| Grant {

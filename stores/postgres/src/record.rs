@@ -106,6 +106,11 @@ impl Told {
         (texts.len() == 1 + COLUMNS).then_some(Self(texts))
     }
 
+    /// The name of the lease that it is about.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0[1].as_deref()
+    }
+
     pub(crate) fn verdict(&self) -> &str {
         self.0[0].as_deref().unwrap_or_default()
     }

@@ -127,6 +127,10 @@ fn filled(part: &str, schema: &str) -> String {
         ("{record_columns}", RECORD_COLUMNS.to_owned()),
         ("{record}", RECORD.to_owned()),
         (
+            "{record_of_asked}",
+            RECORD.replacen("lease.name::text", "asked.name::text", 1),
+        ),
+        (
             "{record_texts}",
             texts(RECORD, |expression| expression.to_owned()),
         ),

@@ -45,6 +45,15 @@ impl<'a> Terms<'a> {
             && self.incarnations[place] == lease.holder.incarnation.to_string()
     }
 
+    /// Whether the lease is held, by the very term at this place.
+    fn is_held_at(&self, place: usize, lease: &Lease) -> bool {
+        let attempt = i64::try_from(lease.attempt.number()).ok();
+        self.is_at(place, lease)
+            && attempt == Some(self.attempts[place])
+            && !lease.released
+            && !lease.remaining.is_zero()
+    }
+
     /// What a failure of the whole batch is about.
     fn subject(&self, deed: &str) -> String {
         match self.names.as_slice() {
@@ -129,7 +138,7 @@ impl Site {
             return Err(self.without_verdict(&subject));
         };
         let told = Told::read(row).ok_or_else(|| self.crossed(&subject))?;
-        let judged = self.verdict(name, told.verdict(), || told.record(&self.table()))?;
+        let judged = self.verdict(name, told.verdict(), told.name(), || told.record(&self.table()))?;
         self.answer(terms, 0, name, judged, released)
     }
 
@@ -156,7 +165,8 @@ impl Site {
                 continue;
             };
             let record = || read(row, 2, &self.table());
-            let judged = self.verdict(names[place], row.try_get(1).unwrap_or_default(), record);
+            let told_of = row.try_get::<_, Option<&str>>(2).ok().flatten();
+            let judged = self.verdict(names[place], row.try_get(1).unwrap_or_default(), told_of, record);
             let answer = judged.and_then(|judged| self.answer(terms, place, names[place], judged, &answer));
             answers[place] = Some(answer);
         }
@@ -176,7 +186,12 @@ impl Site {
         answer: impl Fn(Verdict, Option<Record>) -> Option<T>,
     ) -> Result<T, StoreError> {
         let is_anothers = |record: &Record| {
-            record.lease.name != *name || verdict == Verdict::Done && !terms.is_at(place, &record.lease)
+            record.lease.name != *name
+                || match verdict {
+                    Verdict::Done => !terms.is_at(place, &record.lease),
+                    // That it has lost its lease is said to somebody else, of whom it is true.
+                    Verdict::Not => terms.is_held_at(place, &record.lease),
+                }
         };
         if record.as_ref().is_some_and(is_anothers) {
             return Err(self.crossed(&subject(name)));
@@ -188,11 +203,16 @@ impl Site {
         &self,
         name: &LeaseName,
         verdict: &str,
+        told_of: Option<&str>,
         record: impl Fn() -> Result<Record, StoreError>,
     ) -> Result<(Verdict, Option<Record>), StoreError> {
         match verdict {
             "extended" | "vacated" => Ok((Verdict::Done, Some(record().map_err(after_a_step)?))),
             "lost" => Ok((Verdict::Not, Some(record()?))),
+            // A set-up from before this names no lease that is gone.
+            "gone" if told_of.is_some_and(|told_of| told_of != name.as_str()) => {
+                Err(self.crossed(&subject(name)))
+            }
             "gone" => Ok((Verdict::Not, None)),
             "busy" => Err(StoreError::not_applied(
                 Fault::Busy,

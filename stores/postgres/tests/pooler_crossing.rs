@@ -8,7 +8,7 @@ use crate::meddling::{Meddling, meddling};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Page, Released, Renewed, StoreError};
+use tenure_core::{Acquire, Acquired, Certainty, Fault, LeaseStore, Page, Released, Renewed, StoreError};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{PgBouncer, Postgres, eventually_async};
 use tokio::task::JoinSet;
@@ -165,12 +165,62 @@ async fn what_is_said_of_another_lease_is_not_believed() {
     ));
     for function in ["acquire", "renew", "release"] {
         rewritten(&client, &scratch, function, "lease.name::text", "'another'::text").await;
+        rewritten(&client, &scratch, function, "asked.name::text", "'another'::text").await;
     }
     for error in [
         store.acquire(&rival).await.map(drop).unwrap_err(),
         store.renew(&beat).await.remove(0).map(drop).unwrap_err(),
         store.release(&release).await.remove(0).map(drop).unwrap_err(),
     ] {
+        let told = (error.fault, error.certainty);
+        assert_eq!(told, (Fault::Internal, Certainty::Unknown), "{error}");
+    }
+}
+
+/// What is said to another of the very lease may be true of that one alone: that it has lost it, that somebody holds it, that it is
+/// superseded, or that there is no such lease.
+#[tokio::test]
+async fn what_is_said_to_another_is_not_taken_for_the_end_of_a_term() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let client = scratch.client().await;
+    let held = request("job", "holder", seconds(300));
+    take(&store, &held).await;
+    let later = Acquire {
+        attempt: held.attempt.next(),
+        ..held.clone()
+    };
+    let token = take(&store, &later).await.token;
+    assert_eq!(store.acquire(&held).await, Ok(Acquired::Superseded));
+    // Each is shown as if that other were who asks here.
+    let anothers = request("job", "another", seconds(300));
+    let shown = format!("'{}'::text", anothers.candidate.incarnation);
+    for function in ["acquire", "renew", "release"] {
+        rewritten(&client, &scratch, function, "lease.incarnation::text", &shown).await;
+    }
+    let term = Acquire {
+        attempt: later.attempt,
+        ..anothers.clone()
+    };
+    let (beat, release) = ([renewal(&term, token)], [giving_back(&term, token)]);
+    let answers = [
+        store.acquire(&anothers).await.map(drop),
+        store.acquire(&held).await.map(drop),
+        store.renew(&beat).await.remove(0).map(drop),
+        store.release(&release).await.remove(0).map(drop),
+    ];
+    let nobodys = request("nobodys", "holder", seconds(300));
+    let (beat, release) = ([renewal(&nobodys, token)], [giving_back(&nobodys, token)]);
+    assert_eq!(store.renew(&beat).await, [Ok(Renewed::Lost(None))]);
+    for function in ["renew", "release"] {
+        rewritten(&client, &scratch, function, "asked.name::text", "'another'::text").await;
+    }
+    let of_what_is_gone = [
+        store.renew(&beat).await.remove(0).map(drop),
+        store.release(&release).await.remove(0).map(drop),
+    ];
+    for answer in answers.into_iter().chain(of_what_is_gone) {
+        let error = answer.unwrap_err();
         let told = (error.fault, error.certainty);
         assert_eq!(told, (Fault::Internal, Certainty::Unknown), "{error}");
     }

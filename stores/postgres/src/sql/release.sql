@@ -42,13 +42,14 @@ BEGIN
     LOOP
         PERFORM pg_notify({channel}, 'vacated ' || vacated.token || ' ' || vacated.name);
     END LOOP;
+    -- With the name also where there is no such lease: so whoever is given the answer to another's request can tell.
     RETURN QUERY SELECT asked.place, CASE
             WHEN lease.name IS NULL THEN 'gone'
             WHEN lease.name <> ALL (locked) THEN 'busy'
             WHEN lease.incarnation = asked.incarnation AND lease.token = asked.token AND lease.attempt = asked.attempt
                 AND lease.released_at IS NOT NULL THEN 'vacated'
             ELSE 'lost' END,
-        {record}
+        {record_of_asked}
     FROM unnest(asked_names, asked_incarnations, asked_tokens, asked_attempts)
         WITH ORDINALITY AS asked (name, incarnation, token, attempt, place)
     LEFT JOIN {schema}.leases lease ON lease.name = asked.name;

@@ -191,7 +191,10 @@ impl LeaseStore for ThroughPooler {
 }
 
 async fn fixture() -> Fixture {
-    let scratch = scratch().await;
+    subject(scratch().await).await
+}
+
+async fn subject(scratch: &Scratch) -> Fixture {
     let (direct, pooled) = (scratch.url(""), pooler().await.uri_of("postgres"));
     let pooled = scratch.url_on(&pooled, "listen=off");
     let connect = async |url: &str| PostgresStore::connect(url).await.expect("the store connects");
@@ -207,3 +210,28 @@ async fn fixture() -> Fixture {
 }
 
 tenure_conformance::suite!(fixture);
+
+/// Where none of the functions answers that decide of one lease in one statement: the others take and give back what these leave
+/// to them, and in an earlier set-up all.
+mod by_the_longer_functions {
+    use crate::common::Scratch;
+    use tokio::sync::OnceCell;
+
+    async fn scratch() -> &'static Scratch {
+        static SCRATCH: OnceCell<Scratch> = OnceCell::const_new();
+        let without = || async {
+            let scratch = Scratch::new().await;
+            let drop = "DROP FUNCTION {schema}.take(text, text, text, bigint, bigint, text); \
+                        DROP FUNCTION {schema}.give_back(text, text, bigint, bigint)";
+            scratch.sql(drop).await;
+            scratch
+        };
+        SCRATCH.get_or_init(without).await
+    }
+
+    async fn fixture() -> tenure_conformance::Fixture {
+        super::subject(scratch().await).await
+    }
+
+    tenure_conformance::suite!(fixture);
+}

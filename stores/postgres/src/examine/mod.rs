@@ -1,5 +1,6 @@
 //! The examination for an operator. It writes nothing.
 
+mod calls;
 mod guards;
 mod privileges;
 mod settings;
@@ -39,6 +40,7 @@ impl Site {
         findings.push(self.examine_setup().await);
         findings.extend(self.examine_guards().await);
         findings.extend(self.examine_privileges().await);
+        findings.extend(self.examine_calls().await);
         findings.push(match self.watch {
             WatchSource::Push => good("watch", "notifications arrive: a release wakes standbys at once"),
             WatchSource::Poll | WatchSource::Absent => warning(

@@ -238,9 +238,9 @@ async fn leases_of_postgres_are_not_told_by_a_standby() {
     };
     let nobodys = request("nobodys", "holder", seconds(300)).name;
     let told = [
-        answered(async || Ok(drop(store.get(&asked.name).await?))).await,
-        answered(async || Ok(drop(store.get(&nobodys).await?))).await,
-        answered(async || Ok(drop(store.list(&all).await?))).await,
+        answered(async || store.get(&asked.name).await.map(drop).map_err(FenceError::Store)).await,
+        answered(async || store.get(&nobodys).await.map(drop).map_err(FenceError::Store)).await,
+        answered(async || store.list(&all).await.map(drop).map_err(FenceError::Store)).await,
     ];
     for told in told {
         let Err(FenceError::Store(error)) = told else {

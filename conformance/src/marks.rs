@@ -78,6 +78,10 @@ pub async fn marks_are_in_the_order_of_their_resources(fence: &dyn Fence) {
         };
         (after, left) = (Some(Cursor::behind(first)), rest);
     }
+    // Behind a name that none has.
+    let page = fence.marks(Some(&Cursor::behind("aa"))).await.expect("a page");
+    let shown: Vec<String> = page.marks.iter().map(|listed| read(listed, "")).collect();
+    assert_eq!(shown, ["b", "ä"]);
 }
 
 /// What stands there, which is understood unless it is the damaged one.

@@ -4,6 +4,10 @@ use crate::store::{Cursor, Fault, StoreError};
 /// Most marks of a [`MarkPage`].
 pub const MARKS_MAX: usize = 1_000;
 
+/// What to do with a mark that cannot be understood, and cannot be mended: for messages.
+pub const REMOVE_MARK: &str =
+    "remove it and at once run `tenure fence bump`, as without a mark older terms could claim";
+
 /// One mark of a page.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ListedMark {

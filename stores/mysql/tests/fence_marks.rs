@@ -3,7 +3,7 @@ use crate::common::Scratch;
 use crate::fence::{ledger, term};
 use std::sync::Arc;
 use tenure_conformance::marks::{a_damaged_mark_hides_no_other, marks_are_in_the_order_of_their_resources};
-use tenure_core::{Bump, Certainty, Cursor, Fault, Fence, FenceError, ResourceName};
+use tenure_core::{Bump, Certainty, Cursor, Fault, Fence, FenceError, ListedMark, ResourceName};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::Mariadb;
 
@@ -71,32 +71,12 @@ async fn marks_of_a_mysql_that_is_demoted_are_not_raised() {
         assert_eq!(faulty(fence.bump(&bump).await), Fault::Unreachable);
     }
     server.execute("SET GLOBAL read_only = OFF").await.unwrap();
-    let marks = fence.marks(None).await.unwrap();
-    let marks: Vec<_> = marks
-        .iter()
+    let page = fence.marks(None).await.unwrap();
+    let understood = page.marks.iter().filter_map(ListedMark::understood);
+    let marks: Vec<_> = understood
         .map(|mark| (&mark.resource, mark.token.number()))
         .collect();
     assert_eq!(marks, [(&resource, 5)]);
-}
-
-/// Whoever goes on behind the last one that was told comes to an end, and has seen each once.
-#[tokio::test]
-async fn marks_of_mysql_are_told_in_the_order_of_their_bytes_behind_any_name() {
-    let scratch = Scratch::new().await;
-    let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
-    let named = |name: &str| ResourceName::new(name).unwrap();
-    let ordered = ["B", "a", "a/b", "\u{e9}"].map(named);
-    for resource in ordered.iter().rev() {
-        fence.claim(resource, &term("nightly", 5)).await.unwrap();
-    }
-    let behind = async |after: Option<&ResourceName>| -> Vec<ResourceName> {
-        let marks = fence.marks(after).await.unwrap();
-        marks.into_iter().map(|mark| mark.resource).collect()
-    };
-    assert_eq!(behind(None).await, ordered);
-    assert_eq!(behind(Some(&ordered[1])).await, ordered[2..]);
-    assert_eq!(behind(Some(&named("aa"))).await, ordered[3..]);
-    assert_eq!(behind(Some(&ordered[3])).await, []);
 }
 
 /// A session that does not commit by itself goes on seeing what it saw first.

@@ -3,7 +3,8 @@
 use crate::keys::shown;
 use serde_json::{Value, json};
 use tenure_core::{
-    Fault, FenceError, FencingToken, LeaseName, ResourceName, StoreError, Term, check_owner, decide_entry,
+    Fault, FenceError, FencingToken, LeaseName, REMOVE_MARK, ResourceName, StoreError, Term, check_owner,
+    decide_entry,
 };
 
 /// Whose tokens a mark compares, and how high it is.
@@ -81,8 +82,8 @@ pub(super) fn no_mark(key: &[u8], resource: &str, why: &str) -> StoreError {
     StoreError::not_applied(
         Fault::Unreadable,
         format!(
-            "fence \"{resource}\" at key \"{key}\": {why}; it was left as it is; mend it with etcdctl, or remove \
-             it and at once run `tenure fence bump`, as without a mark older terms could claim"
+            "fence \"{resource}\" at key \"{key}\": {why}; it was left as it is; mend it with etcdctl, or \
+             {REMOVE_MARK}"
         ),
     )
 }

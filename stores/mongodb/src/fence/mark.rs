@@ -2,7 +2,7 @@
 
 use super::stripes::STRIPES;
 use mongodb::bson::{Bson, Document, doc};
-use tenure_core::{Fault, FencingToken, LeaseName, ResourceName, StoreError};
+use tenure_core::{Fault, FencingToken, LeaseName, REMOVE_MARK, ResourceName, StoreError};
 
 /// A mark that was understood.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Found {
                 Fault::Unreadable,
                 format!(
                     "fence \"{key}\" in {namespace}: field \"{field}\" is missing or of a wrong type or value; it \
-                     was left as it is; mend or remove the document"
+                     was left as it is; mend it, or {REMOVE_MARK}"
                 ),
             )
         };

@@ -8,8 +8,8 @@ use crate::schema::{ALL_ROWS, literal};
 use crate::site::Site;
 use mysql_async::Row;
 use tenure_core::{
-    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName,
-    StoreError, Term, check_owner, decide_entry,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, REMOVE_MARK,
+    ResourceName, StoreError, Term, check_owner, decide_entry,
 };
 
 /// A mark, and who has claimed it.
@@ -109,7 +109,7 @@ impl Site {
             let (resource, database) = (shortened(resource), &self.dial.url.database);
             let message = format!(
                 "fence \"{resource}\" in {database}.tenure_fences: column {column} is no valid value; it was left as it is; mend \
-                 or remove the row"
+                 it, or {REMOVE_MARK}"
             );
             StoreError::not_applied(Fault::Unreadable, message)
         };

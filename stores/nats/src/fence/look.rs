@@ -10,7 +10,7 @@ use crate::record::shown;
 use futures_util::stream::{self, StreamExt as _};
 use tenure_core::{
     Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage,
-    ResourceName, Ruling, StoreError, Term, check_owner, decide_claim, decide_entry,
+    REMOVE_MARK, ResourceName, Ruling, StoreError, Term, check_owner, decide_claim, decide_entry,
 };
 use tenure_remote::{Deed, lease_subject};
 
@@ -180,7 +180,8 @@ fn no_mark(subject: &str, key: &str, why: &str) -> StoreError {
     StoreError::not_applied(
         Fault::Unreadable,
         format!(
-            "{subject} at key \"{key}\": {why}; it was left as it is; look at it with `nats kv get`, then mend or remove it"
+            "{subject} at key \"{key}\": {why}; it was left as it is; look at it with `nats kv get`, then mend it, \
+             or {REMOVE_MARK}"
         ),
     )
 }

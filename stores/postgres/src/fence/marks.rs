@@ -5,8 +5,8 @@ use crate::fault::Deed;
 use crate::record::shortened;
 use crate::site::{Site, Typed};
 use tenure_core::{
-    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName,
-    StoreError, Term, check_owner, decide_entry,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, REMOVE_MARK,
+    ResourceName, StoreError, Term, check_owner, decide_entry,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -124,8 +124,8 @@ impl Site {
         let wrong = |column: &str| {
             let (resource, schema) = (shortened(resource), &self.dial.url.schema);
             let message = format!(
-                "fence \"{resource}\" in {schema}.fences: column {column} is no valid value; it was left as it is; mend or \
-                 remove the row"
+                "fence \"{resource}\" in {schema}.fences: column {column} is no valid value; it was left as it is; mend it, \
+                 or {REMOVE_MARK}"
             );
             StoreError::not_applied(Fault::Unreadable, message)
         };

@@ -7,8 +7,8 @@ use crate::fault::Deed;
 use crate::record::shown;
 use crate::script::Arguments;
 use tenure_core::{
-    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName,
-    StoreError, Term,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, REMOVE_MARK,
+    ResourceName, StoreError, Term,
 };
 
 /// What is known of a resource, all of one moment.
@@ -73,8 +73,7 @@ impl RedisFence {
             Fault::Unreadable,
             format!(
                 "fence \"{}\" at key \"{key}\": {field} is missing or wrong; it was left as it is; look at it with \
-                 HGETALL, then mend it, or remove it and at once run `tenure fence bump`, as without a mark older terms \
-                 could claim",
+                 HGETALL, then mend it, or {REMOVE_MARK}",
                 shown(resource.as_bytes())
             ),
         )

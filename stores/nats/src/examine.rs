@@ -7,7 +7,7 @@ use crate::moments::milliseconds;
 use crate::swap::Kv;
 use serde_json::Value;
 use std::time::{Duration, Instant, SystemTime};
-use tenure_core::{Durability, Fault, Finding, StoreError};
+use tenure_core::{Durability, Fault, Finding, Scope, StoreError};
 use tenure_remote::findings::{bad, good, unknown, warning};
 
 /// How many looks the round trip is the median of.
@@ -82,7 +82,23 @@ impl Kv {
         })
     }
 
-    /// Whether a record may be written: by a write that can only be refused.
+    /// Whether records may be watched, where they may be read and written: by a watch of names that nobody leads.
+    async fn right_to_watch(&self) -> Finding {
+        match self.open_watch(&Scope::Prefix(SCRATCH.to_owned())).await {
+            Ok(_watch) => good("privileges", "records may be read, written and watched"),
+            Err(error) if error.fault == Fault::Forbidden => warning(
+                "privileges",
+                format!(
+                    "records may be read and written, and not watched, so that nobody is woken when a lease is given back: {}",
+                    error.message
+                ),
+                "grant the rights in the README of tenure-nats",
+            ),
+            Err(error) => unknown("privileges", &error),
+        }
+    }
+
+    /// What the user may do; whether a record may be written by a write that can only be refused.
     async fn privileges(&self) -> Finding {
         let to = self.keys.subject(&format!("lease.{SCRATCH}"));
         let condition = Condition::last_is(NEVER, EVERY_EPOCH);
@@ -91,7 +107,7 @@ impl Kv {
             .put(&self.stream, &to, Vec::new(), condition, SUBJECT)
             .await
         {
-            Ok(Put::Conflict) => good("privileges", "records may be read and written"),
+            Ok(Put::Conflict) => self.right_to_watch().await,
             Ok(Put::As { sequence, .. }) => bad(
                 "privileges",
                 format!(

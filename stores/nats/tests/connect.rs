@@ -222,6 +222,8 @@ authorization {
     { user: least, password: hunter2, permissions: {
         publish: ["$JS.API.STREAM.INFO.KV_app", "$JS.API.STREAM.MSG.GET.KV_app", "$JS.API.CONSUMER.CREATE.KV_app.>",
           "$KV.app.lease.>"], subscribe: ["_INBOX.>"] } }
+    { user: blind, password: hunter2, permissions: {
+        publish: ["$JS.API.STREAM.INFO.KV_app", "$JS.API.STREAM.MSG.GET.KV_app", "$KV.app.lease.>"], subscribe: ["_INBOX.>"] } }
     { user: cleaner, password: hunter2, permissions: {
         publish: ["$JS.API.STREAM.INFO.KV_app", "$JS.API.STREAM.MSG.GET.KV_app", "$JS.API.STREAM.PURGE.KV_app"],
         subscribe: ["_INBOX.>"] } }
@@ -258,14 +260,20 @@ authorization {
         (Fault::Forbidden, Certainty::NotApplied),
         "{error}"
     );
-    let findings = reader.examine().await.expect("it may be looked at");
-    let rights = findings
-        .iter()
-        .find(|finding| finding.subject == "privileges")
-        .expect("they are examined");
-    assert_eq!(rights.verdict, Verdict::Bad, "{rights:?}");
-
     let least = NatsStore::connect(&url("least:hunter2")).await.expect("connects");
+    let blind = NatsStore::connect(&url("blind:hunter2")).await.expect("connects");
+    for (store, verdict) in [
+        (&reader, Verdict::Bad),
+        (&blind, Verdict::Warning),
+        (&least, Verdict::Good),
+    ] {
+        let findings = store.examine().await.expect("it may be looked at");
+        let rights = findings
+            .iter()
+            .find(|finding| finding.subject == "privileges")
+            .expect("they are examined");
+        assert_eq!(rights.verdict, verdict, "{rights:?}");
+    }
     drop(
         least
             .watch(&tenure_core::Scope::Prefix(String::new()))

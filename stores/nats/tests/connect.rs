@@ -314,10 +314,9 @@ async fn traits_say_what_a_confirmed_write_of_nats_is_worth() {
         "{durability:?}"
     );
     let (durable_at, lagging_at) = (durable.monitor_address(), lagging.monitor_address());
-    let store = Scratch::on(&durable.url())
-        .store_with(&format!("?monitor={durable_at}"))
+    Scratch::on(&durable.url())
+        .safe_store_with(&format!("?monitor={durable_at}"))
         .await;
-    assert_eq!(store.traits().durability, Durability::Safe);
     let store = Scratch::new()
         .await
         .store_with(&format!("?monitor={lagging_at}"))
@@ -358,10 +357,9 @@ async fn cluster_is_safe_only_if_every_copy_syncs() {
         .await
         .expect("a cluster");
     let scratch = Scratch::on(&cluster.url());
-    let store = scratch
-        .store_with(&format!("?monitor={}", cluster.monitor_addresses()))
+    scratch
+        .safe_store_with(&format!("?monitor={}", cluster.monitor_addresses()))
         .await;
-    assert_eq!(store.traits().durability, Durability::Safe);
     let config = scratch.beneath().await.info().await["config"].clone();
     assert_eq!(config["num_replicas"], 3, "in a cluster, three copies are made");
     let one = cluster.servers()[0].monitor_address();

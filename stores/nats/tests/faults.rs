@@ -293,9 +293,8 @@ async fn durable_nats_that_is_killed_keeps_terms_and_tokens() {
     let mut server = NatsServer::start(NatsOptions::durable()).await.expect("a server");
     let scratch = Scratch::on(&server.url());
     let store = scratch
-        .store_with(&format!("?monitor={}", server.monitor_address()))
+        .safe_store_with(&format!("?monitor={}", server.monitor_address()))
         .await;
-    assert_eq!(store.traits().durability, Durability::Safe);
     let (held, back) = (
         request("held", "a", seconds(300)),
         request("back", "b", seconds(300)),

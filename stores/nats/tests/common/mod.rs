@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, FencingToken, Grant, Incarnation, LeaseName,
-    LeaseStore, Note, Release, Renew, Ttl,
+    Acquire, Acquired, Attempt, Candidate, CandidateId, Durability, FencingToken, Grant, Incarnation,
+    LeaseName, LeaseStore, Note, Release, Renew, Ttl,
 };
 use tenure_nats::NatsStore;
 use tenure_testkit::{NatsCluster, NatsOptions, NatsServer, eventually_async};
@@ -98,6 +98,16 @@ impl Scratch {
     pub async fn store_with(&self, options: &str) -> NatsStore {
         let url = format!("{}{options}", self.store_url());
         NatsStore::connect(&url).await.expect("the store connects")
+    }
+
+    /// The same, of servers that sync always and tell so where these options say: on a loaded machine one may take longer to tell than
+    /// whoever connects waits.
+    pub async fn safe_store_with(&self, options: &str) -> NatsStore {
+        eventually_async(Duration::from_secs(60), "a store that is safe", || async {
+            let store = self.store_with(options).await;
+            (store.traits().durability == Durability::Safe).then_some(store)
+        })
+        .await
     }
 
     pub async fn beneath(&self) -> Beneath {

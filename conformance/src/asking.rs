@@ -3,8 +3,9 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Acquired, Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, LeaseName,
-    LeasePurge, LeaseStore, Note, PURGE_TTLS_MIN, Purge, Purging, Release, Released, Renew, Renewed, Ttl,
+    Acquire, Acquired, Attempt, Candidate, CandidateId, Fault, FencingToken, Finding, Grant, Incarnation,
+    LeaseName, LeasePurge, LeaseStore, Note, PURGE_TTLS_MIN, Purge, Purging, Release, Released, Renew,
+    Renewed, Ttl, Verdict,
 };
 
 /// Bits that no other test has.
@@ -152,4 +153,77 @@ pub async fn warm_up(store: &dyn LeaseStore) {
     assert!(matches!(renewed[0], Ok(Renewed::Extended { .. })), "{renewed:?}");
     let released = store.release(&[giving_back(&warm, grant.token)]).await;
     assert_eq!(released[0], Ok(Released::Vacated));
+}
+
+/// What an examination says of `subject`.
+///
+/// # Panics
+/// If it says nothing.
+pub async fn finding(store: &dyn LeaseStore, subject: &str) -> Finding {
+    let findings = store.examine().await.expect("it may be looked at");
+    let about = findings.iter().find(|finding| finding.subject == subject);
+    about
+        .unwrap_or_else(|| panic!("nothing of \"{subject}\": {findings:?}"))
+        .clone()
+}
+
+/// Whether an examination tells of a server's clock that is another, which `set_ahead` sets by so many seconds: a fail-over to it would
+/// shift every expiry.
+///
+/// # Panics
+/// If it does not tell, or tells the difference the wrong way round.
+pub async fn another_clock_is_told_of(store: &dyn LeaseStore, set_ahead: impl Fn(f64)) {
+    assert_eq!(finding(store, "clock").await.verdict, Verdict::Good);
+    for seconds in [3600, -3600] {
+        set_ahead(f64::from(seconds));
+        let told = finding(store, "clock").await;
+        assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
+        let ahead = told.detail.split(' ').find_map(|word| word.parse::<i32>().ok());
+        let apart = ahead.expect("the difference").abs_diff(seconds * 1000);
+        assert!(apart < 600_000, "{told:?}");
+        assert!(told.repair.expect("the way out").contains("synchronise"));
+    }
+    set_ahead(0.0);
+}
+
+/// Takes these leases and gives them back.
+pub async fn use_once(store: &dyn LeaseStore, leases: &[&str]) {
+    for lease in leases {
+        let asked = request(lease, "holder", seconds(1));
+        let token = take(store, &asked).await.token;
+        give_back(store, &asked, token).await;
+    }
+}
+
+/// Whether a clean-up passes by the record of "b", which somebody keeps locked until `let_go`: one that waited would keep the records
+/// before it locked meanwhile, and their names from who wants them. Of "a", "b" and "c" nobody has used any for a day.
+///
+/// # Panics
+/// If it waits, or removes less than it may.
+pub async fn clean_up_passes_by_what_is_locked(
+    store: &(impl LeaseStore + LeasePurge),
+    let_go: impl Future<Output = ()>,
+) {
+    let everything = unused_for_a_day(Purging::Removes);
+    let purged = store.purge(&everything).await.expect("it may remove");
+    assert_eq!((purged.unused.len(), purged.removed), (3, 2), "{purged:?}");
+    for lease in ["a", "c"] {
+        assert_eq!(store.get(&name(lease)).await, Ok(None));
+        take(store, &request(lease, "another", seconds(60))).await;
+    }
+    let_go.await;
+    let purged = store.purge(&everything).await.expect("it may remove");
+    assert_eq!((purged.unused, purged.removed), (vec![name("b")], 1));
+}
+
+/// Whether a clean-up keeps "a", which is taken again between its look and its removal, and removes "b".
+///
+/// # Panics
+/// If it removes the other, or both.
+pub async fn clean_up_keeps_what_was_taken(store: &(impl LeaseStore + LeasePurge)) {
+    let purged = store.purge(&unused_for_a_day(Purging::Removes)).await;
+    let purged = purged.expect("it may remove");
+    assert_eq!(purged.removed, 1, "{purged:?}");
+    let lease = store.get(&name("a")).await.expect("a look").expect("a record");
+    assert!(!lease.released, "{lease:?}");
 }

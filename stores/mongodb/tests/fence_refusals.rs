@@ -62,19 +62,11 @@ async fn a_token_of_another_lease_is_refused_whatever_its_number() {
         .expect("its own lease");
 }
 
+/// A token that was never granted would close the resource to all terms until it is.
 #[tokio::test]
 async fn a_token_from_the_future_is_refused() {
     let (scratch, fence) = scratch().await;
-    let store = scratch.store().await;
-    let asked = request("nightly", "a", seconds(30));
-    let granted = take(&store, &asked).await.token;
-    let refused = fence
-        .claim(&ledger(), &term("nightly", granted.number() + 1))
-        .await;
-    assert!(
-        matches!(&refused, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(granted)),
-        "{refused:?}"
-    );
+    let granted = granted_is_the_horizon(&scratch.store().await, &fence).await;
     // Elsewhere the server's clock keeps out what would close the resource for ever.
     let elsewhere = MongoFence::new(&scratch.client().await.database(&scratch.database));
     let refused = elsewhere.claim(&ledger(), &term("nightly", 1 << 62)).await;
@@ -95,14 +87,18 @@ async fn a_token_from_the_future_is_refused() {
         .expect("a claim");
 }
 
-/// A token that was never granted would close the resource to all terms until it is.
 #[tokio::test]
 async fn the_leases_that_a_fence_goes_by_are_those_of_its_url() {
     let (scratch, _) = scratch().await;
     let url = scratch.url("collection=posts");
     let store = MongoStore::connect(&url).await.expect("a store");
     let fence = MongoFence::connect(&url).await.expect("a fence");
-    let granted = take(&store, &request("nightly", "a", seconds(30))).await.token;
+    granted_is_the_horizon(&store, &fence).await;
+}
+
+/// Takes "nightly", and sees that its token is the highest that may claim.
+async fn granted_is_the_horizon(store: &MongoStore, fence: &MongoFence) -> FencingToken {
+    let granted = take(store, &request("nightly", "a", seconds(30))).await.token;
     let refused = fence
         .claim(&ledger(), &term("nightly", granted.number() + 1))
         .await;
@@ -110,6 +106,7 @@ async fn the_leases_that_a_fence_goes_by_are_those_of_its_url() {
         matches!(&refused, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(granted)),
         "{refused:?}"
     );
+    granted
 }
 
 #[tokio::test]

@@ -1,37 +1,21 @@
 //! Cleaning up beside those who use the records.
-use crate::common::{Scratch, give_back, name, request, seconds, take};
+use crate::common::Scratch;
 use crate::meddling::{Meddling, meddling};
-use std::time::Duration;
+use tenure_conformance::asking::{
+    clean_up_keeps_what_was_taken, clean_up_passes_by_what_is_locked, use_once,
+};
 use tenure_conformance::wire::bounded;
-use tenure_core::{LeasePurge as _, LeaseStore, Purge, Purged, Purging};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::Postgres;
 
 /// Makes the records of these leases, which nobody has used for a day.
 async fn unused(scratch: &Scratch, leases: &[&str]) {
-    let store = scratch.store().await;
-    for lease in leases {
-        let asked = request(lease, "holder", seconds(1));
-        let token = take(&store, &asked).await.token;
-        give_back(&store, &asked, token).await;
-    }
+    use_once(&scratch.store().await, leases).await;
     let a_day_ago = "UPDATE {schema}.leases SET acquired_at = acquired_at - interval '1 day', \
                      expires_at = expires_at - interval '1 day', released_at = released_at - interval '1 day'";
     scratch.sql(a_day_ago).await;
 }
 
-async fn clean_up(store: &PostgresStore) -> Purged {
-    let everything = Purge {
-        prefix: String::new(),
-        after: None,
-        limit: 10,
-        unused_for: Duration::from_secs(3_600),
-        purging: Purging::Removes,
-    };
-    bounded("a clean-up", store.purge(&everything)).await.unwrap()
-}
-
-/// One that waited would keep the records before it locked meanwhile, and their names from who wants them.
 #[tokio::test]
 async fn clean_up_passes_by_a_record_of_postgres_that_somebody_keeps_locked() {
     let scratch = Scratch::new().await;
@@ -44,15 +28,9 @@ async fn clean_up_passes_by_a_record_of_postgres_that_somebody_keeps_locked() {
         scratch.schema
     );
     transaction.execute(&lock, &[]).await.unwrap();
-    let purged = clean_up(&store).await;
-    assert_eq!((purged.unused.len(), purged.removed), (3, 2), "{purged:?}");
-    for lease in ["a", "c"] {
-        assert_eq!(store.get(&name(lease)).await, Ok(None));
-        take(&store, &request(lease, "another", seconds(60))).await;
-    }
-    transaction.rollback().await.unwrap();
-    let purged = clean_up(&store).await;
-    assert_eq!((purged.unused, purged.removed), (vec![name("b")], 1));
+    let let_go = async { transaction.rollback().await.unwrap() };
+    let passing = clean_up_passes_by_what_is_locked(&store, let_go);
+    bounded("a clean-up", passing).await;
 }
 
 /// A record that is used again when it is about to be removed keeps its holder.
@@ -75,8 +53,5 @@ async fn what_is_taken_between_the_look_and_the_removal_stays_in_postgres() {
     let uri = format!("postgres://postgres@{address}/postgres");
     let url = scratch.url_on(&uri, "sslmode=disable");
     let store = PostgresStore::connect(&url).await.unwrap();
-    let purged = clean_up(&store).await;
-    assert_eq!(purged.removed, 1, "{purged:?}");
-    let lease = store.get(&name("a")).await.unwrap().unwrap();
-    assert!(!lease.released, "{lease:?}");
+    bounded("a clean-up", clean_up_keeps_what_was_taken(&store)).await;
 }

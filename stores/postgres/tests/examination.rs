@@ -1,6 +1,7 @@
 //! What an operator is told of a server and of a role that work, but not as one would think.
 use crate::common::{Scratch, request, seconds, take};
 use std::time::Duration;
+use tenure_conformance::asking::{another_clock_is_told_of, finding};
 use tenure_core::{Certainty, Durability, Fault, Finding, LeaseStore, Verdict};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{FaultProxy, Postgres, ServerClock};
@@ -143,35 +144,15 @@ async fn clock_and_distance_of_a_postgres_are_told_of() {
     let store = PostgresStore::connect(&scratch.url_on(&uri, "listen=off"))
         .await
         .unwrap();
-    let told = async |subject: &str| {
-        let findings = store.examine().await.unwrap();
-        findings
-            .into_iter()
-            .find(|finding| finding.subject == subject)
-            .unwrap()
-    };
-    assert_eq!(told("clock").await.verdict, Verdict::Good);
-    for seconds in [3600, -3600] {
-        clock.set_ahead(f64::from(seconds)).unwrap();
-        let finding = told("clock").await;
-        assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
-        let ahead = finding
-            .detail
-            .split(' ')
-            .find_map(|word| word.parse::<i32>().ok());
-        let apart = ahead.unwrap().abs_diff(seconds * 1000);
-        assert!(apart < 600_000, "{finding:?}");
-        assert!(finding.repair.unwrap().contains("synchronise"));
-    }
-    clock.set_ahead(0.0).unwrap();
+    another_clock_is_told_of(&store, |seconds| clock.set_ahead(seconds).unwrap()).await;
     // It is not far, and nobody wakes who waits.
-    assert_eq!(told("watch").await.verdict, Verdict::Warning);
+    assert_eq!(finding(&store, "watch").await.verdict, Verdict::Warning);
     proxy.set(tenure_testkit::Fault::Delay {
         to_server: Duration::ZERO,
         to_client: Duration::from_millis(150),
     });
-    let finding = told("round trip").await;
-    assert_eq!(finding.verdict, Verdict::Warning, "{finding:?}");
+    let told = finding(&store, "round trip").await;
+    assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
 }
 
 /// Whose candidates may change what decides about leases, by being all-powerful or by a grant.

@@ -1,8 +1,10 @@
 //! What every fence shows of its marks: all of them, page by page, whatever has become of one.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 use tenure_core::{
-    Cursor, Fault, Fence, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, ResourceName, Term,
+    Claimed, Cursor, Fault, Fence, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, ResourceName,
+    Term,
 };
 use tokio::task::JoinSet;
 
@@ -82,6 +84,28 @@ pub async fn marks_are_in_the_order_of_their_resources(fence: &dyn Fence) {
     let page = fence.marks(Some(&Cursor::behind("aa"))).await.expect("a page");
     let shown: Vec<String> = page.marks.iter().map(|listed| read(listed, "")).collect();
     assert_eq!(shown, ["b", "ä"]);
+}
+
+/// Claims with tokens that are ahead of the fence's clock, of a lease that is kept elsewhere: by up to a day that is let pass, and a mark
+/// further ahead would keep every term out until then.
+///
+/// # Panics
+/// If one that is further ahead is taken, or one within a day refused.
+pub async fn a_token_is_a_day_ahead_of_the_clock_at_most(fence: &dyn Fence) {
+    let now = u64::try_from(UNIX_EPOCH.elapsed().expect("a clock").as_millis()).expect("a time");
+    let ahead = |hours: u64| term(now + hours * 60 * 60 * 1000);
+    let [ledger, fresh] = ["ledger", "fresh"].map(resource);
+    for (resource, hours) in [(&fresh, 48), (&ledger, 12), (&ledger, 48)] {
+        let claimed = fence.claim(resource, &ahead(hours)).await;
+        match hours {
+            12 => assert!(matches!(claimed, Ok(Claimed::Raised { .. })), "{claimed:?}"),
+            _ => assert!(matches!(claimed, Err(FenceError::Future { .. })), "{claimed:?}"),
+        }
+    }
+    let page = fence.marks(None).await.expect("a page");
+    let understood = page.marks.iter().filter_map(ListedMark::understood);
+    let marks: Vec<_> = understood.map(|mark| (&mark.resource, mark.token)).collect();
+    assert_eq!(marks, [(&ledger, ahead(12).token)]);
 }
 
 /// What stands there, which is understood unless it is the damaged one.

@@ -3,9 +3,9 @@ use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, IsolationLevel, TxOpts};
 use std::time::{Duration, Instant};
+use tenure_conformance::marks::a_token_is_a_day_ahead_of_the_clock_at_most;
 use tenure_core::{
-    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ListedMark, ResourceName,
-    Term,
+    Bump, Claimed, Fault, Fence, FenceError, FencingToken, Horizon, LeaseStore, ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
 
@@ -257,20 +257,7 @@ async fn a_token_of_another_lease_and_from_the_future_change_nothing_in_mysql() 
 #[tokio::test]
 async fn a_token_of_a_lease_elsewhere_is_at_most_a_day_ahead_of_the_clock_of_mysql() {
     let (_scratch, fence) = fenced().await;
-    let fresh = ResourceName::new("fresh").unwrap();
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
-    let ahead = |hours: u64| term("elsewhere", u64::try_from(now).unwrap() + hours * 60 * 60 * 1000);
-    for (resource, hours) in [(&fresh, 48), (&ledger(), 12), (&ledger(), 48)] {
-        let claimed = fence.claim(resource, &ahead(hours)).await;
-        match hours {
-            12 => assert!(matches!(claimed, Ok(Claimed::Raised { .. })), "{claimed:?}"),
-            _ => assert!(matches!(claimed, Err(FenceError::Future { .. })), "{claimed:?}"),
-        }
-    }
-    let page = fence.marks(None).await.unwrap();
-    let understood = page.marks.iter().filter_map(ListedMark::understood);
-    let marks: Vec<_> = understood.map(|mark| (&mark.resource, mark.token)).collect();
-    assert_eq!(marks, [(&ledger(), ahead(12).token)]);
+    a_token_is_a_day_ahead_of_the_clock_at_most(&fence).await;
 }
 
 #[tokio::test]

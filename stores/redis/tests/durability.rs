@@ -82,16 +82,21 @@ async fn server_that_does_not_sync_while_it_rewrites_says_fence_only() {
     }
 }
 
+/// A server with a key, of which the child that writes a file takes ten minutes for each, until the test says otherwise.
+async fn slow_to_write(build: RedisBuild) -> RedisServer {
+    let slow = RedisOptions::with("--appendfsync always --rdb-key-save-delay 600000000");
+    let server = RedisServer::start(slow.of(build)).await.expect("a server");
+    let set = redis::cmd("SET").arg(&["key", "value"]).to_owned();
+    let mut admin = connection(&server.url()).await;
+    set.query_async::<()>(&mut admin).await.expect("asked");
+    server
+}
+
 /// Until the first rewrite is done, a crash takes back everything.
 #[tokio::test]
 async fn server_whose_file_was_just_switched_on_says_fence_only_until_it_is_complete() {
     for build in BUILDS {
-        // Each key takes the child ten minutes, until the test says otherwise.
-        let slow = RedisOptions::with("--appendfsync always --rdb-key-save-delay 600000000");
-        let mut server = RedisServer::start(slow.of(build)).await.expect("a server");
-        let mut admin = connection(&server.url()).await;
-        let set = redis::cmd("SET").arg(&["key", "value"]).to_owned();
-        set.query_async::<()>(&mut admin).await.expect("asked");
+        let mut server = slow_to_write(build).await;
         configure(&server, "appendonly", "yes").await;
         let told = durability(&server).await;
         assert!(
@@ -146,11 +151,8 @@ async fn server_whose_file_was_switched_off_and_on_says_fence_only_until_it_is_c
 #[tokio::test]
 async fn server_whose_file_was_switched_on_beside_a_snapshot_says_fence_only() {
     for build in BUILDS {
-        let slow = RedisOptions::with("--appendfsync always --rdb-key-save-delay 600000000");
-        let mut server = RedisServer::start(slow.of(build)).await.expect("a server");
+        let mut server = slow_to_write(build).await;
         let mut admin = connection(&server.url()).await;
-        let set = redis::cmd("SET").arg(&["key", "value"]).to_owned();
-        set.query_async::<()>(&mut admin).await.expect("asked");
         let save = redis::cmd("BGSAVE").to_owned();
         save.query_async::<()>(&mut admin).await.expect("asked");
         configure(&server, "appendonly", "yes").await;

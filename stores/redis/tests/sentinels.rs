@@ -3,8 +3,8 @@
 use crate::common::{Scratch, connection, granted, refused, renewal, request, seconds, take};
 use std::time::Duration;
 use tenure_core::{LeaseStore, Renewed, Scope, StoreError, Verdict};
-use tenure_redis::QuorumStore;
-use tenure_testkit::{Fault, FaultProxy, RedisSentinels, eventually_async};
+use tenure_redis::{QuorumStore, RedisStore};
+use tenure_testkit::{Fault, FaultProxy, RedisSentinels, RedisServer, eventually_async};
 
 /// What a caller waits: less than one silent sentinel is given.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -103,28 +103,7 @@ async fn primary_that_the_sentinels_cannot_reach_is_left_when_they_name_another(
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
     hide_from_sentinels(&mut set, "-@all").await;
-    let [old, new] = set.servers();
-    eventually_async(BOUND, "a fail-over", || async {
-        new.ask("ROLE").is_ok_and(|first| first == "*3")
-    })
-    .await;
-    assert_eq!(
-        old.ask("ROLE").expect("asked"),
-        "*3",
-        "it rules as well, for all it knows"
-    );
-    // What only the new one has.
-    let other = request("other", "b", seconds(600));
-    let elsewhere = Scratch {
-        url: new.url(),
-        prefix: scratch.prefix.clone(),
-    };
-    let there = take(&elsewhere.store().await, &other).await;
-    eventually_async(BOUND, "the new primary", || async {
-        let found = store.get(&other.name).await.ok().flatten();
-        found.is_some_and(|lease| lease.token == there.token)
-    })
-    .await;
+    let elsewhere = until_the_other_is_followed(set.servers(), &scratch, &store).await;
     let renewed = eventually_async(BOUND, "a renewal there", || async {
         let renewed = store.renew(&renewals).await.remove(0);
         let until = elsewhere.raw("job").await.remove("lastRenewedAt");
@@ -144,6 +123,34 @@ async fn primary_that_the_sentinels_cannot_reach_is_left_when_they_name_another(
     };
     let error = tokio::time::timeout(BOUND, ended).await.expect("the watch ends");
     assert_eq!(error.fault, tenure_core::Fault::Unreachable, "{error}");
+}
+
+/// Waits until the second server rules, beside the first, and `store` has found it. Answers where that is.
+async fn until_the_other_is_followed(
+    servers: &[RedisServer; 2],
+    scratch: &Scratch,
+    store: &RedisStore,
+) -> Scratch {
+    let [old, new] = servers;
+    eventually_async(BOUND, "a fail-over", || async {
+        new.ask("ROLE").is_ok_and(|role| role == "*3")
+    })
+    .await;
+    let role = old.ask("ROLE").expect("asked");
+    assert_eq!(role, "*3", "it rules as well, for all it knows");
+    // What only the new one has.
+    let other = request("other", "b", seconds(600));
+    let elsewhere = Scratch {
+        url: new.url(),
+        prefix: scratch.prefix.clone(),
+    };
+    let there = take(&elsewhere.store().await, &other).await;
+    eventually_async(BOUND, "the new primary", || async {
+        let found = store.get(&other.name).await.ok().flatten();
+        found.is_some_and(|lease| lease.token == there.token)
+    })
+    .await;
+    elsewhere
 }
 
 /// Gives the sentinels a user of their own on both servers, with these rights on the primary.
@@ -275,30 +282,10 @@ async fn primary_that_a_sentinel_goes_on_naming_is_left_when_the_others_name_ano
     let store = scratch.store().await;
     let asked = request("job", "a", seconds(600));
     take(&store, &asked).await;
-    let [old, new] = set.servers();
-    assert_eq!(old.ask("ACL SETUSER sentinel -@all").expect("asked"), "+OK");
-    eventually_async(BOUND, "a fail-over", || async {
-        new.ask("ROLE").is_ok_and(|role| role == "*3")
-    })
-    .await;
-    assert_eq!(
-        old.ask("ROLE").expect("asked"),
-        "*3",
-        "it rules as well, for all it knows"
-    );
-    // What only the new one has.
-    let other = request("other", "b", seconds(600));
-    let elsewhere = Scratch {
-        url: new.url(),
-        prefix: scratch.prefix.clone(),
-    };
-    let there = take(&elsewhere.store().await, &other).await;
-    eventually_async(BOUND, "the new primary", || async {
-        let found = store.get(&other.name).await.ok().flatten();
-        found.is_some_and(|lease| lease.token == there.token)
-    })
-    .await;
-    let port = old.port().to_string();
+    let hidden = set.servers()[0].ask("ACL SETUSER sentinel -@all");
+    assert_eq!(hidden.expect("asked"), "+OK");
+    until_the_other_is_followed(set.servers(), &scratch, &store).await;
+    let port = set.servers()[0].port().to_string();
     let named: Vec<String> = redis::cmd("SENTINEL")
         .arg(&["get-master-addr-by-name", RedisSentinels::PRIMARY])
         .query_async(&mut sentinel)

@@ -108,6 +108,21 @@ pub async fn a_token_is_a_day_ahead_of_the_clock_at_most(fence: &dyn Fence) {
     assert_eq!(marks, [(&ledger, ahead(12).token)]);
 }
 
+/// Whether a fence has refused to guard what is no table of the user's own, in words with these parts.
+///
+/// # Panics
+/// If it guards it, or says something else.
+pub fn is_not_guarded<Guarded>(guarded: Result<Guarded, FenceError>, parts: [&str; 2]) {
+    let Err(FenceError::Store(error)) = guarded else {
+        panic!("{parts:?} is guarded")
+    };
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    assert!(
+        parts.iter().all(|part| error.message.contains(part)),
+        "{parts:?}: {error}"
+    );
+}
+
 /// What stands there, which is understood unless it is the damaged one.
 fn read(listed: &ListedMark, damaged: &str) -> String {
     match listed {

@@ -1,6 +1,6 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 
-use crate::common::{Scratch, random_bits, request, seconds, with_database};
+use crate::common::{Scratch, random_bits, request, seconds, who_may, with_database};
 use mongodb::bson::doc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
@@ -246,28 +246,9 @@ async fn least_role_of_the_readme_is_enough() {
     let set = ReplicaSet::with_auth(tenure_testkit::Size::One)
         .await
         .expect("a set");
-    let database = "bank";
-    let administrator = mongodb::Client::with_uri_str(set.uri()).await.expect("a client");
-    let role = mongodb::bson::doc! {
-        "createRole": "tenure",
-        "privileges": [{
-            "resource": { "db": database, "collection": "job_leases" },
-            "actions": ["find", "insert", "update", "changeStream", "listIndexes"],
-        }],
-        "roles": [],
-    };
-    administrator
-        .database("admin")
-        .run_command(role)
-        .await
-        .expect("the role");
-    let user = set
-        .create_user("service", SECRET, &[("tenure", "admin")])
-        .await
-        .expect("the user");
-    let store = MongoStore::connect(&with_database(&set.uri_as(&user), database, ""))
-        .await
-        .expect("connects");
+    let rights = ["find", "insert", "update", "changeStream", "listIndexes"];
+    let url = who_may(&set, SECRET, &rights).await;
+    let store = MongoStore::connect(&url).await.expect("connects");
     let asked = request("job", "holder", seconds(60));
     let grant = crate::common::take(&store, &asked).await;
     let _watch = store

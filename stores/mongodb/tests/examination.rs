@@ -1,7 +1,6 @@
 //! What an operator is told of a set, a collection and a user.
 
-use crate::common::{Scratch, with_database};
-use mongodb::Client;
+use crate::common::{Scratch, who_may};
 use mongodb::bson::{Bson, doc};
 use std::time::Duration;
 use tenure_core::{Finding, LeaseStore, Verdict};
@@ -43,22 +42,7 @@ async fn a_validator_and_a_server_that_lets_everybody_in_are_told_of() {
 #[tokio::test]
 async fn rights_that_are_wanted_and_missing_are_named() {
     let set = ReplicaSet::with_auth(Size::One).await.expect("a set");
-    let administrator = Client::with_uri_str(set.uri()).await.expect("a client");
-    let role = doc! {
-        "createRole": "barely",
-        "privileges": [{
-            "resource": { "db": "bank", "collection": "job_leases" },
-            "actions": ["find", "insert", "update"],
-        }],
-        "roles": [],
-    };
-    administrator
-        .database("admin")
-        .run_command(role)
-        .await
-        .expect("the role");
-    let user = set.create_user("service", "secret", &[("barely", "admin")]).await;
-    let url = with_database(&set.uri_as(&user.expect("the user")), "bank", "");
+    let url = who_may(&set, "secret", &["find", "insert", "update"]).await;
     let store = MongoStore::connect(&url).await.expect("connects");
     let findings = store.examine().await.expect("an examination");
     assert!(

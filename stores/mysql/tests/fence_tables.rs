@@ -3,6 +3,7 @@ use crate::common::{Scratch, family};
 use crate::fence::{fenced, ledger, term};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error};
+use tenure_conformance::marks::is_not_guarded;
 use tenure_core::{Fault, Fence, FenceError};
 use tenure_mysql::MysqlFence;
 use tenure_testkit::SqlFamily;
@@ -81,15 +82,7 @@ async fn what_is_no_table_of_the_users_own_is_not_guarded_in_mysql() {
         ("tenure_refusals", "not one of your data"),
         ("shown", "there is no table"),
     ] {
-        let refused = fence.guard(table, &ledger()).await;
-        let Err(FenceError::Store(error)) = refused else {
-            panic!("{table} is guarded")
-        };
-        assert_eq!(error.fault, Fault::Invalid, "{error}");
-        assert!(
-            error.message.contains(said) && error.message.contains(table),
-            "{error}"
-        );
+        is_not_guarded(fence.guard(table, &ledger()).await, [said, table]);
     }
     fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
     // One that an earlier Tenure has guarded all the same is let go.

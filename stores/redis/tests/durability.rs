@@ -174,20 +174,26 @@ async fn server_whose_file_was_switched_on_beside_a_snapshot_says_fence_only() {
     }
 }
 
+/// A store whose user may not ask this, and which says so.
+async fn who_is_not_told(server: &RedisServer, command: &str) -> RedisStore {
+    let rights = format!("ACL SETUSER user on >hunter2 allkeys allchannels +@all -{command}");
+    assert_eq!(server.ask(&rights).expect("asked"), "+OK");
+    let url = format!("redis://user:hunter2@{}", server.address());
+    let store = RedisStore::connect(&url).await.expect("connects");
+    let told = store.traits().durability;
+    assert!(
+        matches!(told, Durability::FenceOnly(why) if why.contains("does not tell")),
+        "{told:?}"
+    );
+    store
+}
+
 /// What a user may not ask for is not known to be well: `CONFIG GET` alone tells nothing of replicas.
 #[tokio::test]
 async fn server_that_does_not_tell_its_state_says_fence_only() {
     for build in BUILDS {
         let (server, _replica) = with_a_replica(build).await;
-        let user = server.ask("ACL SETUSER user on >hunter2 allkeys allchannels +@all -info");
-        assert_eq!(user.expect("asked"), "+OK");
-        let url = format!("redis://user:hunter2@{}", server.address());
-        let store = RedisStore::connect(&url).await.expect("connects");
-        let told = store.traits().durability;
-        assert!(
-            matches!(told, Durability::FenceOnly(why) if why.contains("does not tell")),
-            "{build:?}: {told:?}"
-        );
+        let store = who_is_not_told(&server, "info").await;
         for subject in ["durability", "topology"] {
             let finding = found(&store, subject).await;
             assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
@@ -202,15 +208,7 @@ async fn server_that_does_not_tell_its_settings_says_fence_only() {
         let server = RedisServer::start(RedisOptions::durable().of(build))
             .await
             .expect("a server");
-        let user = server.ask("ACL SETUSER user on >hunter2 allkeys allchannels +@all -config");
-        assert_eq!(user.expect("asked"), "+OK");
-        let url = format!("redis://user:hunter2@{}", server.address());
-        let store = RedisStore::connect(&url).await.expect("connects");
-        let told = store.traits().durability;
-        assert!(
-            matches!(told, Durability::FenceOnly(why) if why.contains("does not tell")),
-            "{build:?}: {told:?}"
-        );
+        let store = who_is_not_told(&server, "config").await;
         let finding = found(&store, "durability").await;
         assert_eq!(finding.verdict, Verdict::Warning, "{build:?}: {finding:?}");
         let repair = finding.repair.expect("a way out");

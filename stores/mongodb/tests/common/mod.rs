@@ -4,6 +4,7 @@ use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
 pub use tenure_conformance::asking::*;
 use tenure_mongodb::MongoStore;
+use tenure_testkit::ReplicaSet;
 
 /// A collection that no other test has, removed when the test ends.
 pub struct Scratch {
@@ -91,6 +92,23 @@ pub fn with_database(uri: &str, database: &str, options: &str) -> String {
         true => format!("{address}/{database}"),
         false => format!("{address}/{database}?{}", query.join("&")),
     }
+}
+
+/// The URL of the database "bank" for a user of the set who may do this to its leases, and nothing else.
+pub async fn who_may(set: &ReplicaSet, password: &str, actions: &[&str]) -> String {
+    let administrator = Client::with_uri_str(set.uri()).await.expect("a client");
+    let role = doc! {
+        "createRole": "tenure",
+        "privileges": [{
+            "resource": { "db": "bank", "collection": "job_leases" },
+            "actions": actions,
+        }],
+        "roles": [],
+    };
+    let made = administrator.database("admin").run_command(role).await;
+    made.expect("the role");
+    let user = set.create_user("service", password, &[("tenure", "admin")]);
+    with_database(&set.uri_as(&user.await.expect("the user")), "bank", "")
 }
 
 /// The whole record as the server keeps it.

@@ -73,8 +73,8 @@ impl MongoFence {
         let Some(found) = self.look(resource).await? else {
             return Ok(None);
         };
-        let marks = self.with_refusals(vec![found]).await?;
-        Ok(marks.into_iter().next())
+        let refusals = self.refusals([&found]).await?;
+        Ok(Some(with_refusals(found, &refusals)))
     }
 
     /// A page of marks after `after`.
@@ -94,24 +94,22 @@ impl MongoFence {
             .iter()
             .map(|document| Found::read(document, &self.namespace))
             .collect();
-        let understood = read.iter().flatten().cloned().collect();
-        let mut understood = self.with_refusals(understood).await?.into_iter();
+        let refusals = self.refusals(read.iter().flatten()).await?;
         let mut listed = Vec::new();
         for (document, found) in documents.iter().zip(read) {
-            let mark = found.map(|_found| understood.next().expect("one for each that was understood"));
+            let mark = found.map(|found| with_refusals(found, &refusals));
             let place = Cursor::behind(document.get_str("_id").unwrap_or_default());
             listed.push((place, ListedMark::from_read(|| shown_key(document), mark)?));
         }
         Ok(MarkPage::beginning(listed))
     }
 
-    async fn with_refusals(&self, found: Vec<Found>) -> Result<Vec<Mark>, FenceError> {
-        let ids: Vec<Document> = found
-            .iter()
-            .map(|found| mark::refusals_id(&found.resource))
-            .collect();
+    /// What was counted beside these marks, by their resources.
+    async fn refusals(&self, found: impl IntoIterator<Item = &Found>) -> Result<Refusals, FenceError> {
+        let ids = found.into_iter().map(|found| mark::refusals_id(&found.resource));
+        let ids: Vec<Document> = ids.collect();
         let find = async { collect(self.marks.find(doc! { "_id": { "$in": ids } }).await?).await };
-        let mut refusals: BTreeMap<String, (u64, Option<FencingToken>)> = BTreeMap::new();
+        let mut refusals = Refusals::new();
         for counted in self.within(Deed::Read, "the fence", find).await? {
             let Ok(resource) = counted.get_document("_id").and_then(|id| id.get_str("resource")) else {
                 continue;
@@ -127,17 +125,21 @@ impl MongoFence {
                 (count, FencingToken::from_signed(number("last")).ok()),
             );
         }
-        let shown = |found: Found| {
-            let (refused, last_refused) = refusals.get(found.resource.as_str()).copied().unwrap_or_default();
-            Mark {
-                resource: found.resource,
-                lease: found.lease,
-                token: found.token,
-                refused,
-                last_refused,
-            }
-        };
-        Ok(found.into_iter().map(shown).collect())
+        Ok(refusals)
+    }
+}
+
+/// How often a term was refused, and which was last, by resources.
+type Refusals = BTreeMap<String, (u64, Option<FencingToken>)>;
+
+fn with_refusals(found: Found, refusals: &Refusals) -> Mark {
+    let (refused, last_refused) = refusals.get(found.resource.as_str()).copied().unwrap_or_default();
+    Mark {
+        resource: found.resource,
+        lease: found.lease,
+        token: found.token,
+        refused,
+        last_refused,
     }
 }
 

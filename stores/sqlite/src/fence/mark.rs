@@ -54,10 +54,7 @@ pub(super) fn marks(connection: &Connection, after: Option<&Cursor>) -> Result<M
     let mut rows = statement.query([start_of(after)])?;
     let mut marks = Vec::new();
     while let Some(row) = rows.next()? {
-        let key = row
-            .get_ref("resource")?
-            .as_bytes()
-            .map_err(rusqlite::Error::from)?;
+        let key = key_of(row)?;
         let read = match read(row) {
             Ok(kept) => Ok(kept.mark),
             Err(Trouble::Told(error)) => Err(error),
@@ -212,13 +209,16 @@ fn granted(connection: &Connection, lease: &LeaseName) -> Result<Option<FencingT
     Ok(token.and_then(|token| FencingToken::from_signed(token).ok()))
 }
 
+/// The resource as it stands there.
+fn key_of<'row>(row: &'row Row<'_>) -> Result<&'row [u8], Trouble> {
+    let key = row.get_ref("resource")?.as_bytes();
+    Ok(key.map_err(rusqlite::Error::from)?)
+}
+
 fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
     // A text may be no UTF-8.
     let text = |column| row.get_ref(column).map(|value| value.as_str_or_null().ok());
-    let resource = row
-        .get_ref("resource")?
-        .as_bytes()
-        .map_err(rusqlite::Error::from)?;
+    let resource = key_of(row)?;
     let unreadable = || {
         Trouble::Told(StoreError::not_applied(
             Fault::Unreadable,

@@ -82,11 +82,8 @@ fn twenty_terms_are_kept_the_oldest_goes_first() {
     assert_eq!(kept.len(), 20);
     let status = json(&sandbox.tenure(&["status", "--all", "--output", "json"]).stdout);
     let records = status["leases"].as_array().unwrap();
-    assert_eq!(
-        records.iter().filter(|lease| lease["state"] != "vacant").count(),
-        0,
-        "{records:?}"
-    );
+    // Whoever writes one late finds it expired by then, and leaves it so.
+    assert!(records.iter().all(|lease| lease["state"] != "held"), "{records:?}");
     assert_eq!(records.len(), 21);
     assert_eq!(sandbox.lease("job")["token"], kept[0]["token"]);
 }

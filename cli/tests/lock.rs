@@ -188,7 +188,7 @@ fn leases(sandbox: &Sandbox) -> rusqlite::Connection {
 #[test]
 fn whoever_waited_in_vain_is_told_who_holds_it_though_an_attempt_had_failed() {
     let sandbox = Sandbox::new("lock-blip");
-    hold(&sandbox, &["--ttl", "3s"]).kill_all_at_once();
+    hold(&sandbox, &["--ttl", "6s"]).kill_all_at_once();
     let waiting = sandbox.start(&["lock", "--ttl", "3s", "-w", "15s", "-E", "9", "a", "--", "true"]);
     waiting.wait_for_line("held by", SOON).unwrap();
     let leases = leases(&sandbox);

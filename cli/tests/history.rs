@@ -83,7 +83,10 @@ fn twenty_terms_are_kept_the_oldest_goes_first() {
     let status = json(&sandbox.tenure(&["status", "--all", "--output", "json"]).stdout);
     let records = status["leases"].as_array().unwrap();
     // Whoever writes one late finds it expired by then, and leaves it so.
-    assert!(records.iter().all(|lease| lease["state"] != "held"), "{records:?}");
+    assert!(
+        records.iter().all(|lease| lease["state"] != "held"),
+        "{records:?}"
+    );
     assert_eq!(records.len(), 21);
     assert_eq!(sandbox.lease("job")["token"], kept[0]["token"]);
 }

@@ -1,5 +1,6 @@
 //! The open file: its connections, its clock, and what is beside it.
 
+use crate::bell::Hook;
 use crate::clock::BootClock;
 use crate::files::{self, FileIdentity, Files, Paths};
 use crate::filesystem::FileSystem;
@@ -63,9 +64,10 @@ pub(crate) struct Database {
     trust: FileSystemTrust,
     paths: Paths,
     session: Arc<Seat<Session>>,
-    /// Made at opening, so that the store can say how its watches will work; the first watch takes it.
+    /// Made at opening, so that the store can say how its watches will work; the first bell takes it.
     notifier: Mutex<Option<OwnedFd>>,
     notifies: bool,
+    pub(crate) bell: Hook,
     /// The leases that this handle was granted or gave back last, the latest at the end.
     own: Mutex<VecDeque<LeaseName>>,
     /// How many terms this handle was granted that were neither given back nor lost, as far as it knows.
@@ -94,6 +96,7 @@ impl Database {
             paths,
             notifies: notifier.is_some(),
             notifier: Mutex::new(notifier),
+            bell: Hook::default(),
             own: Mutex::new(VecDeque::with_capacity(OWN_MAX)),
             terms: AtomicUsize::new(0),
         })
@@ -155,7 +158,7 @@ impl Database {
         &self.paths
     }
 
-    /// One more connection, for a watch.
+    /// One more connection, for the watches.
     pub(crate) fn connect_once(&self) -> Result<(Connection, Files), Trouble> {
         // First to the same files: what they are is looked at there.
         let session = self.session()?;
@@ -167,7 +170,7 @@ impl Database {
         files.map(|files| (connection, files)).ok_or(Trouble::Parted)
     }
 
-    /// A descriptor for a watch; an error when the user has used up theirs.
+    /// A descriptor for the watches; an error when the user has used up theirs.
     pub(crate) fn notifier(&self) -> Result<OwnedFd, rustix::io::Errno> {
         let spare = self
             .notifier

@@ -4,10 +4,11 @@
 compile_error!("tenure-sqlite keeps time by CLOCK_BOOTTIME and is woken by inotify: it needs Linux");
 
 mod acquire;
-
+mod bell;
 mod clock;
 mod database;
 mod decide;
+mod ear;
 mod examine;
 mod fence;
 mod files;
@@ -16,6 +17,7 @@ mod glances;
 mod listing;
 mod log;
 mod look;
+mod notifier;
 mod only_path;
 mod options;
 mod patience;

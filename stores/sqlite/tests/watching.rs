@@ -3,6 +3,7 @@
 use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 use tenure_core::{
     Ask, Asked, Change, Fault, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource,
@@ -19,6 +20,7 @@ fn as_a_child() {
         .unwrap();
     match role.as_str() {
         "watcher without inotify" => runtime.block_on(watch_by_polling(&file)),
+        "watchers with one inotify instance" => watch_idly(&file),
         "watcher without descriptors" => runtime.block_on(watch_without_descriptors(&file)),
         other => panic!("{other}"),
     }
@@ -47,6 +49,53 @@ async fn watch_without_descriptors(file: &Path) {
     }
     assert!(refusals > 0);
     println!("watching in the end");
+}
+
+/// Watches of one handle, each on a thread of its own as those of elections are.
+const WATCHES: u32 = 40;
+
+/// Times in a second that a watch may wake which nobody has anything to tell; one that polls wakes 100 times.
+const WAKES_MAX: u64 = 20;
+
+fn watch_idly(file: &Path) {
+    let store = SqliteStore::open(file).unwrap();
+    let started = Arc::new(Barrier::new(WATCHES as usize + 1));
+    for _ in 0..WATCHES {
+        let (store, started) = (store.clone(), Arc::clone(&started));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+                started.wait();
+                panic!("told of {:?}", watch.next().await);
+            })
+        });
+    }
+    started.wait();
+    let (began, before) = (Instant::now(), wakes());
+    std::thread::sleep(Duration::from_secs(2));
+    let each = (wakes() - before) / u64::from(WATCHES) / began.elapsed().as_secs();
+    println!(
+        "idle: {}, woken {each} times a second",
+        if each < WAKES_MAX { "yes" } else { "no" }
+    );
+}
+
+/// How often the threads of this process have waited for something.
+fn wakes() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .map(|task| {
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let waits = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            waits.unwrap().trim().parse::<u64>().unwrap()
+        })
+        .sum()
 }
 
 fn wake_file(scratch: &Scratch) -> PathBuf {
@@ -237,6 +286,71 @@ fn watcher_without_inotify(scratch: &Scratch) -> Process {
         .wait_for_line("watching", PATIENCE)
         .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
     watcher
+}
+
+/// A user has 128 as a rule, for all programs.
+#[test]
+fn all_watches_of_a_handle_are_woken_by_one_inotify_instance() {
+    let scratch = Scratch::new();
+    let one = "echo 1 > /proc/sys/user/max_inotify_instances";
+    let role = "watchers with one inotify instance";
+    let watchers = Process::spawn(in_role_after(one, module_path!(), role, &scratch.file())).unwrap();
+    watchers
+        .wait_for_line("idle: yes", PATIENCE)
+        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
+}
+
+/// It reads nothing of what the kernel says, and another of the same handle does.
+#[tokio::test]
+async fn a_watch_that_nobody_polls_holds_up_no_other() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let all = Scope::Prefix(String::new());
+    let (before, mut watch) = (other.watch(&all).await, other.watch(&all).await.unwrap());
+    let after = other.watch(&all).await;
+    let waited = told_between(&store, &mut watch, || {}).await;
+    assert!(waited < Duration::from_millis(250), "{waited:?}");
+    for unpolled in [before, after] {
+        let event = next(&mut unpolled.unwrap()).await;
+        assert!(matches!(event, WatchEvent::Changed { .. }), "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_watches_of_a_handle_end_with_a_file_that_is_no_store_and_begin_anew_with_one_that_is() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let job = Scope::Name(name("job"));
+    let mut watches = [(); 2].map(|()| None);
+    for watch in &mut watches {
+        *watch = Some(other.watch(&job).await.unwrap());
+    }
+    let aside = scratch.directory().join("aside");
+    std::fs::create_dir(&aside).unwrap();
+    let files = ["", "-wal", "-shm"].map(|suffix| {
+        let mut path = scratch.file().into_os_string();
+        path.push(suffix);
+        let path = PathBuf::from(path);
+        let there = aside.join(path.file_name().unwrap());
+        (path, there)
+    });
+    for (here, there) in &files {
+        std::fs::rename(here, there).unwrap();
+    }
+    std::fs::write(scratch.file(), "no database ".repeat(100)).unwrap();
+    for watch in watches.iter_mut().flatten() {
+        let ended = async { while watch.next().await.is_ok() {} };
+        tokio::time::timeout(PATIENCE, ended).await.expect("it ends");
+    }
+    std::fs::remove_file(scratch.file()).unwrap();
+    for (here, there) in &files {
+        std::fs::rename(there, here).unwrap();
+    }
+    // Also beside those that have ended and are kept.
+    let mut watch = other.watch(&job).await.unwrap();
+    let first = grant(&store, &Asker::new("first"), "job").await;
+    assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
+    drop(watches);
 }
 
 /// What is in the new file counts, and not what goes on in the one that was removed.

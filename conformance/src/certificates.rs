@@ -2,7 +2,7 @@
 
 use crate::asking::{request, seconds, take};
 use tenure_core::{Fault, LeaseStore, StoreError};
-use tenure_testkit::SelfSigned;
+use tenure_testkit::{ScratchDir, SelfSigned};
 
 /// The server's certificate is trusted because the URL says so, and the client's is asked for. The server shows `theirs`, and lets
 /// in whoever shows `ours`; its URL is the second scheme, of TLS, with this place.
@@ -36,6 +36,8 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
         let is_away = [Fault::Unreachable, Fault::TimedOut].contains(&error.fault);
         assert!(is_away, "{unknown}: {error}");
     }
+    let folder = ScratchDir::new("certificates");
+    let pipe = folder.pipe("ca.pem").display().to_string();
     for (scheme, useless, told) in [
         (encrypted, format!("ca={}", ours.key), format!("ca {}", ours.key)),
         (
@@ -43,6 +45,7 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
             "ca=/nowhere/ca.pem".to_owned(),
             "ca /nowhere/ca.pem".to_owned(),
         ),
+        (encrypted, format!("ca={pipe}"), "no plain file".to_owned()),
         (
             encrypted,
             format!("cert={0}&key={0}", ours.file),

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -43,6 +44,18 @@ impl ScratchDir {
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// Makes a pipe inside the folder. Nobody writes into it: whoever opens it to read waits without end.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn pipe(&self, name: impl AsRef<Path>) -> PathBuf {
+        let path = self.join(name);
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo is there").success(), "{}", path.display());
+        path
     }
 }
 

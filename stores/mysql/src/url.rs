@@ -1,9 +1,8 @@
 //! The store's URL.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::begin_of_file;
 
 /// Where MySQL and MariaDB listen.
 const PORT: u16 = 3306;
@@ -186,26 +185,16 @@ const KNOWN_ELSEWHERE: [&str; 8] = [
 ];
 
 fn certificates(path: PathBuf) -> Result<PathBuf, StoreError> {
-    let why = match begin_of(&path) {
-        Ok(text) if text.contains("BEGIN CERTIFICATE") => return Ok(path),
-        Ok(_) => "holds no certificate".to_owned(),
+    let begin = begin_of_file(&path, CERTIFICATES_BYTES_MAX);
+    let why = match begin.map(|begin| String::from_utf8_lossy(&begin).contains("BEGIN CERTIFICATE")) {
+        Ok(true) => return Ok(path),
+        Ok(false) => "holds no certificate".to_owned(),
         Err(error) => error.to_string(),
     };
     let shown = path.display().to_string().escape_debug().to_string();
     Err(invalid(&format!(
         "ssl-ca {shown}: {why}; name a PEM file of certificates"
     )))
-}
-
-/// The begin of a file; nothing of what is none, as a device has no end.
-fn begin_of(path: &Path) -> std::io::Result<String> {
-    let mut begin = Vec::new();
-    if path.metadata()?.is_file() {
-        File::open(path)?
-            .take(CERTIFICATES_BYTES_MAX)
-            .read_to_end(&mut begin)?;
-    }
-    Ok(String::from_utf8_lossy(&begin).into_owned())
 }
 
 fn decoded(text: &str) -> Result<String, StoreError> {

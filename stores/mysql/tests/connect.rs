@@ -5,7 +5,7 @@ use tenure_core::{
     Certainty, Durability, Fault, FenceError, LeaseStore, Scope, StoreError, Verdict, WatchSource,
 };
 use tenure_mysql::{MysqlFence, MysqlStore};
-use tenure_testkit::{Mariadb, free_port};
+use tenure_testkit::{Mariadb, ScratchDir, free_port};
 
 const SECRET: &str = "hunter2-s3cret";
 
@@ -392,8 +392,13 @@ async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
             "{options}: {error}"
         );
     }
-    for contradiction in [format!("{chain}&ssl-mode=disabled"), format!("{chain}&{chain}")] {
-        let error = refused(&at("localhost", &contradiction)).await;
+    let folder = ScratchDir::new("roots");
+    for useless in [
+        format!("{chain}&ssl-mode=disabled"),
+        format!("{chain}&{chain}"),
+        format!("ssl-ca={}", folder.pipe("root.pem").display()),
+    ] {
+        let error = refused(&at("localhost", &useless)).await;
         assert_eq!(error.fault, Fault::Invalid, "{error}");
         assert!(error.message.contains("ssl-ca"), "{error}");
     }

@@ -2,9 +2,8 @@
 
 use async_nats::{Auth, AuthError};
 use nkeys::{KeyPair, KeyPairType};
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
+use tenure_remote::begin_of_file;
 
 /// Largest file that is read, in bytes. One with many permissions has some thousands.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -23,15 +22,9 @@ impl Credentials {
     /// Why not, without anything that is in it.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
-        let file = File::open(path).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
-            return Err(format!("{shown} is no plain file"));
-        }
-        let mut text = String::new();
-        file.take(FILE_BYTES_MAX)
-            .read_to_string(&mut text)
-            .map_err(failed)?;
+        let text = begin_of_file(path, FILE_BYTES_MAX);
+        let text = text.map_err(|error| format!("cannot read {shown}: {error}"))?;
+        let text = String::from_utf8_lossy(&text);
         Self::parse(&text).ok_or_else(|| {
             format!(
                 "{shown} holds no credentials of a user: a JWT and a seed that begins with SU, as `nsc generate creds` writes them, \

@@ -149,7 +149,11 @@ async fn credentials_that_are_refused_are_told_by_their_file_and_never_shown() {
         let shows = |secret: &str| secret.len() > 40 && error.message.contains(secret);
         assert!(!refused.lines().any(shows), "{error}");
     }
-    for missing in [folder.join("none.creds"), folder.path().to_owned()] {
+    for missing in [
+        folder.join("none.creds"),
+        folder.path().to_owned(),
+        folder.pipe("pipe.creds"),
+    ] {
         let error = NatsStore::connect(&url(&server, &missing))
             .await
             .expect_err("no file");

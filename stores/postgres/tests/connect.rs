@@ -3,7 +3,7 @@ use crate::common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take}
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::{PgBouncer, Postgres, free_port};
+use tenure_testkit::{PgBouncer, Postgres, ScratchDir, free_port};
 
 const SECRET: &str = "hunter2-s3cret";
 
@@ -395,6 +395,11 @@ async fn roots_that_are_named_are_used_also_without_a_mode_in_postgres() {
             assert_eq!(refused(&url).await.fault, Fault::Unreachable, "{url}");
         }
     }
+    let folder = ScratchDir::new("roots");
+    let options = format!("sslrootcert={}", folder.pipe("root.pem").display());
+    let error = refused(&at("localhost", port, &options)).await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    assert!(error.message.contains("no plain file"), "{error}");
     let options = format!("sslrootcert={}&sslmode=disable", root.display());
     let error = refused(&at("localhost", port, &options)).await;
     assert_eq!(error.fault, Fault::Invalid);

@@ -7,7 +7,7 @@
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
-//! - [`TlsFiles`]: the PEM files that a URL names for TLS.
+//! - [`TlsFiles`], [`begin_of_file`]: the files that a URL names, as those for TLS.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`connection_failed`], [`line()`]: errors as the contract wants them.
 //!
@@ -17,6 +17,7 @@ mod errors;
 pub mod findings;
 mod in_line;
 mod link;
+mod plain_file;
 mod pulse;
 mod purge;
 mod refusals;
@@ -28,6 +29,7 @@ mod watch;
 pub use errors::{Deed, after_a_step, connection_failed, lease_subject, line, timed_out};
 pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};
+pub use plain_file::begin_of_file;
 pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};

@@ -1,7 +1,6 @@
 //! The PEM files that a URL names for encrypted connections: `ca=`, `cert=` and `key=`.
 
-use std::fs::File;
-use std::io::Read as _;
+use crate::plain_file::begin_of_file;
 use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
 
@@ -110,15 +109,7 @@ fn read(option: &str, path: &Path, what: &str, in_words: &str) -> Result<Vec<u8>
             shown.escape_debug()
         ))
     };
-    let failed = |error: std::io::Error| wrong(error.to_string());
-    let file = File::open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(wrong("it is no plain file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    let bytes = begin_of_file(path, FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
     let begins = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(what);
     if !text.lines().any(begins) {

@@ -355,6 +355,31 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn dial_that_failed_when_nobody_waited_for_it_is_no_answer_to_who_comes_later() {
+        let doors = Doors {
+            open: Some(Semaphore::new(0)),
+            ..Doors::default()
+        };
+        let link = Link::new(Arc::new(doors));
+        let given_up = tokio::time::timeout(Duration::from_millis(5), link.open()).await;
+        assert!(given_up.is_err());
+        link.dial().open.as_ref().expect("doors").close();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(link.open().await.is_err());
+        assert_eq!(link.dial().begun.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_that_several_have_waited_in_vain_counts_once() {
+        let link = Link::new(Arc::new(Doors::default()));
+        let open = link.open().await.expect("open");
+        let waiting: Vec<_> = (0..10).map(|_| link.wait_on(&open)).collect();
+        tokio::time::sleep(SILENCE / 2).await;
+        drop(waiting);
+        assert_eq!(link.open().await.expect("the same").connection.0, 0);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn connection_is_left_once_all_together_have_waited_long_enough_in_vain() {
         let link = Link::new(Arc::new(Doors::default()));
         let open = link.open().await.expect("open");

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::future::Future;
 use std::time::Duration;
 use tenure_core::{Certainty, Change, Fault as StoreFault, LeaseStore, Released, Renewed, Scope, WatchEvent};
-use tenure_testkit::{Fault, FaultProxy, RequestFault, eventually};
+use tenure_testkit::{Fault, FaultProxy, RequestFault, eventually, eventually_async};
 
 /// A store's own bound on a request is 5 s; the rest is for a loaded machine.
 pub const BOUND: Duration = Duration::from_secs(20);
@@ -273,6 +273,34 @@ pub async fn lost_replies_of_renewal_and_release_are_resolved_by_asking_again(wi
     assert_eq!(store.release(&back).await[0], Ok(Released::Vacated));
 }
 
+/// Whoever gives up while the connection is still being made has asked for nothing: sent when it is there, it would take what nobody
+/// looks for any more.
+pub async fn request_that_was_given_up_before_its_connection_was_there_is_never_sent(wire: Wire) {
+    let store = &*wire.store;
+    let asked = request("job", "holder", seconds(60));
+    wire.proxy.set(Fault::Delay {
+        to_server: Duration::ZERO,
+        to_client: AWAY,
+    });
+    wire.proxy.cut_connections();
+    let waits = || async {
+        // One may only notice that its connection was cut.
+        let acquired = tokio::time::timeout(AWAY / 10, store.acquire(&asked)).await;
+        assert!(!matches!(acquired, Ok(Ok(_))), "it need not wait: {acquired:?}");
+        acquired.is_err()
+    };
+    eventually_async(BOUND, "a request that waits", waits).await;
+    wire.proxy.heal();
+    for _look in 0..2 {
+        let read = eventually_async(BOUND, "an answer", || store.get(&asked.name)).await;
+        assert_eq!(read, None, "it was sent");
+        tokio::time::sleep(AWAY).await;
+    }
+}
+
+/// How long a connection is away from whoever asks.
+const AWAY: Duration = Duration::from_secs(1);
+
 /// Makes a test of every case here. Takes an `async fn() -> Wire`, called once per test.
 #[macro_export]
 macro_rules! wire_suite {
@@ -284,6 +312,7 @@ macro_rules! wire_suite {
             late_duplicate_of_an_acquisition_revives_nothing
             late_duplicates_leave_the_next_term_alone
             lost_replies_of_renewal_and_release_are_resolved_by_asking_again
+            request_that_was_given_up_before_its_connection_was_there_is_never_sent
         }
     };
     ([$setup:expr] $($name:ident)*) => {

@@ -15,6 +15,7 @@ mod faults;
 mod fence;
 mod fence_bumps;
 mod fence_marks;
+mod fence_refusals;
 mod full;
 mod late_requests;
 mod login;

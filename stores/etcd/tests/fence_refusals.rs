@@ -1,0 +1,116 @@
+//! Refusals on their way beside the mark: what they cost, and what is said of them. All fences of servers share that.
+
+use crate::common::{Scratch, range, shared};
+use std::fmt::{Debug, Write as _};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
+use tenure_core::{Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use tenure_etcd::EtcdFence;
+use tenure_testkit::eventually_async;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// For some notes and some lines.
+const LONG: Duration = Duration::from_millis(2_500);
+
+/// Far more than there are seconds.
+const REFUSALS_MIN: u64 = 50;
+
+#[tokio::test]
+async fn writer_that_is_refused_again_and_again_costs_a_note_and_a_line_a_second() {
+    Warnings::listen();
+    let scratch = Scratch::new().await;
+    let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
+    let ledger = ResourceName::new(&scratch.prefix).expect("a name");
+    let term = |number| {
+        let token = FencingToken::new(number).expect("a token");
+        Term::new(LeaseName::new("nightly").expect("a name"), token)
+    };
+    fence.claim(&ledger, &term(9)).await.expect("a claim");
+    let (began, mut refused) = (Instant::now(), 0);
+    while began.elapsed() < LONG || refused < REFUSALS_MIN {
+        let stale = fence.claim(&ledger, &term(5)).await;
+        assert!(matches!(stale, Err(FenceError::Stale { .. })), "{stale:?}");
+        refused += 1;
+    }
+    fence.note_refusals().await;
+    eventually_async(Duration::from_secs(20), "the count", || async {
+        let mark = fence.mark(&ledger).await.expect("a look").expect("a mark");
+        match mark.refused == refused {
+            true => Ok(()),
+            false => Err(format!("{} of {refused}", mark.refused)),
+        }
+    })
+    .await;
+    let seconds = began.elapsed().as_secs();
+
+    let key = format!("{}/refusals/{ledger}", scratch.prefix);
+    let counted = range(shared().await, 0, &key, &format!("{key}\0")).remove(0);
+    let notes: u64 = counted["version"]
+        .as_str()
+        .and_then(|writes| writes.parse().ok())
+        .expect("a number");
+    // The first at once, and the last before the process ends.
+    assert!(notes <= seconds + 2, "{notes} notes in {seconds} s");
+
+    let lines = Warnings::of(ledger.as_str());
+    let counts: Vec<u64> = lines
+        .iter()
+        .filter_map(|line| line.split("refusals=").nth(1)?.split(' ').next()?.parse().ok())
+        .collect();
+    assert_eq!(counts.first(), Some(&1), "{lines:#?}");
+    let rest = &counts[1..];
+    assert!(!rest.is_empty() && rest.len() as u64 <= seconds, "{lines:#?}");
+    assert!(counts.iter().sum::<u64>() <= refused, "{lines:#?}");
+    assert!(rest[0] > 1, "{lines:#?}");
+}
+
+/// What the whole process warns of: the fence counts on a thread of its own.
+struct Warnings;
+
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl Warnings {
+    fn listen() {
+        static LISTENS: Once = Once::new();
+        LISTENS.call_once(|| tracing::subscriber::set_global_default(Self).expect("the only one"));
+    }
+
+    fn of(what: &str) -> Vec<String> {
+        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().filter(|line| line.contains(what)).cloned().collect()
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        LINES.lock().unwrap_or_else(PoisonError::into_inner).push(line.0);
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, "{}={value:?} ", field.name()).expect("a text takes all");
+    }
+}

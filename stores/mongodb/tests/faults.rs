@@ -14,7 +14,7 @@ pub(crate) async fn proxied() -> (FaultProxy, Scratch, MongoStore) {
     proxied_with("").await
 }
 
-async fn proxied_with(options: &str) -> (FaultProxy, Scratch, MongoStore) {
+pub(crate) async fn proxied_with(options: &str) -> (FaultProxy, Scratch, MongoStore) {
     let set = ReplicaSet::shared().await;
     let primary = set.primary().await.expect("a primary");
     let proxy = FaultProxy::mongodb(set.address(primary)).expect("a proxy");

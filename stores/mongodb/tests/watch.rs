@@ -1,12 +1,14 @@
 //! Watching by change streams, on a real replica set.
 
-use crate::common::{Scratch, giving_back, name, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take};
+use crate::faults::{proxied, proxied_with};
 use mongodb::bson::{Bson, doc};
 use std::time::Duration;
 use tenure_core::{
-    Ask, Asked, Change, Fault, FencingToken, LeaseStore, Released, Scope, Watch, WatchEvent, WatchSource,
+    Ask, Asked, Change, Fault as StoreFault, FencingToken, LeaseStore, Released, Scope, Watch, WatchEvent,
+    WatchSource,
 };
-use tenure_testkit::{Mongod, ReplicaSet};
+use tenure_testkit::{Fault, Mongod, ReplicaSet, eventually_async};
 
 /// Far beyond what a push takes, for a loaded machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -148,7 +150,7 @@ async fn standalone_server_says_that_it_cannot_be_watched_and_works_without() {
     let Err(error) = store.watch(&Scope::Prefix(String::new())).await else {
         panic!("a standalone server was watched");
     };
-    assert_eq!(error.fault, Fault::Unsupported);
+    assert_eq!(error.fault, StoreFault::Unsupported);
     assert!(error.message.contains("replica set"), "{error}");
     take(&store, &request("job", "holder", seconds(60))).await;
 }
@@ -181,6 +183,61 @@ async fn watch_survives_an_election_or_says_that_it_is_over() {
     }
 }
 
+/// The driver opens the stream again where it was. Whatever becomes of that, nothing is passed over without a word.
+#[tokio::test]
+async fn watch_that_was_cut_passes_over_nothing_without_a_word() {
+    let (proxy, scratch, store) = proxied().await;
+    let direct = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let mut watch = store
+        .watch(&Scope::Name(asked.name.clone()))
+        .await
+        .expect("a watch");
+    proxy.set(Fault::Refuse);
+    proxy.cut_connections();
+    let token = take(&direct, &asked).await.token;
+    let released = direct.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    proxy.heal();
+    for change in [Change::Taken, Change::Vacated] {
+        let event = tokio::time::timeout(SOON, watch.next()).await;
+        match event.expect("an event in time") {
+            Ok(told) => assert_eq!(told, changed("job", change, token)),
+            Err(error) => {
+                assert!(error.message.contains("watch"), "{error}");
+                break;
+            }
+        }
+    }
+}
+
+/// Whoever waits would wait on, though somebody else is told long before.
+#[tokio::test]
+async fn watch_whose_connection_falls_silent_is_over() {
+    // With these, the driver alone notices nothing for ten minutes.
+    let patient = "connectTimeoutMS=600000&heartbeatFrequencyMS=600000";
+    let (proxy, _scratch, store) = proxied_with(patient).await;
+    let scope = Scope::Prefix(String::new());
+    let mut watch = store.watch(&scope).await.expect("a watch");
+    proxy.set(Fault::BlackHole);
+    let ended = tokio::time::timeout(SOON, watch.next()).await;
+    let error = ended.expect("an end in time").expect_err("nobody can tell");
+    assert!(
+        [StoreFault::TimedOut, StoreFault::Unreachable].contains(&error.fault),
+        "{error}"
+    );
+    proxy.heal();
+    proxy.cut_connections();
+    let mut watch = eventually_async(SOON, "another watch", || store.watch(&scope)).await;
+    let asked = request("job", "holder", seconds(60));
+    let token = eventually_async(SOON, "an acquisition", || async {
+        store.acquire(&asked).await.map(granted)
+    })
+    .await
+    .token;
+    assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
+}
+
 /// Each watch keeps a connection busy; the driver's own pool of ten would be used up by ten of them.
 #[tokio::test]
 async fn watches_are_bounded_and_keep_no_renewal_waiting() {
@@ -195,7 +252,11 @@ async fn watches_are_bounded_and_keep_no_renewal_waiting() {
             Err(refused) => break refused,
         }
     };
-    assert_eq!((watches.len(), refused.fault), (64, Fault::Busy), "{refused}");
+    assert_eq!(
+        (watches.len(), refused.fault),
+        (64, StoreFault::Busy),
+        "{refused}"
+    );
     let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
     assert!(renewed.is_ok(), "a renewal waited for a connection: {renewed:?}");
     watches.pop();

@@ -1,9 +1,9 @@
-//! What a watch tells of records that it cannot read.
+//! What a watch tells of records that it cannot read, and of those that were lost on the way.
 
-use crate::common::{Scratch, key, name, request, seconds, take};
+use crate::common::{Beneath, Scratch, key, name, request, seconds, take};
 use serde_json::json;
 use std::time::Duration;
-use tenure_core::{Change, LeaseStore, Scope, WatchEvent};
+use tenure_core::{Change, LeaseStore, Scope, Watch, WatchEvent};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -37,4 +37,54 @@ async fn record_that_cannot_be_read_wakes_those_who_watch_once_and_not_with_each
     let taken = changed("other", Change::Taken, Some(token));
     let vacated = changed("later", Change::Vacated, None);
     assert_eq!(told, [WatchEvent::Gap, taken, vacated]);
+}
+
+/// More messages than may wait in the driver and in the store: the rest are lost.
+const FLOOD: usize = 12_000;
+
+/// Nobody reads meanwhile. Each has a key of its own, as the servers tell only of what is still there.
+async fn flood(beneath: &Beneath, record: &[u8]) {
+    for number in 0..FLOOD {
+        beneath.publish(&key(&format!("job/{number}")), record).await;
+    }
+    beneath.flush().await;
+    // Until they have come.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+async fn gap(watch: &mut Box<dyn Watch>) {
+    let told = async { while watch.next().await.expect("the watch goes on") != WatchEvent::Gap {} };
+    let told = tokio::time::timeout(PATIENCE, told).await;
+    told.expect("that some are missing is told");
+}
+
+/// What was lost may be the very release that somebody waits for.
+#[tokio::test]
+async fn messages_that_a_slow_reader_has_missed_are_told_as_a_gap() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(60));
+    take(&store, &asked).await;
+    let beneath = scratch.beneath().await;
+    let (_number, record) = beneath.last(&key("job")).await.expect("the record");
+    let mut watch = store
+        .watch(&Scope::Prefix("job".to_owned()))
+        .await
+        .expect("a watch");
+    // The last ones, after which there is silence.
+    flood(&beneath, &record).await;
+    gap(&mut watch).await;
+    // Some in the middle: others come before there is silence.
+    flood(&beneath, &record).await;
+    let more = async {
+        loop {
+            beneath.publish(&key("job"), &record).await;
+            beneath.flush().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        () = gap(&mut watch) => {}
+        () = more => {}
+    }
 }

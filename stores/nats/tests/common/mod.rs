@@ -233,6 +233,17 @@ impl Beneath {
         }
         self.ask(self.subject(key), map, value.to_vec()).await
     }
+
+    /// Has a value be stored, and waits for no answer.
+    pub async fn publish(&self, key: &str, value: &[u8]) {
+        let published = self.client.publish(self.subject(key), value.to_vec().into());
+        published.await.expect("the connection lives");
+    }
+
+    /// Has everything be sent that was published.
+    pub async fn flush(&self) {
+        self.client.flush().await.expect("the connection lives");
+    }
 }
 
 /// The key of a name, as the README says.

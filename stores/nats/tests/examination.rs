@@ -175,6 +175,62 @@ async fn bucket_in_a_folder_that_a_restart_of_the_machine_empties_is_for_the_fen
     }
 }
 
+/// Two of three that sync are a majority, but not the one that is left when the others' machines have crashed.
+#[tokio::test]
+async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence_alone_whichever_it_is() {
+    let scratch = Scratch::on(&shared_cluster().await.url());
+    drop(scratch.store().await);
+    let cluster = scratch.beneath().await.info().await["cluster"].clone();
+    let mut servers = vec![cluster["leader"].clone()];
+    let others = cluster["replicas"].as_array().expect("the other copies");
+    servers.extend(others.iter().map(|other| other["name"].clone()));
+    assert_eq!(servers.len(), 3, "{cluster}");
+    let folder = "/var/lib/nats/jetstream";
+    let sound = json!({ "sync_always": true, "store_dir": folder });
+    let telling = async |odd: Option<usize>, version: &str, config: &Value| {
+        let mut monitors = Vec::new();
+        for (place, server) in servers.iter().enumerate() {
+            let (version, config) = match odd == Some(place) {
+                true => (version, config),
+                false => ("2.15.0", &sound),
+            };
+            let told =
+                json!({ "server_name": server, "version": version, "jetstream": { "config": config } });
+            monitors.push(monitor_that_tells(told).await);
+        }
+        format!("?monitor={}", monitors.join(","))
+    };
+    for (version, config, reason) in [
+        (
+            "2.15.0",
+            json!({ "sync_interval": 120_000_000_000_u64, "store_dir": folder }),
+            "not \"always\" on every server",
+        ),
+        (
+            "2.15.0",
+            json!({ "sync_always": true, "store_dir": "/dev/shm/nats/jetstream" }),
+            "store_dir",
+        ),
+        ("2.11.1", sound.clone(), "older than NATS 2.11.2"),
+        ("2.15.0", json!({ "store_dir": folder }), "do not tell"),
+    ] {
+        for odd in 0..servers.len() {
+            let options = telling(Some(odd), version, &config).await;
+            // On a loaded machine one may take longer to tell than whoever connects waits: that is no copy that tells.
+            eventually_async(Duration::from_secs(60), reason, || async {
+                match scratch.store_with(&options).await.traits().durability {
+                    Durability::FenceOnly(why) if why.contains(reason) => Ok(()),
+                    Durability::FenceOnly(why) if why.contains("do not tell") => Err(why),
+                    wrong => panic!("copy {odd} of {version} with {config}: {wrong:?}"),
+                }
+            })
+            .await;
+        }
+    }
+    let options = telling(None, "", &Value::Null).await;
+    drop(scratch.safe_store_with(&options).await);
+}
+
 /// The address of one that answers for as long as the test runs.
 async fn monitor_that_tells(told: Value) -> String {
     let monitor = TcpListener::bind("127.0.0.1:0").await.expect("a port");

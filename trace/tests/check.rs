@@ -11,14 +11,14 @@ use tenure_trace::{Breach, Rule, Step, check};
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
 /// The steps of the candidate that takes over, gives back, and leads again.
-fn sound() -> Vec<Step> {
+pub fn sound() -> Vec<Step> {
     let steps = steps(&take_over().second);
     assert_eq!(check(&mut reader(&written(&steps))).unwrap().breach, None);
     steps
 }
 
 #[track_caller]
-fn broken(steps: &[Step], rule: Rule, index: usize) -> Breach {
+pub fn broken(steps: &[Step], rule: Rule, index: usize) -> Breach {
     let breach = check(&mut reader(&written(steps)))
         .unwrap()
         .breach
@@ -28,18 +28,18 @@ fn broken(steps: &[Step], rule: Rule, index: usize) -> Breach {
 }
 
 /// The first step with such an event.
-fn position(steps: &[Step], is: impl Fn(&Event) -> bool) -> usize {
+pub fn position(steps: &[Step], is: impl Fn(&Event) -> bool) -> usize {
     steps
         .iter()
         .position(|step| step.actions.events.iter().any(&is))
         .unwrap()
 }
 
-fn acquired(event: &Event) -> bool {
+pub fn acquired(event: &Event) -> bool {
     matches!(event, Event::Acquired { .. })
 }
 
-fn renewed(event: &Event) -> bool {
+pub fn renewed(event: &Event) -> bool {
     matches!(event, Event::Renewed { .. })
 }
 
@@ -47,7 +47,7 @@ fn ended(event: &Event) -> bool {
     matches!(event, Event::Ended { .. })
 }
 
-fn until(step: &mut Step) -> &mut Moment {
+pub fn until(step: &mut Step) -> &mut Moment {
     match &mut step.actions.events[0] {
         Event::Acquired { until, .. } | Event::Renewed { until, .. } => until,
         other => panic!("{other:?}"),

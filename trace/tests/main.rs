@@ -4,5 +4,6 @@
 mod check;
 mod common;
 mod merge;
+mod out_of_turn;
 mod replay;
 mod write;

@@ -90,14 +90,22 @@ fn pattern(text: &str) -> String {
     pattern
 }
 
-/// Hands on events until the connection or the reader's interest ends.
+/// Hands on events until the connection or the reader's interest ends. The driver keeps what is not taken, however much it becomes: what
+/// finds the reader's queue full is let go of, and is a gap as soon as there is room.
 async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mpsc::Sender<Told>) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut has_missed = false;
     loop {
         let event = tokio::select! {
             biased;
             () = events.closed() => return,
+            room = events.reserve(), if has_missed => {
+                let Ok(room) = room else { return };
+                room.send(Ok(WatchEvent::Gap));
+                has_missed = false;
+                None
+            }
             message = listener.messages.next() => match message {
                 Some(message) => translate(&message, &listener.channels, &scope).map(Ok),
                 None => Some(Err(over(&site.place))),
@@ -107,10 +115,13 @@ async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mps
                 Err(error) => Some(Err(error)),
             },
         };
-        let Some(event) = event else { continue };
-        let ended = event.is_err();
-        if events.send(event).await.is_err() || ended {
-            return;
+        match event {
+            None => {}
+            Some(Ok(event)) => has_missed |= events.try_send(Ok(event)).is_err(),
+            Some(last) => {
+                let _told = events.send(last).await;
+                return;
+            }
         }
     }
 }

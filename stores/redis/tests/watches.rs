@@ -15,6 +15,35 @@ async fn broken_watch_of_redis_says_so_and_the_next_one_hears() {
     wire::broken_watch_says_so_and_the_next_one_hears(&store, &proxy, Fault::TimedOut).await;
 }
 
+/// A reader that is too slow is told of a gap, and of what comes after it. What it has missed is kept for nobody.
+#[tokio::test]
+async fn slow_reader_of_redis_is_told_of_a_gap() {
+    let scratch = Scratch::on(&shared(RedisBuild::Redis).await.url());
+    let (store, writer) = (scratch.store().await, scratch.store().await);
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.expect("a watch");
+    let mut leases = (0..).map(|number| request(&format!("job/{number}"), "a", seconds(300)));
+    let heard = async {
+        let mut gaps = 0;
+        while gaps == 0 {
+            for asked in leases.by_ref().take(500) {
+                take(&writer, &asked).await;
+            }
+            // Nobody reads meanwhile; on a machine where it was not long enough, once more.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            while let Ok(event) = tokio::time::timeout(Duration::from_millis(100), watch.next()).await {
+                gaps += u32::from(event.expect("the watch goes on") == WatchEvent::Gap);
+            }
+        }
+        let asked = request("later", "a", seconds(300));
+        let token = Some(take(&writer, &asked).await.token);
+        let (name, change) = (asked.name, Change::Taken);
+        let taken = WatchEvent::Changed { name, change, token };
+        while watch.next().await.expect("the watch goes on") != taken {}
+    };
+    let heard = tokio::time::timeout(BOUND, heard).await;
+    heard.expect("the gap and what follows are told");
+}
+
 /// The server tells every message to whoever listens, whatever the database: one lease's greater token would end the term of the
 /// other, time and again.
 #[tokio::test]

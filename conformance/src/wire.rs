@@ -278,11 +278,16 @@ pub async fn lost_replies_of_renewal_and_release_are_resolved_by_asking_again(wi
 pub async fn request_that_was_given_up_before_its_connection_was_there_is_never_sent(wire: Wire) {
     let store = &*wire.store;
     let asked = request("job", "holder", seconds(60));
+    // First no connection is there any more: what is asked on one that is about to be cut may be applied.
+    wire.proxy.set(Fault::Refuse);
+    wire.proxy.cut_connections();
+    let is_cut = || async { store.get(&asked.name).await.is_err() };
+    eventually_async(BOUND, "the cut", is_cut).await;
+    tokio::time::sleep(AWAY / 10).await;
     wire.proxy.set(Fault::Delay {
         to_server: Duration::ZERO,
         to_client: AWAY,
     });
-    wire.proxy.cut_connections();
     let waits = || async {
         // One may only notice that its connection was cut.
         let acquired = tokio::time::timeout(AWAY / 10, store.acquire(&asked)).await;

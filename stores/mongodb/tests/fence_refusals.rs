@@ -1,13 +1,15 @@
 //! What the fence refuses besides stale tokens, and how refusals are counted.
 
-use crate::common::{Scratch, giving_back, request, seconds, take};
+use crate::common::{Scratch, giving_back, request, seconds, take, with_database};
+use crate::faults::proxied_with;
 use mongodb::bson::doc;
+use tenure_conformance::wire::bounded;
 use tenure_core::{
     Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Horizon, LeaseName, LeaseStore, MarkPage,
     ResourceName, Term,
 };
 use tenure_mongodb::{EnterError, MongoFence, MongoStore};
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{Fault, ReplicaSet};
 
 fn ledger() -> ResourceName {
     ResourceName::new("$ledger").expect("a name")
@@ -192,4 +194,20 @@ async fn refusals_are_counted_beside_the_mark() {
         fence.marks(Some(&Cursor::from(&ledger()))).await,
         Ok(MarkPage::last([]))
     );
+}
+
+/// As of whoever waits for them to be noted before the process ends. With these options, the driver alone notices nothing for ten
+/// minutes.
+#[tokio::test]
+async fn refusals_that_a_silent_server_does_not_take_hold_nobody_up() {
+    let patient = "connectTimeoutMS=600000&heartbeatFrequencyMS=600000";
+    let (proxy, scratch, _store) = proxied_with(patient).await;
+    let url = with_database(&proxy.mongodb_uri(), &scratch.database, patient);
+    let fence = MongoFence::connect(&url).await.expect("a fence");
+    let nightly = |number| term("nightly", number);
+    fence.claim(&ledger(), &nightly(9)).await.expect("a claim");
+    fence.claim(&ledger(), &nightly(5)).await.expect_err("stale");
+    // Nothing of it was noted yet: the task for that waits for this thread.
+    proxy.set(Fault::BlackHole);
+    bounded("the count", fence.note_refusals()).await;
 }

@@ -6,7 +6,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tenure_core::StoreError;
 use tenure_remote::begin_of_file;
@@ -54,7 +54,7 @@ pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, StoreError> 
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn roots_in(path: &PathBuf) -> Result<RootCertStore, StoreError> {
+fn roots_in(path: &Path) -> Result<RootCertStore, StoreError> {
     let shown = path.display().to_string().escape_debug().to_string();
     let wrong = |why: String| {
         invalid(&format!(

@@ -164,10 +164,15 @@ fn options_come_from_the_environment_and_the_command_line_wins() {
 #[test]
 fn three_cron_lines_run_the_job_once() {
     let sandbox = Sandbox::new("cron");
-    let script = format!("echo ran >> {}; sleep 1", sandbox.path("log"));
+    let script = "echo ran >> log; while [ ! -e go ]; do sleep 0.05; done";
     let lines: Vec<_> = (0..3)
-        .map(|_| sandbox.run(&["--no-wait"], "backup", &script))
+        .map(|_| sandbox.run(&["--no-wait"], "backup", script))
         .collect();
+    // Whoever comes when the job has ended is right to run it again.
+    eventually(SOON, "the others have gone", || {
+        lines.iter().filter(|line| line.status().is_some()).count() == 2
+    });
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
     let mut codes: Vec<i32> = lines.iter().map(exit_code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 75, 75]);

@@ -60,7 +60,7 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
             "--health-every",
             "50ms",
             "--health-timeout",
-            "200ms",
+            "2s",
             "--health-retries",
             "2",
         ],
@@ -68,9 +68,12 @@ fn a_health_command_that_never_returns_has_failed_and_leaves_nothing_behind() {
         "sleep 300",
     );
     assert_eq!(exit_code(&process), 79);
+    let said = "--health-cmd failed 2 times in a row: no answer within 2s";
+    process.wait_for_line(said, SOON).unwrap();
     let asked = sandbox.read("asked");
     let pids: Vec<u32> = asked.lines().map(|pid| pid.parse().unwrap()).collect();
-    assert_eq!(pids.len(), 2, "{asked}");
+    // A loaded machine may have killed one before it could write.
+    assert!(matches!(pids.len(), 1 | 2), "{asked}");
     eventually(SOON, "what was asked is gone", || {
         pids.iter().all(|pid| !is_alive(*pid))
     });
@@ -85,7 +88,7 @@ fn what_health_commands_leave_behind_is_reaped_while_the_term_lasts() {
         "echo asked >> {}; (sleep 0.01 &); sleep 300; true",
         sandbox.path("asked")
     );
-    let health = ["--health-cmd", &asks, "--health-timeout", "50ms"];
+    let health = ["--health-cmd", &asks, "--health-timeout", "200ms"];
     let often = ["--health-every", "10ms", "--health-retries", "1000"];
     let process = sandbox.run(&[health, often].concat(), "job", "sleep 300");
     eventually(SOON, "it was asked often", || {
@@ -121,18 +124,18 @@ fn a_command_that_gives_no_sign_of_life_is_ended_and_another_leads() {
         sandbox.path("pid"),
         stuck = sandbox.path("stuck")
     );
-    let heartbeat = ["--heartbeat-file", "beat", "--heartbeat-within", "2s"];
+    let heartbeat = ["--heartbeat-file", "beat", "--heartbeat-within", "4s"];
     let options = ["--ttl", "1h", "--grace", "300ms"];
     let first = sandbox.run(&[&options[..], &heartbeat].concat(), "job", &script);
     let command = sandbox.pid("pid");
     let second = sandbox.run(&["--ttl", "1h"], "job", "echo mine");
     second.wait_for_line("waiting", SOON).unwrap();
     // Longer than it may be silent.
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(5));
     assert!(is_alive(command), "ended without need");
     std::fs::write(sandbox.dir.join("stuck"), "").unwrap();
     assert_eq!(exit_code(&first), 79);
-    first.wait_for_line("beat was not touched for 2", SOON).unwrap();
+    first.wait_for_line("beat was not touched for 4", SOON).unwrap();
     assert!(!is_alive(command));
     second.wait_for_line("mine", SOON).unwrap();
     assert_eq!(exit_code(&second), 0);
@@ -238,7 +241,7 @@ fn hooks_hear_of_each_term_and_one_that_fails_or_hangs_changes_nothing() {
             "--on-lost",
             &lost,
             "--hook-timeout",
-            "500ms",
+            "3s",
         ],
         "job",
         "echo token $TENURE_TOKEN; exit 5",
@@ -248,7 +251,7 @@ fn hooks_hear_of_each_term_and_one_that_fails_or_hangs_changes_nothing() {
     assert_eq!(exit_code(&process), 5);
     process.wait_for_line("--on-elected", SOON).unwrap();
     process
-        .wait_for_line("failed: no answer within 500ms", SOON)
+        .wait_for_line("failed: no answer within 3s", SOON)
         .unwrap();
     let told = sandbox.read("told");
     let mut lines: Vec<&str> = told.lines().collect();

@@ -92,7 +92,7 @@ fn a_health_command_whose_errors_nobody_reads_fails_nobody() {
         "--health-every",
         "200ms",
         "--health-timeout",
-        "1500ms",
+        "10s",
         "--health-retries",
         "2",
     ];

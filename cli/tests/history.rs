@@ -10,13 +10,40 @@ fn terms(sandbox: &Sandbox, name: &str) -> Vec<Value> {
     json(&told.stdout)["terms"].as_array().unwrap().clone()
 }
 
+/// Tries of what needs each end to be noted: one that the store takes longer than a second for is left out, as on a busy disk.
+const TRIES_MAX: u32 = 4;
+
+/// Terms for it, at most.
+const TERMS_MAX: u32 = 60;
+
+/// Has terms of the lease run until what is kept of them is as wished, so many at least.
+fn terms_until(sandbox: &Sandbox, least: u32, options: &[&str], is_wished: impl Fn(&[Value]) -> bool) {
+    for number in 1..=TERMS_MAX {
+        let run = [&["run"], options, &["job", "--", "true"]].concat();
+        assert_eq!(sandbox.tenure(&run).code, 0);
+        if number >= least && is_wished(&terms(sandbox, "job")) {
+            return;
+        }
+    }
+    panic!("after {TERMS_MAX} terms: {:?}", terms(sandbox, "job"));
+}
+
 #[test]
 fn history_tells_how_each_term_ended_and_which_one_leads() {
+    let are_noted = (0..TRIES_MAX).any(|_| story_is_told());
+    assert!(are_noted, "an end was left out in each of {TRIES_MAX} tries");
+}
+
+/// Whether all ends were noted.
+fn story_is_told() -> bool {
     let sandbox = Sandbox::new("history");
     let quick = ["--ttl", "15s", "--renew", "500ms", "--candidate"];
     let run =
         |candidate: &str, script: &str| sandbox.run(&[&quick[..], &[candidate]].concat(), "job", script);
-    assert_eq!(exit_code(&run("first", "exit 7")), 7);
+    let first = run("first", "while [ ! -e go ]; do sleep 0.05; done; exit 7");
+    eventually(SOON, "its note", || terms(&sandbox, "job").len() == 1);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&first), 7);
     let killed = run("second", "sleep 300");
     eventually(SOON, "its note", || terms(&sandbox, "job").len() == 2);
     killed.kill_leader();
@@ -43,6 +70,9 @@ fn history_tells_how_each_term_ended_and_which_one_leads() {
         (&terms[0]["leads"], &terms[0]["end"]),
         (&true.into(), &Value::Null)
     );
+    if terms[1]["end"].is_null() || terms[3]["end"].is_null() {
+        return false;
+    }
     assert_eq!(terms[1]["end"], "handed over: asked to step down");
     assert_eq!(
         (&terms[2]["leads"], &terms[2]["end"]),
@@ -70,14 +100,16 @@ fn history_tells_how_each_term_ended_and_which_one_leads() {
             .stdout
             .contains("job/terms/03")
     );
+    true
 }
 
 #[test]
 fn twenty_terms_are_kept_the_oldest_goes_first() {
     let sandbox = Sandbox::new("history-bound");
-    for _ in 0..23 {
-        assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
-    }
+    terms_until(&sandbox, 23, &[], |kept| {
+        let last = &sandbox.lease("job")["token"];
+        kept.len() >= 20 && &kept[0]["token"] == last && kept.iter().all(|term| !term["end"].is_null())
+    });
     let kept = terms(&sandbox, "job");
     assert_eq!(kept.len(), 20);
     let status = json(&sandbox.tenure(&["status", "--all", "--output", "json"]).stdout);
@@ -109,11 +141,10 @@ fn leases_of_the_users_below_a_name_are_neither_hidden_nor_used() {
         run(name, &["--no-history"]);
         sandbox.lease(name)["token"].clone()
     });
-    for _ in 0..22 {
-        run("job", &["--priority", "1"]);
-    }
+    // All slots but the user's.
+    terms_until(&sandbox, 22, &["--priority", "1"], |kept| kept.len() >= 19);
+    assert_eq!(terms(&sandbox, "job").len(), 19);
     assert_eq!(names.map(|name| sandbox.lease(name)["token"].clone()), before);
-    assert_eq!(terms(&sandbox, "job").len(), 19, "all slots but the user's");
     let shown = sandbox.tenure(&["status"]).stdout;
     for name in names {
         assert!(shown.contains(name), "{shown}");

@@ -23,23 +23,27 @@ fn what_is_beside_the_commands_group_gets_to_clean_up_after_a_signal() {
     }
 }
 
+/// Tries of an end that is to be noted.
+const TRIES_MAX: u32 = 4;
+
 /// It is killed before it is done, and the code is the command's: nobody would know.
 #[test]
 fn work_that_is_left_in_the_background_is_named_and_counted() {
     let sandbox = Sandbox::new("background");
     let asleep = "sleep 300 & echo $! > pid; while [ $(cat /proc/$!/comm) != sleep ]; do sleep 0.02; done";
-    let told = sandbox.tenure(&["run", "job", "--", "sh", "-c", &format!("{asleep}; exit 3")]);
-    let said = format!("left 1 process (pid {} sleep)", sandbox.pid("pid"));
-    assert_eq!((told.code, told.stderr.lines().count()), (3, 1), "{told:?}");
-    assert!(
-        told.stderr.contains(&said) && told.stderr.contains("lease \"job\": sh ended"),
-        "{told:?}"
-    );
-    let history = sandbox.tenure(&["history", "job"]).stdout;
-    assert!(
-        history.contains("ended with exit status: 3, and 1 process with it"),
-        "{history}"
-    );
+    // A note that the store takes longer than a second for is left out, as on a busy disk.
+    let is_noted = (0..TRIES_MAX).any(|_| {
+        let told = sandbox.tenure(&["run", "job", "--", "sh", "-c", &format!("{asleep}; exit 3")]);
+        let said = format!("left 1 process (pid {} sleep)", sandbox.pid("pid"));
+        assert_eq!((told.code, told.stderr.lines().count()), (3, 1), "{told:?}");
+        assert!(
+            told.stderr.contains(&said) && told.stderr.contains("lease \"job\": sh ended"),
+            "{told:?}"
+        );
+        let history = sandbox.tenure(&["history", "job"]).stdout;
+        history.contains("ended with exit status: 3, and 1 process with it")
+    });
+    assert!(is_noted, "{}", sandbox.tenure(&["history", "job"]).stdout);
     // `setsid` forks, as the command leads a group.
     let forked = sandbox.tenure(&["run", "job", "--", "setsid", "sleep", "300"]);
     assert_eq!(forked.code, 0, "{forked:?}");

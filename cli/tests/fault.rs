@@ -76,9 +76,10 @@ fn a_look_up_that_gets_no_thread_is_a_page_that_fails() {
     let process = start(&sandbox, &[&timing[..], &health, &job].concat());
     let command = sandbox.pid("pid");
     until_watched(process.pid());
-    leave_no_thread(&process);
+    // First: it is gone soon after the first page that fails.
     let warden = Stopped(parent_of(command));
     signal(warden.0, Signal::STOP);
+    leave_no_thread(&process);
     assert_eq!(exit_code(&process), 79);
     assert!(!is_alive(command), "it goes on, and its lease was given back");
     let line = "--health-http failed 1 times in a row: Resource temporarily unavailable";

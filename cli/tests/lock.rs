@@ -188,11 +188,13 @@ fn leases(sandbox: &Sandbox) -> rusqlite::Connection {
 #[test]
 fn whoever_waited_in_vain_is_told_who_holds_it_though_an_attempt_had_failed() {
     let sandbox = Sandbox::new("lock-blip");
-    hold(&sandbox, &["--ttl", "6s"]).kill_all_at_once();
+    let holder = hold(&sandbox, &["--ttl", "3s"]);
     let waiting = sandbox.start(&["lock", "--ttl", "3s", "-w", "15s", "-E", "9", "a", "--", "true"]);
     waiting.wait_for_line("held by", SOON).unwrap();
     let leases = leases(&sandbox);
     leases.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    // Nobody can give it back or take it from here on.
+    holder.kill_all_at_once();
     // So that it does not end meanwhile, as if its holder had renewed it.
     let for_a_minute =
         "UPDATE lease SET ttl_ms = 60000, expires_ns = renewed_ns + 60000000000, version = version + 1";

@@ -169,7 +169,7 @@ fn watch_ends_when_its_reader_has_gone_away() {
 fn watch_sees_a_lease_expire() {
     let sandbox = Sandbox::new("expire");
     let watch = sandbox.start(&["watch"]);
-    let holder = sandbox.run(&["--ttl", "1s"], "job", "sleep 300");
+    let holder = sandbox.run(&["--ttl", "4s"], "job", "sleep 300");
     watch.wait_for_line("job: held by", SOON).unwrap();
     holder.kill_all_at_once();
     watch.wait_for_line("job: expired", SOON).unwrap();

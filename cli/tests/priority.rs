@@ -87,6 +87,10 @@ fn step_down_hands_over_to_the_candidate_that_is_named_and_no_two_work_at_once()
         );
         until_waits(&sandbox, left, priority);
     }
+    // One that has not said so yet may say that it ends.
+    eventually(SOON, "the last work has begun", || {
+        sandbox.read("work").matches("begin").count() == 5
+    });
     for candidate in &candidates {
         candidate.terminate();
         exit_code(candidate);
@@ -118,6 +122,8 @@ fn step_down_ends_well_only_when_the_one_who_is_named_leads_though_nobody_held_t
         ];
         let waits = sandbox.run(&long, "job", "sleep 300");
         until_waits(&sandbox, id, 5);
+        // Nothing is left for it to write: frozen in the middle of that, it would hold the store's file.
+        waits.wait_for_line("waiting; held by", SOON).unwrap();
         waits.freeze();
         waits
     };

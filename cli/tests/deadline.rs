@@ -1,6 +1,6 @@
 //! Whatever happens to the supervisor or to the store: the command is gone before another may lead.
 
-use crate::common::{SOON, Sandbox, children_of, exit_code, parent_of, signal, until_watched};
+use crate::common::{SOON, Sandbox, children_of, exit_code, parent_of, signal, until_stopped, until_watched};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt as _;
@@ -119,6 +119,28 @@ fn an_outage_that_ends_in_time_is_not_noticed_by_the_command() {
     assert_eq!(exit_code(&process), 4);
 }
 
+/// Once, however many tries fail, as these come every few moments.
+#[test]
+fn the_beginning_and_the_end_of_an_outage_are_said_once() {
+    let sandbox = Sandbox::new("outage-said");
+    let process = sandbox.run(
+        &["--ttl", "60s", "--renew", "500ms"],
+        "job",
+        "echo works; sleep 300",
+    );
+    process.wait_for_line("works", SOON).unwrap();
+    let locked = lock(&sandbox);
+    process.wait_for_line("renewal failed", SOON).unwrap();
+    std::thread::sleep(Duration::from_secs(8));
+    drop(locked);
+    process.wait_for_line("renewed again", SOON).unwrap();
+    for said in ["renewal failed", "renewed again"] {
+        let lines = process.lines();
+        let times = lines.iter().filter(|line| line.text.contains(said)).count();
+        assert_eq!(times, 1, "{lines:?}");
+    }
+}
+
 /// With a ttl of an hour: who takes over has not waited for it.
 #[test]
 fn killing_the_supervisor_kills_all_of_the_work_and_gives_the_lease_back_at_once() {
@@ -211,6 +233,19 @@ fn without_its_warden_the_work_ends_and_the_lease_is_given_back() {
         assert!(pids.iter().all(|pid| !is_alive(*pid)), "something was left");
         assert_eq!(sandbox.lease("job")["state"], "vacant");
     }
+}
+
+/// As when both die at once: nobody of ours is left to kill it, and the kernel does.
+#[test]
+fn the_command_dies_with_its_warden_also_where_tenure_does_nothing() {
+    let sandbox = Sandbox::new("both-gone");
+    let process = sandbox.run(&["--ttl", "1h"], "job", &numbered(&sandbox, "exec sleep 100"));
+    let work = sandbox.pid("pid");
+    until_watched(process.pid());
+    signal(process.pid(), Signal::STOP);
+    until_stopped(process.pid());
+    signal(parent_of(work), Signal::KILL);
+    eventually(SOON, "the kernel kills it", || !is_alive(work));
 }
 
 /// By the kernel, out of memory, or by whoever ends all of a service at once; that says nothing of the user's limits.

@@ -175,6 +175,29 @@ fn set(timer: &OwnedFd, at: Moment) -> rustix::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenure::TimingOptions;
+
+    /// A shorter one is over before a loaded machine has killed, and a longer one leaves nothing of the grace.
+    #[test]
+    fn the_margin_before_the_end_grows_with_the_ttl_and_leaves_half_of_the_grace() {
+        for (ttl, grace, margin) in [
+            (4_000, 1_000, 100),
+            (20_000, 5_000, 400),
+            (20_000, 300, 150),
+            (4_000, 100, 50),
+        ] {
+            let [ttl, grace, margin] = [ttl, grace, margin].map(Duration::from_millis);
+            let options = TimingOptions {
+                grace: Some(grace),
+                ..TimingOptions::new(ttl)
+            };
+            assert_eq!(
+                kill_margin(&options.check().unwrap()),
+                margin,
+                "{ttl:?} {grace:?}"
+            );
+        }
+    }
 
     /// Else its warden would not wait a moment for this process to see the work gone.
     #[test]

@@ -1,6 +1,6 @@
 //! Signals reach the command, and its whole group is gone before the lease is.
 
-use crate::common::{Sandbox, exit_code, signal};
+use crate::common::{SOON, Sandbox, exit_code, signal, until_stopped};
 use rustix::process::Signal;
 use std::time::Duration;
 use tenure_testkit::{Process, is_alive};
@@ -41,20 +41,46 @@ fn a_command_that_a_forwarded_signal_ends_passes_128_and_its_number() {
     assert_eq!(exit_code(&process), 130);
 }
 
+/// Signals that ask for no end.
+const HARMLESS: [(Signal, &str); 4] = [
+    (Signal::HUP, "HUP"),
+    (Signal::USR1, "USR1"),
+    (Signal::USR2, "USR2"),
+    (Signal::WINCH, "WINCH"),
+];
+
 #[test]
-fn a_hang_up_is_forwarded_and_ends_nothing() {
+fn a_hang_up_and_what_users_mean_by_signals_is_forwarded_and_ends_nothing() {
     let sandbox = Sandbox::new("hang-up");
-    let trap = format!("trap 'echo reloaded >> {}' HUP", sandbox.path("reloaded"));
+    let traps = HARMLESS.map(|(_, name)| format!("trap 'echo reloaded >> {name}' {name}"));
     let process = sandbox.run(
         &["--grace", "100ms"],
         "job",
-        &ready(&sandbox, &trap, "while :; do sleep 0.05; done"),
+        &ready(&sandbox, &traps.join("; "), "while :; do sleep 0.05; done"),
     );
     sandbox.line("ready");
-    signal(process.pid(), Signal::HUP);
-    assert_eq!(sandbox.line("reloaded"), "reloaded");
+    for (number, name) in HARMLESS {
+        signal(process.pid(), number);
+        assert_eq!(sandbox.line(name), "reloaded");
+    }
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(process.status(), None, "a reload ended the command");
+}
+
+#[test]
+fn while_it_waits_a_hang_up_ends_it_and_no_signal_that_means_nothing_does() {
+    let sandbox = Sandbox::new("hang-up-waiting");
+    let _holder = sandbox.run(&["--ttl", "10m"], "job", "sleep 300");
+    sandbox.until_held("job");
+    let standby = sandbox.run(&[], "job", "true");
+    standby.wait_for_line("waiting", SOON).unwrap();
+    for (number, name) in &HARMLESS[1..] {
+        signal(standby.pid(), *number);
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(standby.status(), None, "{name}");
+    }
+    signal(standby.pid(), Signal::HUP);
+    assert_eq!(exit_code(&standby), 129);
 }
 
 #[test]
@@ -73,15 +99,16 @@ fn a_command_that_ignores_sigterm_is_killed_after_the_grace() {
 
 #[test]
 fn a_stopped_command_can_still_be_ended() {
-    let sandbox = Sandbox::new("stopped");
-    let script = format!(
-        "trap 'exit 5' TERM; echo $$ > {}; while :; do sleep 0.05; done",
-        sandbox.path("pid")
-    );
-    let process = sandbox.run(&["--grace", "4s"], "job", &script);
-    signal(sandbox.pid("pid"), Signal::STOP);
-    process.terminate();
-    assert_eq!(exit_code(&process), 5);
+    for (number, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT")] {
+        let sandbox = Sandbox::new("stopped");
+        let script = format!("trap 'exit 5' {name}; echo $$ > pid; while :; do sleep 0.05; done");
+        let process = sandbox.run(&["--grace", "4s"], "job", &script);
+        let command = sandbox.pid("pid");
+        signal(command, Signal::STOP);
+        until_stopped(command);
+        signal(process.pid(), number);
+        assert_eq!(exit_code(&process), 5, "{name}");
+    }
 }
 
 /// Who takes over must find nobody of the group before it.

@@ -20,6 +20,7 @@ mod fence_elsewhere;
 mod fence_files;
 mod flock;
 mod gc;
+mod health;
 mod history;
 mod hooks;
 mod inherited;

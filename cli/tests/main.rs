@@ -7,6 +7,7 @@ mod care;
 mod care_arguments;
 mod common;
 mod deadline;
+mod default_store;
 mod endpoint;
 #[cfg(feature = "etcd")]
 mod etcd;

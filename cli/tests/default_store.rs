@@ -1,0 +1,68 @@
+//! Where the leases are that nobody has named a place for: elsewhere than its neighbours looks, a candidate leads beside them.
+
+use crate::common::{Ended, Sandbox, ended};
+use rustix::process::geteuid;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// The user and the group `nobody` of Linux.
+const NOBODY: u32 = 65_534;
+
+const TELL: [&str; 6] = ["run", "job", "--", "sh", "-c", "echo $TENURE_STORE"];
+
+/// What a command of a user who is not root says of its store, in the folder `below` of the sandbox.
+fn told(sandbox: &Sandbox, below: &str, variables: &[(&str, &str)]) -> Ended {
+    let folder = sandbox.dir.join(below);
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = sandbox.command(&TELL);
+    for variable in ["TENURE_STORE", "XDG_STATE_HOME", "HOME"] {
+        command.env_remove(variable);
+    }
+    command.envs(variables.iter().copied()).current_dir(&folder);
+    if geteuid().is_root() {
+        for owned in [sandbox.dir.path(), &folder] {
+            chown(owned, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    ended(command)
+}
+
+#[test]
+fn without_a_state_directory_the_store_is_in_the_home_of_the_user_from_every_folder() {
+    let sandbox = Sandbox::new("default-home");
+    let home = sandbox.path("");
+    let home = home.trim_end_matches('/');
+    let expected = format!("sqlite:{home}/.local/state/tenure/leases.db\n");
+    // A relative one would be another in each folder, and is none.
+    for (below, state) in [("one", None), ("two", Some("state")), ("three", Some(""))] {
+        let state = state.map(|state| ("XDG_STATE_HOME", state));
+        let variables: Vec<_> = [("HOME", home)].into_iter().chain(state).collect();
+        let told = told(&sandbox, below, &variables);
+        assert_eq!((told.code, &told.stdout), (0, &expected), "{below}: {told:?}");
+    }
+    let nowhere = told(&sandbox, "four", &[("HOME", "relative")]);
+    assert_eq!((nowhere.code, nowhere.stdout.as_str()), (78, ""), "{nowhere:?}");
+    assert!(
+        nowhere.stderr.contains("give --store sqlite:/PATH"),
+        "{nowhere:?}"
+    );
+}
+
+/// In a mount namespace of its own, that ends with the test.
+#[test]
+fn the_store_of_root_is_in_var_lib_whatever_its_home_is() {
+    let sandbox = Sandbox::new("default-root");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+        .arg("mount -t tmpfs tmpfs /var/lib && exec \"$0\" \"$@\"")
+        .arg(env!("CARGO_BIN_EXE_tenure"))
+        .args(TELL)
+        .env("HOME", sandbox.dir.path())
+        .env_remove("XDG_STATE_HOME")
+        .env_remove("TENURE_STORE");
+    let told = ended(command);
+    assert_eq!(told.stdout, "sqlite:/var/lib/tenure/leases.db\n", "{told:?}");
+}

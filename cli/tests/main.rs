@@ -58,3 +58,4 @@ mod unkillable;
 mod unread;
 mod usage;
 mod warden;
+mod watch;

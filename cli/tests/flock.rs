@@ -169,6 +169,10 @@ fn one_attempt_overtakes_nobody_who_waits_in_order() {
     }
     waits.terminate();
     exit_code(&waits);
+    // Nor does who never leads hold anybody up.
+    let place = ["lock", "--candidate", "never", "a/candidates/0/never"];
+    let never = sandbox.start(&[&place[..], &["-c", "echo waits; exec sleep 300"]].concat());
+    never.wait_for_line("waits", SOON).unwrap();
     for option in looks {
         assert_eq!(look(option), taken, "nobody waits any more: {option:?}");
     }

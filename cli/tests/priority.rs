@@ -195,8 +195,12 @@ fn a_higher_priority_pre_empts_a_holder_that_was_told_to_let_it() {
     let sandbox = Sandbox::new("preempt");
     let _low = candidate(&sandbox, "low", &["--priority", "1", "--preempt"]);
     until_leads(&sandbox, "low");
+    let token = sandbox.lease("job")["token"].clone();
     let _equal = candidate(&sandbox, "equal", &["--priority", "1", "--preempt"]);
     until_waits(&sandbox, "equal", 1);
+    // Time for some looks. With one priority for all hosts they would take the lease from each other for ever.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(sandbox.lease("job")["token"], token, "an equal one");
     let _high = candidate(&sandbox, "high", &["--priority", "2", "--preempt"]);
     until_leads(&sandbox, "high");
     until_waits(&sandbox, "low", 1);

@@ -39,13 +39,45 @@ fn keep_goes_back_to_waiting_and_runs_again() {
     let sandbox = Sandbox::new("keep");
     let options = [&QUICK[..], &["--keep"]].concat();
     let first = sandbox.run(&options, "job", "echo run $TENURE_TOKEN; sleep 300");
-    let began = first.wait_for_line("run ", SOON).unwrap();
-    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s"]);
-    assert_eq!(ended.code, 0, "{ended:?}");
-    let again = first.wait_for_line_from(began.index + 1, "run ", SOON).unwrap();
-    assert_ne!(again.text, began.text, "the same token twice");
+    let mut began = first.wait_for_line("run ", SOON).unwrap();
+    // It is asked, and then it loses its term.
+    for how in [&["--wait", "30s"][..], &["--force"]] {
+        let ended = sandbox.tenure(&[&["step-down", "job"], how].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let again = first.wait_for_line_from(began.index + 1, "run ", SOON).unwrap();
+        assert_ne!(again.text, began.text, "the same token twice");
+        began = again;
+    }
     first.terminate();
     assert_eq!(exit_code(&first), 143);
+}
+
+/// Whoever asked wants another to lead, which may have to look before it knows.
+#[test]
+fn keep_leaves_others_a_renewal_interval_after_it_was_asked_to_step_down() {
+    let sandbox = Sandbox::new("keep-waits");
+    let options = ["--ttl", "15s", "--renew", "2s", "--keep"];
+    // Seconds since the machine was started.
+    let script = "trap 'cat /proc/uptime >> ended; exit' TERM; cat /proc/uptime >> began; while :; do sleep 0.05; done";
+    let _holder = sandbox.run(&options, "job", script);
+    sandbox.line("began");
+    let ended = sandbox.tenure(&["step-down", "job", "--wait", "30s"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    eventually(SOON, "the next term", || {
+        sandbox.read("began").lines().count() == 2
+    });
+    let at = |file: &str| -> f64 {
+        let told = sandbox.read(file);
+        let last = told.lines().last().unwrap();
+        last.split(' ').next().unwrap().parse().unwrap()
+    };
+    // It tells hundredths.
+    assert!(
+        at("began") - at("ended") > 1.98,
+        "{} {}",
+        at("ended"),
+        at("began")
+    );
 }
 
 #[test]

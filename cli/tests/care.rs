@@ -346,6 +346,7 @@ fn a_service_manager_hears_what_is_going_on() {
         }
     };
     hear_until("READY=1");
+    hear_until("STATUS=stands by");
     hear_until("STATUS=leads by token");
     assert_eq!(sandbox.line("command"), "[]");
     signal(process.pid(), Signal::TERM);

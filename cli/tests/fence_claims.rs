@@ -1,7 +1,7 @@
 //! What `tenure fence claim` says of a claim.
 
 use crate::common::{Sandbox, json};
-use crate::fence::{fence, refused, term, users_file};
+use crate::fence::{fence, marks, refused, term, users_file};
 
 /// The mark is at the term's number by then, but nobody has claimed it.
 #[test]
@@ -33,6 +33,66 @@ fn a_claim_of_a_bumped_mark_by_its_own_number_is_a_new_one_once() {
             "{place:?}"
         );
     }
+}
+
+/// More than are read at once.
+#[test]
+fn thousands_of_marks_are_all_shown() {
+    let sandbox = Sandbox::new("fence-thousands");
+    let url = users_file(&sandbox);
+    let at = ["--fence", &url];
+    let claimed = fence(&sandbox, &[&term("claim", "nightly", "7")[..], &at].concat());
+    assert_eq!(claimed.code, 0, "{claimed:?}");
+    let file = rusqlite::Connection::open(sandbox.path("ledger.db")).unwrap();
+    file.execute_batch("BEGIN; CREATE TEMP TABLE copy AS SELECT * FROM tenure_fence")
+        .unwrap();
+    for number in 1..2_500 {
+        let copied = format!(
+            "UPDATE copy SET resource = 'ledger/{number}'; INSERT INTO tenure_fence SELECT * FROM copy"
+        );
+        file.execute_batch(&copied).unwrap();
+    }
+    file.execute_batch("COMMIT").unwrap();
+    assert_eq!(marks(&sandbox, &at).as_array().unwrap().len(), 2_500);
+}
+
+/// What scripts read.
+#[test]
+fn claims_checks_and_guards_are_told_in_json_where_that_is_asked_for() {
+    let sandbox = Sandbox::new("fence-json");
+    let url = users_file(&sandbox);
+    rusqlite::Connection::open(sandbox.path("ledger.db"))
+        .unwrap()
+        .execute_batch("ALTER TABLE x ADD COLUMN fence INTEGER")
+        .unwrap();
+    let at = |arguments: &[&str]| {
+        let told = fence(
+            &sandbox,
+            &[arguments, &["--fence", &url, "--output", "json"]].concat(),
+        );
+        assert_eq!(told.code, 0, "{told:?}");
+        json(&told.stdout)
+    };
+    let admitted =
+        serde_json::json!({"resource": "ledger", "lease": "nightly", "token": 7, "admitted": true});
+    for deed in ["claim", "check"] {
+        assert_eq!(at(&term(deed, "nightly", "7")), admitted, "{deed}");
+    }
+    assert_eq!(
+        at(&["guard", "ledger", "--table", "x"]),
+        serde_json::json!({"table": "x", "column": "fence", "resource": "ledger", "guarded": true})
+    );
+    assert_eq!(
+        at(&["unguard", "--table", "x"]),
+        serde_json::json!({"table": "x", "guarded": false})
+    );
+    let told = sandbox.tenure(&["store", "init", "--output", "json"]);
+    let location = json(&sandbox.tenure(&["status", "--output", "json"]).stdout)["store"].clone();
+    assert_eq!(
+        json(&told.stdout),
+        serde_json::json!({"store": location, "ready": true}),
+        "{told:?}"
+    );
 }
 
 /// Its lock is a file that is made where it is missing: whoever looks makes none, and keeps no service out meanwhile.

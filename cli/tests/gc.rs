@@ -87,6 +87,30 @@ fn a_dry_run_says_which_and_removes_nothing() {
     );
 }
 
+/// More than are read at once.
+#[test]
+fn thousands_of_names_are_all_shown_and_all_cleaned_up() {
+    let sandbox = Sandbox::new("gc-thousands");
+    let run = sandbox.tenure(&["run", "--no-history", "orders/0", "--", "true"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let file = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    file.execute_batch("BEGIN; CREATE TEMP TABLE copy AS SELECT * FROM lease")
+        .unwrap();
+    for number in 1..2_500 {
+        let copied =
+            format!("UPDATE copy SET name = 'orders/{number}'; INSERT INTO lease SELECT * FROM copy");
+        file.execute_batch(&copied).unwrap();
+    }
+    file.execute_batch("COMMIT").unwrap();
+    drop(file);
+    age(&sandbox);
+    let shown = json(&sandbox.tenure(&["status", "--output", "json"]).stdout);
+    assert_eq!(shown["leases"].as_array().unwrap().len(), 2_500);
+    let cleaned = sandbox.tenure(&["gc", "--output", "json"]);
+    let all = serde_json::json!({"unused": 2_500, "removed": 2_500});
+    assert_eq!(json(&cleaned.stdout), all, "{cleaned:?}");
+}
+
 /// Cron mails what is printed, every day.
 #[test]
 fn a_quiet_gc_prints_nothing() {

@@ -118,6 +118,21 @@ fn the_command_never_outlives_the_lock() {
 }
 
 #[test]
+fn what_is_said_of_a_lock_is_in_its_record_and_its_pages_are_served() {
+    let sandbox = Sandbox::new("lock-told");
+    let told = ["--candidate", "host-1", "--note", "rack 3", "--ttl", "20s"];
+    let address = format!("unix:{}", sandbox.path("pages.sock"));
+    let lock = [&["lock"], &told[..], &["--metrics", &address, "a", "--"]].concat();
+    let ended = sandbox.tenure(&[&lock[..], &["test", "-S", "pages.sock"]].concat());
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let lease = sandbox.lease("a");
+    assert_eq!(
+        (&lease["holder"], &lease["note"], &lease["ttl_ms"]),
+        (&"host-1".into(), &"rack 3".into(), &20_000.into())
+    );
+}
+
+#[test]
 fn it_is_used_wrongly_in_one_line() {
     let sandbox = Sandbox::new("lock-usage");
     for (arguments, code, says) in [
@@ -200,9 +215,13 @@ fn whoever_waited_in_vain_is_told_who_holds_it_though_an_attempt_had_failed() {
         "UPDATE lease SET ttl_ms = 60000, expires_ns = renewed_ns + 60000000000, version = version + 1";
     leases.execute_batch(for_a_minute).unwrap();
     waiting.wait_for_line("trying on", SOON).unwrap();
+    // Time for more tries, which are not spoken of: they may go on for days.
+    std::thread::sleep(Duration::from_secs(4));
     leases.execute_batch("COMMIT").unwrap();
     assert_eq!(exit_code(&waiting), 9);
     let lines = waiting.lines();
+    let said = lines.iter().filter(|line| line.text.contains("trying on"));
+    assert_eq!(said.count(), 1, "{lines:?}");
     let last = &lines.last().unwrap().text;
     assert!(last.contains("held by") && last.contains("gave up"), "{lines:?}");
 }

@@ -146,8 +146,7 @@ fn what_is_exported_is_what_is_listed() {
     assert!(exported >= 8, "{body}");
 }
 
-/// Wherever they were refused, a leader tells of the writes that the fences beside its lease have refused; also where another mark is
-/// damaged.
+/// Wherever they were refused, of the writes that the fences of its lease have refused; also where another mark is damaged.
 #[test]
 fn a_leader_tells_how_many_stale_writes_were_refused() {
     let sandbox = Sandbox::new("refused");
@@ -164,6 +163,11 @@ fn a_leader_tells_how_many_stale_writes_were_refused() {
     assert_ne!(sandbox.tenure(&check).code, 0);
     let damaged = ["fence", "claim", "damaged", "--lease", "job", "--token", &stale];
     assert_eq!(sandbox.tenure(&damaged).code, 0);
+    // What another lease's fence has refused is told by whoever leads there.
+    for (deed, token, code) in [("claim", "9", 0), ("check", "5", 80)] {
+        let other = ["fence", deed, "other", "--lease", "other", "--token", token];
+        assert_eq!(sandbox.tenure(&other).code, code);
+    }
     Connection::open(sandbox.path("leases.db"))
         .unwrap()
         .execute_batch("UPDATE tenure_fence SET token = -5 WHERE resource = 'damaged'")

@@ -129,6 +129,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 #[cfg(all(test, feature = "sqlite"))]
 mod tests {
+    use super::super::board::Left;
     use super::*;
     use tenure::core::{Lease, Release};
     use tenure::{Election, Registry};
@@ -154,6 +155,69 @@ mod tests {
             assert_eq!(page["leader"].is_object(), status == 200, "{body}");
             assert_eq!(page["leads"] == true, status == 200, "{body}");
         }
+    }
+
+    /// What the store has said is right for as long as the lease it told of lasts.
+    #[tokio::test]
+    async fn a_lease_that_has_ended_since_the_store_told_of_it_is_nobodys() {
+        let folder = ScratchDir::new("ended-since");
+        let url = format!("sqlite:{}", folder.join("leases.db").display());
+        let store = Registry::connect(&url).await.unwrap();
+        let election = Election::builder("job", store.clone()).build().unwrap();
+        let leadership = election.campaign().await.unwrap();
+        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
+        board.begins(leadership.token(), leadership.until());
+        let found = board.look().await.found.unwrap().unwrap();
+        let told = |age: u64| {
+            let look = Look {
+                asked_at: clock_now(),
+                answered_at: clock_now(),
+                found: Ok(Some(Lease {
+                    remaining: Duration::from_millis(700),
+                    held_for: Duration::from_millis(50),
+                    ..found.clone()
+                })),
+            };
+            let (status, _, body) = leader_of(&board, look, Duration::from_millis(age));
+            assert_eq!(status.as_u16(), 200, "{body}");
+            serde_json::from_str::<Value>(&body).unwrap()
+        };
+        let before = told(600);
+        assert_eq!(before["leads"], true);
+        assert_eq!(
+            (
+                &before["leader"]["remaining_ms"],
+                &before["leader"]["held_for_ms"]
+            ),
+            (&json!(100), &json!(650))
+        );
+        let after = told(700);
+        assert_eq!((&after["leads"], &after["leader"]), (&json!(false), &Value::Null));
+    }
+
+    /// A kubelet restarts what cannot end its own work.
+    #[tokio::test]
+    async fn work_without_its_term_fails_the_page_that_says_whether_this_process_is_well() {
+        let folder = ScratchDir::new("not-live");
+        let url = format!("sqlite:{}", folder.join("leases.db").display());
+        let store = Registry::connect(&url).await.unwrap();
+        let election = Election::builder("job", store.clone()).build().unwrap();
+        let mut events = election.events();
+        let leadership = election.campaign().await.unwrap();
+        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
+        let is_live = || live(&board).0.as_u16();
+        assert_eq!(is_live(), 200, "it waits");
+        board.begins(leadership.token(), leadership.until());
+        assert_eq!(is_live(), 200, "it leads");
+        leadership.step_down().await;
+        while let Ok(event) = events.try_recv() {
+            board.take_in(&event);
+        }
+        let (status, _, body) = live(&board);
+        assert_eq!(status.as_u16(), 503, "{body}");
+        assert!(body.contains("lease \"job\""), "{body}");
+        board.ends(Left::Nothing);
+        assert_eq!(is_live(), 200, "its work is gone");
     }
 
     /// It was vacated by force, and then taken by another, and this process has heard of neither.

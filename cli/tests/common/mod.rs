@@ -96,7 +96,14 @@ impl Sandbox {
 
     /// Waits until somebody holds it.
     pub fn until_held(&self, name: &str) {
-        eventually(SOON, "the lease is held", || self.lease(name)["state"] == "held");
+        eventually(SOON, "the lease is held", || {
+            let lease = self.lease(name);
+            if lease["state"] == "held" {
+                Ok(())
+            } else {
+                Err(lease)
+            }
+        });
     }
 
     /// A path in the folder, for scripts.

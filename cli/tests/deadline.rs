@@ -48,7 +48,7 @@ fn sigterm_comes_at_the_doubt_and_leaves_the_grace() {
         sandbox.path("cleaned")
     );
     let process = sandbox.run(
-        &["--ttl", "6s", "--grace", "2s"],
+        &["--ttl", "10s", "--grace", "5s"],
         "job",
         &numbered(&sandbox, &script),
     );

@@ -75,23 +75,20 @@ fn the_command_gets_no_password_unless_asked() {
     let user = server.administrator().unwrap();
     let store = server.uri_as(user);
     let sandbox = Sandbox::at("password", &store);
-    let run = |options: &[&str]| {
-        let arguments = [
-            &["run"],
-            options,
-            &["job", "--", "sh", "-c", "echo $TENURE_STORE"],
-        ]
-        .concat();
+    let told = |deed: &str, options: &[&str]| {
+        let arguments = [&[deed], options, &["job", "--", "sh", "-c", "echo $TENURE_STORE"]].concat();
         let ended = sandbox.tenure(&arguments);
         assert_eq!(ended.code, 0, "{ended:?}");
         ended.stdout.trim().to_owned()
     };
-    let passed_on = run(&[]);
     let (_, rest) = store.split_once("://").unwrap();
     let (credentials, _) = rest.rsplit_once('@').unwrap();
     let (_, password) = credentials.split_once(':').unwrap();
-    assert!(!passed_on.contains(password), "{passed_on}");
-    assert_eq!(run(&["--share-credentials"]), store);
+    for deed in ["run", "lock"] {
+        let passed_on = told(deed, &[]);
+        assert!(!passed_on.contains(password), "{passed_on}");
+        assert_eq!(told(deed, &["--share-credentials"]), store, "{deed}");
+    }
 }
 
 #[test]

@@ -35,9 +35,11 @@ fn the_environment_of_the_work_says_nothing_of_this_lease_and_command_alone() {
         ("TENURE_KEEP", "1"),
         ("TENURE_NO_HISTORY", "1"),
         ("TENURE_NOTE", "outer"),
+        ("TENURE_OTLP", "http://127.0.0.1:1"),
         ("TENURE_PREEMPT", "1"),
         ("TENURE_PRIORITY", "5"),
         ("TENURE_QUIET", "1"),
+        ("TENURE_RENEW", "5s"),
         ("TENURE_RESTART", "on-failure"),
         ("TENURE_SHARE_CREDENTIALS", "1"),
         ("TENURE_TTL", "20s"),
@@ -47,8 +49,8 @@ fn the_environment_of_the_work_says_nothing_of_this_lease_and_command_alone() {
     }
     let ended = ended(command);
     assert_eq!(ended.code, 0, "{ended:?}");
-    let told = "TENURE_CANDIDATE TENURE_GRACE TENURE_HEARTBEAT TENURE_NAME TENURE_NO_HISTORY TENURE_QUIET TENURE_STORE \
-                TENURE_TOKEN TENURE_TTL ";
+    let told = "TENURE_CANDIDATE TENURE_GRACE TENURE_HEARTBEAT TENURE_NAME TENURE_NO_HISTORY TENURE_OTLP TENURE_QUIET \
+                TENURE_RENEW TENURE_STORE TENURE_TOKEN TENURE_TTL ";
     assert_eq!(sandbox.line("work"), told);
     assert_eq!(sandbox.line("hook"), told);
 }

@@ -26,12 +26,16 @@ use tenure_testkit::{Process, eventually, free_port};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, async_trait};
 
-/// Everything that was told.
+/// Everything that was told, and with which keys.
 #[derive(Clone, Default)]
 struct Told(
     Arc<Mutex<Vec<ExportMetricsServiceRequest>>>,
     Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    Arc<Mutex<Vec<String>>>,
 );
+
+/// The header of a key.
+const KEY: &str = "x-key";
 
 #[async_trait]
 impl MetricsService for Told {
@@ -39,6 +43,11 @@ impl MetricsService for Told {
         &self,
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
+        let key = request
+            .metadata()
+            .get(KEY)
+            .map(|key| key.to_str().unwrap().to_owned());
+        self.2.lock().unwrap().extend(key);
         self.0.lock().unwrap().push(request.into_inner());
         Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
@@ -142,16 +151,14 @@ impl Collector {
         scopes.flat_map(|scope| scope.spans.clone()).collect()
     }
 
-    fn is_of(&self, instance: &str) -> bool {
+    /// Whether all that told it have this attribute.
+    fn all_have(&self, attribute: (&str, &str)) -> bool {
         let told = self.told.0.lock().unwrap();
         let mut resources = told
             .iter()
             .flat_map(|request| &request.resource_metrics)
             .filter_map(|metrics| metrics.resource.as_ref());
-        resources.all(|resource| {
-            has(&resource.attributes, ("service.name", "tenure"))
-                && has(&resource.attributes, ("service.instance.id", instance))
-        })
+        resources.all(|resource| has(&resource.attributes, attribute))
     }
 }
 
@@ -208,12 +215,41 @@ fn end_is_told() -> bool {
         bounds.first() == Some(&0.001) && bounds.last() == Some(&60.0),
         "{bounds:?}"
     );
-    assert!(collector.is_of("one"));
+    for attribute in [("service.name", "tenure"), ("service.instance.id", "one")] {
+        assert!(collector.all_have(attribute), "{attribute:?}");
+    }
     process.terminate();
     process.wait_for_exit(SOON).unwrap();
     // The very last is told, whatever the interval.
     collector.number("leader_status", job) == Some(0.0)
         && collector.number("lease_terms_ended", ("cause", "given_back")) == Some(1.0)
+}
+
+/// As OpenTelemetry has them. A collector that wants a key takes nothing without it.
+#[test]
+fn what_variables_say_of_headers_attributes_and_spans_is_heeded() {
+    let collector = Collector::start();
+    let sandbox = Sandbox::new("collector-variables");
+    let told = ["run", "--otlp", &collector.url, "job", "--", "sleep", "300"];
+    let mut command = sandbox.command(&told);
+    command
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "200")
+        .env("OTEL_EXPORTER_OTLP_HEADERS", format!("{KEY}=secret"))
+        .env("OTEL_RESOURCE_ATTRIBUTES", "deployment=blue")
+        .env("OTEL_TRACES_SAMPLER", "always_off");
+    let process = Process::spawn(command).unwrap();
+    eventually(SOON, "the leader is told of", || {
+        collector.number("leader_status", ("lease", "job")) == Some(1.0)
+    });
+    let keys = collector.told.2.lock().unwrap().clone();
+    assert!(
+        !keys.is_empty() && keys.iter().all(|key| key == "secret"),
+        "{keys:?}"
+    );
+    assert!(collector.all_have(("deployment", "blue")));
+    process.terminate();
+    process.wait_for_exit(SOON).unwrap();
+    assert!(collector.spans().is_empty(), "nobody asked for them");
 }
 
 /// In hexadecimal, as in a context.

@@ -217,7 +217,8 @@ fn without_its_warden_the_work_ends_and_the_lease_is_given_back() {
             "setsid sh -c 'echo $$ > {}; while :; do sleep 0.05; done' & while :; do sleep 0.05; done",
             sandbox.path("escapee")
         );
-        let first = sandbox.run(&["--ttl", "3s"], "job", &numbered(&sandbox, &script));
+        let timing = ["--ttl", "1h", "--grace", "500ms"];
+        let first = sandbox.run(&timing, "job", &numbered(&sandbox, &script));
         let pids = ["pid", "escapee"].map(|name| sandbox.pid(name));
         until_watched(first.pid());
         signal(child_of(first.pid()), death);
@@ -283,7 +284,7 @@ fn a_hook_that_runs_when_the_warden_dies_goes_on() {
             "sh -c 'echo $$ > {}; while [ ! -e {go} ]; do sleep 0.05; done'; echo told > {told}",
             sandbox.path("hook")
         );
-        let options = ["--ttl", "4s", "--hook-timeout", "10m", "--on-elected", &hook];
+        let options = ["--ttl", "6s", "--hook-timeout", "10m", "--on-elected", &hook];
         let process = sandbox.run(&options, "job", &numbered(&sandbox, STUBBORN));
         let (work, below_hook) = (sandbox.pid("pid"), sandbox.pid("hook"));
         until_watched(process.pid());
@@ -350,12 +351,13 @@ fn was_killed(process: &Process) -> bool {
 fn what_ended_in_a_frozen_supervisor_is_given_back_by_nobody_before_the_deadline() {
     let sandbox = Sandbox::new("too-late");
     let script = format!("while [ ! -e {} ]; do sleep 0.02; done", sandbox.path("go"));
-    let first = sandbox.run(&["--ttl", "2s"], "job", &numbered(&sandbox, &script));
+    // As long as a loaded machine may need to start the command.
+    let first = sandbox.run(&["--ttl", "6s"], "job", &numbered(&sandbox, &script));
     let command = sandbox.pid("pid");
     signal(first.pid(), Signal::STOP);
     std::fs::write(sandbox.dir.join("go"), "").unwrap();
     eventually(SOON, "the command ends", || !is_alive(command));
-    let second = sandbox.run(&["--ttl", "2s"], "job", "true");
+    let second = sandbox.run(&["--ttl", "6s"], "job", "true");
     assert_eq!(exit_code(&second), 0);
     assert!(was_killed(&first));
 }

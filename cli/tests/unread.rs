@@ -48,7 +48,7 @@ fn unread(sandbox: &Sandbox, arguments: &[&str]) -> (Process, File) {
 fn a_standby_whose_messages_nobody_reads_works_when_it_wins() {
     for options in [&["run"][..], &["-vv", "run"]] {
         let sandbox = Sandbox::new("unread-standby");
-        let first = sandbox.run(&["--ttl", "3s"], "job", "sleep 300");
+        let first = sandbox.run(&["--ttl", "30s"], "job", "sleep 300");
         sandbox.until_held("job");
         let script = "echo $$ > pid; exec sleep 300";
         let job = ["--ttl", "30s", "job", "--", "sh", "-c", script];

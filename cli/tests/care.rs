@@ -97,6 +97,9 @@ fn what_health_commands_leave_behind_is_reaped_while_the_term_lasts() {
     // The warden, and one that is asked; each of those before has left two.
     eventually(SOON, "the dead are reaped", || children_of(process.pid()) <= 3);
     assert_eq!(process.status(), None);
+    // Killed, it would leave the one behind that is asked just then.
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use replay::{Difference, Part, Replayed, Verdict, replay};
 pub use step::Step;
 pub use writer::{Writer, header_line, step_line};
 
-/// Longest line of a trace, in bytes without its end: 1 MiB, many times what one lease needs. A writer stops
+/// Longest line of a trace, in bytes with its end: 1 MiB, many times what one lease needs. A writer stops
 /// before a longer one; a reader refuses it before it has read it all.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 

@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use tenure_core::{Actions, Input, Moment, Note};
 use tenure_trace::{
-    Header, LINE_BYTES_MAX, TraceFault, Verdict, Writer, create, open, replay_file, step_line,
+    Header, LINE_BYTES_MAX, TRACE_BYTES_MAX, TraceFault, Verdict, Writer, create, open, replay_file,
+    step_line,
 };
 
 /// A path that is gone when the test is over.
@@ -138,6 +139,19 @@ fn a_line_that_no_reader_takes_is_not_written() {
     assert_eq!(error.kind(), ErrorKind::FileTooLarge);
     assert!(writer.step(Moment::ZERO, &campaign(), &actions).is_err());
     assert_eq!(lines(&fs::read(&scratch.0).unwrap()).len(), 1, "the header alone");
+}
+
+/// A forgotten one does not fill the disk.
+#[test]
+fn a_trace_ends_before_it_is_longer_than_a_reader_takes() {
+    let line = "x".repeat(LINE_BYTES_MAX - 1) + "\n";
+    let mut writer = Writer::with_line(std::io::sink(), &line).unwrap();
+    for _line in 1..TRACE_BYTES_MAX / line.len() as u64 {
+        writer.write_line(&line).unwrap();
+    }
+    let error = writer.write_line("\n").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::FileTooLarge, "{error}");
+    assert!(writer.write_line("\n").is_err());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::seat::Seat;
 use rustix::io::fcntl_dupfd_cloexec;
 use std::future::pending;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
@@ -52,8 +52,9 @@ pub(crate) enum Heard {
     Interruption,
 }
 
-/// Where the bell of a handle hangs while it has watches.
-pub(crate) type Hook = Mutex<Weak<Bell>>;
+/// Where the bell of a handle hangs from its first watch on: who waits for one lease after another has a watch each time, and
+/// to take the bell down and hang it up again costs more than a hand-over.
+pub(crate) type Hook = Mutex<Option<Arc<Bell>>>;
 
 /// One watch that listens.
 pub(crate) struct Listener {
@@ -65,9 +66,9 @@ pub(crate) struct Listener {
 }
 
 impl Bell {
-    /// The bell of this handle, hung up for the first watch, and taken down after the last.
+    /// The bell of this handle, hung up for the first watch.
     async fn of(database: &Database) -> Result<Arc<Self>, StoreError> {
-        let hung = |hook: &Weak<Self>| hook.upgrade().filter(|bell| !bell.is_over());
+        let hung = |hook: &Option<Arc<Self>>| hook.clone().filter(|bell| !bell.is_over());
         if let Some(bell) = hung(&locked(&database.bell)) {
             return Ok(bell);
         }
@@ -94,7 +95,7 @@ impl Bell {
             check_at: Mutex::new(Instant::now()),
             rung: watch::Sender::default(),
         });
-        *hook = Arc::downgrade(&bell);
+        *hook = Some(Arc::clone(&bell));
         Ok(bell)
     }
 

@@ -7,6 +7,7 @@ use crate::renew::PARTS_AT_ONCE;
 use crate::site::{Site, Topology, collection};
 use crate::store::MongoStore;
 use crate::strangers::refuse_strangers;
+use crate::tls_files;
 use crate::url::{
     COLLECTION, DATABASE, LOCKS_COLLECTION, LOCKS_DATABASE, StoreUrl, collection_name, invalid, purge_wait,
 };
@@ -256,6 +257,7 @@ pub(crate) async fn driver_options(url: &str) -> Result<ClientOptions, StoreErro
         return Err(StoreUrl::unreadable());
     }
     refuse_weak(options.write_concern.as_ref())?;
+    tls_files::check(&options)?;
     Ok(options)
 }
 

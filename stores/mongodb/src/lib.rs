@@ -21,6 +21,7 @@ mod renew;
 mod site;
 mod store;
 mod strangers;
+mod tls_files;
 mod url;
 mod watch;
 

@@ -5,7 +5,7 @@ use mongodb::bson::doc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
 use tenure_mongodb::MongoStore;
-use tenure_testkit::{Mongod, ReplicaSet, User, free_port};
+use tenure_testkit::{Mongod, ReplicaSet, ScratchDir, SelfSigned, User, free_port};
 
 const SECRET: &str = "hunter2-s3cret";
 
@@ -50,6 +50,31 @@ async fn why_no_server_could_be_asked_is_said() {
         let error = refused(&url).await;
         assert_eq!(error.fault, Fault::Unreachable);
         assert!(error.message.contains(why), "{url}: {error}");
+    }
+}
+
+/// The driver would wait for a writer of the pipe without end, and trust nobody where a file holds no certificate.
+#[tokio::test]
+async fn useless_files_for_tls_are_told_by_their_option() {
+    let set = ReplicaSet::shared().await.uri();
+    let (folder, own) = (ScratchDir::new("certificates"), SelfSigned::new("certificates"));
+    let pipe = folder.pipe("pipe.pem").display().to_string();
+    for (option, file, why) in [
+        ("tlsCAFile", &pipe, "no plain file"),
+        (
+            "tlsCAFile",
+            &folder.join("none.pem").display().to_string(),
+            "No such file",
+        ),
+        ("tlsCAFile", &own.key, "holds no certificate"),
+        ("tlsCertificateKeyFile", &pipe, "no plain file"),
+    ] {
+        let error = refused(&with_database(&set, "db", &format!("tls=true&{option}={file}"))).await;
+        assert_eq!(error.fault, Fault::Invalid, "{error}");
+        assert!(
+            error.message.contains(option) && error.message.contains(why),
+            "{error}"
+        );
     }
 }
 

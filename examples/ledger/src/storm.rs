@@ -23,6 +23,12 @@ const ROUNDS_MAX: u32 = 4;
 /// Most writes that a client sends after its term's work has ended.
 const WRITES_AFTER_THE_END_MAX: u32 = 100;
 
+/// Fewest accepted writes: a storm in which nothing is accepted shows nothing.
+const WRITES_MIN: usize = 10;
+
+/// Stale requests beyond those that are wanted, after which nobody waits for accepted writes any more.
+const STALE_BEYOND_MAX: u64 = 100_000;
+
 /// What the clients share.
 struct Sea {
     remote: Remote,
@@ -81,8 +87,7 @@ pub async fn run(options: Storm) -> Outcome<ExitCode> {
     println!("lost updates                 {}", findings.lost_updates);
     println!("confirmed but missing        {}", findings.missing);
     println!("there but not confirmed      {}", findings.unconfirmed);
-    // A storm in which nothing is accepted shows nothing.
-    let holds = accepted == 0 && findings == Findings::default() && history.len() >= 10;
+    let holds = accepted == 0 && findings == Findings::default() && history.len() >= WRITES_MIN;
     println!("holds                        {holds}");
     Ok(if holds {
         ExitCode::SUCCESS
@@ -129,8 +134,15 @@ enum Written {
 }
 
 impl Sea {
+    fn goes_on(&self) -> bool {
+        let stale = self.stale_sent.load(Ordering::SeqCst);
+        let accepted = self.done.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let most = self.stale_wanted.saturating_add(STALE_BEYOND_MAX);
+        stale < self.stale_wanted || (accepted < WRITES_MIN && stale < most)
+    }
+
     async fn client(self: Arc<Self>, mut dice: fastrand::Rng) -> Outcome<()> {
-        while self.stale_sent.load(Ordering::SeqCst) < self.stale_wanted {
+        while self.goes_on() {
             let header = self.grant()?;
             let mut known = None;
             // Reads, thinks and writes, until a later term has come or the work of this one is done.

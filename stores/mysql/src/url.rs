@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::begin_of_file;
+use tenure_remote::read_certificates;
 
 /// Where MySQL and MariaDB listen.
 const PORT: u16 = 3306;
 
 /// Longest name of a database, in characters.
 const DATABASE_CHARACTERS_MAX: usize = 64;
-
-/// How much of a file of certificates is looked at, in bytes.
-const CERTIFICATES_BYTES_MAX: u64 = 1 << 20;
 
 /// `ssl-mode=`, as MySQL's own clients know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,17 +181,10 @@ const KNOWN_ELSEWHERE: [&str; 8] = [
     "pool_max",
 ];
 
+/// The driver reads it again.
 fn certificates(path: PathBuf) -> Result<PathBuf, StoreError> {
-    let begin = begin_of_file(&path, CERTIFICATES_BYTES_MAX);
-    let why = match begin.map(|begin| String::from_utf8_lossy(&begin).contains("BEGIN CERTIFICATE")) {
-        Ok(true) => return Ok(path),
-        Ok(false) => "holds no certificate".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let shown = path.display().to_string().escape_debug().to_string();
-    Err(invalid(&format!(
-        "ssl-ca {shown}: {why}; name a PEM file of certificates"
-    )))
+    read_certificates("ssl-ca", &path)?;
+    Ok(path)
 }
 
 fn decoded(text: &str) -> Result<String, StoreError> {

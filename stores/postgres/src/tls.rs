@@ -9,11 +9,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tenure_core::StoreError;
-use tenure_remote::begin_of_file;
+use tenure_remote::read_certificates;
 use tokio_postgres_rustls::MakeRustlsConnect;
-
-/// Largest file of roots that is read, in bytes. Those of a whole system have a quarter of it.
-const ROOTS_BYTES_MAX: u64 = 1 << 20;
 
 /// How a server proves who it is, once the connection is encrypted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,8 +59,7 @@ fn roots_in(path: &Path) -> Result<RootCertStore, StoreError> {
         ))
     };
     let mut roots = RootCertStore::empty();
-    let pem = begin_of_file(path, ROOTS_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
+    for certificate in CertificateDer::pem_slice_iter(&read_certificates("sslrootcert", path)?) {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }

@@ -7,7 +7,7 @@
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
-//! - [`TlsFiles`], [`begin_of_file`]: the files that a URL names, as those for TLS.
+//! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`]: the files that a URL names, as those for TLS.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`connection_failed`], [`line()`]: errors as the contract wants them.
 //!
@@ -34,7 +34,7 @@ pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes};
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};
-pub use tls_files::{TlsFiles, TlsParts};
+pub use tls_files::{TlsFiles, TlsParts, read_certificates};
 pub use watch::{ReadWatch, Told, WatchPlaces};
 
 #[doc(hidden)]

@@ -7,9 +7,26 @@ use tenure_core::{Fault, StoreError};
 /// Largest file that is read, in bytes. The roots of a whole system have a quarter of it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// How the first line of a certificate ends, and that of a key of any kind.
-const CERTIFICATE: &str = "CERTIFICATE-----";
-const PRIVATE_KEY: &str = "PRIVATE KEY-----";
+/// What a PEM file is to hold.
+struct Pem {
+    /// How its first line ends.
+    label: &'static str,
+    one: &'static str,
+    wanted: &'static str,
+}
+
+const CERTIFICATES: Pem = Pem {
+    label: "CERTIFICATE-----",
+    one: "certificate",
+    wanted: "certificates",
+};
+
+/// Of any kind.
+const PRIVATE_KEY: Pem = Pem {
+    label: "PRIVATE KEY-----",
+    one: "private key",
+    wanted: "a private key",
+};
 
 /// Whom an encrypted connection trusts, and as whom it is made.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -89,31 +106,41 @@ impl TlsFiles {
     /// # Errors
     /// [`Fault::Invalid`], not applied: one cannot be read, or holds nothing of its kind.
     pub fn read(&self) -> Result<TlsParts, StoreError> {
-        let certificates = |option, path| read(option, path, CERTIFICATE, "certificates");
         let identity = |(certificate, key)| {
-            let key = read("key", key, PRIVATE_KEY, "a private key")?;
-            Ok((certificates("cert", certificate)?, key))
+            let key = read("key", key, &PRIVATE_KEY)?;
+            Ok((read_certificates("cert", certificate)?, key))
         };
+        let roots = self.roots().map(|path| read_certificates("ca", path));
         Ok(TlsParts {
-            roots: self.roots().map(|path| certificates("ca", path)).transpose()?,
+            roots: roots.transpose()?,
             identity: self.identity().map(identity).transpose()?,
         })
     }
 }
 
-fn read(option: &str, path: &Path, what: &str, in_words: &str) -> Result<Vec<u8>, StoreError> {
+/// Reads a file of certificates that `option` of a URL names, also where a driver reads it again: many a driver opens whatever is there, and
+/// passes over what it cannot read.
+///
+/// # Errors
+/// [`Fault::Invalid`], not applied: it cannot be read, is no plain file, or holds no certificate.
+pub fn read_certificates(option: &str, path: &Path) -> Result<Vec<u8>, StoreError> {
+    read(option, path, &CERTIFICATES)
+}
+
+fn read(option: &str, path: &Path, what: &Pem) -> Result<Vec<u8>, StoreError> {
     let wrong = |why: String| {
         let shown = path.display().to_string();
         invalid(format!(
-            "{option} {}: {why}; name a PEM file of {in_words}",
-            shown.escape_debug()
+            "{option} {}: {why}; name a PEM file of {}",
+            shown.escape_debug(),
+            what.wanted
         ))
     };
     let bytes = begin_of_file(path, FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
-    let begins = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(what);
+    let begins = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(what.label);
     if !text.lines().any(begins) {
-        return Err(wrong("it holds none".to_owned()));
+        return Err(wrong(format!("it holds no {}", what.one)));
     }
     Ok(bytes)
 }

@@ -22,6 +22,7 @@
 //! | a program under test | [`Process`] |
 //! | a folder that is gone afterwards | [`ScratchDir`] |
 //! | a port nobody else takes | [`free_port`] |
+//! | what a program logs as a warning | [`Warnings`] |
 //! | waiting for something, with an end | [`eventually`], [`eventually_async`] |
 //!
 //! # Installing the servers
@@ -50,6 +51,7 @@ mod runtime;
 mod scratch;
 mod servers;
 mod vanished;
+mod warnings;
 
 pub use certificate::SelfSigned;
 pub use clock::on_a_clock_that_is_ahead;
@@ -69,3 +71,4 @@ pub use servers::{
     postgres_programs, redis_program,
 };
 pub use vanished::VanishedHost;
+pub use warnings::Warnings;

@@ -1,5 +1,4 @@
 //! Refusals that the gate decides by its own memory: they are seen beside the mark, as those of the fence itself.
-use crate::common::log::warnings;
 use crate::common::{Counting, Marks, ledger, presented, protection, term, token};
 use axum::Router;
 use axum::body::Body;
@@ -10,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenure_core::{Fence, FencingToken, Mark};
 use tenure_http::{FenceLayer, Gate};
+use tenure_testkit::Warnings;
 use tenure_watermark::Watermark;
 use tower::ServiceExt as _;
 
@@ -68,7 +68,7 @@ async fn refusals_are_logged_by_the_fence_and_by_the_gate_before_it() {
         Arc::new(marks.fence()) as Arc<dyn Fence>,
         Arc::new(Watermark::new()),
     ] {
-        let lines = warnings(refuse_seven(fence)).await;
+        let lines = Warnings::listen().of(refuse_seven(fence)).await;
         // On a loaded machine the next second may have come, and then another line.
         let first = |line: &&String| {
             line.contains("token 5 is stale for \"ledger\", which term 9 has claimed")
@@ -91,7 +91,8 @@ async fn refusals_of_stale_terms_that_take_turns_are_a_line_a_second() {
         let answer = routes.clone().oneshot(request.body(Body::empty()).unwrap());
         assert_eq!(answer.await.unwrap().status(), StatusCode::CONFLICT);
     };
-    let lines = warnings(async {
+    let warnings = Warnings::listen();
+    let lines = warnings.of(async {
         for _ in 0..500 {
             refuse(5).await;
             refuse(6).await;

@@ -1,15 +1,10 @@
 //! Refusals on their way beside the mark: what they cost, and what is said of them. All fences of servers share that.
 
 use crate::common::{Scratch, range, shared};
-use std::fmt::{Debug, Write as _};
-use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
 use tenure_etcd::EtcdFence;
-use tenure_testkit::eventually_async;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tenure_testkit::{Warnings, eventually_async};
 
 /// For some notes and some lines.
 const LONG: Duration = Duration::from_millis(2_500);
@@ -19,7 +14,8 @@ const REFUSALS_MIN: u64 = 50;
 
 #[tokio::test]
 async fn writer_that_is_refused_again_and_again_costs_a_note_and_a_line_a_second() {
-    Warnings::listen();
+    // The fence counts on a thread of its own.
+    let warnings = Warnings::listen();
     let scratch = Scratch::new().await;
     let fence = EtcdFence::connect(&scratch.store_url()).await.expect("a fence");
     let ledger = ResourceName::new(&scratch.prefix).expect("a name");
@@ -54,7 +50,7 @@ async fn writer_that_is_refused_again_and_again_costs_a_note_and_a_line_a_second
     // The first at once, and the last before the process ends.
     assert!(notes <= seconds + 2, "{notes} notes in {seconds} s");
 
-    let lines = Warnings::of(ledger.as_str());
+    let lines = warnings.about(ledger.as_str());
     let counts: Vec<u64> = lines
         .iter()
         .filter_map(|line| line.split("refusals=").nth(1)?.split(' ').next()?.parse().ok())
@@ -64,53 +60,4 @@ async fn writer_that_is_refused_again_and_again_costs_a_note_and_a_line_a_second
     assert!(!rest.is_empty() && rest.len() as u64 <= seconds, "{lines:#?}");
     assert!(counts.iter().sum::<u64>() <= refused, "{lines:#?}");
     assert!(rest[0] > 1, "{lines:#?}");
-}
-
-/// What the whole process warns of: the fence counts on a thread of its own.
-struct Warnings;
-
-static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-impl Warnings {
-    fn listen() {
-        static LISTENS: Once = Once::new();
-        LISTENS.call_once(|| tracing::subscriber::set_global_default(Self).expect("the only one"));
-    }
-
-    fn of(what: &str) -> Vec<String> {
-        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().filter(|line| line.contains(what)).cloned().collect()
-    }
-}
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        LINES.lock().unwrap_or_else(PoisonError::into_inner).push(line.0);
-    }
-
-    fn new_span(&self, _span: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _span: &Id, _values: &Record<'_>) {}
-
-    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
-
-    fn enter(&self, _span: &Id) {}
-
-    fn exit(&self, _span: &Id) {}
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, "{}={value:?} ", field.name()).expect("a text takes all");
-    }
 }

@@ -1,7 +1,5 @@
 //! A real fence in a file, for whatever stands behind it.
 
-pub mod log;
-
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;

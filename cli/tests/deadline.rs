@@ -181,22 +181,12 @@ fn a_store_that_is_away_when_the_supervisor_dies_gets_the_lease_back_afterwards(
     let sandbox = Sandbox::new("away");
     let process = sandbox.run(&["--ttl", "1h"], "job", &numbered(&sandbox, "sleep 300"));
     let pid = sandbox.pid("pid");
-    let away = sandbox.dir.join("away");
-    std::fs::create_dir(&away).unwrap();
-    let files =
-        ["leases.db", "leases.db-wal", "leases.db-shm"].map(|name| (sandbox.dir.join(name), away.join(name)));
-    for (here, there) in &files {
-        std::fs::rename(here, there).unwrap();
-    }
-    std::fs::create_dir(&files[0].0).unwrap();
+    let away = sandbox.move_store_away();
     process.kill_leader();
     eventually(SOON, "the work is killed", || !is_alive(pid));
     // Enough for a first try to fail.
     std::thread::sleep(Duration::from_millis(300));
-    std::fs::remove_dir(&files[0].0).unwrap();
-    for (here, there) in &files {
-        std::fs::rename(there, here).unwrap();
-    }
+    away.bring_back();
     eventually(SOON, "the lease is given back", || {
         sandbox.lease("job")["state"] == "vacant"
     });

@@ -324,12 +324,7 @@ fn while_the_store_does_not_answer_nobody_is_shown_to_lead() {
     let address = format!("127.0.0.1:{}", free_port());
     let _leader = sandbox.run(&["--metrics", &address, "--ttl", "10m"], "job", "sleep 300");
     eventually(SOON, "it leads", || leader(&address)["leads"] == true);
-    let away = sandbox.dir.join("away");
-    std::fs::create_dir(&away).unwrap();
-    for name in ["leases.db", "leases.db-wal", "leases.db-shm"] {
-        drop(std::fs::rename(sandbox.dir.join(name), away.join(name)));
-    }
-    std::fs::create_dir(sandbox.dir.join("leases.db")).unwrap();
+    let _away = sandbox.move_store_away();
     let unready = || (get(&address, "/readyz").0 == 503).then(|| get(&address, "/leader"));
     let (status, body) = eventually(SOON, "the store is missed", unready);
     assert_eq!(status, 503, "{body}");

@@ -9,19 +9,9 @@ fn watch_goes_on_when_its_store_was_away() {
     assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
     let watch = sandbox.start(&["watch", "job"]);
     watch.wait_for_line("job: vacant", SOON).unwrap();
-    let away = sandbox.dir.join("away");
-    std::fs::create_dir(&away).unwrap();
-    let names = ["leases.db", "leases.db-wal", "leases.db-shm"];
-    let files = names.map(|name| (sandbox.dir.join(name), away.join(name)));
-    for (here, there) in &files {
-        std::fs::rename(here, there).unwrap();
-    }
-    std::fs::create_dir(&files[0].0).unwrap();
+    let away = sandbox.move_store_away();
     watch.wait_for_line("trying on", SOON).unwrap();
-    std::fs::remove_dir(&files[0].0).unwrap();
-    for (here, there) in &files {
-        std::fs::rename(there, here).unwrap();
-    }
+    away.bring_back();
     let _holder = sandbox.run(&["--ttl", "10m"], "job", "sleep 300");
     watch.wait_for_line("job: held by", SOON).unwrap();
 }

@@ -205,19 +205,42 @@ impl Board {
     }
 }
 
+/// An election of a test's own, and the board of its candidate.
+#[cfg(all(test, feature = "sqlite"))]
+pub(super) struct Alone {
+    _folder: tenure_testkit::ScratchDir,
+    pub(super) store: SharedStore,
+    pub(super) election: tenure::Election,
+    pub(super) board: Board,
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+impl Alone {
+    /// `label` is a part of the name of its store's folder.
+    pub(super) async fn new(label: &str) -> Self {
+        let folder = tenure_testkit::ScratchDir::new(label);
+        let url = format!("sqlite:{}", folder.join("leases.db").display());
+        let store = tenure::Registry::connect(&url).await.expect("a store");
+        let election = tenure::Election::builder("job", store.clone())
+            .build()
+            .expect("an election");
+        let (name, candidate) = (election.name().clone(), election.candidate().clone());
+        Self {
+            _folder: folder,
+            board: Board::new(name, candidate, store.clone()),
+            store,
+            election,
+        }
+    }
+}
+
 #[cfg(all(test, feature = "sqlite"))]
 mod tests {
     use super::*;
-    use tenure::{Election, Registry};
-    use tenure_testkit::ScratchDir;
 
     #[tokio::test]
     async fn work_that_begins_is_in_its_term_whatever_was_told_of_terms_by_then() {
-        let folder = ScratchDir::new("board");
-        let url = format!("sqlite:{}", folder.join("leases.db").display());
-        let store = Registry::connect(&url).await.unwrap();
-        let election = Election::builder("job", store.clone()).build().unwrap();
-        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
+        let Alone { election, board, .. } = &Alone::new("board").await;
         let mut events = election.events();
         let leadership = election.campaign().await.unwrap();
         let first = leadership.token();

@@ -129,27 +129,23 @@ fn milliseconds(duration: Duration) -> u64 {
 
 #[cfg(all(test, feature = "sqlite"))]
 mod tests {
-    use super::super::board::Left;
+    use super::super::board::{Alone, Left};
     use super::*;
+    use tenure::Election;
     use tenure::core::{Lease, Release};
-    use tenure::{Election, Registry};
-    use tenure_testkit::ScratchDir;
 
     #[tokio::test]
     async fn an_answer_that_came_late_shows_nobody() {
-        let folder = ScratchDir::new("late-answer");
-        let url = format!("sqlite:{}", folder.join("leases.db").display());
-        let store = Registry::connect(&url).await.unwrap();
-        let election = Election::builder("job", store.clone()).build().unwrap();
+        let alone = Alone::new("late-answer").await;
+        let (election, board) = (&alone.election, &alone.board);
         let mut events = election.events();
         let _leadership = election.campaign().await.unwrap();
-        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
         while matches!(board.health(), Health::Idle) {
             board.take_in(&events.recv().await.unwrap());
         }
         let look = board.look().await;
         for (age, status) in [(FRESH, 200), (FRESH + Duration::from_millis(1), 503)] {
-            let (told, _, body) = leader_of(&board, look.clone(), age);
+            let (told, _, body) = leader_of(board, look.clone(), age);
             let page: Value = serde_json::from_str(&body).unwrap();
             assert_eq!(told.as_u16(), status, "{body}");
             assert_eq!(page["leader"].is_object(), status == 200, "{body}");
@@ -160,12 +156,9 @@ mod tests {
     /// What the store has said is right for as long as the lease it told of lasts.
     #[tokio::test]
     async fn a_lease_that_has_ended_since_the_store_told_of_it_is_nobodys() {
-        let folder = ScratchDir::new("ended-since");
-        let url = format!("sqlite:{}", folder.join("leases.db").display());
-        let store = Registry::connect(&url).await.unwrap();
-        let election = Election::builder("job", store.clone()).build().unwrap();
+        let alone = Alone::new("ended-since").await;
+        let (election, board) = (&alone.election, &alone.board);
         let leadership = election.campaign().await.unwrap();
-        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
         board.begins(leadership.token(), leadership.until());
         let found = board.look().await.found.unwrap().unwrap();
         let told = |age: u64| {
@@ -178,7 +171,7 @@ mod tests {
                     ..found.clone()
                 })),
             };
-            let (status, _, body) = leader_of(&board, look, Duration::from_millis(age));
+            let (status, _, body) = leader_of(board, look, Duration::from_millis(age));
             assert_eq!(status.as_u16(), 200, "{body}");
             serde_json::from_str::<Value>(&body).unwrap()
         };
@@ -198,14 +191,11 @@ mod tests {
     /// A kubelet restarts what cannot end its own work.
     #[tokio::test]
     async fn work_without_its_term_fails_the_page_that_says_whether_this_process_is_well() {
-        let folder = ScratchDir::new("not-live");
-        let url = format!("sqlite:{}", folder.join("leases.db").display());
-        let store = Registry::connect(&url).await.unwrap();
-        let election = Election::builder("job", store.clone()).build().unwrap();
+        let alone = Alone::new("not-live").await;
+        let (election, board) = (&alone.election, &alone.board);
         let mut events = election.events();
         let leadership = election.campaign().await.unwrap();
-        let board = Board::new(election.name().clone(), election.candidate().clone(), store);
-        let is_live = || live(&board).0.as_u16();
+        let is_live = || live(board).0.as_u16();
         assert_eq!(is_live(), 200, "it waits");
         board.begins(leadership.token(), leadership.until());
         assert_eq!(is_live(), 200, "it leads");
@@ -213,7 +203,7 @@ mod tests {
         while let Ok(event) = events.try_recv() {
             board.take_in(&event);
         }
-        let (status, _, body) = live(&board);
+        let (status, _, body) = live(board);
         assert_eq!(status.as_u16(), 503, "{body}");
         assert!(body.contains("lease \"job\""), "{body}");
         board.ends(Left::Nothing);
@@ -223,17 +213,10 @@ mod tests {
     /// It was vacated by force, and then taken by another, and this process has heard of neither.
     #[tokio::test]
     async fn a_process_whose_term_was_taken_is_not_shown_to_lead() {
-        let folder = ScratchDir::new("taken-away");
-        let url = format!("sqlite:{}", folder.join("leases.db").display());
-        let store = Registry::connect(&url).await.unwrap();
-        let election = Election::builder("job", store.clone()).build().unwrap();
+        let alone = Alone::new("taken-away").await;
+        let (store, election, own) = (&alone.store, &alone.election, &alone.board);
         let leadership = election.campaign().await.unwrap();
         let token = leadership.token();
-        let own = Board::new(
-            election.name().clone(),
-            election.candidate().clone(),
-            store.clone(),
-        );
         own.begins(token, leadership.until());
         let page = async || {
             let look = Look {
@@ -241,7 +224,7 @@ mod tests {
                 answered_at: clock_now(),
                 found: store.get(election.name()).await,
             };
-            let (status, _, body) = leader_of(&own, look, Duration::ZERO);
+            let (status, _, body) = leader_of(own, look, Duration::ZERO);
             assert_eq!(status.as_u16(), 200, "{body}");
             assert!(
                 matches!(own.health(), Health::Leads(of, _) if of == token),

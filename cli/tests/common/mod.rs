@@ -23,6 +23,18 @@ pub struct Sandbox {
     pub store: String,
 }
 
+/// A store whose files are elsewhere.
+pub struct StoreAway([(PathBuf, PathBuf); 3]);
+
+impl StoreAway {
+    pub fn bring_back(self) {
+        fs::remove_dir(&self.0[0].0).unwrap();
+        for (here, there) in &self.0 {
+            fs::rename(there, here).unwrap();
+        }
+    }
+}
+
 /// How a command that was waited for ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -129,6 +141,19 @@ impl Sandbox {
     /// Waits until a file in the folder holds a process number.
     pub fn pid(&self, file: &str) -> u32 {
         self.line(file).trim().parse().unwrap()
+    }
+
+    /// Moves the store's file away with all that is beside it; a folder stands in its place.
+    pub fn move_store_away(&self) -> StoreAway {
+        let aside = self.dir.join("away");
+        fs::create_dir(&aside).unwrap();
+        let names = ["leases.db", "leases.db-wal", "leases.db-shm"];
+        let files = names.map(|name| (self.dir.join(name), aside.join(name)));
+        for (here, there) in &files {
+            fs::rename(here, there).unwrap();
+        }
+        fs::create_dir(&files[0].0).unwrap();
+        StoreAway(files)
     }
 
     /// Writes an executable script.

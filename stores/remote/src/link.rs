@@ -325,15 +325,21 @@ mod tests {
         assert_eq!(link.dial().begun.load(Ordering::Relaxed), 2);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn dial_goes_on_when_those_who_waited_give_up() {
-        let doors = Doors {
-            open: Some(Semaphore::new(0)),
-            ..Doors::default()
-        };
+    /// A link whose dial is under way, and for which nobody waits any more.
+    async fn given_up(doors: Doors) -> Link<Doors> {
         let link = Link::new(Arc::new(doors));
         let given_up = tokio::time::timeout(Duration::from_millis(5), link.open()).await;
         assert!(given_up.is_err());
+        link
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn dial_goes_on_when_those_who_waited_give_up() {
+        let link = given_up(Doors {
+            open: Some(Semaphore::new(0)),
+            ..Doors::default()
+        });
+        let link = link.await;
         link.dial().open.as_ref().expect("doors").add_permits(1);
         while link.dial().open.as_ref().expect("doors").available_permits() > 0 {
             tokio::task::yield_now().await;
@@ -343,26 +349,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn dial_that_is_lost_holds_up_nobody_who_comes_later() {
-        let doors = Doors {
+        let link = given_up(Doors {
             first_is_lost: true,
             ..Doors::default()
-        };
-        let link = Link::new(Arc::new(doors));
-        let given_up = tokio::time::timeout(Duration::from_millis(5), link.open()).await;
-        assert!(given_up.is_err());
+        });
+        let link = link.await;
         let open = tokio::time::timeout(Duration::from_secs(30), link.open()).await;
         assert_eq!(open.expect("in time").expect("open").connection.0, 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn dial_that_failed_when_nobody_waited_for_it_is_no_answer_to_who_comes_later() {
-        let doors = Doors {
+        let link = given_up(Doors {
             open: Some(Semaphore::new(0)),
             ..Doors::default()
-        };
-        let link = Link::new(Arc::new(doors));
-        let given_up = tokio::time::timeout(Duration::from_millis(5), link.open()).await;
-        assert!(given_up.is_err());
+        });
+        let link = link.await;
         link.dial().open.as_ref().expect("doors").close();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(link.open().await.is_err());

@@ -1,7 +1,7 @@
 //! What wakes the watches of one handle: one inotify instance, of which a user has few, and one connection for all of them.
 
 use crate::database::Database;
-use crate::ear::Ear;
+use crate::ear::{Ear, Heard};
 use crate::notifier;
 use crate::patience::patiently;
 use crate::reactor;
@@ -41,15 +41,6 @@ struct Rung {
     interruptions: u64,
     /// Why it rings no more.
     over: Option<StoreError>,
-}
-
-/// What the bell said.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// Something may have changed.
-    Change,
-    /// Changes may have gone unheard.
-    Interruption,
 }
 
 /// Where the bell of a handle hangs from its first watch on: who waits for one lease after another has a watch each time, and

@@ -1,12 +1,20 @@
 //! Hearing that others have committed.
 
-use crate::bell::Heard;
 use crate::database::Database;
 use crate::files::Files;
 use crate::seat::Connected;
 use crate::trouble::Trouble;
 use rusqlite::Connection;
 use std::cell::Cell;
+
+/// What was heard of the leases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Something may have changed.
+    Change,
+    /// Changes may have gone unheard.
+    Interruption,
+}
 
 /// Counts the commits of others, by a connection of its own: none counts those that it made itself.
 pub(crate) struct Ear {

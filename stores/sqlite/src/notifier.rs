@@ -1,7 +1,7 @@
 //! Being told by the kernel that the wake file was read.
 
-use crate::bell::Heard;
 use crate::database::Database;
+use crate::ear::Heard;
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;

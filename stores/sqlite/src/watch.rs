@@ -1,7 +1,8 @@
 //! Being woken when a lease changes.
 
-use crate::bell::{Heard, Listener};
+use crate::bell::Listener;
 use crate::database::Database;
+use crate::ear::Heard;
 use crate::glances;
 use crate::patience::patiently;
 use std::collections::VecDeque;

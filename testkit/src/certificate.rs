@@ -8,6 +8,8 @@ pub struct SelfSigned {
     pub file: String,
     /// The key's file.
     pub key: String,
+    /// A file of both, as MongoDB wants them.
+    pub both: String,
     _folder: ScratchDir,
 }
 
@@ -21,12 +23,16 @@ impl SelfSigned {
         let folder = ScratchDir::new(label);
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate of fixed names is made");
-        let (file, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-        std::fs::write(&file, made.cert.pem()).expect("the certificate is written");
-        std::fs::write(&key, made.signing_key.serialize_pem()).expect("the key is written");
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let write = |name, text| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).expect("a file is written");
+            path.display().to_string()
+        };
         Self {
-            file: file.display().to_string(),
-            key: key.display().to_string(),
+            both: write("both.pem", format!("{certificate}{key}")),
+            file: write("certificate.pem", certificate),
+            key: write("key.pem", key),
             _folder: folder,
         }
     }

@@ -1,6 +1,6 @@
 //! Connecting: what is refused, how soon, and what no message ever holds.
 
-use crate::common::{Scratch, random_bits, request, seconds, who_may, with_database};
+use crate::common::{Scratch, name, random_bits, request, seconds, take, who_may, with_database};
 use mongodb::bson::doc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquired, Certainty, Fault, LeaseStore, Verdict};
@@ -50,6 +50,32 @@ async fn why_no_server_could_be_asked_is_said() {
         let error = refused(&url).await;
         assert_eq!(error.fault, Fault::Unreachable);
         assert!(error.message.contains(why), "{url}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn both_sides_of_a_connection_to_mongodb_are_known_by_their_certificates() {
+    let [theirs, ours] = ["theirs", "ours"].map(SelfSigned::new);
+    let server = Mongod::with_tls(&theirs, &ours).await.expect("a server with TLS");
+    let at = |options: &str| with_database(&server.uri(), "db", &format!("tls=true&{options}"));
+    let (trusted, shown) = (
+        format!("tlsCAFile={}", theirs.file),
+        format!("tlsCertificateKeyFile={}", ours.both),
+    );
+    let store = MongoStore::connect(&at(&format!("{trusted}&{shown}")))
+        .await
+        .expect("known to each other");
+    let granted = take(&store, &request("job", "one", seconds(30))).await;
+    let lease = store
+        .get(&name("job"))
+        .await
+        .expect("it answers")
+        .expect("a lease");
+    assert_eq!(lease.token, granted.token);
+    let stranger = format!("tlsCAFile={}&{shown}", ours.file);
+    for unknown in [&trusted, &shown, &stranger] {
+        let error = refused(&at(unknown)).await;
+        assert_eq!(error.fault, Fault::Unreachable, "{unknown}: {error}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::node::{Node, NodeOptions};
 use super::users::User;
+use crate::certificate::SelfSigned;
 use crate::error::Error;
 
 /// A standalone MongoDB server on a free loopback port, killed and cleaned up on drop.
@@ -36,6 +37,19 @@ impl Mongod {
         // The server lets the first user be made without credentials, from loopback only.
         node.create_user(&administrator, &[("root", "admin")]).await?;
         node.act_as(administrator);
+        Ok(Mongod { node })
+    }
+
+    /// Starts a server that shows `own` to whoever encrypts, and demands a certificate that `of_clients` has signed.
+    ///
+    /// # Errors
+    /// As [`start`](Mongod::start).
+    pub async fn with_tls(own: &SelfSigned, of_clients: &SelfSigned) -> Result<Mongod, Error> {
+        let node = Node::start(NodeOptions {
+            tls: Some((own.both.clone(), of_clients.file.clone())),
+            ..NodeOptions::default()
+        })
+        .await?;
         Ok(Mongod { node })
     }
 

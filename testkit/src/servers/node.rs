@@ -29,6 +29,8 @@ pub(crate) struct NodeOptions {
     pub(crate) authentication: bool,
     /// Whether it fails commands when it is told to (`configureFailPoint`).
     pub(crate) fail_points: bool,
+    /// Its certificate with its key, and the roots of its clients' certificates: who encrypts must show one.
+    pub(crate) tls: Option<(String, String)>,
 }
 
 pub(crate) struct Node {
@@ -106,6 +108,11 @@ impl Node {
         }
         if self.options.fail_points {
             command.args(["--setParameter", "enableTestCommands=1"]);
+        }
+        if let Some((own, of_clients)) = &self.options.tls {
+            // The kit's own client does not encrypt.
+            command.args(["--tlsMode", "preferTLS", "--tlsCertificateKeyFile", own]);
+            command.args(["--tlsCAFile", of_clients]);
         }
         match (self.options.authentication, &self.options.replica_set) {
             (true, Some(_)) => {

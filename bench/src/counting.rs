@@ -56,6 +56,9 @@ impl LeaseStore for Counting {
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.inner.watch(scope)
     }
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.inner.watch_ends(scope)
+    }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_core::{
     Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Lease, LeaseName, LeasePurge,
-    Note, Scope, StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
+    Note, Scope, StoreError, StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
 };
 
 /// Shortest ttl that a case lets run out: below it, a loaded machine measures itself and not the store.
@@ -271,6 +271,16 @@ impl Fixture {
     /// checked that it says so.
     pub async fn watch(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
         let answer = client.store().watch(scope).await;
+        self.judged(scope, answer)
+    }
+
+    /// The same, for whoever waits for an end.
+    pub async fn watch_ends(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
+        let answer = client.store().watch_ends(scope).await;
+        self.judged(scope, answer)
+    }
+
+    fn judged(&self, scope: &Scope, answer: Result<Box<dyn Watch>, StoreError>) -> Option<Box<dyn Watch>> {
         match self.traits().watch {
             WatchSource::Push | WatchSource::Poll => {
                 Some(answer.unwrap_or_else(|error| panic!("watching {scope:?} failed: {error}")))

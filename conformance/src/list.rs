@@ -183,6 +183,7 @@ macro_rules! for_each_case {
                 watch_tells_of_changes_through_its_own_client
                 watch_tells_of_every_new_term
                 watch_tells_of_a_wish
+                watch_of_ends_tells_of_a_wish_and_of_a_release
                 watch_tells_of_the_release_of_an_expired_term
                 watch_tells_of_a_removed_record
                 watch_is_in_place_when_it_answers

@@ -117,6 +117,23 @@ pub async fn watch_tells_of_a_wish(fixture: &Fixture) {
     expect(&mut *watch, &ada.name, Change::Asked, grant.token).await;
 }
 
+/// Whoever waits for an end is told of the wish for it and of the release, whoever has the lease by then.
+pub async fn watch_of_ends_tells_of_a_wish_and_of_a_release(fixture: &Fixture) {
+    let ada = fixture.contender("ada", &fixture.name());
+    let grant = fixture.first().take(&ada).await;
+    let Some(mut watch) = fixture.watch_ends(fixture.second(), &of(&ada.name)).await else {
+        return;
+    };
+    fixture.first().ask(&ada.name, grant.token).await;
+    expect(&mut *watch, &ada.name, Change::Asked, grant.token).await;
+    fixture.first().vacate(&ada.release(grant.token)).await;
+    expect(&mut *watch, &ada.name, Change::Vacated, grant.token).await;
+    let bob = fixture.contender("bob", &ada.name);
+    let next = fixture.first().take(&bob).await;
+    fixture.first().vacate(&bob.release(next.token)).await;
+    expect(&mut *watch, &ada.name, Change::Vacated, next.token).await;
+}
+
 /// Giving back a term that had expired wakes those who watch, too.
 pub async fn watch_tells_of_the_release_of_an_expired_term(fixture: &Fixture) {
     let ada = fixture.contender("ada", &fixture.name());

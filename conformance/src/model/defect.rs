@@ -291,6 +291,8 @@ defects! {
     WatchMissesReleases => watch_tells_of_a_release,
     /// Wishes are not told.
     WatchMissesWishes => watch_tells_of_a_wish,
+    /// Releases are not told to whoever waits for an end.
+    WatchOfEndsMissesReleases => watch_of_ends_tells_of_a_wish_and_of_a_release,
     /// Removals are not told.
     WatchMissesRemovals => watch_tells_of_a_removed_record,
     /// A client's watch does not tell what went through the client.

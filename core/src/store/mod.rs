@@ -120,6 +120,15 @@ pub trait LeaseStore: Send + Sync {
     /// push; waiting by `remaining` works without it.
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>>;
 
+    /// As [`watch`](Self::watch), for whoever waits until a lease may be taken: that a term began need not be reported. A store for
+    /// which every report costs something keeps those to itself.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch).
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.watch(scope)
+    }
+
     /// Examines the store for an operator: reachability, privileges, effective durability, clock, layout.
     ///
     /// Writes nothing, except to a scratch record of its own that it removes. A check that cannot be made

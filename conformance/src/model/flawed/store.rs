@@ -234,7 +234,14 @@ impl LeaseStore for FlawedStore {
 
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {
-            let watch = FlawedWatch::start(self.clone(), scope).await?;
+            let watch = FlawedWatch::start(self.clone(), scope, false).await?;
+            Ok(Box::new(watch) as Box<dyn Watch>)
+        })
+    }
+
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(async move {
+            let watch = FlawedWatch::start(self.clone(), scope, true).await?;
             Ok(Box::new(watch) as Box<dyn Watch>)
         })
     }

@@ -15,12 +15,13 @@ const ON_ITS_WAY: Duration = Duration::from_millis(3);
 pub(super) struct FlawedWatch {
     store: FlawedStore,
     scope: Scope,
+    of_ends: bool,
     sound: Option<Box<dyn Watch>>,
     swapped: VecDeque<WatchEvent>,
 }
 
 impl FlawedWatch {
-    pub(super) async fn start(store: FlawedStore, scope: &Scope) -> Result<Self, StoreError> {
+    pub(super) async fn start(store: FlawedStore, scope: &Scope, of_ends: bool) -> Result<Self, StoreError> {
         let watched = match store.defect {
             Defect::WatchIgnoresScope => Scope::Prefix(String::new()),
             _ => scope.clone(),
@@ -32,6 +33,7 @@ impl FlawedWatch {
         Ok(Self {
             store,
             scope: watched,
+            of_ends,
             sound,
             swapped: VecDeque::new(),
         })
@@ -51,6 +53,7 @@ impl FlawedWatch {
         };
         match self.store.defect {
             Defect::WatchMissesReleases => *change == Change::Vacated,
+            Defect::WatchOfEndsMissesReleases => self.of_ends && *change == Change::Vacated,
             Defect::WatchMissesWishes => *change == Change::Asked,
             Defect::WatchMissesRemovals => token.is_none(),
             Defect::WatchMissesOwnChanges => self.store.has_caused(event),

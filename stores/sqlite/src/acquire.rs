@@ -80,7 +80,7 @@ async fn settle(database: &Database, request: &Acquire, grant: &Grant, log: Arc<
     }
     database.note_own(&request.name);
     if !grant.again {
-        database.wake.knock();
+        database.wake.tell_of_a_term();
     }
     Ok(())
 }

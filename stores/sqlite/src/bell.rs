@@ -2,11 +2,11 @@
 
 use crate::database::Database;
 use crate::ear::{Ear, Heard};
-use crate::notifier;
+use crate::notifier::{self, Listened};
 use crate::patience::patiently;
 use crate::reactor;
 use crate::seat::Seat;
-use rustix::io::fcntl_dupfd_cloexec;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use std::future::pending;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// Rings for all watches of a handle. None of them serves it: each hears the kernel by itself, and whoever is the first to read
 /// what it says, or to look at the commits, tells the others.
 pub(crate) struct Bell {
-    /// The kernel, when the wake file was read; `None` where it cannot be asked.
+    /// The kernel, when there is news by the wake file; `None` where it cannot be asked.
     notifier: Option<OwnedFd>,
+    listened: Mutex<Listened>,
     ear: Arc<Seat<Ear>>,
     /// When somebody is to look at the commits again.
     check_at: Mutex<Instant>,
@@ -37,6 +38,7 @@ pub(crate) struct Bell {
 /// How often it rang.
 #[derive(Clone, Default)]
 struct Rung {
+    begins: u64,
     changes: u64,
     interruptions: u64,
     /// Why it rings no more.
@@ -54,11 +56,12 @@ pub(crate) struct Listener {
     ready: Option<AsyncFd<OwnedFd>>,
     news: watch::Receiver<Rung>,
     heard: Rung,
+    listens_to: Listened,
 }
 
 impl Bell {
     /// The bell of this handle, hung up for the first watch.
-    async fn of(database: &Database) -> Result<Arc<Self>, StoreError> {
+    async fn of(database: &Database, listened: Listened) -> Result<Arc<Self>, StoreError> {
         let hung = |hook: &Option<Arc<Self>>| hook.clone().filter(|bell| !bell.is_over());
         if let Some(bell) = hung(&locked(&database.bell)) {
             return Ok(bell);
@@ -81,7 +84,8 @@ impl Bell {
         }
         let bell = Arc::new(Self {
             // Used up, forbidden, or the wake file cannot be made: polling needs none of it.
-            notifier: notifier::open(database).ok(),
+            notifier: notifier::open(database, listened).ok(),
+            listened: Mutex::new(listened),
             ear,
             check_at: Mutex::new(Instant::now()),
             rung: watch::Sender::default(),
@@ -96,9 +100,24 @@ impl Bell {
 
     fn ring(&self, heard: Heard) {
         self.rung.send_modify(|rung| match heard {
+            Heard::Begin => rung.begins += 1,
             Heard::Change => rung.changes += 1,
             Heard::Interruption => rung.interruptions += 1,
         });
+    }
+
+    /// Listens to everything from now on, if it must and does not yet.
+    fn listen_to(&self, listened: Listened, database: &Database) -> Result<(), Errno> {
+        let mut before = locked(&self.listened);
+        if let (Listened::Ends, Listened::Everything, Some(notifier)) = (*before, listened, &self.notifier) {
+            notifier::listen(notifier, database, listened)?;
+            *before = listened;
+        }
+        Ok(())
+    }
+
+    fn listened(&self) -> Listened {
+        *locked(&self.listened)
     }
 
     fn end(&self, error: StoreError) {
@@ -107,7 +126,7 @@ impl Bell {
 
     /// Reads what the kernel has said, and rings.
     fn drain(&self, notifier: &OwnedFd, database: &Database) {
-        match notifier::drain(notifier, database) {
+        match notifier::drain(notifier, database, self.listened()) {
             Ok(Some(heard)) => self.ring(heard),
             // Another watch was faster.
             Ok(None) => {}
@@ -139,7 +158,7 @@ impl Bell {
             Ok(Some(heard)) => {
                 if let (Heard::Interruption, Some(notifier)) = (heard, &self.notifier)
                     // The directory itself may be another, and the wake file with it, of which that one says nothing.
-                    && let Err(error) = notifier::listen(notifier, database)
+                    && let Err(error) = notifier::listen(notifier, database, self.listened())
                 {
                     return self.end(over(database, &error.into()));
                 }
@@ -153,9 +172,11 @@ impl Bell {
 }
 
 impl Listener {
-    /// Hears of everything from now on.
-    pub(crate) async fn start(database: &Database) -> Result<Self, StoreError> {
-        let bell = Bell::of(database).await?;
+    /// Hears of what it listens to from now on.
+    pub(crate) async fn start(database: &Database, listens_to: Listened) -> Result<Self, StoreError> {
+        let bell = Bell::of(database, listens_to).await?;
+        let listening = bell.listen_to(listens_to, database);
+        listening.map_err(|error| over(database, &error.into()))?;
         let registered = |notifier| reactor::register(fcntl_dupfd_cloexec(notifier, 0)?);
         let ready = bell.notifier.as_ref().map(registered).transpose();
         let ready = ready.map_err(|error| over(database, &error.into()))?;
@@ -166,6 +187,7 @@ impl Listener {
             ready,
             news,
             heard,
+            listens_to,
         })
     }
 
@@ -197,6 +219,8 @@ impl Listener {
             Some(Heard::Interruption)
         } else if rung.changes != self.heard.changes {
             Some(Heard::Change)
+        } else if rung.begins != self.heard.begins && self.listens_to == Listened::Everything {
+            Some(Heard::Begin)
         } else {
             None
         };

@@ -7,10 +7,12 @@ use crate::trouble::Trouble;
 use rusqlite::Connection;
 use std::cell::Cell;
 
-/// What was heard of the leases.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What was heard of the leases; of several, the last of these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Heard {
-    /// Something may have changed.
+    /// Some term may have begun.
+    Begin,
+    /// Anything else may have changed, too.
     Change,
     /// Changes may have gone unheard.
     Interruption,

@@ -1,4 +1,4 @@
-//! Being told by the kernel that the wake file was read.
+//! Being told by the kernel that the wake file was read or opened.
 
 use crate::database::Database;
 use crate::ear::Heard;
@@ -10,18 +10,29 @@ use std::os::fd::OwnedFd;
 /// Bytes read from inotify at once: some hundred events, and what is left is read next.
 const NOTIFICATIONS_BYTES: usize = 4096;
 
-/// A descriptor that can be read when the wake file was.
-pub(crate) fn open(database: &Database) -> Result<OwnedFd, Errno> {
+/// What is listened to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listened {
+    /// That something changed, but for terms that begin: those may be many, and wake nobody who waits for an end.
+    Ends,
+    Everything,
+}
+
+/// A descriptor that can be read when there is news.
+pub(crate) fn open(database: &Database, listened: Listened) -> Result<OwnedFd, Errno> {
     let notifier = database.notifier()?;
-    listen(&notifier, database)?;
+    listen(&notifier, database, listened)?;
     Ok(notifier)
 }
 
-/// Listens to the wake file that is at the path now, and makes it if there is none.
-pub(crate) fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errno> {
+/// Listens to the wake file that is at the path now, and makes it if there is none. Called again, it changes what is listened to.
+pub(crate) fn listen(notifier: &OwnedFd, database: &Database, listened: Listened) -> Result<(), Errno> {
     let path = database.wake.path();
-    // Not every opening: who makes the file opens it, too, and that is no news.
-    let flags = WatchFlags::ACCESS | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    let news = match listened {
+        Listened::Ends => WatchFlags::ACCESS,
+        Listened::Everything => WatchFlags::ACCESS | WatchFlags::OPEN,
+    };
+    let flags = news | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     let listening = match inotify::add_watch(notifier, path, flags) {
         Err(Errno::NOENT) => {
             database.wake.create()?;
@@ -34,7 +45,11 @@ pub(crate) fn listen(notifier: &OwnedFd, database: &Database) -> Result<(), Errn
 
 /// Reads what is there; `None` if nothing is. A wake file that was deleted or moved is made anew and
 /// listened to again.
-pub(crate) fn drain(notifier: &OwnedFd, database: &Database) -> Result<Option<Heard>, Errno> {
+pub(crate) fn drain(
+    notifier: &OwnedFd,
+    database: &Database,
+    listened: Listened,
+) -> Result<Option<Heard>, Errno> {
     let mut buffer = [MaybeUninit::uninit(); NOTIFICATIONS_BYTES];
     let mut reader = inotify::Reader::new(notifier, &mut buffer);
     let mut heard = None;
@@ -44,10 +59,13 @@ pub(crate) fn drain(notifier: &OwnedFd, database: &Database) -> Result<Option<He
             Ok(event) => {
                 let left = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
                 gone |= event.events().intersects(left);
-                heard = heard.or(Some(Heard::Change));
-                if event.events().intersects(left | ReadFlags::QUEUE_OVERFLOW) {
-                    heard = Some(Heard::Interruption);
-                }
+                let news = match event.events() {
+                    events if events.intersects(left | ReadFlags::QUEUE_OVERFLOW) => Heard::Interruption,
+                    // Who makes the file, and who reads it for the first time, opens it, too: one look for nothing.
+                    events if events == ReadFlags::OPEN => Heard::Begin,
+                    _ => Heard::Change,
+                };
+                heard = heard.max(Some(news));
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => break,
@@ -55,7 +73,7 @@ pub(crate) fn drain(notifier: &OwnedFd, database: &Database) -> Result<Option<He
         }
     }
     if gone {
-        listen(notifier, database)?;
+        listen(notifier, database, listened)?;
     }
     Ok(heard)
 }

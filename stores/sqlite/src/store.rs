@@ -4,6 +4,7 @@ use crate::acquire;
 use crate::database::Database;
 use crate::examine;
 use crate::listing;
+use crate::notifier::Listened;
 use crate::options::SqliteOptions;
 use crate::patience::patiently;
 use crate::purge;
@@ -70,6 +71,12 @@ impl SqliteStore {
         Ok(Self {
             database: Arc::new(Database::open(options)?),
         })
+    }
+
+    async fn watch_for(&self, scope: &Scope, listens_to: Listened) -> Result<Box<dyn Watch>, StoreError> {
+        let started = SqliteWatch::start(Arc::clone(&self.database), scope.clone(), listens_to).await;
+        let watch = started.map_err(may_pass)?;
+        Ok(Box::new(watch))
     }
 
     /// The file, without symbolic links.
@@ -165,11 +172,11 @@ impl LeaseStore for SqliteStore {
     }
 
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(async move {
-            let started = SqliteWatch::start(Arc::clone(&self.database), scope.clone()).await;
-            let watch = started.map_err(may_pass)?;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+        Box::pin(self.watch_for(scope, Listened::Everything))
+    }
+
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(self.watch_for(scope, Listened::Ends))
     }
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {

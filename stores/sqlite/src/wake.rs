@@ -1,4 +1,4 @@
-//! The file beside the database whose being read wakes the candidates that wait.
+//! The file beside the database whose being read wakes the candidates that wait, and whose being opened tells of terms that begin.
 
 use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown};
 use rustix::io::{Errno, pread, pwrite};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// longer than a watch leaves itself, which looks once a second.
 const USED_FOR: Duration = Duration::from_secs(1);
 
-/// `<database>-wake`. It holds one byte that means nothing; only that somebody reads it means something.
+/// `<database>-wake`. It holds one byte that means nothing; only that somebody reads or opens it means something.
 ///
 /// The database itself cannot serve: its log changes with every renewal, and a renewal must wake nobody.
 pub(crate) struct WakeFile {
@@ -40,6 +40,13 @@ impl WakeFile {
     /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Tells whoever watches everything that a term began, and wakes nobody else: opens the file.
+    ///
+    /// A failure is swallowed, as of [`knock`](Self::knock).
+    pub(crate) fn tell_of_a_term(&self) {
+        let _swallowed = self.open();
     }
 
     /// Wakes whoever watches: reads the file.

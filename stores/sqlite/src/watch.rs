@@ -4,6 +4,7 @@ use crate::bell::Listener;
 use crate::database::Database;
 use crate::ear::Heard;
 use crate::glances;
+use crate::notifier::Listened;
 use crate::patience::patiently;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,8 +24,12 @@ pub(crate) struct SqliteWatch {
 
 impl SqliteWatch {
     /// Listens first and looks then: what happens in between is seen twice rather than never.
-    pub(crate) async fn start(database: Arc<Database>, scope: Scope) -> Result<Self, StoreError> {
-        let listener = Listener::start(&database).await?;
+    pub(crate) async fn start(
+        database: Arc<Database>,
+        scope: Scope,
+        listens_to: Listened,
+    ) -> Result<Self, StoreError> {
+        let listener = Listener::start(&database, listens_to).await?;
         let mut watch = Self {
             known: Glances::new(),
             events: VecDeque::new(),

@@ -172,6 +172,59 @@ async fn a_release_is_told_by_notification_and_not_by_the_slow_check() {
     assert!(waited < Duration::from_millis(250), "{waited:?}");
 }
 
+/// A lock that changes hands in another process a thousand times a second wakes nobody here a thousand times.
+#[tokio::test]
+async fn terms_that_begin_wake_nobody_who_waits_for_an_end_and_a_release_does() {
+    const TERMS: usize = 15;
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let job = Scope::Name(name("job"));
+    let mut asker = Asker::new("first");
+    let mut token = grant(&store, &asker, "job").await.token;
+    let mut watch = other.watch_ends(&job).await.unwrap();
+    let mut told = 0;
+    for _ in 0..TERMS {
+        asker = asker.next_attempt();
+        token = grant(&store, &asker, "job").await.token;
+        let event = tokio::time::timeout(Duration::from_millis(10), watch.next()).await;
+        told += usize::from(event.is_ok());
+    }
+    assert!(told < TERMS / 2, "{told} by more than the check once a second");
+    let mut waits = Vec::new();
+    for _ in 0..TERMS {
+        let began = Instant::now();
+        drop(store.release(&[asker.release("job", token)]).await);
+        while next(&mut watch).await != changed("job", Change::Vacated, token) {}
+        waits.push(began.elapsed());
+        asker = asker.next_attempt();
+        token = grant(&store, &asker, "job").await.token;
+    }
+    waits.sort_unstable();
+    assert!(waits[TERMS / 2] < Duration::from_millis(250), "{waits:?}");
+}
+
+/// Also where another watch of the same handle, which was first, waits for an end.
+#[tokio::test]
+async fn a_term_that_begins_is_told_by_notification_and_not_by_the_slow_check() {
+    let scratch = Scratch::new();
+    let (store, other) = (scratch.open(), scratch.open());
+    let job = Scope::Name(name("job"));
+    let ends = other.watch_ends(&job).await.unwrap();
+    let mut watch = other.watch(&job).await.unwrap();
+    let mut asker = Asker::new("first");
+    let mut waits = Vec::new();
+    for _ in 0..15 {
+        let began = Instant::now();
+        let token = grant(&store, &asker, "job").await.token;
+        assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
+        waits.push(began.elapsed());
+        asker = asker.next_attempt();
+    }
+    waits.sort_unstable();
+    assert!(waits[7] < Duration::from_millis(250), "{waits:?}");
+    drop(ends);
+}
+
 /// The holder ends its work for it: so it is told as soon as a release is.
 #[tokio::test]
 async fn a_wish_is_told_by_notification_and_not_by_the_slow_check() {

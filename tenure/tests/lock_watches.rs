@@ -8,8 +8,8 @@ use tenure::core::{
     WatchSource,
 };
 use tenure::{
-    Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease, LockTimingOptions,
-    SharedStore, StoreError,
+    Election, Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease,
+    LockTimingOptions, SharedStore, StoreError,
 };
 use tenure_testkit::eventually_async;
 use tokio::sync::mpsc;
@@ -58,6 +58,28 @@ impl LeaseStore for Unwatched {
     }
 }
 
+/// A real store that writes down who watches for what.
+struct Listed {
+    inner: SharedStore,
+    everything: Mutex<Vec<Scope>>,
+    ends: Mutex<Vec<Scope>>,
+}
+
+impl LeaseStore for Listed {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, list, examine, run_beside
+    );
+
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.everything.lock().unwrap().push(scope.clone());
+        self.inner.watch(scope)
+    }
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.ends.lock().unwrap().push(scope.clone());
+        self.inner.watch_ends(scope)
+    }
+}
+
 /// So long that whoever waits for the rest of it is told from whoever looks.
 const TTL: Duration = Duration::from_secs(240);
 
@@ -65,6 +87,46 @@ fn builder(store: SharedStore, candidate: &str) -> LockManagerBuilder {
     LockManager::builder(store)
         .candidate(candidate)
         .timing(LockTimingOptions::new(TTL).check().unwrap())
+}
+
+/// A lock that is handed on within another process wakes nobody here, but whoever leads is to hear of its successor.
+#[tokio::test]
+async fn who_waits_for_a_lock_watches_for_its_end_and_who_campaigns_for_everything() {
+    let site = Site::new();
+    let holder = site.long_manager("holder");
+    let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let store = Arc::new(Listed {
+        inner: site.store(),
+        everything: Mutex::default(),
+        ends: Mutex::default(),
+    });
+    for fairness in [Fairness::Barging, Fairness::Fair] {
+        let waiter = builder(store.clone(), "waiter")
+            .fairness(fairness)
+            .build()
+            .unwrap();
+        let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
+        let watched = || async { !store.ends.lock().unwrap().is_empty() };
+        eventually_async(Duration::from_secs(30), "a watch", watched).await;
+        soon("the release", lock.release()).await;
+        soon("the lock", waiting).await.unwrap().unwrap();
+        lock = soon("the lock", holder.lock("a")).await.unwrap();
+        let ends = std::mem::take(&mut *store.ends.lock().unwrap());
+        assert!(
+            ends.contains(&Scope::Name(LeaseName::new("a").unwrap())),
+            "{ends:?}"
+        );
+        assert_eq!(*store.everything.lock().unwrap(), []);
+    }
+    let election = Election::builder("b", store.clone())
+        .candidate("waiter")
+        .build()
+        .unwrap();
+    let leadership = soon("the election", election.campaign()).await.unwrap();
+    let watched = || async { !store.everything.lock().unwrap().is_empty() };
+    eventually_async(Duration::from_secs(30), "a watch", watched).await;
+    assert_eq!(*store.ends.lock().unwrap(), []);
+    drop(leadership);
 }
 
 #[tokio::test]

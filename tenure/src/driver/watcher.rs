@@ -63,26 +63,32 @@ pub(crate) fn watch_scope(
     scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Meanwhile::Nothing { pause_min })
+    listen_alone(store, scope, Of::Everything, Meanwhile::Nothing { pause_min })
 }
 
-/// The same, with hints to look again for as long as the store cannot be watched: the channel stays open.
+/// The same, for somebody who waits for an end, and with hints to look again for as long as the store cannot be watched: the
+/// channel stays open.
 pub(crate) fn watch_or_look(
     store: &SharedStore,
     scope: Scope,
     back_off: BackOff,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Meanwhile::Looks(back_off))
+    listen_alone(store, scope, Of::Ends, Meanwhile::Looks(back_off))
 }
 
-fn listen_alone(store: &SharedStore, scope: Scope, meanwhile: Meanwhile) -> mpsc::Receiver<WatchEvent> {
+fn listen_alone(
+    store: &SharedStore,
+    scope: Scope,
+    of: Of,
+    meanwhile: Meanwhile,
+) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let store = store.clone();
     spawn(async move {
         select! {
             biased;
             () = hints.closed() => {}
-            () = keep_watching(&store, &scope, meanwhile, Missed::Anything, &hints) => {}
+            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, &hints) => {}
         }
     });
     receiver
@@ -94,16 +100,30 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mp
     match manner {
         Manner::Alone { pause_min } => {
             let meanwhile = Meanwhile::Nothing { pause_min };
-            keep_watching(store, &scope, meanwhile, Missed::AtFirst(name), hints).await;
+            keep_watching(
+                store,
+                (&scope, Of::Everything),
+                meanwhile,
+                Missed::AtFirst(name),
+                hints,
+            )
+            .await;
         }
         Manner::Leading { after, pause_min } => {
             sleep(after).await;
             let meanwhile = Meanwhile::Nothing { pause_min };
-            keep_watching(store, &scope, meanwhile, Missed::Wish(name), hints).await;
+            keep_watching(
+                store,
+                (&scope, Of::Everything),
+                meanwhile,
+                Missed::Wish(name),
+                hints,
+            )
+            .await;
         }
         Manner::OneOfMany(back_off) => {
             let meanwhile = Meanwhile::Looks(back_off);
-            keep_watching(store, &scope, meanwhile, Missed::Change(name), hints).await;
+            keep_watching(store, (&scope, Of::Ends), meanwhile, Missed::Change(name), hints).await;
         }
         Manner::Looking(back_off) => keep_looking(look(name), back_off, hints).await,
     }
@@ -112,7 +132,7 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mp
 /// Ends where nobody listens, or the store cannot be watched and nothing is done meanwhile.
 async fn keep_watching(
     store: &SharedStore,
-    scope: &Scope,
+    (scope, of): (&Scope, Of),
     meanwhile: Meanwhile,
     mut missed: Missed<'_>,
     hints: &mpsc::Sender<WatchEvent>,
@@ -123,7 +143,12 @@ async fn keep_watching(
     let mut looking: Option<Looking<'_>> = None;
     loop {
         // A panic of the store's is as a watch that failed: nobody else would begin it anew.
-        let beginning = caught(async { store.watch(scope).await });
+        let beginning = caught(async {
+            match of {
+                Of::Everything => store.watch(scope).await,
+                Of::Ends => store.watch_ends(scope).await,
+            }
+        });
         let Some(begun) = beside(&mut looking, beginning).await else {
             return;
         };
@@ -162,6 +187,15 @@ async fn keep_watching(
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// What is to be heard.
+#[derive(Clone, Copy)]
+enum Of {
+    /// A holder hears in time that it was succeeded.
+    Everything,
+    /// Nothing else is of use to whoever waits.
+    Ends,
 }
 
 /// What is done while a watch cannot be had that may be had later.

@@ -29,6 +29,11 @@ const CLAIM_WAIT_S: u32 = 4;
 /// of it.
 const LOOK_EVERY_US: u32 = 20_000;
 
+/// The same at first, and later the share of the time waited: where a change comes soon, it is noticed soon, by some twenty looks
+/// more for each.
+const LOOK_FIRST_US: u32 = 2_000;
+const WAITED_SHARE: u32 = 8;
+
 /// The same where a holder was asked to step down within [`ENDING_US`]: a release is about to come.
 const LOOK_AT_END_EVERY_US: u32 = 2_000;
 
@@ -188,6 +193,8 @@ pub(crate) fn filled(part: &str) -> String {
         ("{now_us}", NOW_US.to_owned()),
         ("{text}", "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()),
         ("{look_every_us}", LOOK_EVERY_US.to_string()),
+        ("{look_first_us}", LOOK_FIRST_US.to_string()),
+        ("{waited_share}", WAITED_SHARE.to_string()),
         ("{look_at_end_every_us}", LOOK_AT_END_EVERY_US.to_string()),
         ("{ending_us}", ENDING_US.to_string()),
         ("{idle_share}", IDLE_SHARE.to_string()),

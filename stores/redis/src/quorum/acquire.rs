@@ -35,7 +35,12 @@ impl Quorum {
         let mut trying = Try::begin(self, request);
         for round in 0..ROUNDS_MAX {
             match self.round(request, round, &mut trying).await {
-                Round::Decided(answer) => return answer.map_err(|error| trying.effect.told_in(error)),
+                Round::Decided(answer) => {
+                    if let Ok(Acquired::Granted(_)) = answer {
+                        self.rivals.is_held(&request.name);
+                    }
+                    return answer.map_err(|error| trying.effect.told_in(error));
+                }
                 Round::Again => self.rivals.are_met(),
             }
             let chance =
@@ -53,7 +58,10 @@ impl Quorum {
     }
 
     async fn round(&self, request: &Acquire, round: u32, trying: &mut Try) -> Round {
-        let order = self.rivals.order();
+        let order = match round {
+            0 => self.rivals.order_at_first(&request.name),
+            _ => self.rivals.order(),
+        };
         let first = match order {
             Order::AllAtOnce => None,
             // None where all were silent: whoever asks may not have the time for one that still is, and would never hear the

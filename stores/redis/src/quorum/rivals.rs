@@ -2,13 +2,19 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tenure_core::LeaseName;
 
 /// For how long whoever was met is remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// When this store has met another candidate last, for whatever lease, or another request of its own attempt.
+/// What this store knows of them.
 #[derive(Default)]
-pub(super) struct Rivals(Mutex<Option<Instant>>);
+pub(super) struct Rivals {
+    /// When it has met another candidate last, for whatever lease, or another request of its own attempt.
+    met: Mutex<Option<Instant>>,
+    /// What it was granted last, until that is given back.
+    held: Mutex<Option<LeaseName>>,
+}
 
 /// In which order the members are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,12 +28,34 @@ pub(super) enum Order {
 impl Rivals {
     /// Another has what was asked for, or asks for it.
     pub(super) fn are_met(&self) {
-        *lock(&self.0) = Some(Instant::now());
+        *lock(&self.met) = Some(Instant::now());
     }
 
     /// How to ask now.
     pub(super) fn order(&self) -> Order {
-        order(*lock(&self.0), Instant::now())
+        order(*lock(&self.met), Instant::now())
+    }
+
+    /// How to ask for this lease at first: where one process hands it on within itself, every other candidate is told that it is
+    /// held, and asks in no member's way.
+    pub(super) fn order_at_first(&self, name: &LeaseName) -> Order {
+        match lock(&self.held).as_ref() == Some(name) {
+            true => Order::AllAtOnce,
+            false => self.order(),
+        }
+    }
+
+    /// It was granted.
+    pub(super) fn is_held(&self, name: &LeaseName) {
+        let mut held = lock(&self.held);
+        if held.as_ref() != Some(name) {
+            *held = Some(name.clone());
+        }
+    }
+
+    /// It is given back.
+    pub(super) fn is_given_back(&self, name: &LeaseName) {
+        lock(&self.held).take_if(|held| held == name);
     }
 }
 
@@ -38,14 +66,31 @@ fn order(met: Option<Instant>, now: Instant) -> Order {
     }
 }
 
-fn lock(met: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
-    met.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, REMEMBERED, order};
+    use super::{Order, REMEMBERED, Rivals, order};
     use std::time::{Duration, Instant};
+    use tenure_core::LeaseName;
+
+    #[test]
+    fn what_is_handed_on_is_asked_of_all_at_once_until_it_is_given_back() {
+        let (ours, other) = (LeaseName::new("ours").unwrap(), LeaseName::new("other").unwrap());
+        let rivals = Rivals::default();
+        rivals.are_met();
+        assert_eq!(rivals.order_at_first(&ours), Order::OneFirst);
+        rivals.is_held(&ours);
+        assert_eq!(rivals.order_at_first(&ours), Order::AllAtOnce);
+        assert_eq!(rivals.order_at_first(&other), Order::OneFirst);
+        assert_eq!(rivals.order(), Order::OneFirst, "if that was in vain");
+        rivals.is_given_back(&other);
+        assert_eq!(rivals.order_at_first(&ours), Order::AllAtOnce);
+        rivals.is_given_back(&ours);
+        assert_eq!(rivals.order_at_first(&ours), Order::OneFirst);
+    }
 
     #[test]
     fn whoever_was_met_is_remembered_for_a_while() {

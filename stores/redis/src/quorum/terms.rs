@@ -79,6 +79,9 @@ impl Quorum {
 
     /// Gives leases back.
     pub(super) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
+        requests
+            .iter()
+            .for_each(|request| self.rivals.is_given_back(&request.name));
         let asked = requests.to_vec();
         let poll = self
             .ask_majority(Deed::Write, |site| {

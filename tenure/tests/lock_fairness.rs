@@ -93,10 +93,9 @@ async fn wait_until_queued_again(site: &Site, manager: usize, times: u64) {
     eventually_async(Duration::from_secs(10), "a place in the queue", queued).await;
 }
 
-/// Nine of a process may go in one turn; a tenth waits for those of other processes who came meanwhile.
-#[tokio::test]
-async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
-    const WAITERS: usize = 14;
+/// How many of one process go before one of another who came to the queue after the first of them; each has the lock for as long as
+/// is said.
+async fn went_before_another(held_for: &[Duration]) -> usize {
     let site = Site::new();
     let (first, many, other) = (fair(&site, "first"), fair(&site, "many"), fair(&site, "other"));
     let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
@@ -105,13 +104,14 @@ async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
     let story = Arc::new(Mutex::new(Vec::new()));
     let many = Arc::new(many);
     let mut tasks = Vec::new();
-    for _ in 0..WAITERS {
+    for held_for in held_for.iter().copied() {
         let (manager, story) = (many.clone(), story.clone());
         tasks.push(tokio::spawn(async move {
             let mut lock = manager.lock("a").await.unwrap();
             story.lock().unwrap().push(("many", lock.token()));
-            // Long enough for those who follow to be behind this one.
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            if !held_for.is_zero() {
+                tokio::time::sleep(held_for).await;
+            }
             assert_eq!(lock.release().await, LockRelease::Released);
         }));
     }
@@ -132,16 +132,47 @@ async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
         soon("its turn", task).await.unwrap();
     }
     let story = story.lock().unwrap().clone();
-    assert_eq!(story.len(), WAITERS + 1);
+    assert_eq!(story.len(), held_for.len() + 1);
     assert!(
         story.windows(2).all(|pair| pair[0].1 < pair[1].1),
         "tokens rise: {story:?}"
     );
-    let before_other = story.iter().position(|(who, _)| *who == "other").unwrap();
+    story.iter().position(|(who, _)| *who == "other").unwrap()
+}
+
+/// As long as a process's turn is extended for those who have the lock briefly, and some more.
+const LONGER_THAN_A_TURN: Duration = Duration::from_millis(25);
+
+/// Nine of a process may go in one turn; a tenth waits for those of other processes who came meanwhile.
+#[tokio::test]
+async fn waiters_of_one_process_share_its_turn_and_no_more_than_nine() {
+    let before_other = went_before_another(&[LONGER_THAN_A_TURN; 14]).await;
     assert!(
         (2..=9).contains(&before_other),
-        "{before_other} of another process went first: {story:?}"
+        "{before_other} of another process went first"
     );
+}
+
+/// Who has it within the first milliseconds of a turn counts for nothing: eight more go. A slow machine may have no second one
+/// who does, but not every time.
+#[tokio::test]
+async fn those_who_keep_the_lock_for_a_moment_do_not_use_their_process_s_turn_up() {
+    const TRIES_MAX: u32 = 20;
+    const BRIEF: usize = 4;
+    let mut held_for = [LONGER_THAN_A_TURN; 20];
+    held_for[..BRIEF].fill(Duration::ZERO);
+    for _ in 0..TRIES_MAX {
+        let before_other = went_before_another(&held_for).await;
+        // Of those who keep it for longer, one may have it as early.
+        assert!(
+            (2..=BRIEF + 9).contains(&before_other),
+            "{before_other} of another process went first"
+        );
+        if before_other > 9 {
+            return;
+        }
+    }
+    panic!("no more than nine in a turn, {TRIES_MAX} times");
 }
 
 /// Tasks of one process that wait in this order; each tells that it has the lock, and keeps it until the gate lets it through.

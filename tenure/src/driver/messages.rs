@@ -85,7 +85,7 @@ impl Driver {
     /// Whoever waits here takes the lease from the term itself: one request instead of two.
     pub(super) fn end_of_work(&mut self, name: LeaseName, token: FencingToken) -> Command {
         let place = self.places.get_mut(&name);
-        if self.closing || !place.is_some_and(|place| place.hands_on(token)) {
+        if self.closing || !place.is_some_and(|place| place.hands_on(token, clock::now())) {
             return Command::WorkEnded { name, token };
         }
         Command::HandOn {

@@ -31,7 +31,7 @@ pub(crate) use unmetered::{About, Meter};
 pub(crate) use handle::DriverHandle;
 pub(crate) use message::{Departed, HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
-pub(crate) use place::HAND_ONS_MAX;
+pub(crate) use place::{HAND_ONS, HAND_ONS_FOR};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use watcher::{watch_or_look, watch_scope};
 

@@ -8,7 +8,7 @@ use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Cause, Departure, FencingToken, Grant, StoreError};
+use tenure_core::{Cause, Departure, FencingToken, Grant, Moment, StoreError};
 
 #[derive(Default)]
 pub(super) struct Place {
@@ -19,6 +19,8 @@ pub(super) struct Place {
     permit: Option<Permit>,
     /// How often in a row a term was handed on here without a release.
     handed_on: u32,
+    /// When the first in the row was.
+    row_began: Moment,
 }
 
 /// Those at a place who wait for something.
@@ -36,9 +38,13 @@ struct Departing {
     unheard: Option<StoreError>,
 }
 
-/// How often in a row a lease is handed on within a process before it is released, so that other processes, which
-/// only a release wakes, get to try: eight hand-overs of nine cost one request instead of two.
-pub(crate) const HAND_ONS_MAX: u32 = 8;
+/// How often in a row a lease is handed on within a process, whatever time that takes, before it is released, so that other
+/// processes, which only a release wakes, get to try: eight hand-overs of nine cost one request instead of two.
+pub(crate) const HAND_ONS: u32 = 8;
+
+/// For how long it is handed on more often. Where each keeps it for less than a millisecond, waking another process costs as much
+/// as many hand-overs, and letting them go first costs that other less than one that keeps it for long.
+pub(crate) const HAND_ONS_FOR: Duration = Duration::from_millis(20);
 
 /// Whether a term that was won was handed to anybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,14 +152,31 @@ impl Place {
     }
 
     /// Whether the term goes over to the next who waits here, without being released in between; counts it.
-    pub(super) fn hands_on(&mut self, token: FencingToken) -> bool {
+    pub(super) fn hands_on(&mut self, token: FencingToken, now: Moment) -> bool {
         // Somebody who asked for its end is not to find it taken again from within.
         let goes_over = |term: &Arc<SharedTerm>| term.token() == token && term.phase() == Phase::Running;
-        let hands_on = self.handed_on < HAND_ONS_MAX
-            && self.term.as_ref().is_some_and(goes_over)
-            && self.forget_those_who_left();
-        self.handed_on = if hands_on { self.handed_on + 1 } else { 0 };
+        let hands_on = self.term.as_ref().is_some_and(goes_over)
+            && self.forget_those_who_left()
+            && (self.row_goes_on(now) || self.has_follower());
+        if hands_on && self.handed_on == 0 {
+            self.row_began = now;
+        }
+        self.handed_on = if hands_on {
+            self.handed_on.saturating_add(1)
+        } else {
+            0
+        };
         hands_on
+    }
+
+    fn row_goes_on(&self, now: Moment) -> bool {
+        self.handed_on < HAND_ONS || now.since(self.row_began) < HAND_ONS_FOR
+    }
+
+    /// Whether the first who waits was called to follow: whoever called it counts.
+    fn has_follower(&self) -> bool {
+        let first = self.crowd.as_ref().and_then(|crowd| crowd.waiting.front());
+        first.is_some_and(|first| first.queueing == Queueing::Follow)
     }
 
     /// Tells the first one, if it came for one look.

@@ -152,8 +152,11 @@ impl Shared {
                     let campaign = self.campaign(name, Queueing::Line, permit.take())?;
                     // They stand behind this one now.
                     turn.take_along();
-                    let outcome = self.telling(|| turn.progress(), campaign.outcome());
-                    return outcome.await.map_err(|error| error.of(name));
+                    let outcome = self.telling(|| turn.progress(), campaign.outcome()).await;
+                    if let Ok(Some(_)) = outcome {
+                        turn.taken();
+                    }
+                    return outcome.map_err(|error| error.of(name));
                 }
                 Call::Along(along) => {
                     let campaign = self.campaign(name, Queueing::Follow, permit.take())?;
@@ -161,7 +164,12 @@ impl Shared {
                     match self.telling(|| round.progress(), campaign.outcome()).await {
                         // The one that it followed has left, or was the last of this turn.
                         Err(NotTaken::Busy(given_back)) => (permit, in_vain) = (given_back, Some(round)),
-                        outcome => return outcome.map_err(|error| error.of(name)),
+                        outcome => {
+                            if let Ok(Some(_)) = outcome {
+                                round.taken();
+                            }
+                            return outcome.map_err(|error| error.of(name));
+                        }
                     }
                 }
             }

@@ -26,9 +26,10 @@ pub enum Fairness {
     Barging,
     /// First come, first served across processes of one [priority](super::LockManagerBuilder::priority), as far as all use
     /// it: from a process's arrival in the queue to its turn, every other process has its turn at most once. Within a
-    /// process, waiters stand in line, and up to eight of them take the lock one from another in the turn of the first;
-    /// only when the last of these has it, another of that process enters the queue. So nobody waits for more than nine of
-    /// another process, beside the one who has the lock when it comes.
+    /// process, waiters stand in line, and up to eight of them take the lock one from another in the turn of the first, beside
+    /// those who have it within the first 20 ms of that turn; only when the last of these has it, another of that process enters
+    /// the queue. So nobody waits for more than nine of another process, or for more than eight and those 20 ms, beside the one
+    /// who has the lock when it comes.
     ///
     /// The order is that of the tokens of their places. Where tokens follow the store's clock, a candidate whose place has a
     /// token ahead of it, from when the clock was ahead, is overtaken by others until the clock has come there.
@@ -52,6 +53,11 @@ impl Turn {
     /// Has others of this process follow.
     pub(super) fn take_along(&self) {
         self.round.call_along();
+    }
+
+    /// Whoever has it has the lock.
+    pub(super) fn taken(&self) {
+        self.round.taken();
     }
 
     /// Whoever has it is polled.

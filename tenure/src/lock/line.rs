@@ -6,10 +6,10 @@
 
 use super::LockError;
 use crate::clock;
-use crate::driver::HAND_ONS_MAX;
+use crate::driver::{HAND_ONS, HAND_ONS_FOR};
 use crate::sync::{oneshot, select, sleep};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tenure_core::{LeaseName, Moment};
 
@@ -66,6 +66,8 @@ pub(super) enum Call {
 pub(super) struct Round {
     line: Arc<Line>,
     number: u64,
+    /// When the first of those in it had the lock.
+    first_at: OnceLock<Moment>,
 }
 
 /// Calls the next when it is dropped: one after another, so that they come to the driver in their order.
@@ -121,8 +123,12 @@ impl Line {
                 progress_at,
             });
             drop(numbers);
-            let line = self.clone();
-            drop(first.send(Call::First(Arc::new(Round { line, number }))));
+            let round = Round {
+                line: self.clone(),
+                number,
+                first_at: OnceLock::new(),
+            };
+            drop(first.send(Call::First(Arc::new(round))));
         }
     }
 
@@ -176,12 +182,24 @@ impl Drop for Number {
 }
 
 impl Round {
-    /// Calls others along, as many as the lock is handed on to in a row.
+    /// Calls others along, before the first of this round has the lock: as many as it is handed on to in a row, but for the one
+    /// that the first calls when it [has it](Self::taken).
     pub(super) fn call_along(self: &Arc<Self>) {
-        drop(Along {
-            round: self.clone(),
-            left: HAND_ONS_MAX,
-        });
+        self.call(HAND_ONS - 1);
+    }
+
+    /// One of those in it has the lock: calls one more, as long as the lock is handed on more often.
+    pub(super) fn taken(self: &Arc<Self>) {
+        let now = clock::now();
+        let first_at = *self.first_at.get_or_init(|| now);
+        if now.since(first_at) < HAND_ONS_FOR {
+            self.call(1);
+        }
+    }
+
+    fn call(self: &Arc<Self>, left: u32) {
+        let round = self.clone();
+        drop(Along { round, left });
     }
 
     /// One of those in it was polled.

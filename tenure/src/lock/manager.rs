@@ -16,7 +16,7 @@ use tenure_core::{Candidate, Event, LeaseName};
 /// A lock is a lease: its record stays, its token only rises, and it ends by itself when its process dies.
 /// Whoever waits is woken by the store, or looks when the store says that the lock ends; in one process, waiters
 /// for one lock stand in line. The next of them takes the lock from the one before with one request, up to eight times
-/// in a row; then it is released, so that other processes get to try.
+/// in a row, and more often within 20 ms; then it is released, so that other processes get to try.
 ///
 /// Locks are extended by a thread that no user code blocks. What is asked for goes through it, too, unless the store answers
 /// within the call, as a file does: then [`lock`](Self::lock) and [`release`](super::Lock::release) ask it on the thread that

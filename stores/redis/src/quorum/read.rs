@@ -1,5 +1,6 @@
 //! Reading: what a majority knows.
 
+use super::member::Decision;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
@@ -19,8 +20,8 @@ impl Quorum {
                     async move { site.sighting(&name).await }
                 },
                 |answers, waiting| {
-                    answers.len() >= self.majority()
-                        && self.is_agreed(answers.iter().filter_map(|(_, seen)| seen.as_ref()), waiting)
+                    let seen = answers.iter().filter_map(|(_, seen)| seen.as_ref());
+                    Decision::is_made(answers.len() >= self.majority() && self.is_agreed(seen, waiting))
                 },
             )
             .await;

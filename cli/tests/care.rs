@@ -118,6 +118,21 @@ fn a_health_command_that_is_asked_when_the_term_ends_ends_with_it() {
     eventually(SOON, "what was asked is gone", || !is_alive(asked));
 }
 
+#[test]
+fn a_health_command_that_is_asked_when_its_supervisor_is_killed_ends_with_it() {
+    let sandbox = Sandbox::new("asked-in-vain");
+    let asks = format!("echo $$ > {}; exec sleep 300", sandbox.path("asked"));
+    let health = ["--health-cmd", &asks, "--health-every", "10ms"];
+    let process = sandbox.run(
+        &[&health[..], &["--health-timeout", "5m"]].concat(),
+        "job",
+        "exec sleep 300",
+    );
+    let asked = sandbox.pid("asked");
+    signal(process.pid(), Signal::KILL);
+    eventually(SOON, "what was asked is gone", || !is_alive(asked));
+}
+
 /// However it touches the file; and it finds it where it was started from, though the path was not absolute.
 #[test]
 fn a_command_that_gives_no_sign_of_life_is_ended_and_another_leads() {

@@ -1,6 +1,6 @@
 //! A command of the user's for `sh -c`, killed with its group when it takes too long or is no longer wanted.
 
-use super::system::signals_as_at_start;
+use super::system::{die_with_parent, signals_as_at_start};
 use crate::arguments::own_variables;
 use crate::manager;
 use crate::output::StandardError;
@@ -41,7 +41,7 @@ pub(super) async fn run_in_shell(
     output: Output,
     time_max: Duration,
 ) -> Result<(), String> {
-    let (output, errors) = match output {
+    let (printed, errors) = match output {
         Output::StandardError => {
             let duplicate = std::io::stderr().as_fd().try_clone_to_owned();
             let duplicate = duplicate.map_err(|error| format!("sh: {error}"))?;
@@ -59,11 +59,15 @@ pub(super) async fn run_in_shell(
         .env_remove(manager::SOCKET)
         .envs(environment.iter().map(|(variable, value)| (variable, value)))
         .stdin(Stdio::null())
-        .stdout(output)
+        .stdout(printed)
         .stderr(errors)
         .process_group(0)
         .kill_on_drop(true);
     signals_as_at_start(shell.as_std_mut());
+    if output == Output::Nowhere {
+        // Nobody is left to hear its answer; a hook has its own to do. As this runs on the main thread, that is the parent.
+        die_with_parent(shell.as_std_mut());
+    }
     let mut running = shell.spawn().map_err(|error| format!("sh: {error}"))?;
     // Dropped before `running`: while that has not been waited for, the number is still its group's.
     let mut group = Group::of(running.id());

@@ -1,5 +1,5 @@
 use crate::site::Site;
-use crate::watch;
+use crate::watch::{self, LookingFor};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -77,7 +77,21 @@ impl Requests for Site {
     }
 
     async fn watch(self: &Arc<Self>, thread: &OwnThread, scope: Scope) -> Result<Box<dyn Watch>, StoreError> {
-        Ok(Box::new(watch::open(Arc::clone(self), thread, scope).await?))
+        let looking_for = LookingFor::Changes;
+        Ok(Box::new(
+            watch::open(Arc::clone(self), thread, scope, looking_for).await?,
+        ))
+    }
+
+    async fn watch_ends(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+    ) -> Result<Box<dyn Watch>, StoreError> {
+        let looking_for = LookingFor::Ends;
+        Ok(Box::new(
+            watch::open(Arc::clone(self), thread, scope, looking_for).await?,
+        ))
     }
 }
 

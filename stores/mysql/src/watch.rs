@@ -21,8 +21,28 @@ pub(crate) const WATCHES_MAX: usize = 16;
 /// How long the server waits for a change before it says that there is none. A procedure whose client is gone ends then.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// What the first question knows; no answer is like it.
-const NOTHING_KNOWN: &str = "";
+/// What is looked for. The procedure tells by how begins what is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LookingFor {
+    Changes,
+    /// All but terms that begin.
+    Ends,
+}
+
+impl LookingFor {
+    /// What the first question knows; no answer is like it.
+    fn nothing_known(self) -> &'static str {
+        match self {
+            Self::Changes => "",
+            Self::Ends => "ends",
+        }
+    }
+
+    /// Whether the procedure looks for it. One of an earlier set-up knows of changes alone, and would answer at once each time.
+    fn is_looked_for(self, known: &str) -> bool {
+        self == Self::Changes || known.starts_with("ends ")
+    }
+}
 
 pub(crate) const SUBJECT: &str = "the watch";
 
@@ -44,7 +64,11 @@ impl Site {
 
     /// Calls it for a moment.
     pub(crate) async fn call_wait(&self) -> Result<(), StoreError> {
-        let nothing = [literal(NOTHING_KNOWN), literal(NOTHING_KNOWN), "0".to_owned()];
+        let nothing = [
+            literal(""),
+            literal(LookingFor::Changes.nothing_known()),
+            "0".to_owned(),
+        ];
         self.ask(Deed::Read, SUBJECT, &call("wait", &nothing))
             .await
             .map(drop)
@@ -60,7 +84,12 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
 ///
 /// # Errors
 /// Not applied: [`Fault::Busy`] where [`WATCHES_MAX`] are open, [`Fault::Unsupported`] where the procedure was missing at connect.
-pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
+pub(crate) async fn open(
+    site: Arc<Site>,
+    thread: &OwnThread,
+    scope: Scope,
+    looking_for: LookingFor,
+) -> Result<ReadWatch, StoreError> {
     if site.watch == WatchSource::Absent {
         let message = format!(
             "{} cannot be watched: the procedure that waits is missing or not granted; run `tenure store init` again, or wait by \
@@ -71,7 +100,7 @@ pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> R
     }
     let permit = site.watches.take(site.place())?;
     let place = site.place().to_owned();
-    let waiting = thread.run(Waiting::open(site, scope)).await??;
+    let waiting = thread.run(Waiting::open(site, scope, looking_for)).await??;
     Ok(ReadWatch::start(thread, permit, place, |events| {
         waiting.read(events)
     }))
@@ -90,16 +119,20 @@ struct Waiting {
 }
 
 impl Waiting {
-    async fn open(site: Arc<Site>, scope: Scope) -> Result<Self, StoreError> {
+    async fn open(site: Arc<Site>, scope: Scope, looking_for: LookingFor) -> Result<Self, StoreError> {
         let mut waiting = Self {
             conn: Some(site.dial.open(SUBJECT).await?),
             pattern: pattern(&scope),
-            known: NOTHING_KNOWN.to_owned(),
+            known: looking_for.nothing_known().to_owned(),
             glances: Glances::new(),
             scope,
             site,
         };
         waiting.glances = waiting.ask().await?;
+        if !looking_for.is_looked_for(&waiting.known) {
+            let place = waiting.site.place();
+            tracing::debug!(%place, "whoever waits is woken by each term that begins; `tenure store init` brings a better procedure");
+        }
         Ok(waiting)
     }
 

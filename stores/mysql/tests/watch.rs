@@ -1,9 +1,9 @@
 //! Watching by the procedure that waits: how it ends, and what it leaves behind.
-use crate::common::{PATIENCE, Scratch, family, give_back, proxied, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, family, give_back, next, proxied, replacing, request, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
 use tenure_conformance::wire;
-use tenure_core::{Change, Fault, LeaseStore, Scope, Verdict, WatchEvent};
+use tenure_core::{Change, Fault, FencingToken, LeaseStore, Scope, Verdict, Watch, WatchEvent};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::{Mariadb, SqlFamily};
 
@@ -28,6 +28,69 @@ async fn watch_of_a_mysql_that_is_demoted_ends() {
     let ended = tokio::time::timeout(PATIENCE, watch.next());
     let error = ended.await.expect("the end is told").unwrap_err();
     assert_eq!(error.fault, Fault::Unreachable, "{error}");
+}
+
+/// Until the watch tells of it; others may come before.
+async fn until_vacated(watch: &mut Box<dyn Watch>, token: FencingToken) {
+    let told = async {
+        loop {
+            let event = watch.next().await.expect("the watch goes on");
+            if matches!(event, WatchEvent::Changed { change: Change::Vacated, token: Some(of), .. } if of == token)
+            {
+                return;
+            }
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, told).await;
+    told.expect("the release is told");
+}
+
+/// A lock that another process hands on within itself wakes nobody who waits for it.
+#[tokio::test]
+async fn terms_that_begin_in_mysql_wake_nobody_who_waits_for_an_end_and_a_release_does() {
+    const TERMS: usize = 15;
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let mut asked = request("job", "holder", seconds(60));
+    let mut token = take(&store, &asked).await.token;
+    let mut watch = store.watch_ends(&Scope::Name(asked.name.clone())).await.unwrap();
+    let mut told = 0;
+    for _ in 0..TERMS {
+        asked = next(&asked);
+        token = take(&store, &asked).await.token;
+        let event = tokio::time::timeout(Duration::from_millis(60), watch.next()).await;
+        told += usize::from(event.is_ok());
+    }
+    assert!(
+        told < TERMS / 2,
+        "{told} by more than the answer that comes anyway"
+    );
+    give_back(&store, &asked, token).await;
+    until_vacated(&mut watch, token).await;
+}
+
+/// It answers at once whatever it does not know.
+#[tokio::test]
+async fn procedure_of_an_earlier_set_up_of_mysql_is_not_asked_again_and_again() {
+    const CALLS_MAX: u64 = 100;
+    let server = Mariadb::start().await.unwrap();
+    let scratch = Scratch::on(&server.address()).await;
+    scratch.sql(&replacing(include_str!("earlier/wait.sql"))).await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let mut watch = store.watch_ends(&Scope::Name(asked.name.clone())).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_secs(2), watch.next()).await;
+    assert!(early.is_err(), "{early:?}");
+    let mut client = scratch.client().await;
+    let calls: Option<(String, u64)> = client
+        .query_first("SHOW GLOBAL STATUS LIKE 'Com_call_procedure'")
+        .await
+        .unwrap();
+    let (_, calls) = calls.unwrap();
+    assert!(calls < CALLS_MAX, "{calls} calls in two seconds");
+    give_back(&store, &asked, token).await;
+    until_vacated(&mut watch, token).await;
 }
 
 /// A limit on statements that is shorter than one wait ends no watch, as each statement within counts for itself; what it does

@@ -44,6 +44,14 @@ pub trait Requests: Send + Sync + 'static {
         thread: &OwnThread,
         scope: Scope,
     ) -> impl Future<Output = Result<Box<dyn Watch>, StoreError>> + Send;
+    /// As [`LeaseStore::watch_ends`], and awaited as [`watch`](Self::watch), which it is by default.
+    fn watch_ends(
+        self: &Arc<Self>,
+        thread: &OwnThread,
+        scope: Scope,
+    ) -> impl Future<Output = Result<Box<dyn Watch>, StoreError>> + Send {
+        self.watch(thread, scope)
+    }
 }
 
 /// [`Requests`] on a thread of their own. Dropping it ends the thread, and waits for nothing.
@@ -144,6 +152,10 @@ impl<S: Requests> LeaseStore for Remote<S> {
         Box::pin(self.site().watch(&self.thread, scope.clone()))
     }
 
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(self.site().watch_ends(&self.thread, scope.clone()))
+    }
+
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         let site = Arc::clone(self.site());
         Box::pin(async move { self.thread.run(async move { site.examine().await }).await? })
@@ -232,6 +244,16 @@ macro_rules! lease_store {
                 Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
             > {
                 self.0.watch(scope)
+            }
+
+            fn watch_ends<'a>(
+                &'a self,
+                scope: &'a $crate::tenure_core::Scope,
+            ) -> $crate::tenure_core::Answer<
+                'a,
+                Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
+            > {
+                self.0.watch_ends(scope)
             }
 
             fn examine(

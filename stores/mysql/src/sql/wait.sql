@@ -1,7 +1,8 @@
 -- Waits until the leases whose names are like `pattern` are not as `known` tells any more, at most about `wait_us`, and answers
 -- with them and with what to know the next time. The server looks at its own rows, as nothing can tell it of a change:
 -- nobody asks over the network again and again, and it makes no difference who has changed them. Renewals change nothing
--- that is looked at. The longer a look takes the fewer there are; the more where a holder has just been asked to step down, and
+-- that is looked at, and terms that begin change nothing where what is known begins with "ends": who waits for an end is not to
+-- be woken by a lock that another process hands on within itself. The longer a look takes the fewer there are; the more where a holder has just been asked to step down, and
 -- at first: where leases change hands quickly, the next change is not far.
 CREATE PROCEDURE IF NOT EXISTS tenure_wait_{version}(
     IN pattern VARCHAR(1024) {text}, IN known VARCHAR(255) {text}, IN wait_us BIGINT
@@ -16,7 +17,10 @@ BEGIN
         COMMIT AND NO CHAIN NO RELEASE;
         {primary_only}
         SET moment = {now_us};
-        SELECT CONCAT_WS(' ', COUNT(*), COALESCE(SUM(token), 0), COUNT(released_us), COUNT(step_down_us)),
+        SELECT IF(known LIKE 'ends%',
+                    CONCAT_WS(' ', 'ends', COUNT(*), COALESCE(SUM(IF(released_us IS NULL, NULL, token)), 0),
+                        COALESCE(SUM(IF(step_down_us IS NULL, NULL, token)), 0)),
+                    CONCAT_WS(' ', COUNT(*), COALESCE(SUM(token), 0), COUNT(released_us), COUNT(step_down_us))),
                 COUNT(IF(step_down_us > moment - {ending_us}, 1, NULL)) INTO seen, ending
             FROM tenure_leases WHERE name LIKE pattern ESCAPE '!';
         IF seen <> known OR wait_us <= 0 THEN

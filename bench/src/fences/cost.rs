@@ -1,7 +1,9 @@
-//! What a fence adds to a write on MongoDB: the same write with and without it, taking turns.
+//! What a fence adds to a write: the same write with and without it, taking turns.
 
+use super::kind::Kind;
 use super::mongodb::client;
-use super::register::{resource, term};
+use super::place::Place;
+use super::register::{Outcome, resource, term};
 use crate::figures::{Samples, judge, milliseconds};
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, ClientSession, Collection};
@@ -12,7 +14,32 @@ use tenure::mongodb::MongoFence;
 /// Turns that are not counted.
 const WARM_UP: u32 = 50;
 
-pub async fn measure(uri: &str, rounds: u32) {
+/// Of a number and its history, where there is something to compare with.
+pub async fn of_a_write(kind: Kind, rounds: u32) {
+    let place = Place::start(kind).await;
+    let (register, term) = (&*place.register, term(1));
+    if register.write_bare(0).is_none() {
+        return;
+    }
+    register.claim(&term).await.expect("the first term claims");
+    let (mut raw, mut ours) = (Samples::default(), Samples::default());
+    for round in 0..rounds + WARM_UP {
+        if round == WARM_UP {
+            (raw, ours) = (Samples::default(), Samples::default());
+        }
+        let (read, start) = (i64::from(round), Instant::now());
+        register.write_bare(read).expect("there is one").await;
+        raw.add(start.elapsed());
+        let start = Instant::now();
+        assert_eq!(register.write(&term, read).await, Outcome::Accepted);
+        ours.add(start.elapsed());
+    }
+    println!("  {rounds} writes of each, taking turns:");
+    report("a write", &raw, &ours);
+}
+
+/// On MongoDB, by document and in a transaction.
+pub async fn on_mongodb(uri: &str, rounds: u32) {
     let client = client(uri).await;
     let database = client.database("bench_cost");
     let accounts = database.collection::<Document>("accounts");
@@ -94,6 +121,9 @@ fn report(what: &str, raw: &Samples, ours: &Samples) {
             1.15,
             "times",
         ),
-        _ => println!("  a fenced transaction: {ratio:.3} times the same without; one round trip more"),
+        "transaction" => {
+            println!("  a fenced transaction: {ratio:.3} times the same without; one round trip more");
+        }
+        _ => println!("  fenced: {ratio:.3} times the same without"),
     }
 }

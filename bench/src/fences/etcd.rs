@@ -13,6 +13,8 @@ use tonic_prost::ProstCodec;
 const VALUE: &str = "bench/value";
 /// What the keys of the history begin with, and the end of their range.
 const HISTORY: (&str, &str) = ("bench/history/", "bench/history0");
+/// The key without a fence, and what those of its history begin with.
+const BARE: (&str, &str) = ("bench/bare", "bench/bare-history/");
 
 pub struct EtcdRegister {
     fence: EtcdFence,
@@ -77,6 +79,29 @@ impl Register for EtcdRegister {
         })
     }
 
+    fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
+        Some(Box::pin(async move {
+            let put = |key: String, value: String| Operation {
+                put: Some(Put {
+                    key: key.into(),
+                    value: value.into(),
+                }),
+            };
+            let transaction = Transaction {
+                success: vec![
+                    put(BARE.0.to_owned(), (read + 1).to_string()),
+                    put(format!("{}1/{read}", BARE.1), read.to_string()),
+                ],
+            };
+            let mut grpc = Grpc::new(self.channel.clone());
+            grpc.ready().await.unwrap();
+            let path = PathAndQuery::from_static("/etcdserverpb.KV/Txn");
+            let codec = ProstCodec::<Transaction, Done>::default();
+            let answer = grpc.unary(tonic::Request::new(transaction), path, codec).await;
+            assert!(answer.unwrap().into_inner().succeeded);
+        }))
+    }
+
     fn history(&self) -> Answer<'_, Vec<Write>> {
         Box::pin(async {
             let mut notes = self.range(HISTORY.0, HISTORY.1).await.unwrap();
@@ -93,6 +118,32 @@ impl Register for EtcdRegister {
 
 fn number(value: &[u8]) -> i64 {
     std::str::from_utf8(value).unwrap().parse().unwrap()
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Transaction {
+    #[prost(message, repeated, tag = "2")]
+    success: Vec<Operation>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Operation {
+    #[prost(message, optional, tag = "2")]
+    put: Option<Put>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Put {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Done {
+    #[prost(bool, tag = "2")]
+    succeeded: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

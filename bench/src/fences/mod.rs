@@ -43,7 +43,7 @@ pub struct Extent {
     /// Leaders that are frozen on each fence [default: 3].
     #[arg(long)]
     pauses: Option<u32>,
-    /// Writes of each kind whose cost is measured on MongoDB; 0 leaves it out.
+    /// Writes of each kind whose cost is measured, fenced and not; 0 leaves it out.
     #[arg(long, default_value_t = 600)]
     rounds: u32,
 }
@@ -81,6 +81,10 @@ pub async fn measure(kinds: &[Kind], extent: Extent) {
         let last = contend(&place.register, extent.stale_writes()).await;
         freeze_leaders(kind, &place, last, extent.pauses(), extent.frozen_writes()).await;
         judge_history(&*place.register).await;
+        drop(place);
+        if extent.rounds > 0 {
+            cost::of_a_write(kind, extent.rounds).await;
+        }
     }
     if extent.rounds > 0
         && kinds
@@ -88,6 +92,6 @@ pub async fn measure(kinds: &[Kind], extent: Extent) {
             .any(|kind| kind.server() == Some(server::Kind::Mongodb))
     {
         let set = Server::start(server::Kind::Mongodb).await;
-        cost::measure(set.url(), extent.rounds).await;
+        cost::on_mongodb(set.url(), extent.rounds).await;
     }
 }

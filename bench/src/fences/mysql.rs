@@ -21,6 +21,10 @@ pub async fn make(kind: Kind, url: &str) {
         "INSERT INTO register VALUES (0)",
         "CREATE TABLE history (place BIGINT PRIMARY KEY AUTO_INCREMENT, token BIGINT NOT NULL, seen BIGINT NOT NULL) \
          ENGINE = InnoDB",
+        "CREATE TABLE bare (value BIGINT NOT NULL) ENGINE = InnoDB",
+        "INSERT INTO bare VALUES (0)",
+        "CREATE TABLE bare_history (place BIGINT PRIMARY KEY AUTO_INCREMENT, token BIGINT NOT NULL, seen BIGINT NOT NULL) \
+         ENGINE = InnoDB",
     ] {
         Mariadb::execute_at(url, statement).await.unwrap();
     }
@@ -129,6 +133,19 @@ impl Register for MysqlRegister {
             }
             outcome
         })
+    }
+
+    fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
+        Some(Box::pin(async move {
+            let mut conn = self.conn().await.unwrap();
+            let mut transaction = conn.start_transaction(TxOpts::default()).await.unwrap();
+            let update = format!("UPDATE bare SET value = {}", read + 1);
+            transaction.query_drop(update).await.unwrap();
+            let note = format!("INSERT INTO bare_history (token, seen) VALUES (1, {read})");
+            transaction.query_drop(note).await.unwrap();
+            transaction.commit().await.unwrap();
+            self.idle.lock().unwrap().push(conn);
+        }))
     }
 
     fn history(&self) -> Answer<'_, Vec<Write>> {

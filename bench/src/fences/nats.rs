@@ -74,6 +74,15 @@ impl Register for NatsRegister {
         })
     }
 
+    fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
+        Some(Box::pin(async move {
+            let subject = format!("$KV.tenure.bare.1.{read}");
+            let answer = self.client.request(subject, "".into()).await.unwrap();
+            let stored: Value = serde_json::from_slice(&answer.payload).unwrap();
+            assert!(stored["seq"].is_u64(), "{stored}");
+        }))
+    }
+
     fn history(&self) -> Answer<'_, Vec<Write>> {
         Box::pin(async {
             let (mut from, mut history) = (1, Vec::new());

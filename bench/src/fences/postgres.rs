@@ -18,7 +18,10 @@ pub async fn make(kind: Kind, url: &str) {
         "ALTER ROLE CURRENT_USER SET idle_in_transaction_session_timeout = '{TRANSACTION_LIFETIME_S}s';
          CREATE TABLE register (value bigint NOT NULL);
          INSERT INTO register VALUES (0);
-         CREATE TABLE history (place bigserial PRIMARY KEY, token bigint NOT NULL, read bigint NOT NULL)"
+         CREATE TABLE history (place bigserial PRIMARY KEY, token bigint NOT NULL, read bigint NOT NULL);
+         CREATE TABLE bare (value bigint NOT NULL);
+         INSERT INTO bare VALUES (0);
+         CREATE TABLE bare_history (place bigserial PRIMARY KEY, token bigint NOT NULL, read bigint NOT NULL)"
     );
     Postgres::execute_at(url, &statements).await.unwrap();
     if kind == Kind::PostgresGuard {
@@ -112,6 +115,19 @@ impl Register for PostgresRegister {
             }
             outcome
         })
+    }
+
+    fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
+        Some(Box::pin(async move {
+            let mut client = self.client().await.unwrap();
+            let transaction = client.transaction().await.unwrap();
+            let update = format!("UPDATE bare SET value = {}", read + 1);
+            transaction.batch_execute(&update).await.unwrap();
+            let note = format!("INSERT INTO bare_history (token, read) VALUES (1, {read})");
+            transaction.batch_execute(&note).await.unwrap();
+            transaction.commit().await.unwrap();
+            self.idle.lock().unwrap().push(client);
+        }))
     }
 
     fn history(&self) -> Answer<'_, Vec<Write>> {

@@ -9,6 +9,8 @@ use tenure::redis::{FencedWrites, RedisFence};
 
 const VALUE: &str = "{tenure}:register";
 const HISTORY: &str = "{tenure}:history";
+/// Number and history without a fence.
+const BARE: (&str, &str) = ("{tenure}:bare", "{tenure}:bare-history");
 
 pub struct RedisRegister {
     fence: RedisFence,
@@ -49,6 +51,19 @@ impl Register for RedisRegister {
                 Err(error) => Outcome::of(&error),
             }
         })
+    }
+
+    fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
+        Some(Box::pin(async move {
+            let note = format!("1 {read}");
+            redis::pipe()
+                .atomic()
+                .set(BARE.0, read + 1)
+                .rpush(BARE.1, note)
+                .exec_async(&mut self.connection.clone())
+                .await
+                .unwrap();
+        }))
     }
 
     fn history(&self) -> Answer<'_, Vec<Write>> {

@@ -34,7 +34,10 @@ impl SqliteRegister {
                     "PRAGMA journal_mode = WAL;
                      CREATE TABLE register (value INTEGER, fence INTEGER);
                      INSERT INTO register VALUES (0, NULL);
-                     CREATE TABLE history (place INTEGER PRIMARY KEY, fence INTEGER, read INTEGER);",
+                     CREATE TABLE history (place INTEGER PRIMARY KEY, fence INTEGER, read INTEGER);
+                     CREATE TABLE bare (value INTEGER, fence INTEGER);
+                     INSERT INTO bare VALUES (0, NULL);
+                     CREATE TABLE bare_history (place INTEGER PRIMARY KEY, fence INTEGER, read INTEGER);",
                 )
                 .unwrap();
             SqliteFence::install(&connection).unwrap();
@@ -107,6 +110,27 @@ impl Register for SqliteRegister {
             tokio::task::yield_now().await;
             written.err().unwrap_or(Outcome::Accepted)
         })
+    }
+
+    fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
+        Some(Box::pin(async move {
+            self.with(|connection| {
+                let transaction = connection
+                    .transaction_with_behavior(TransactionBehavior::Immediate)
+                    .unwrap();
+                transaction
+                    .execute("UPDATE bare SET value = ?1, fence = ?2", [read + 1, 1])
+                    .unwrap();
+                transaction
+                    .execute(
+                        "INSERT INTO bare_history (fence, read) VALUES (?1, ?2)",
+                        [1, read],
+                    )
+                    .unwrap();
+                transaction.commit().unwrap();
+            });
+            tokio::task::yield_now().await;
+        }))
     }
 
     fn history(&self) -> Answer<'_, Vec<Write>> {

@@ -96,7 +96,7 @@ async fn wait_until_queued_again(site: &Site, manager: usize, times: u64) {
 /// How many of one process go before one of another who came to the queue after the first of them; each has the lock for as long as
 /// is said.
 async fn went_before_another(held_for: &[Duration]) -> usize {
-    let site = Site::new();
+    let site = Site::in_memory();
     let (first, many, other) = (fair(&site, "first"), fair(&site, "many"), fair(&site, "other"));
     let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
     // All of them are to be in line before the turn of their process comes.

@@ -47,7 +47,7 @@ async fn until_all_wait(manager: &LockManager, count: u64) {
 
 /// How often twenty of one process release the lock who have it one after another, each for so long.
 async fn releases_of_twenty(held_for: Duration) -> u32 {
-    let site = Site::new();
+    let site = Site::in_memory();
     let (store, manager) = counted(&site);
     let mut first = soon("the lock", manager.lock("a")).await.unwrap();
     let tasks = waiters(&manager, 19, held_for);

@@ -29,6 +29,13 @@ impl Site {
         }
     }
 
+    /// In memory, where a new term does not wait for a disk.
+    pub fn in_memory() -> Self {
+        Self {
+            folder: tempfile::tempdir_in("/dev/shm").unwrap(),
+        }
+    }
+
     pub fn file(&self) -> PathBuf {
         self.folder.path().join("leases.db")
     }

@@ -104,6 +104,11 @@ impl Dial {
             .compare_exchange(host, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// Whether connections are made with another host by now.
+    pub(crate) fn has_left(&self, host: usize) -> bool {
+        self.first.load(Ordering::Relaxed) != host
+    }
+
     /// One address of the host after the other.
     async fn connect_to(&self, host: usize) -> Result<Dialled, StoreError> {
         let config = &self.url.hosts[host];

@@ -55,6 +55,11 @@ impl Live {
         !self.client.is_closed() && !self.suspect.load(Ordering::Relaxed)
     }
 
+    /// Whether its host is one that the store has left for another.
+    pub(crate) fn is_left_behind(&self) -> bool {
+        self.dial.has_left(self.host)
+    }
+
     /// Makes the next request use another connection.
     fn give_up(&self) {
         self.suspect.store(true, Ordering::Relaxed);

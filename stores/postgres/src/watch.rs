@@ -82,7 +82,7 @@ impl Listener {
 
     /// Whether a further watch may begin on it.
     fn is_usable(&self) -> bool {
-        self.audience.is_open() && self.live.is_usable()
+        self.audience.is_open() && self.live.is_usable() && !self.live.is_left_behind()
     }
 
     /// Whether it still answers. If not, or if nobody waits for the answer, the next watch has another; those on this one
@@ -109,10 +109,12 @@ impl Drop for Listener {
     }
 }
 
+/// Ends the watches on a connection that is silent, or whose host is an old primary by now: what happens where the requests go is
+/// not told there, however well it answers.
 async fn beat(live: Arc<Live>, audience: Arc<Audience>) {
     while audience.is_open() {
         tokio::time::sleep(HEARTBEAT).await;
-        if !answers(&live).await {
+        if live.is_left_behind() || !answers(&live).await {
             audience.close();
         }
     }

@@ -1,5 +1,5 @@
 //! Hosts of which one is dead: frozen, vanished, or no more than polite.
-use crate::common::{PATIENCE, Scratch, renewal, request, seconds, take};
+use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
 use crate::faults::proxied;
 use crate::standbys::pair;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Certainty, LeaseStore, Renewed, Scope};
+use tenure_core::{Acquired, Certainty, LeaseStore, Released, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Fault, FaultProxy, Postgres, VanishedHost, eventually_async};
 use tokio::net::TcpListener;
@@ -75,6 +75,41 @@ async fn vanished_host_is_passed_by_although_every_caller_gives_up_before_the_di
             assert!(tries < 20, "after {fault:?}");
         }
     }
+}
+
+/// An old primary that takes no new connections, and still answers on the one that listens: what the requests change elsewhere
+/// would not be told there.
+#[tokio::test]
+async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
+    let (old, new) = (Postgres::start().await.unwrap(), Postgres::start().await.unwrap());
+    for server in [&old, &new] {
+        server.execute("CREATE DATABASE jobs").await.unwrap();
+    }
+    let scratch = Scratch::on(&old.uri_of("jobs")).await;
+    let at_new = scratch.url_on(&new.uri_of("jobs"), "");
+    PostgresStore::init(&at_new).await.unwrap();
+    let both = format!("postgres://postgres@{},{}/jobs", old.address(), new.address());
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    let asked = request("job", "holder", seconds(300));
+    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    old.execute("ALTER DATABASE jobs ALLOW_CONNECTIONS false")
+        .await
+        .unwrap();
+    // All but the one that listens, which is asked nothing but whether it is there.
+    let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                  WHERE datname = 'jobs' AND query NOT LIKE 'LISTEN%' AND query <> ''";
+    old.execute(others).await.unwrap();
+    let is_taken = || async { matches!(store.acquire(&asked).await, Ok(Acquired::Granted(_))) };
+    eventually_async(PATIENCE, "a term at the other host", is_taken).await;
+    // One that begins now is where the requests are.
+    let mut next = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let token = store.get(&asked.name).await.unwrap().unwrap().token;
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    let told = timeout(PATIENCE, next.next()).await.expect("it is told");
+    assert!(matches!(told, Ok(WatchEvent::Changed { .. })), "{told:?}");
+    let ended = timeout(PATIENCE, async { while watch.next().await.is_ok() {} });
+    ended.await.expect("it ends");
 }
 
 /// Each host's reason is told, and none of them has the password.

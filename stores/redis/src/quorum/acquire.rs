@@ -1,7 +1,7 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
 use super::candidacy::{Given, Taken, confirm, count_mine, count_of, take};
-use super::member::{Decision, is_in_doubt};
+use super::member::is_in_doubt;
 use super::remains::Try;
 use super::rivals::Order;
 use super::token::{Mine, Standing, choose};
@@ -101,13 +101,7 @@ impl Quorum {
                 |answers, waiting| {
                     let mine = before.0 + count_mine(answers);
                     let differing = before.1 + answers.len() - mine;
-                    // Then none that comes later can know of a term above those of the majority.
-                    let is_new = |(_, taken): &(usize, Taken)| matches!(taken, Taken::Mine(mine) if mine.standing == Standing::Taken);
-                    let by_majority = mine >= self.majority();
-                    match order == Order::AllAtOnce && by_majority && answers.iter().all(is_new) {
-                        true => Decision::Final,
-                        false => Decision::is_made(self.is_settled(mine, differing, waiting)),
-                    }
+                    self.is_settled(mine, differing, waiting)
                 },
             )
             .await;
@@ -266,11 +260,7 @@ impl Quorum {
                 |answers, waiting| {
                     let confirmed =
                         before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
-                    let by_majority = confirmed >= self.majority();
-                    match order == Order::AllAtOnce && by_majority && confirmed == answers.len() {
-                        true => Decision::Final,
-                        false => Decision::is_made(by_majority || confirmed + waiting < self.majority()),
-                    }
+                    confirmed >= self.majority() || confirmed + waiting < self.majority()
                 },
             )
             .await;
@@ -322,12 +312,7 @@ impl Quorum {
         }
         let taken = places.len();
         let undone = self
-            .ask(
-                places,
-                Deed::Write,
-                |site| trying.undo(site),
-                |_, _| Decision::Made,
-            )
+            .ask(places, Deed::Write, |site| trying.undo(site), |_, _| true)
             .await;
         trying.effect.add(taken - undone.answers.len());
         trying.hears(undone.answers.iter().map(|(place, ())| (*place, false)));

@@ -43,26 +43,6 @@ pub(super) struct Poll<T> {
     pub(super) unheard: BTreeSet<usize>,
 }
 
-/// How far the answers that came decide.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Decision {
-    /// Others must answer.
-    Open,
-    /// What others say may make the answer a better one: they are waited for a little.
-    Made,
-    /// Whatever others say changes nothing: nobody is waited for.
-    Final,
-}
-
-impl Decision {
-    pub(super) fn is_made(is_made: bool) -> Self {
-        match is_made {
-            true => Self::Made,
-            false => Self::Open,
-        }
-    }
-}
-
 /// An answer that is waited for. The engine, whose patience is shorter than any time-out here, gives up by dropping it:
 /// that too is a member that did not answer.
 struct Hearing<'a> {
@@ -137,7 +117,7 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 impl Quorum {
-    /// Asks these members at once. Waits until all have answered, or it is `decided` by the answers that came and the
+    /// Asks these members at once. Waits until all have answered, or it `is_decided` by the answers that came and the
     /// number of those that may still come, and the rest is late.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
@@ -146,7 +126,7 @@ impl Quorum {
         places: impl IntoIterator<Item = usize>,
         deed: Deed,
         ask: impl Fn(Arc<Site>) -> Asking,
-        decided: impl Fn(&[(usize, T)], usize) -> Decision,
+        is_decided: impl Fn(&[(usize, T)], usize) -> bool,
     ) -> Poll<T>
     where
         T: Send + 'static,
@@ -172,16 +152,8 @@ impl Quorum {
         let began = Instant::now();
         let mut until = None;
         while !asked.is_empty() {
-            if until.is_none() {
-                match decided(&poll.answers, asked.len()) {
-                    Decision::Open => {}
-                    Decision::Made => until = Some(Instant::now() + straggler_time(began.elapsed())),
-                    Decision::Final => {
-                        // Whether they are silent, their answers will tell.
-                        lively.clear();
-                        break;
-                    }
-                }
+            if until.is_none() && is_decided(&poll.answers, asked.len()) {
+                until = Some(Instant::now() + straggler_time(began.elapsed()));
             }
             let next = match until {
                 None => asked.join_next().await,
@@ -231,8 +203,8 @@ impl Quorum {
         T: Send + 'static,
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let enough = |answers: &[(usize, T)], _| Decision::is_made(answers.len() >= self.majority());
-        self.ask(0..self.members.len(), deed, ask, enough).await
+        let is_enough = |answers: &[(usize, T)], _| answers.len() >= self.majority();
+        self.ask(0..self.members.len(), deed, ask, is_enough).await
     }
 }
 

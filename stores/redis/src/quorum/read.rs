@@ -1,6 +1,5 @@
 //! Reading: what a majority knows.
 
-use super::member::Decision;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
@@ -20,8 +19,8 @@ impl Quorum {
                     async move { site.sighting(&name).await }
                 },
                 |answers, waiting| {
-                    let seen = answers.iter().filter_map(|(_, seen)| seen.as_ref());
-                    Decision::is_made(answers.len() >= self.majority() && self.is_agreed(seen, waiting))
+                    answers.len() >= self.majority()
+                        && self.is_agreed(answers.iter().filter_map(|(_, seen)| seen.as_ref()), waiting)
                 },
             )
             .await;

@@ -1,7 +1,6 @@
 //! Extending and giving back: each member decides for itself, a majority counts.
 
-use super::member::{Decision, Poll};
-use super::rivals::Order;
+use super::member::Poll;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::site::subject;
@@ -20,8 +19,7 @@ impl Quorum {
                     async move { whole(site.renew(&asked).await) }
                 },
                 |answers, waiting| {
-                    let is_settled = |place| self.is_renewal_settled(answers, place, waiting);
-                    Decision::is_made((0..requests.len()).all(is_settled))
+                    (0..requests.len()).all(|place| self.is_renewal_settled(answers, place, waiting))
                 },
             )
             .await;
@@ -84,26 +82,12 @@ impl Quorum {
         requests
             .iter()
             .for_each(|request| self.rivals.is_given_back(&request.name));
-        // Of several who wait, the first to hear of it may ask a member that has not.
-        let order = self.rivals.order();
-        let are_vacated = |(_, answers): &(usize, Each<Released>)| {
-            answers.iter().all(|answer| *answer == Ok(Released::Vacated))
-        };
         let asked = requests.to_vec();
         let poll = self
-            .ask(
-                0..self.members.len(),
-                Deed::Write,
-                |site| {
-                    let asked = asked.clone();
-                    async move { whole(site.release(&asked).await) }
-                },
-                |answers, _| match answers.len() >= self.majority() {
-                    false => Decision::Open,
-                    true if order == Order::AllAtOnce && answers.iter().all(are_vacated) => Decision::Final,
-                    true => Decision::Made,
-                },
-            )
+            .ask_majority(Deed::Write, |site| {
+                let asked = asked.clone();
+                async move { whole(site.release(&asked).await) }
+            })
             .await;
         let verdict = |(place, request): (usize, &Release)| {
             let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
@@ -154,7 +138,7 @@ impl Quorum {
                 },
                 |answers, waiting| {
                     let noted = noted_in(answers);
-                    Decision::is_made(self.is_settled(noted, answers.len() - noted, waiting))
+                    self.is_settled(noted, answers.len() - noted, waiting)
                 },
             )
             .await;

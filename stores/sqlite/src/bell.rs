@@ -116,17 +116,15 @@ impl Bell {
         Ok(())
     }
 
-    fn listened(&self) -> Listened {
-        *locked(&self.listened)
-    }
-
     fn end(&self, error: StoreError) {
         self.rung.send_modify(|rung| rung.over = Some(error));
     }
 
     /// Reads what the kernel has said, and rings.
     fn drain(&self, notifier: &OwnedFd, database: &Database) {
-        match notifier::drain(notifier, database, self.listened()) {
+        // Kept: whoever begins to listen to everything meanwhile would be undone.
+        let listened = locked(&self.listened);
+        match notifier::drain(notifier, database, *listened) {
             Ok(Some(heard)) => self.ring(heard),
             // Another watch was faster.
             Ok(None) => {}
@@ -158,7 +156,7 @@ impl Bell {
             Ok(Some(heard)) => {
                 if let (Heard::Interruption, Some(notifier)) = (heard, &self.notifier)
                     // The directory itself may be another, and the wake file with it, of which that one says nothing.
-                    && let Err(error) = notifier::listen(notifier, database, self.listened())
+                    && let Err(error) = notifier::listen(notifier, database, *locked(&self.listened))
                 {
                     return self.end(over(database, &error.into()));
                 }

@@ -61,7 +61,7 @@ pub(crate) fn drain(
                 gone |= event.events().intersects(left);
                 let news = match event.events() {
                     events if events.intersects(left | ReadFlags::QUEUE_OVERFLOW) => Heard::Interruption,
-                    // Who makes the file, and who reads it for the first time, opens it, too: one look for nothing.
+                    // Who makes the file, and who reads it for the first time in a second, opens it, too: one look for nothing.
                     events if events == ReadFlags::OPEN => Heard::Begin,
                     _ => Heard::Change,
                 };

@@ -97,36 +97,20 @@ fn listen_alone(
 /// Ends where nobody listens, or there is nothing more to be heard.
 async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mpsc::Sender<WatchEvent>) {
     let scope = Scope::Name(name.clone());
-    match manner {
+    let (of, meanwhile, missed) = match manner {
         Manner::Alone { pause_min } => {
             let meanwhile = Meanwhile::Nothing { pause_min };
-            keep_watching(
-                store,
-                (&scope, Of::Everything),
-                meanwhile,
-                Missed::AtFirst(name),
-                hints,
-            )
-            .await;
+            (Of::Everything, meanwhile, Missed::AtFirst(name))
         }
         Manner::Leading { after, pause_min } => {
             sleep(after).await;
             let meanwhile = Meanwhile::Nothing { pause_min };
-            keep_watching(
-                store,
-                (&scope, Of::Everything),
-                meanwhile,
-                Missed::Wish(name),
-                hints,
-            )
-            .await;
+            (Of::Everything, meanwhile, Missed::Wish(name))
         }
-        Manner::OneOfMany(back_off) => {
-            let meanwhile = Meanwhile::Looks(back_off);
-            keep_watching(store, (&scope, Of::Ends), meanwhile, Missed::Change(name), hints).await;
-        }
-        Manner::Looking(back_off) => keep_looking(look(name), back_off, hints).await,
-    }
+        Manner::OneOfMany(back_off) => (Of::Ends, Meanwhile::Looks(back_off), Missed::Change(name)),
+        Manner::Looking(back_off) => return keep_looking(look(name), back_off, hints).await,
+    };
+    keep_watching(store, (&scope, of), meanwhile, missed, hints).await;
 }
 
 /// Ends where nobody listens, or the store cannot be watched and nothing is done meanwhile.

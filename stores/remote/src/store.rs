@@ -170,6 +170,17 @@ impl<S: Requests> LeaseStore for Remote<S> {
 /// Implements [`LeaseStore`] for a public type whose only field is a [`Remote`].
 #[macro_export]
 macro_rules! lease_store {
+    (@watching $method:ident) => {
+        fn $method<'a>(
+            &'a self,
+            scope: &'a $crate::tenure_core::Scope,
+        ) -> $crate::tenure_core::Answer<
+            'a,
+            Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
+        > {
+            self.0.$method(scope)
+        }
+    };
     ($store:ty) => {
         impl $crate::tenure_core::LeaseStore for $store {
             fn traits(&self) -> $crate::tenure_core::StoreTraits {
@@ -236,25 +247,8 @@ macro_rules! lease_store {
                 self.0.list(page)
             }
 
-            fn watch<'a>(
-                &'a self,
-                scope: &'a $crate::tenure_core::Scope,
-            ) -> $crate::tenure_core::Answer<
-                'a,
-                Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
-            > {
-                self.0.watch(scope)
-            }
-
-            fn watch_ends<'a>(
-                &'a self,
-                scope: &'a $crate::tenure_core::Scope,
-            ) -> $crate::tenure_core::Answer<
-                'a,
-                Result<Box<dyn $crate::tenure_core::Watch>, $crate::tenure_core::StoreError>,
-            > {
-                self.0.watch_ends(scope)
-            }
+            $crate::lease_store!(@watching watch);
+            $crate::lease_store!(@watching watch_ends);
 
             fn examine(
                 &self,

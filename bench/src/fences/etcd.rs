@@ -1,6 +1,7 @@
 //! A number in etcd, protected by the transaction that compares the mark and writes.
 
 use super::register::{NotClaimed, Outcome, Register, Write, claim, resource};
+use crate::store::etcd::put_all;
 use http::uri::PathAndQuery;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tenure::Term;
@@ -81,24 +82,11 @@ impl Register for EtcdRegister {
 
     fn write_bare(&self, read: i64) -> Option<Answer<'_, ()>> {
         Some(Box::pin(async move {
-            let put = |key: String, value: String| Operation {
-                put: Some(Put {
-                    key: key.into(),
-                    value: value.into(),
-                }),
-            };
-            let transaction = Transaction {
-                success: vec![
-                    put(BARE.0.to_owned(), (read + 1).to_string()),
-                    put(format!("{}1/{read}", BARE.1), read.to_string()),
-                ],
-            };
-            let mut grpc = Grpc::new(self.channel.clone());
-            grpc.ready().await.unwrap();
-            let path = PathAndQuery::from_static("/etcdserverpb.KV/Txn");
-            let codec = ProstCodec::<Transaction, Done>::default();
-            let answer = grpc.unary(tonic::Request::new(transaction), path, codec).await;
-            assert!(answer.unwrap().into_inner().succeeded);
+            let rows = [
+                (BARE.0.to_owned(), (read + 1).to_string()),
+                (format!("{}1/{read}", BARE.1), read.to_string()),
+            ];
+            put_all(&self.channel, rows).await;
         }))
     }
 
@@ -118,32 +106,6 @@ impl Register for EtcdRegister {
 
 fn number(value: &[u8]) -> i64 {
     std::str::from_utf8(value).unwrap().parse().unwrap()
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Transaction {
-    #[prost(message, repeated, tag = "2")]
-    success: Vec<Operation>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Operation {
-    #[prost(message, optional, tag = "2")]
-    put: Option<Put>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Put {
-    #[prost(bytes = "vec", tag = "1")]
-    key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Done {
-    #[prost(bool, tag = "2")]
-    succeeded: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -32,25 +32,11 @@ impl Bare {
     pub async fn connect(address: &str) -> Self {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let channel = endpoint.tcp_nodelay(true).connect().await.unwrap();
-        let mut bare = Self { channel, session: 0 };
-        let granted: Granted = bare
-            .ask("/etcdserverpb.Lease/LeaseGrant", Grant { ttl: 3_600 })
-            .await;
-        bare.session = granted.id;
-        bare
-    }
-
-    async fn ask<Asked, Answered>(&self, path: &'static str, request: Asked) -> Answered
-    where
-        Asked: prost::Message + Send + Sync + 'static,
-        Answered: prost::Message + Default + Send + Sync + 'static,
-    {
-        let mut grpc = Grpc::new(self.channel.clone());
-        grpc.ready().await.unwrap();
-        let codec = ProstCodec::<Asked, Answered>::default();
-        let request = tonic::Request::new(request);
-        let answer = grpc.unary(request, PathAndQuery::from_static(path), codec).await;
-        answer.unwrap().into_inner()
+        let granted: Granted = ask(&channel, "/etcdserverpb.Lease/LeaseGrant", Grant { ttl: 3_600 }).await;
+        Self {
+            channel,
+            session: granted.id,
+        }
     }
 
     pub async fn turn(&mut self) {
@@ -71,7 +57,7 @@ impl Bare {
                 Operation::put(holder.clone(), Vec::new(), self.session),
             ],
         };
-        let taken: Done = self.ask(TXN, taking).await;
+        let taken: Done = ask(&self.channel, TXN, taking).await;
         assert!(taken.succeeded, "the lease is free");
         // Of the very term.
         let ours = Compare {
@@ -83,9 +69,33 @@ impl Bare {
             compare: vec![ours],
             success: vec![Operation::delete(holder)],
         };
-        let vacated: Done = self.ask(TXN, vacating).await;
+        let vacated: Done = ask(&self.channel, TXN, vacating).await;
         assert!(vacated.succeeded, "the term is its own");
     }
+}
+
+/// Puts these keys in one transaction without a condition.
+pub async fn put_all(channel: &Channel, rows: impl IntoIterator<Item = (String, String)>) {
+    let put = |(key, value): (String, String)| Operation::put(key.into(), value.into(), 0);
+    let putting = Txn {
+        compare: Vec::new(),
+        success: rows.into_iter().map(put).collect(),
+    };
+    let done: Done = ask(channel, TXN, putting).await;
+    assert!(done.succeeded, "there is no condition");
+}
+
+async fn ask<Asked, Answered>(channel: &Channel, path: &'static str, request: Asked) -> Answered
+where
+    Asked: prost::Message + Send + Sync + 'static,
+    Answered: prost::Message + Default + Send + Sync + 'static,
+{
+    let mut grpc = Grpc::new(channel.clone());
+    grpc.ready().await.unwrap();
+    let codec = ProstCodec::<Asked, Answered>::default();
+    let request = tonic::Request::new(request);
+    let answer = grpc.unary(request, PathAndQuery::from_static(path), codec).await;
+    answer.unwrap().into_inner()
 }
 
 const TXN: &str = "/etcdserverpb.KV/Txn";

@@ -1,7 +1,8 @@
 //! How soon somebody looks again whom the store does not wake, and has a watch again that broke.
+use crate::harness::noting::Noting;
 use crate::harness::{Site, pass_on, soon};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tenure::core::{Answer, Fault, Scope, Watch, WatchEvent};
 use tenure::{LeaseStore, LockManager, LockRelease, LockTiming, LockTimingOptions, SharedStore, StoreError};
@@ -147,23 +148,6 @@ async fn a_watch_that_is_refused_is_asked_for_ever_more_seldom() {
     waiting.abort();
 }
 
-/// A real store that keeps what it was asked to watch.
-struct Noting {
-    inner: SharedStore,
-    watched: Mutex<Vec<Scope>>,
-}
-
-impl LeaseStore for Noting {
-    pass_on!(
-        traits, acquire, renew, release, ask, get, list, examine, run_beside
-    );
-
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.watched.lock().unwrap().push(scope.clone());
-        self.inner.watch(scope)
-    }
-}
-
 /// A manager has so many watches at a time, and keeps them for a while when nobody needs them.
 #[tokio::test]
 async fn a_watch_that_nobody_needs_makes_room_for_one_that_somebody_does() {
@@ -175,10 +159,7 @@ async fn a_watch_that_nobody_needs_makes_room_for_one_that_somebody_does() {
     for number in 0..=WATCHES {
         held.push(soon("a lock", holder.lock(number.to_string())).await.unwrap());
     }
-    let store = Arc::new(Noting {
-        inner: site.store(),
-        watched: Mutex::default(),
-    });
+    let store = Arc::new(Noting::over(site.store()));
     let builder = LockManager::builder(store.clone()).timing(timing);
     let waiter = Arc::new(builder.build().unwrap());
     let wait_for = |number: usize| {
@@ -186,7 +167,7 @@ async fn a_watch_that_nobody_needs_makes_room_for_one_that_somebody_does() {
         tokio::spawn(async move { waiter.lock(number.to_string()).await.map(drop) })
     };
     let waiting: Vec<_> = (0..WATCHES).map(wait_for).collect();
-    let are_watched = async |count| store.watched.lock().unwrap().len() >= count;
+    let are_watched = async |count| store.ends.lock().unwrap().len() >= count;
     eventually_async(Duration::from_secs(20), "a watch for each", async || {
         are_watched(WATCHES).await
     })

@@ -140,7 +140,7 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
     story.iter().position(|(who, _)| *who == "other").unwrap()
 }
 
-/// As long as a process's turn is extended for those who have the lock briefly, and some more.
+/// Longer than a process's turn is extended for those who have the lock briefly.
 const LONGER_THAN_A_TURN: Duration = Duration::from_millis(25);
 
 /// Nine of a process may go in one turn; a tenth waits for those of other processes who came meanwhile.

@@ -1,4 +1,5 @@
 //! Watches of those who wait for a lock: where the store has none to give, and when they end.
+use crate::harness::noting::Noting;
 use crate::harness::{Site, enduring_lock_timing, lock_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc as blocking};
@@ -58,28 +59,6 @@ impl LeaseStore for Unwatched {
     }
 }
 
-/// A real store that writes down who watches for what.
-struct Listed {
-    inner: SharedStore,
-    everything: Mutex<Vec<Scope>>,
-    ends: Mutex<Vec<Scope>>,
-}
-
-impl LeaseStore for Listed {
-    pass_on!(
-        traits, acquire, renew, release, ask, get, list, examine, run_beside
-    );
-
-    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.everything.lock().unwrap().push(scope.clone());
-        self.inner.watch(scope)
-    }
-    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        self.ends.lock().unwrap().push(scope.clone());
-        self.inner.watch_ends(scope)
-    }
-}
-
 /// So long that whoever waits for the rest of it is told from whoever looks.
 const TTL: Duration = Duration::from_secs(240);
 
@@ -95,11 +74,7 @@ async fn who_waits_for_a_lock_watches_for_its_end_and_who_campaigns_for_everythi
     let site = Site::new();
     let holder = site.long_manager("holder");
     let mut lock = soon("the lock", holder.lock("a")).await.unwrap();
-    let store = Arc::new(Listed {
-        inner: site.store(),
-        everything: Mutex::default(),
-        ends: Mutex::default(),
-    });
+    let store = Arc::new(Noting::over(site.store()));
     for fairness in [Fairness::Barging, Fairness::Fair] {
         let waiter = builder(store.clone(), "waiter")
             .fairness(fairness)

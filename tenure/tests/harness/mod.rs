@@ -3,6 +3,7 @@
 
 pub mod counting;
 pub mod many;
+pub mod noting;
 mod passing;
 
 pub(crate) use passing::pass_on;

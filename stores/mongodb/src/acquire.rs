@@ -2,11 +2,12 @@ use crate::fault::{DUPLICATE_KEY, Deed, is_duplicate_key};
 use crate::pipeline::{
     attempt_number, expired, expiry, extension, held, literal, purge_at, ttl_ms, unreleased,
 };
-use crate::record::{Record, decode, is_record, of_whole, whole};
+use crate::record::{Record, Shown, is_record, whole};
+use crate::short;
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, Document, bson, doc};
 use mongodb::options::ReturnDocument;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError, Ttl};
 
 /// How often one acquisition sends its upsert. Two racing upserts of a new name can both try to insert; the
@@ -21,6 +22,9 @@ const PARTS_OF_TTL: u32 = 12;
 /// An acquisition may take so long whatever the ttl: less would end those of a busy server.
 const ACQUISITION_TIME_LEAST: Duration = Duration::from_secs(1);
 
+/// Least bound that a server knows.
+const REQUEST_TIME_LEAST: Duration = Duration::from_millis(1);
+
 impl Site {
     /// Decides an acquisition, in one atomic step of the server.
     pub(crate) async fn acquire(&self, request: &Acquire) -> Result<Acquired, StoreError> {
@@ -29,15 +33,19 @@ impl Site {
     }
 
     async fn decide(&self, request: &Acquire) -> Result<Acquired, StoreError> {
+        let began = Instant::now();
+        if let Some(acquired) = self.take_as_seen(request, began).await? {
+            return Ok(acquired);
+        }
         for _upsert in 0..UPSERTS_MAX {
-            if let Some(record) = self.upsert(request).await? {
-                return judge(request, record);
+            if let Some(shown) = self.upsert(request, began).await? {
+                return self.judge(request, shown);
             }
         }
         // Not ours to touch: say why, from the record itself. Only a refusal may come from a read: a grant
         // extends the lease, and this changed nothing.
         if let Some(record) = self.read(&request.name).await?
-            && let Ok(refused @ Acquired::Held(_)) = judge(request, record)
+            && let Ok(refused @ Acquired::Held(_)) = judge(request, &record)
         {
             return Ok(refused);
         }
@@ -51,13 +59,39 @@ impl Site {
         ))
     }
 
-    fn acquisition_time_max(&self, ttl: Ttl) -> Duration {
+    /// What is left of an acquisition's time. The server takes no time at all for no bound.
+    fn acquisition_time_left(&self, ttl: Ttl, began: Instant) -> Duration {
         let part = ttl.duration() / PARTS_OF_TTL;
-        self.time_max.min(part.max(ACQUISITION_TIME_LEAST))
+        let time_max = self.time_max.min(part.max(ACQUISITION_TIME_LEAST));
+        time_max.saturating_sub(began.elapsed()).max(REQUEST_TIME_LEAST)
+    }
+
+    /// The short way; `None` if it did not decide.
+    async fn take_as_seen(&self, request: &Acquire, began: Instant) -> Result<Option<Acquired>, StoreError> {
+        let seen = self.seen.take(&request.name);
+        let Some(pipeline) = seen.and_then(|seen| short::take(request, seen, self.purge_after)) else {
+            return Ok(None);
+        };
+        let time_max = self.acquisition_time_left(request.ttl, began);
+        let Some(shown) = self.change(&request.name, pipeline, time_max).await? else {
+            return Ok(None);
+        };
+        let is_decided =
+            short::has_taken(request, &shown.record) || is_held_by_another(request, &shown.record);
+        is_decided.then(|| self.judge(request, shown)).transpose()
+    }
+
+    /// Reads the decision off what the server shows, and keeps what was granted in mind.
+    fn judge(&self, request: &Acquire, shown: Shown) -> Result<Acquired, StoreError> {
+        let acquired = judge(request, &shown.record)?;
+        if matches!(acquired, Acquired::Granted(_)) {
+            self.seen.keep(shown);
+        }
+        Ok(acquired)
     }
 
     /// One upsert; `None` if the server refused it for a duplicate key.
-    async fn upsert(&self, request: &Acquire) -> Result<Option<Record>, StoreError> {
+    async fn upsert(&self, request: &Acquire, began: Instant) -> Result<Option<Shown>, StoreError> {
         // A document with nothing but the name may be another program's lock: it is not found, and the insertion fails.
         let upsert = self
             .leases
@@ -68,10 +102,10 @@ impl Site {
             .upsert(true)
             .return_document(ReturnDocument::After)
             .projection(whole())
-            .max_time(self.acquisition_time_max(request.ttl));
+            .max_time(self.acquisition_time_left(request.ttl, began));
         let subject = subject(&request.name);
         match upsert.await {
-            Ok(Some(answer)) => decode(&of_whole(answer), &self.namespace).map(Some),
+            Ok(Some(answer)) => Shown::read(answer, &self.namespace).map(Some),
             Ok(None) => Err(StoreError::unknown(
                 Fault::Internal,
                 format!(
@@ -154,7 +188,7 @@ fn new_term(request: &Acquire, purge_after: Option<std::time::Duration>) -> Docu
 }
 
 /// Reads the decision off the record as the server left it.
-fn judge(request: &Acquire, record: Record) -> Result<Acquired, StoreError> {
+fn judge(request: &Acquire, record: &Record) -> Result<Acquired, StoreError> {
     let ours = record.lease.holder.incarnation == request.candidate.incarnation;
     let last = record.lease.token.signed() == i64::MAX;
     if last && (!record.is_held() || (ours && record.lease.attempt < request.attempt)) {
@@ -168,7 +202,7 @@ fn judge(request: &Acquire, record: Record) -> Result<Acquired, StoreError> {
     }
     if !ours {
         return match record.is_held() {
-            true => Ok(Acquired::Held(record.lease)),
+            true => Ok(Acquired::Held(record.lease.clone())),
             false => Err(undecided(request)),
         };
     }
@@ -185,8 +219,12 @@ fn judge(request: &Acquire, record: Record) -> Result<Acquired, StoreError> {
         ttl: record.lease.ttl,
         terms: record.lease.terms,
         again: record.extended,
-        predecessor: record.previous,
+        predecessor: record.previous.clone(),
     }))
+}
+
+fn is_held_by_another(request: &Acquire, record: &Record) -> bool {
+    record.lease.holder.incarnation != request.candidate.incarnation && record.is_held()
 }
 
 /// The record was free, and still is: the pipeline and this judgement disagree, or the record was read

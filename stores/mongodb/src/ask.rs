@@ -20,7 +20,7 @@ impl Site {
         let changes = doc! { "stepDownAsked": { "generation": "$generation", "at": "$$NOW" } };
         let pipeline = change_if(condition, changes);
         let record = match self.change(&request.name, pipeline, self.time_max).await? {
-            Some(record) => Some(record),
+            Some(shown) => Some(shown.record),
             // Gone, or not to be understood; the latter is an error.
             None => self.read(&request.name).await?,
         };

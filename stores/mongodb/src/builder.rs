@@ -221,6 +221,7 @@ impl Settings {
             time_max,
             parts: Arc::new(Semaphore::new(PARTS_AT_ONCE)),
             stuck: Arc::default(),
+            seen: Arc::default(),
             releases: Arc::new(Semaphore::new(RELEASES_AT_ONCE)),
             first_release: Arc::new(AtomicUsize::new(0)),
             watches: WatchPlaces::new(WATCHES_MAX),

@@ -18,6 +18,8 @@ mod purge;
 mod record;
 mod release;
 mod renew;
+mod seen;
+mod short;
 mod site;
 mod store;
 mod strangers;

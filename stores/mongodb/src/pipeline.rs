@@ -1,7 +1,7 @@
 //! Expressions that the pipelines share. They judge time by `$$NOW` alone, the server's clock of the command.
 
 use crate::record::is_record;
-use mongodb::bson::{Bson, Document, bson, doc};
+use mongodb::bson::{Bson, DateTime, Document, bson, doc};
 use std::time::Duration;
 use tenure_core::{Attempt, FencingToken, Incarnation, Ttl};
 
@@ -87,7 +87,22 @@ pub(crate) fn purge_at(purge_after: Option<Duration>, ttl: Ttl) -> Bson {
     let Some(purge_after) = purge_after else {
         return Bson::Null;
     };
-    dated(bounded_ms(purge_after.max(ttl.duration() * TTLS_BEFORE_PURGE)).into())
+    dated(wait_ms(purge_after, ttl).into())
+}
+
+fn wait_ms(purge_after: Duration, ttl: Ttl) -> i64 {
+    bounded_ms(purge_after.max(ttl.duration() * TTLS_BEFORE_PURGE))
+}
+
+/// The same for a record whose generation is known.
+pub(crate) fn purge_at_of(generation: i64, purge_after: Option<Duration>, ttl: Ttl) -> Bson {
+    match purge_after {
+        Some(purge_after) if generation < DATED_GENERATION_MAX => {
+            let latest = bson!({ "$max": ["$$NOW", DateTime::from_millis(generation)] });
+            bson!({ "$add": [latest, wait_ms(purge_after, ttl)] })
+        }
+        _ => Bson::Null,
+    }
 }
 
 /// The same by the record's own ttl.

@@ -1,8 +1,9 @@
 use crate::fault::Deed;
 use crate::pipeline::{change_if, is_term, purge_at_by_record, unreleased};
-use crate::record::{Record, decode};
+use crate::record::{Record, Shown, decode};
+use crate::short;
 use crate::site::{Site, subject};
-use mongodb::bson::{bson, doc};
+use mongodb::bson::{Document, bson, doc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -91,6 +92,9 @@ impl Site {
     }
 
     async fn release_one(&self, request: &Release) -> Result<Released, StoreError> {
+        if self.vacate_as_seen(request).await? {
+            return Ok(Released::Vacated);
+        }
         let term = is_term(request.incarnation, request.token, request.attempt);
         let changes = doc! {
             "released": { "generation": "$generation", "at": "$$NOW" },
@@ -100,8 +104,7 @@ impl Site {
         };
         let condition = bson!({ "$and": [term, unreleased()] });
         let pipeline = change_if(condition, changes);
-        let changed = self.change(&request.name, pipeline, self.time_max).await?;
-        if changed.is_some_and(|record| is_mine(request, &record) && record.lease.released) {
+        if self.vacate(request, pipeline).await? {
             return Ok(Released::Vacated);
         }
         // A primary that was deposed does not know whose it is, and may not say that it is another's.
@@ -117,6 +120,22 @@ impl Site {
             )),
             found => Ok(Released::NotYours(found.map(|record| Box::new(record.lease)))),
         }
+    }
+
+    /// The short way. Whether the term is given back.
+    async fn vacate_as_seen(&self, request: &Release) -> Result<bool, StoreError> {
+        let seen = self.seen.take(&request.name);
+        match seen.and_then(|seen| short::vacate(request, seen, self.purge_after)) {
+            Some(pipeline) => self.vacate(request, pipeline).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Has the server change the record. Whether the term is given back then; so it is kept in mind.
+    async fn vacate(&self, request: &Release, pipeline: Vec<Document>) -> Result<bool, StoreError> {
+        let shown = self.change(&request.name, pipeline, self.time_max).await?;
+        let vacated = shown.filter(|Shown { record, .. }| is_mine(request, record) && record.lease.released);
+        Ok(vacated.map(|shown| self.seen.keep(shown)).is_some())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Where a store's records live, and the bounds of every request to it.
 
 use crate::fault::{Deed, Repeats, timed_out};
-use crate::record::{Record, decode, of_whole, whole};
+use crate::record::{Record, Shown, whole};
 use crate::renew::Stuck;
+use crate::seen::Seen;
 use mongodb::bson::{Document, doc};
 use mongodb::error::Error;
 use mongodb::options::{
@@ -57,6 +58,7 @@ pub(crate) struct Site {
     pub(crate) releases: Arc<Semaphore>,
     /// Which of a batch of releases goes first.
     pub(crate) first_release: Arc<AtomicUsize>,
+    pub(crate) seen: Arc<Seen>,
     /// How many more watches there may be.
     pub(crate) watches: WatchPlaces,
 }
@@ -130,7 +132,7 @@ impl Site {
         name: &LeaseName,
         pipeline: Vec<Document>,
         time_max: Duration,
-    ) -> Result<Option<Record>, StoreError> {
+    ) -> Result<Option<Shown>, StoreError> {
         let request = self
             .leases
             .find_one_and_update(doc! { "_id": name.as_str() }, pipeline)
@@ -141,7 +143,7 @@ impl Site {
             .within_time(time_max, Deed::Write, &subject(name), request.into_future())
             .await?;
         answer
-            .map(|answer| decode(&of_whole(answer), &self.namespace))
+            .map(|answer| Shown::read(answer, &self.namespace))
             .transpose()
     }
 
@@ -162,7 +164,7 @@ impl Site {
             .within(Deed::Read, &subject(name), request.into_future())
             .await?;
         answer
-            .map(|answer| decode(&of_whole(answer), &self.namespace))
+            .map(|answer| Shown::read(answer, &self.namespace).map(|shown| shown.record))
             .transpose()
     }
 }

@@ -20,4 +20,5 @@ mod locked_records;
 mod one_set;
 mod purging;
 mod records;
+mod seen;
 mod watch;

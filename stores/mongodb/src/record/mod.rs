@@ -17,6 +17,7 @@ pub(crate) use decode::{Record, decode, shown_key};
 pub(crate) use shape::{fits, is_record, readable, understood};
 
 use mongodb::bson::{Bson, Document, doc};
+use tenure_core::StoreError;
 
 /// The computed field by which the server tells its clock with an answer.
 pub(crate) const STORE_NOW: &str = "storeNow";
@@ -30,8 +31,35 @@ pub(crate) fn whole() -> Document {
     doc! { RECORD: "$$ROOT", STORE_NOW: "$$NOW" }
 }
 
+/// A record that was understood, and the document that says it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) record: Record,
+    /// As the server has it.
+    pub(crate) document: Document,
+}
+
+impl Shown {
+    /// What an answer shows that carries a [`whole`] record.
+    ///
+    /// # Errors
+    /// Of [`decode`].
+    pub(crate) fn read(answer: Document, collection: &str) -> Result<Self, StoreError> {
+        let mut document = of_whole(answer);
+        let record = decode(&document, collection)?;
+        document.remove(STORE_NOW);
+        Ok(Self { record, document })
+    }
+
+    /// Whether others have put no field of their own into it.
+    pub(crate) fn is_ours_alone(&self) -> bool {
+        let is_ours = |key: &String| key == "_id" || key == "purgeAt" || FIELDS.contains(&key.as_str());
+        self.document.keys().all(is_ours)
+    }
+}
+
 /// The record of such an answer, with the clock in it. One that was replayed is the record alone, without a clock.
-pub(crate) fn of_whole(mut answer: Document) -> Document {
+fn of_whole(mut answer: Document) -> Document {
     let now = answer.remove(STORE_NOW);
     let Some(Bson::Document(mut record)) = answer.remove(RECORD) else {
         return answer;
@@ -43,11 +71,31 @@ pub(crate) fn of_whole(mut answer: Document) -> Document {
     record
 }
 
+/// The fields of a record beside its name and when it is cleaned up, which nobody needs to read.
+const FIELDS: [&str; 15] = [
+    "owner",
+    "incarnation",
+    "generation",
+    "attempt",
+    "terms",
+    "ttlMs",
+    "createdAt",
+    "acquiredAt",
+    "lastRenewedAt",
+    "expiresAt",
+    "released",
+    "stepDownAsked",
+    "note",
+    "previous",
+    "renewal",
+];
+
 /// What the answers about many carry: the fields of the records, and the server's clock of the same command.
 pub(crate) fn projection() -> Document {
-    doc! {
-        "owner": 1, "incarnation": 1, "generation": 1, "attempt": 1, "terms": 1, "ttlMs": 1,
-        "createdAt": 1, "acquiredAt": 1, "lastRenewedAt": 1, "expiresAt": 1, "released": 1,
-        "stepDownAsked": 1, "note": 1, "previous": 1, "renewal": 1, STORE_NOW: "$$NOW",
-    }
+    let mut fields: Document = FIELDS
+        .iter()
+        .map(|field| ((*field).to_owned(), 1.into()))
+        .collect();
+    fields.insert(STORE_NOW, "$$NOW");
+    fields
 }

@@ -5,7 +5,7 @@ mod together;
 
 use crate::fault::{Deed, after_a_step, timed_out};
 use crate::pipeline::{change_if, extension, held, is_term};
-use crate::record::Record;
+use crate::record::{Record, Shown};
 use crate::site::{Site, subject};
 use mongodb::bson::{Bson, bson};
 pub(crate) use split::{PARTS_AT_ONCE, Stuck};
@@ -31,6 +31,7 @@ const RENEWAL_TIME_LEAST: Duration = Duration::from_secs(1);
 impl Site {
     /// Extends leases: one alone in one round trip, several in two; more where some were not extended.
     pub(crate) async fn renew(self: &Arc<Self>, requests: &[Renew]) -> Vec<Verdict> {
+        self.seen.forget(requests.iter().map(|request| &request.name));
         match requests {
             [] => Vec::new(),
             [only] => {
@@ -63,7 +64,9 @@ impl Site {
         let pipeline = change_if(is_held_term(request), changes);
         match self.change(&request.name, pipeline, time_max).await? {
             // Of the same command, so by the same clock: held and ours means that it was extended.
-            Some(record) if is_mine(request, &record) && record.is_held() => Ok(extended(&record)),
+            Some(Shown { record, .. }) if is_mine(request, &record) && record.is_held() => {
+                Ok(extended(&record))
+            }
             // Or there is no record: the read says which it is.
             Some(_) | None => self.read_lost(request).await,
         }

@@ -1,15 +1,18 @@
 //! First come, first served, and a dead waiter holds nobody up for longer than its ttl.
 use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
+use std::future::poll_fn;
 use std::ops::Range;
 use std::path::Path;
+use std::pin::pin;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
 use tenure::sqlite::SqliteStore;
 use tenure::{Fairness, FencingToken, LockError, LockManager, LockRelease, LockTiming, LockTimingOptions};
 use tenure_testkit::{Process, eventually_async};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 const FILE: &str = "TENURE_TEST_QUEUE_FILE";
@@ -263,6 +266,42 @@ async fn those_of_one_process_have_their_turns_in_the_order_in_which_they_came()
     let story = story.lock().unwrap();
     let order: Vec<usize> = story.iter().map(|(number, _)| *number).collect();
     assert_eq!(order, (0..WAITERS).collect::<Vec<_>>());
+}
+
+/// Each has it so briefly that those called by one who has it and those called by one who follows are under way together, on
+/// several threads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_of_one_process_keep_their_order_where_each_has_the_lock_for_a_moment() {
+    const WAITERS: usize = 60;
+    for _round in 0..5 {
+        let site = Site::in_memory();
+        let (blocker, many) = (fair(&site, "blocker"), Arc::new(fair(&site, "many")));
+        let mut held = soon("the blocker", blocker.lock("a")).await.unwrap();
+        let story = Story::default();
+        let mut tasks = Vec::new();
+        for number in 0..WAITERS {
+            let (manager, story) = (many.clone(), story.clone());
+            let (stands, in_line) = oneshot::channel();
+            tasks.push(tokio::spawn(async move {
+                let mut locking = pin!(manager.lock("a"));
+                let early = poll_fn(|context| Poll::Ready(locking.as_mut().poll(context))).await;
+                assert!(early.is_pending());
+                stands.send(()).unwrap();
+                let mut lock = locking.await.unwrap();
+                story.lock().unwrap().push((number, lock.token()));
+                assert_eq!(lock.release().await, LockRelease::Released);
+            }));
+            in_line.await.unwrap();
+        }
+        wait_until_queued(&site, "many").await;
+        held.release().await;
+        for task in tasks {
+            soon("its turn", task).await.unwrap();
+        }
+        let story = story.lock().unwrap();
+        let order: Vec<usize> = story.iter().map(|(number, _)| *number).collect();
+        assert_eq!(order, (0..WAITERS).collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]

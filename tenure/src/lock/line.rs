@@ -68,13 +68,21 @@ pub(super) struct Round {
     number: u64,
     /// When the first of those in it had the lock.
     first_at: OnceLock<Moment>,
+    calls: Mutex<Calls>,
 }
 
-/// Calls the next when it is dropped: one after another, so that they come to the driver in their order.
+/// Those who may be called along yet.
+#[derive(Default)]
+struct Calls {
+    left: u32,
+    /// One was called, and has not come to the driver yet.
+    under_way: bool,
+}
+
+/// Has the next be called when it is dropped: one after another, so that they come to the driver in their order.
 pub(super) struct Along {
     round: Arc<Round>,
-    /// How many may go along from here.
-    left: u32,
+    went: bool,
 }
 
 impl Lines {
@@ -127,6 +135,7 @@ impl Line {
                 line: self.clone(),
                 number,
                 first_at: OnceLock::new(),
+                calls: Mutex::default(),
             };
             drop(first.send(Call::First(Arc::new(round))));
         }
@@ -197,9 +206,29 @@ impl Round {
         }
     }
 
-    fn call(self: &Arc<Self>, left: u32) {
+    /// Lets so many more go along. Where nobody stands in line any more, none of them does.
+    fn call(self: &Arc<Self>, more: u32) {
+        let next = {
+            let mut calls = self.calls();
+            calls.left += more;
+            if calls.under_way || calls.left == 0 {
+                return;
+            }
+            let Some((_, next)) = self.line.numbers().waiting.pop_first() else {
+                calls.left = 0;
+                return;
+            };
+            calls.left -= 1;
+            calls.under_way = true;
+            next
+        };
         let round = self.clone();
-        drop(Along { round, left });
+        // One who is gone meanwhile does not go.
+        drop(next.send(Call::Along(Along { round, went: false })));
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One of those in it was polled.
@@ -224,21 +253,15 @@ impl Drop for Round {
 impl Along {
     /// It goes along, and is where those who are called after it are to be behind it. The round is kept until it has the lock.
     pub(super) fn go(mut self) -> Arc<Round> {
-        self.left -= 1;
+        self.went = true;
         self.round.clone()
     }
 }
 
 impl Drop for Along {
     fn drop(&mut self) {
-        if self.left == 0 {
-            return;
-        }
-        let next = self.round.line.numbers().waiting.pop_first();
-        if let Some((_, next)) = next {
-            let (round, left) = (self.round.clone(), self.left);
-            drop(next.send(Call::Along(Self { round, left })));
-        }
+        self.round.calls().under_way = false;
+        self.round.call(u32::from(!self.went));
     }
 }
 

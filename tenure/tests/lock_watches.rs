@@ -104,6 +104,29 @@ async fn who_waits_for_a_lock_watches_for_its_end_and_who_campaigns_for_everythi
     drop(leadership);
 }
 
+/// One who asks again stands behind whoever was behind it: that its new place began is what tells of it, where nothing tells of an
+/// end that was followed at once.
+#[tokio::test]
+async fn who_waits_in_order_watches_everything_of_whoever_is_before_it() {
+    let site = Site::new();
+    let fair = |store, candidate| builder(store, candidate).fairness(Fairness::Fair).build();
+    let holder = fair(site.store(), "holder").unwrap();
+    let lock = soon("the lock", holder.lock("a")).await.unwrap();
+    let second = fair(site.store(), "second").unwrap();
+    let second = tokio::spawn(async move { second.lock("a").await.map(drop) });
+    let queued = || async { site.record("a/candidates/1/second").await.is_some() };
+    eventually_async(Duration::from_secs(30), "a place in the queue", queued).await;
+    let store = Arc::new(Noting::over(site.store()));
+    let third = fair(store.clone(), "third").unwrap();
+    let third = tokio::spawn(async move { third.lock("a").await.map(drop) });
+    let before = Scope::Name(LeaseName::new("a/candidates/1/second").unwrap());
+    let watched = || async { store.everything.lock().unwrap().contains(&before) };
+    eventually_async(Duration::from_secs(30), "a watch", watched).await;
+    drop(lock);
+    soon("its turn", second).await.unwrap().unwrap();
+    soon("its turn", third).await.unwrap().unwrap();
+}
+
 #[tokio::test]
 async fn who_waits_for_a_lock_looks_while_no_watch_can_be_had() {
     for fault in [Fault::Busy, Fault::Forbidden] {

@@ -120,8 +120,9 @@ pub trait LeaseStore: Send + Sync {
     /// push; waiting by `remaining` works without it.
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>>;
 
-    /// As [`watch`](Self::watch), for whoever waits until a lease may be taken: that a term began need not be reported. A store for
-    /// which every report costs something keeps those to itself.
+    /// As [`watch`](Self::watch), for whoever waits until a lease may be taken: what leaves it held need not be reported. That is a
+    /// term that began, and so also one that has ended where the next has begun before the store looked. A store for which every
+    /// report costs something keeps those to itself.
     ///
     /// # Errors
     /// As [`watch`](Self::watch).

@@ -63,32 +63,26 @@ pub(crate) fn watch_scope(
     scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Of::Everything, Meanwhile::Nothing { pause_min })
+    listen_alone(store, scope, Meanwhile::Nothing { pause_min })
 }
 
-/// The same, for somebody who waits for an end, and with hints to look again for as long as the store cannot be watched: the
-/// channel stays open.
+/// The same, with hints to look again for as long as the store cannot be watched: the channel stays open.
 pub(crate) fn watch_or_look(
     store: &SharedStore,
     scope: Scope,
     back_off: BackOff,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Of::Ends, Meanwhile::Looks(back_off))
+    listen_alone(store, scope, Meanwhile::Looks(back_off))
 }
 
-fn listen_alone(
-    store: &SharedStore,
-    scope: Scope,
-    of: Of,
-    meanwhile: Meanwhile,
-) -> mpsc::Receiver<WatchEvent> {
+fn listen_alone(store: &SharedStore, scope: Scope, meanwhile: Meanwhile) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let store = store.clone();
     spawn(async move {
         select! {
             biased;
             () = hints.closed() => {}
-            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, &hints) => {}
+            () = keep_watching(&store, (&scope, Of::Everything), meanwhile, Missed::Anything, &hints) => {}
         }
     });
     receiver
@@ -176,9 +170,9 @@ async fn keep_watching(
 /// What is to be heard.
 #[derive(Clone, Copy)]
 enum Of {
-    /// A holder hears in time that it was succeeded.
+    /// A holder hears in time that it was succeeded; and whoever stands in a queue, that one before it stands behind it by now.
     Everything,
-    /// Nothing else is of use to whoever waits.
+    /// Nothing else is of use to whoever waits for a lock.
     Ends,
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Dial {
     pub(crate) time_max: Duration,
     /// Where to begin: with the host that answered last. A place in the URL's list.
     first: AtomicUsize,
+    /// With which the latest connection was made. A place in the URL's list.
+    latest: AtomicUsize,
 }
 
 /// A connection that nobody drives yet.
@@ -45,6 +47,7 @@ impl Dial {
             place: url.place(),
             time_max,
             first: AtomicUsize::new(beginning(&url.config, url.hosts.len())),
+            latest: AtomicUsize::default(),
             url,
         }
     }
@@ -84,6 +87,7 @@ impl Dial {
             match self.connect_to(host).await {
                 Ok(dialled) => {
                     self.first.store(host, Ordering::Relaxed);
+                    self.latest.store(host, Ordering::Relaxed);
                     return Ok(dialled);
                 }
                 Err(error) => {
@@ -104,9 +108,10 @@ impl Dial {
             .compare_exchange(host, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether connections are made with another host by now.
+    /// Whether connections are made with another host by now. To begin with another the next time is not to have left this one: a
+    /// request may be given up for what it waits for, and the others go on.
     pub(crate) fn has_left(&self, host: usize) -> bool {
-        self.first.load(Ordering::Relaxed) != host
+        self.latest.load(Ordering::Relaxed) != host
     }
 
     /// One address of the host after the other.

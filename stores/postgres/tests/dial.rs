@@ -112,6 +112,35 @@ async fn watch_ends_on_a_host_that_answers_and_that_the_requests_have_left() {
     ended.await.expect("it ends");
 }
 
+/// It waits for a row that somebody keeps locked. The next connection would be tried elsewhere first; none was made there.
+#[tokio::test]
+async fn watch_goes_on_where_one_request_was_given_up() {
+    let server = Postgres::shared().await;
+    let scratch = Scratch::new().await;
+    let nobody = tenure_testkit::free_port();
+    let both = format!(
+        "postgres://postgres@{},127.0.0.1:{nobody}/postgres",
+        server.address()
+    );
+    let store = PostgresStore::connect(&scratch.url_on(&both, "")).await.unwrap();
+    let asked = request("job", "holder", seconds(300));
+    let token = take(&store, &asked).await.token;
+    let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
+    let client = Postgres::client(&server.uri()).await.unwrap();
+    let locks = format!("BEGIN; SELECT FROM {}.leases FOR UPDATE", scratch.schema);
+    client.batch_execute(&locks).await.unwrap();
+    let giving_back = [giving_back(&asked, token)];
+    let release = timeout(Duration::from_millis(300), store.release(&giving_back)).await;
+    assert!(release.is_err(), "{release:?}");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    // Longer than between two looks at the connection that listens.
+    let ended = timeout(Duration::from_secs(7), async {
+        while watch.next().await.is_ok() {}
+    })
+    .await;
+    assert!(ended.is_err(), "the watch has ended");
+}
+
 /// Each host's reason is told, and none of them has the password.
 #[tokio::test]
 async fn every_host_is_told_of_when_none_will_do() {

@@ -36,8 +36,10 @@ impl Quorum {
         for round in 0..ROUNDS_MAX {
             match self.round(request, round, &mut trying).await {
                 Round::Decided(answer) => {
-                    if let Ok(Acquired::Granted(_)) = answer {
-                        self.rivals.is_held(&request.name);
+                    match answer {
+                        Ok(Acquired::Granted(_)) => self.rivals.is_held(&request.name),
+                        Ok(_) => self.rivals.is_not_held(&request.name),
+                        Err(_) => {}
                     }
                     return answer.map_err(|error| trying.effect.told_in(error));
                 }

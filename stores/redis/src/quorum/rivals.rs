@@ -12,7 +12,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 pub(super) struct Rivals {
     /// When it has met another candidate last, for whatever lease, or another request of its own attempt.
     met: Mutex<Option<Instant>>,
-    /// What it was granted last, until that is given back.
+    /// What it was granted last, until that is over.
     held: Mutex<Option<LeaseName>>,
 }
 
@@ -53,8 +53,8 @@ impl Rivals {
         }
     }
 
-    /// It is given back.
-    pub(super) fn is_given_back(&self, name: &LeaseName) {
+    /// It is given back, or was lost.
+    pub(super) fn is_not_held(&self, name: &LeaseName) {
         lock(&self.held).take_if(|held| held == name);
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     use tenure_core::LeaseName;
 
     #[test]
-    fn what_is_handed_on_is_asked_of_all_at_once_until_it_is_given_back() {
+    fn what_is_handed_on_is_asked_of_all_at_once_until_it_is_over() {
         let (ours, other) = (LeaseName::new("ours").unwrap(), LeaseName::new("other").unwrap());
         let rivals = Rivals::default();
         rivals.are_met();
@@ -86,9 +86,9 @@ mod tests {
         assert_eq!(rivals.order_at_first(&ours), Order::AllAtOnce);
         assert_eq!(rivals.order_at_first(&other), Order::OneFirst);
         assert_eq!(rivals.order(), Order::OneFirst, "if that was in vain");
-        rivals.is_given_back(&other);
+        rivals.is_not_held(&other);
         assert_eq!(rivals.order_at_first(&ours), Order::AllAtOnce);
-        rivals.is_given_back(&ours);
+        rivals.is_not_held(&ours);
         assert_eq!(rivals.order_at_first(&ours), Order::OneFirst);
     }
 

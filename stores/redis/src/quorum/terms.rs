@@ -81,7 +81,7 @@ impl Quorum {
     pub(super) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
         requests
             .iter()
-            .for_each(|request| self.rivals.is_given_back(&request.name));
+            .for_each(|request| self.rivals.is_not_held(&request.name));
         let asked = requests.to_vec();
         let poll = self
             .ask_majority(Deed::Write, |site| {

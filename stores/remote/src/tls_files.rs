@@ -9,21 +9,30 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What a PEM file is to hold.
 struct Pem {
-    /// How its first line ends.
-    label: &'static str,
+    /// What its first line says. The drivers pass over whatever else there is.
+    labels: &'static [&'static str],
     one: &'static str,
     wanted: &'static str,
 }
 
+impl Pem {
+    fn is_in(&self, text: &str) -> bool {
+        text.lines().any(|line| {
+            let label = line.trim_end().strip_prefix("-----BEGIN ");
+            let label = label.and_then(|label| label.strip_suffix("-----"));
+            label.is_some_and(|label| self.labels.contains(&label))
+        })
+    }
+}
+
 const CERTIFICATES: Pem = Pem {
-    label: "CERTIFICATE-----",
+    labels: &["CERTIFICATE"],
     one: "certificate",
     wanted: "certificates",
 };
 
-/// Of any kind.
 const PRIVATE_KEY: Pem = Pem {
-    label: "PRIVATE KEY-----",
+    labels: &["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"],
     one: "private key",
     wanted: "a private key",
 };
@@ -138,8 +147,7 @@ fn read(option: &str, path: &Path, what: &Pem) -> Result<Vec<u8>, StoreError> {
     };
     let bytes = begin_of_file(path, FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8_lossy(&bytes);
-    let begins = |line: &str| line.starts_with("-----BEGIN ") && line.trim_end().ends_with(what.label);
-    if !text.lines().any(begins) {
+    if !what.is_in(&text) {
         return Err(wrong(format!("it holds no {}", what.one)));
     }
     Ok(bytes)
@@ -147,4 +155,27 @@ fn read(option: &str, path: &Path, what: &Pem) -> Result<Vec<u8>, StoreError> {
 
 fn invalid(message: String) -> StoreError {
     StoreError::not_applied(Fault::Invalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CERTIFICATES, PRIVATE_KEY};
+
+    #[test]
+    fn only_what_the_drivers_read_is_a_certificate_or_a_key() {
+        for (label, is_certificate, is_key) in [
+            ("CERTIFICATE", true, false),
+            ("TRUSTED CERTIFICATE", false, false),
+            ("X509 CERTIFICATE", false, false),
+            ("PRIVATE KEY", false, true),
+            ("RSA PRIVATE KEY", false, true),
+            ("EC PRIVATE KEY", false, true),
+            ("ENCRYPTED PRIVATE KEY", false, false),
+        ] {
+            let text =
+                format!("Bag Attributes\r\n-----BEGIN {label}-----\r\nMII=\r\n-----END {label}-----\r\n");
+            assert_eq!(CERTIFICATES.is_in(&text), is_certificate, "{label}");
+            assert_eq!(PRIVATE_KEY.is_in(&text), is_key, "{label}");
+        }
+    }
 }

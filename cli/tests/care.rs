@@ -119,7 +119,7 @@ fn a_health_command_that_is_asked_when_the_term_ends_ends_with_it() {
 }
 
 #[test]
-fn a_health_command_that_is_asked_when_its_supervisor_is_killed_ends_with_it() {
+fn the_shell_of_a_health_command_ends_with_a_supervisor_that_is_killed() {
     let sandbox = Sandbox::new("asked-in-vain");
     let asks = format!("echo $$ > {}; exec sleep 300", sandbox.path("asked"));
     let health = ["--health-cmd", &asks, "--health-every", "10ms"];

@@ -25,6 +25,7 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
         all.push(Arc::new(builder.fairness(fairness).build().unwrap()));
     }
     let (mut raw, mut locks, mut waits) = (Duration::ZERO, Duration::ZERO, Samples::default());
+    let mut alone = Duration::ZERO;
     let each = turns.div_ceil(SLICES);
     for _ in 0..SLICES {
         let began = Instant::now();
@@ -33,10 +34,12 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
         }
         raw += began.elapsed();
         let began = Instant::now();
-        for wait in contend(&all, each).await {
-            waits.add(wait);
-        }
+        let takings = contend(&all, each).await;
         locks += began.elapsed();
+        alone = alone.max(longest_alone(&takings));
+        for taking in takings {
+            waits.add(taking.waited);
+        }
     }
     let rate = |time: Duration| f64::from(each * SLICES) / time.as_secs_f64();
     println!(
@@ -54,6 +57,12 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
         milliseconds(p50),
         milliseconds(worst)
     );
+    if managers > 1 {
+        println!(
+            "  one manager had it again and again for {:.1} ms at most",
+            milliseconds(alone)
+        );
+    }
     judge(
         "  the raw store's rate to that of locks",
         rate(raw) / rate(locks),
@@ -62,31 +71,51 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
     );
 }
 
-/// Each task takes the lock again as soon as it has released it; answers all waits.
-async fn contend(managers: &[Arc<LockManager>], turns: u32) -> Vec<Duration> {
+struct Taking {
+    at: Instant,
+    manager: usize,
+    waited: Duration,
+}
+
+/// The longest time in which nobody had the lock but one manager's, while those of the others waited.
+fn longest_alone(takings: &[Taking]) -> Duration {
+    let rows = takings.chunk_by(|one, next| one.manager == next.manager);
+    let lasted = |row: &[Taking]| row[row.len() - 1].at - row[0].at;
+    rows.map(lasted).max().unwrap_or_default()
+}
+
+/// Each task takes the lock again as soon as it has released it; answers who had it, in their order.
+async fn contend(managers: &[Arc<LockManager>], turns: u32) -> Vec<Taking> {
     let left = Arc::new(AtomicU32::new(turns));
     let tasks: Vec<_> = (0..TASKS as usize)
         .map(|task| {
-            let (manager, left) = (managers[task % managers.len()].clone(), left.clone());
+            let number = task % managers.len();
+            let (manager, left) = (managers[number].clone(), left.clone());
             tokio::spawn(async move {
                 let one_less = |left: u32| left.checked_sub(1);
-                let mut waits = Vec::new();
+                let mut takings = Vec::new();
                 while left
                     .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
                     .is_ok()
                 {
                     let began = Instant::now();
                     let mut lock = manager.lock("contended").await.unwrap();
-                    waits.push(began.elapsed());
+                    let at = Instant::now();
+                    takings.push(Taking {
+                        at,
+                        manager: number,
+                        waited: at - began,
+                    });
                     lock.release().await;
                 }
-                waits
+                takings
             })
         })
         .collect();
-    let mut waits = Vec::new();
+    let mut takings = Vec::new();
     for task in tasks {
-        waits.extend(task.await.unwrap());
+        takings.extend(task.await.unwrap());
     }
-    waits
+    takings.sort_by_key(|taking| taking.at);
+    takings
 }

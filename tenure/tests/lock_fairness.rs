@@ -1,4 +1,5 @@
 //! First come, first served, and a dead waiter holds nobody up for longer than its ttl.
+use crate::harness::noting::Noting;
 use crate::harness::{LONG_BEFORE, Site, long_lock_timing, soon};
 use std::future::poll_fn;
 use std::ops::Range;
@@ -8,9 +9,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tenure::core::Occupancy;
+use tenure::core::{Occupancy, Scope};
 use tenure::sqlite::SqliteStore;
-use tenure::{Fairness, FencingToken, LockError, LockManager, LockRelease, LockTiming, LockTimingOptions};
+use tenure::{
+    Fairness, FencingToken, LeaseName, LockError, LockManager, LockRelease, LockTiming, LockTimingOptions,
+};
 use tenure_testkit::{Process, eventually_async};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -100,12 +103,17 @@ async fn wait_until_queued_again(site: &Site, manager: usize, times: u64) {
 /// is said.
 async fn went_before_another(held_for: &[Duration]) -> usize {
     let site = Site::in_memory();
-    let (first, many, other) = (fair(&site, "first"), fair(&site, "many"), fair(&site, "other"));
+    let (first, other) = (fair(&site, "first"), fair(&site, "other"));
+    let store = Arc::new(Noting::over(site.store()));
+    let many = LockManager::builder(store.clone())
+        .candidate("many")
+        .fairness(Fairness::Fair)
+        .timing(long_lock_timing());
+    let many = Arc::new(many.build().unwrap());
     let mut blocker = soon("the blocker", first.lock("a")).await.unwrap();
     // All of them are to be in line before the turn of their process comes.
     let before_all = soon("the turn", first.turn("a")).await.unwrap();
     let story = Arc::new(Mutex::new(Vec::new()));
-    let many = Arc::new(many);
     let mut tasks = Vec::new();
     for held_for in held_for.iter().copied() {
         let (manager, story) = (many.clone(), story.clone());
@@ -127,6 +135,10 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
     }));
     wait_until_queued(&site, "other").await;
     drop(before_all);
+    // Else the lock may be free when the first of them asks, and be given back before the second has come after it.
+    let lock = Scope::Name(LeaseName::new("a").unwrap());
+    let waits = || async { store.ends.lock().unwrap().contains(&lock) };
+    eventually_async(Duration::from_secs(10), "the first waits for the lock", waits).await;
     assert_eq!(
         soon("the release", blocker.release()).await,
         LockRelease::Released

@@ -4,7 +4,9 @@ use crate::harness::{LONG_BEFORE, Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure::core::{Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch};
+use tenure::core::{
+    Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch, WatchEvent,
+};
 use tenure::{Authority, Cause, FencingToken, LeaseStore, LockManager, LockRelease, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
@@ -292,5 +294,81 @@ async fn a_lock_whose_release_surely_failed_and_that_another_has_is_told_as_a_lo
         let by = is_held.then(|| elsewhere.candidate().clone());
         let token = theirs.token();
         assert_eq!(loss.cause, Cause::Succeeded { token, by });
+    }
+}
+
+/// A real store whose watches tell a little later, as over a network.
+struct Late {
+    inner: SharedStore,
+}
+
+struct LateWatch(Box<dyn Watch>);
+
+impl LeaseStore for Late {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, list, examine, run_beside
+    );
+
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(async move { Ok(Box::new(LateWatch(self.inner.watch(scope).await?)) as Box<dyn Watch>) })
+    }
+    fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(
+            async move { Ok(Box::new(LateWatch(self.inner.watch_ends(scope).await?)) as Box<dyn Watch>) },
+        )
+    }
+}
+
+impl Watch for LateWatch {
+    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
+        Box::pin(async move {
+            let event = self.0.next().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            event
+        })
+    }
+}
+
+/// A process that asks again and again has the lock in rows: another that asks once has it before long, though each release
+/// wakes it later than those who are awake.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_wants_the_lock_again_and_again_lets_others_have_it() {
+    /// It stands back after the first row, the third, the seventh, and so on: this is the eighth time, and all before were in vain.
+    const RELEASES_MAX: u32 = 128;
+    let site = Site::in_memory();
+    let (store, manager) = counted(&site);
+    let over = Arc::new(AtomicU32::new(0));
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let (manager, over) = (manager.clone(), over.clone());
+            tokio::spawn(async move {
+                while over.load(Ordering::SeqCst) == 0 {
+                    let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+                    assert_eq!(lock.release().await, LockRelease::Released);
+                }
+            })
+        })
+        .collect();
+    eventually_async(LONG_BEFORE, "they are at it", || async { store.releases() > 2 }).await;
+    let other = LockManager::builder(Arc::new(Late { inner: site.store() }))
+        .candidate("other")
+        .timing(long_lock_timing())
+        .build()
+        .unwrap();
+    for _turn in 0..3 {
+        let before = store.releases();
+        let lock = soon("the lock", other.lock("a")).await.unwrap();
+        let releases = store.releases() - before;
+        assert!(releases <= RELEASES_MAX, "{releases} rows first");
+        let taken = store.acquisitions();
+        drop(lock);
+        eventually_async(LONG_BEFORE, "they have it again", || async {
+            store.acquisitions() > taken + 20
+        })
+        .await;
+    }
+    over.store(1, Ordering::SeqCst);
+    for task in tasks {
+        soon("its end", task).await.unwrap();
     }
 }

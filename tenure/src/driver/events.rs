@@ -40,6 +40,12 @@ impl Driver {
             } => {
                 if let Some(place) = self.places.get_mut(name) {
                     place.answer_departures(*token, departure);
+                    if self.plan.stands_back {
+                        let watch = self.plan.store.traits().watch;
+                        let until = place.stand_back(*token, clock::now(), watch);
+                        self.standing_back
+                            .extend(until.map(|until| (until, name.clone())));
+                    }
                     self.tidy(name);
                 }
                 self.first_attempts.call(name);
@@ -154,6 +160,16 @@ impl Driver {
                 "Won and not taken up for a ttl, as its future is not polled; given back");
             let command = self.end_of_work(name, token);
             self.step(Input::Command(command));
+        }
+    }
+
+    /// Whoever has let others go first may campaign again.
+    pub(super) fn end_standing_back(&mut self) {
+        let now = clock::now();
+        while self.standing_back.first().is_some_and(|(until, _)| *until <= now)
+            && let Some((_, name)) = self.standing_back.pop_first()
+        {
+            self.first_attempts.call(&name);
         }
     }
 

@@ -18,6 +18,7 @@ mod permit;
 mod place;
 mod plan;
 mod requests;
+mod row;
 #[cfg(not(feature = "metrics"))]
 mod unmetered;
 mod watcher;
@@ -31,8 +32,8 @@ pub(crate) use unmetered::{About, Meter};
 pub(crate) use handle::DriverHandle;
 pub(crate) use message::{Departed, HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use permit::{Permit, Permits};
-pub(crate) use place::{HAND_ONS, HAND_ONS_FOR};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
+pub(crate) use row::{HAND_ONS, HAND_ONS_FOR};
 pub(crate) use watcher::{watch_or_look, watch_scope};
 
 use crate::clock::{self, BootTimer};
@@ -91,6 +92,8 @@ struct Driver {
     first_attempts: FirstAttempts,
     /// Until when those who came for one look wait for what comes before it, in that order.
     late_looks: VecDeque<LateLook>,
+    /// Leases that others are let have first, by when that is over.
+    standing_back: BTreeSet<(Moment, LeaseName)>,
     /// Terms that their winners have not taken up yet.
     offers: Offers,
     /// Leases that are looked at before a campaign begins: each by one look at a time.
@@ -160,6 +163,7 @@ impl Driver {
             places: BTreeMap::new(),
             first_attempts: FirstAttempts::default(),
             late_looks: VecDeque::new(),
+            standing_back: BTreeSet::new(),
             offers: Offers::default(),
             looking: BTreeSet::new(),
             progressing: BTreeMap::new(),
@@ -189,6 +193,7 @@ impl Driver {
                 Happening::Tick => {
                     self.beat();
                     self.end_late_looks();
+                    self.end_standing_back();
                     self.end_offers();
                     self.step(Input::Tick);
                 }
@@ -206,7 +211,9 @@ impl Driver {
 
     async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
         let late_look = self.late_looks.front().map(|look| look.due);
-        let others = self.beat_at.into_iter().chain(late_look).chain(self.offers.due());
+        let stands_back = self.standing_back.first().map(|(until, _)| *until);
+        let others = self.beat_at.into_iter().chain(late_look).chain(stands_back);
+        let others = others.chain(self.offers.due());
         let wake = others.chain(self.wake).min();
         let timer = &self.timer;
         select! {
@@ -254,12 +261,12 @@ impl Driver {
             return Some(command);
         }
         loop {
-            let (places, engine) = (&self.places, &self.engine);
-            let readiness = |name: &LeaseName| match places.get(name).is_some_and(Place::is_waited_for) {
-                true if engine.is_leaving(name) => Readiness::Leaving,
-                true => Readiness::Ready,
+            let (places, engine, now) = (&self.places, &self.engine, clock::now());
+            let readiness = |name: &LeaseName| match places.get(name).filter(|place| place.is_waited_for()) {
+                Some(place) if engine.is_leaving(name) || place.stands_back(now) => Readiness::Leaving,
+                Some(_) => Readiness::Ready,
                 // Whoever was held back may have left.
-                false => Readiness::Unwanted,
+                None => Readiness::Unwanted,
             };
             match self.first_attempts.next(readiness)? {
                 Next::Begin(name) if self.plan.tag.is_none() => return Some(self.campaign_for(name)),

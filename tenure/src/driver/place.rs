@@ -2,13 +2,14 @@
 
 use super::message::{Departed, NotWon, Queueing, Waiting, Won};
 use super::permit::Permit;
+use super::row::Row;
 use crate::held::HeldTerm;
 use crate::sync::oneshot;
 use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Cause, Departure, FencingToken, Grant, Moment, StoreError};
+use tenure_core::{Cause, Departure, FencingToken, Grant, Moment, StoreError, WatchSource};
 
 #[derive(Default)]
 pub(super) struct Place {
@@ -17,10 +18,7 @@ pub(super) struct Place {
     pub(super) term: Option<Arc<SharedTerm>>,
     /// Kept until the term is over.
     permit: Option<Permit>,
-    /// How often in a row a term was handed on here without a release.
-    handed_on: u32,
-    /// When the first in the row was.
-    row_began: Moment,
+    row: Row,
 }
 
 /// Those at a place who wait for something.
@@ -37,14 +35,6 @@ struct Departing {
     answer: oneshot::Sender<Departed>,
     unheard: Option<StoreError>,
 }
-
-/// How often in a row a lease is handed on within a process, whatever time that takes, before it is released, so that other
-/// processes, which only a release wakes, get to try: eight hand-overs of nine cost one request instead of two.
-pub(crate) const HAND_ONS: u32 = 8;
-
-/// For how long it is handed on more often. Where each keeps it for less than a millisecond, waking another process costs as much
-/// as many hand-overs, and letting them go first costs that other less than one that keeps it for long.
-pub(crate) const HAND_ONS_FOR: Duration = Duration::from_millis(20);
 
 /// Whether a term that was won was handed to anybody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +67,7 @@ impl Place {
     pub(super) fn forget_those_who_left(&mut self) -> bool {
         if let Some(crowd) = &mut self.crowd {
             crowd.waiting.retain(|waiting| !waiting.won.is_closed());
-            if self.term.is_none() && self.handed_on == 0 {
+            if self.term.is_none() && !self.row.goes_on() {
                 // Who followed somebody has nobody left to follow.
                 let follows = |first: &Waiting| first.queueing == Queueing::Follow;
                 while crowd.waiting.front().is_some_and(follows) {
@@ -130,6 +120,8 @@ impl Place {
     /// Hands the term to the first who still waits.
     pub(super) fn hand_over(&mut self, grant: &Grant, term: &Arc<SharedTerm>) -> Seen {
         self.term = Some(term.clone());
+        self.row
+            .begin(grant.predecessor.as_ref().map(|before| before.token));
         let mut unseen: Option<Won> = None;
         let mut seen = Seen::No;
         while let Some(waiting) = self.next_waiting() {
@@ -155,22 +147,30 @@ impl Place {
     pub(super) fn hands_on(&mut self, token: FencingToken, now: Moment) -> bool {
         // Somebody who asked for its end is not to find it taken again from within.
         let goes_over = |term: &Arc<SharedTerm>| term.token() == token && term.phase() == Phase::Running;
-        let hands_on = self.term.as_ref().is_some_and(goes_over)
-            && self.forget_those_who_left()
-            && (self.row_goes_on(now) || self.has_follower());
-        if hands_on && self.handed_on == 0 {
-            self.row_began = now;
+        if !self.term.as_ref().is_some_and(goes_over) || !self.forget_those_who_left() {
+            self.row.end();
+            return false;
         }
-        self.handed_on = if hands_on {
-            self.handed_on.saturating_add(1)
-        } else {
-            0
-        };
+        let hands_on = self.row.has_room(now) || self.has_follower();
+        match hands_on {
+            true => self.row.hand_on(now),
+            false => self.row.end_for_others(token, now),
+        }
         hands_on
     }
 
-    fn row_goes_on(&self, now: Moment) -> bool {
-        self.handed_on < HAND_ONS || now.since(self.row_began) < HAND_ONS_FOR
+    /// This term was released. Until when whoever waits here lets others go first.
+    pub(super) fn stand_back(
+        &mut self,
+        token: FencingToken,
+        now: Moment,
+        watch: WatchSource,
+    ) -> Option<Moment> {
+        self.row.stand_back(token, now, watch)
+    }
+
+    pub(super) fn stands_back(&self, now: Moment) -> bool {
+        self.row.stands_back(now)
     }
 
     /// Whether the first who waits was called to follow: whoever called it counts.
@@ -204,7 +204,7 @@ impl Place {
         self.permit = None;
         self.term = None;
         if *cause != Cause::GivenBack {
-            self.handed_on = 0;
+            self.row.end();
         }
     }
 

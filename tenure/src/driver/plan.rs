@@ -16,6 +16,9 @@ pub(crate) struct Plan {
     pub(crate) note: Note,
     pub(crate) progress_within: Option<Duration>,
     pub(crate) watching: Watching,
+    /// Whether those of this process who have had a lease one after another let others go first, now and then: where nothing else
+    /// says whose turn it is.
+    pub(crate) stands_back: bool,
     /// Whose records it takes; `None` for anybody's.
     pub(crate) tag: Option<OwnerTag>,
     /// Tells people what happens to a lease of this candidate.

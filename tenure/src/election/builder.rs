@@ -110,6 +110,7 @@ impl ElectionBuilder {
             note,
             progress_within: self.progress_within,
             watching: Watching::OneLease,
+            stands_back: false,
             tag: None,
             announce,
             meter: Meter::of_leases(),

@@ -135,6 +135,7 @@ impl LockManagerBuilder {
             note,
             progress_within: None,
             watching: Watching::Waits(lock_timing.back_off()),
+            stands_back: self.fairness == Fairness::Barging,
             tag,
             announce,
             meter: Meter::of_locks(),

@@ -21,7 +21,9 @@ use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent};
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fairness {
-    /// Whoever asks first when it is free: fastest. One process may have it again and again while others wait.
+    /// Whoever asks first when it is free: fastest. A process that wants it again and again has it in rows, of eight or for 20 ms
+    /// each, and others wait meanwhile; now and then, at least once in 32 rows, it lets them go first, where the store can wake
+    /// them. So nobody waits for ever, and nobody is promised a turn.
     #[default]
     Barging,
     /// First come, first served across processes of one [priority](super::LockManagerBuilder::priority), as far as all use

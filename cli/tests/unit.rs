@@ -1,6 +1,6 @@
 //! The unit in `deploy`, run as systemd runs it: there is none here to do it.
 
-use crate::common::{SOON, Sandbox};
+use crate::common::{SOON, Sandbox, exit_code};
 use tenure_testkit::{Process, eventually};
 
 const UNIT: &str = include_str!("../../deploy/tenure@.service");
@@ -16,11 +16,9 @@ fn words(instance: &str, job: &str) -> Vec<String> {
     words.collect()
 }
 
-/// Its own code may be one of those after which systemd starts nothing again, such as 2.
-#[test]
-fn the_unit_runs_a_job_with_arguments_again_whatever_its_code() {
-    let sandbox = Sandbox::new("unit");
-    sandbox.script("job", "#!/bin/sh\necho $# $2 >> ran\nexit 2\n");
+/// The unit's process, whose job is this script.
+fn start(sandbox: &Sandbox, script: &str) -> Process {
+    sandbox.script("job", &format!("#!/bin/sh\n{script}\n"));
     let job = format!("{} with arguments", sandbox.path("job"));
     let words = words("nightly", &job);
     let (program, arguments) = words.split_first().unwrap();
@@ -30,8 +28,30 @@ fn the_unit_runs_a_job_with_arguments_again_whatever_its_code() {
         .map(|word| word.replace("unix:/run/", &format!("unix:{}/", sandbox.dir.path().display())))
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let process = Process::spawn(sandbox.command(&arguments)).unwrap();
+    Process::spawn(sandbox.command(&arguments)).unwrap()
+}
+
+/// Its own code may be one of those after which systemd starts nothing again, such as 2.
+#[test]
+fn the_unit_runs_a_job_with_arguments_again_whatever_its_code() {
+    let sandbox = Sandbox::new("unit");
+    let process = start(&sandbox, "echo $# $2 >> ran; exit 2");
     eventually(SOON, "two runs", || sandbox.read("ran").lines().count() >= 2);
     assert_eq!(sandbox.line("ran"), "2 arguments");
     assert_eq!(process.status(), None, "it has ended");
+}
+
+/// systemd sends SIGTERM to stop it, and takes any code but 0 for a failure unless the unit names it.
+#[test]
+fn what_tenure_ends_with_when_the_unit_is_stopped_is_no_failure() {
+    let sandbox = Sandbox::new("unit-stopped");
+    let process = start(&sandbox, "echo ran > ran; exec sleep 300");
+    sandbox.line("ran");
+    process.terminate();
+    let code = exit_code(&process).to_string();
+    let successes = UNIT
+        .lines()
+        .find_map(|line| line.strip_prefix("SuccessExitStatus="));
+    let successes = successes.unwrap_or_default();
+    assert!(successes.split(' ').any(|success| success == code), "{code}");
 }

@@ -1,6 +1,6 @@
 //! The warden, told what to do by a test in a supervisor's place.
 
-use crate::common::{SOON, Sandbox, signal};
+use crate::common::{SOON, Sandbox, parent_of, signal};
 use rustix::process::Signal;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;
@@ -112,4 +112,24 @@ fn a_command_is_not_started_when_it_is_to_be_killed_already() {
     assert_eq!(supervisor.word(), "late\n");
     assert_eq!(supervisor.socket.read_line(&mut String::new()).unwrap(), 0);
     assert!(!sandbox.dir.join("ran").exists());
+}
+
+/// As with the machine, for longer than the lease and all patience: a supervisor that wakes up with its warden is not to blame.
+#[test]
+fn a_warden_that_was_frozen_itself_gives_its_supervisor_time() {
+    let sandbox = Sandbox::new("both-frozen");
+    let command = "echo $$ > pid; exec sleep 300";
+    let mut supervisor = Supervisor::start(&sandbox, command, Duration::from_secs(8));
+    let warden = parent_of(sandbox.pid("pid"));
+    signal(warden, Signal::STOP);
+    // The end of the work, and the ten seconds that a silent supervisor has.
+    std::thread::sleep(Duration::from_secs(11));
+    signal(warden, Signal::CONT);
+    supervisor.until_empty();
+    supervisor.say("seen");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(
+        supervisor.is_there(),
+        "killed before it could hear that the work is gone"
+    );
 }

@@ -34,7 +34,8 @@ use work::{News, Work};
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(1);
 const LOOK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// How long after the end of the lease a supervisor that is not stopped may take to say that it has seen it.
+/// How long after the end of the lease a supervisor that is not stopped may take to say that it has seen it; and no less after
+/// it was told, as both may have been frozen for longer than the lease, as with the machine.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// A stopped one gets as long as a wake-up may take.
@@ -89,6 +90,7 @@ pub(crate) async fn guard(socket: i32, words: &[OsString]) -> Result<u8, Failure
         empty: false,
         is_seen: false,
         is_alone: false,
+        telling_since: None,
     };
     if warden.until_dismissed_or_alone().await == End::Alone {
         release::give_back(&begin).await;
@@ -119,6 +121,8 @@ struct Warden {
     is_seen: bool,
     /// The supervisor is dead.
     is_alone: bool,
+    /// Since when the supervisor has an end to hear of: that everything is killed, or that nothing is left.
+    telling_since: Option<Moment>,
 }
 
 impl Warden {
@@ -140,7 +144,7 @@ impl Warden {
                     },
                     Ok(None) | Err(_) => {
                         self.is_alone = true;
-                        self.killing = true;
+                        self.begin_to_kill();
                     }
                 },
                 () = sleep_until(next.unwrap_or_default()), if next.is_some() => self.limit_passed(),
@@ -166,6 +170,7 @@ impl Warden {
                 News::Ended(status) => Word::Ended(status),
                 News::Empty => {
                     self.empty = true;
+                    self.telling_since.get_or_insert_with(clock_now);
                     Word::Empty
                 }
             };
@@ -182,23 +187,28 @@ impl Warden {
             Some(Order::Seen) => self.is_seen = self.empty,
             Some(Order::Dismiss) if self.empty => return Obeyed::Dismissed,
             // An order that is not understood is one more reason to end the work, as is leaving it behind.
-            Some(Order::Kill | Order::Dismiss) | None => self.killing = true,
+            Some(Order::Kill | Order::Dismiss) | None => self.begin_to_kill(),
         }
         Obeyed::Done
     }
 
+    fn begin_to_kill(&mut self) {
+        self.killing = true;
+        self.telling_since.get_or_insert_with(clock_now);
+    }
+
     /// The next moment at which something is due.
     fn next_limit(&self) -> Option<Moment> {
-        let Limit { kill_at, until } = self.limit;
         if !self.killing && !self.empty {
-            return Some(kill_at);
+            return Some(self.limit.kill_at);
         }
         if self.is_alone {
             return None;
         }
-        let (now, silent) = (clock_now(), until.after(SILENT_MAX));
+        let (now, from) = (clock_now(), self.patient_from());
+        let silent = from.after(SILENT_MAX);
         // Never one that has passed: nothing else would be heard any more, the supervisor's death for one.
-        let next = now.after(STOPPED_MAX).max(until.after(STOPPED_MAX));
+        let next = now.max(from).after(STOPPED_MAX);
         Some(if now < silent && !self.is_seen {
             next.min(silent)
         } else {
@@ -206,20 +216,25 @@ impl Warden {
         })
     }
 
+    /// From when on the patience with the supervisor is counted.
+    fn patient_from(&self) -> Moment {
+        self.limit.until.max(self.telling_since.unwrap_or_default())
+    }
+
     fn limit_passed(&mut self) {
-        let Limit { kill_at, until } = self.limit;
         let now = clock_now();
-        if now >= kill_at && !self.killing {
-            self.killing = true;
+        if now >= self.limit.kill_at && !self.killing {
+            self.begin_to_kill();
             let _ = say(&self.writer, Word::LimitPassed);
         }
         let Some((pid, handle)) = &self.supervisor else {
             return;
         };
         let is_stopped = || tree::stat(*pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'));
-        let stays_frozen = now >= until.after(STOPPED_MAX) && is_stopped();
+        let from = self.patient_from();
+        let stays_frozen = now >= from.after(STOPPED_MAX) && is_stopped();
         // One that has seen it gives the lease back, and may wait for the store longer than that.
-        let stays_silent = now >= until.after(SILENT_MAX) && !self.is_seen;
+        let stays_silent = now >= from.after(SILENT_MAX) && !self.is_seen;
         if stays_frozen || stays_silent {
             // It believes in nothing any more that it could do in time, and may hold what others wait for.
             let _ = pidfd_send_signal(handle, Signal::KILL);

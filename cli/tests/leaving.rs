@@ -40,6 +40,19 @@ fn a_signal_ends_the_waiting_for_a_store_that_does_not_take_the_lease_back() {
     assert_eq!(sandbox.lease("job")["state"], "held");
 }
 
+/// Who has sent it would rather kill than wait for a part of the ttl.
+#[test]
+fn a_store_that_is_away_when_a_signal_has_ended_the_work_is_not_waited_for_for_long() {
+    let sandbox = Sandbox::new("asked-to-end");
+    let process = sandbox.run(&["--ttl", "1h"], "job", "echo $$ > pid; exec sleep 300");
+    sandbox.pid("pid");
+    let _locked = lock(&sandbox);
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
+    process.wait_for_line("could not be given back", SOON).unwrap();
+    assert_eq!(sandbox.lease("job")["state"], "held");
+}
+
 /// Its place in the queue is held by a lease of its own, which the store does not take back either.
 #[test]
 fn whoever_waits_in_order_leaves_a_store_that_is_away_soon() {

@@ -24,8 +24,8 @@ const FORWARDED: [(Signal, Meaning); 7] = [
     (Signal::WINCH, Meaning::Nothing),
 ];
 
-/// What is left of the patience with a store that does not answer, when a signal asks for the end: who has sent it would rather
-/// kill than wait for long, and others would wait for a ttl if a release that is under way did not come through.
+/// What is left of the patience with a store that does not answer, when a signal has asked for the end: who has sent it would
+/// rather kill than wait for long, and others would wait for a ttl if a release that is under way did not come through.
 const HURRIED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a signal to this process means, beside that the command gets it.
@@ -57,8 +57,6 @@ pub(crate) struct Signals {
     forwarded: Vec<(Signal, Meaning, unix::Signal)>,
     /// The first that asked for the end: nothing takes that back, whoever has taken the signal in.
     end: Option<Signal>,
-    /// One has asked for the end once more, while the store was waited for.
-    is_hurried: bool,
     /// It came from a key of the terminal that has signalled the command alone: this process's group has not heard of it.
     is_unheard: bool,
 }
@@ -89,7 +87,6 @@ impl Signals {
             stops: hear_stops(&heard).map_err(failed)?,
             forwarded,
             end: None,
-            is_hurried: false,
             is_unheard: false,
         })
     }
@@ -150,15 +147,15 @@ impl Signals {
     }
 
     /// Waits for what is the last that the store is asked for, as long as there is patience; but not for long, once a signal has
-    /// asked for the end meanwhile.
+    /// asked for the end, before or meanwhile.
     pub(crate) async fn wait_at_the_end<T>(
         &mut self,
         patience: Duration,
         work: impl Future<Output = T>,
     ) -> Option<T> {
         let hurried = async {
-            while !self.is_hurried {
-                self.is_hurried = matches!(self.next().await, Notice::Signal(_, Meaning::End));
+            while self.end().is_none() {
+                self.next().await;
             }
             tokio::time::sleep(HURRIED_PATIENCE).await;
         };

@@ -74,21 +74,7 @@ fn foreign_child(sandbox: &Sandbox) -> Option<(Process, Killed)> {
         leave_out_or_fail(Need::Root);
         return None;
     }
-    chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    let become_root = sandbox.dir.join("become-root");
-    // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
-    // cannot be run.
-    let copied = Command::new("cp")
-        .arg("/usr/bin/setpriv")
-        .arg(&become_root)
-        .status();
-    assert!(copied.unwrap().success());
-    fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).unwrap();
-    let script = format!(
-        "{} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > {}; exec sleep 300'",
-        become_root.display(),
-        sandbox.path("pid")
-    );
+    let script = as_root(sandbox);
     let timing = ["--ttl", "3s", "--grace", "500ms"];
     let job = ["job", "--", "sh", "-c", &script];
     let mut command = sandbox.command(&[&["run"], &timing[..], &job].concat());
@@ -99,6 +85,50 @@ fn foreign_child(sandbox: &Sandbox) -> Option<(Process, Killed)> {
     leader.wait_for_line("cannot be killed", SOON).unwrap();
     assert!(is_alive(child.0), "the child can be killed after all");
     Some((leader, child))
+}
+
+/// What becomes root although `nobody` runs it, tells its number in a file, and sleeps. The folder is nobody's then.
+fn as_root(sandbox: &Sandbox) -> String {
+    chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let become_root = sandbox.dir.join("become-root");
+    // By a program: what this process has open for writing, a child that another test starts has open, too, and then the copy
+    // cannot be run.
+    let copied = Command::new("cp")
+        .arg("/usr/bin/setpriv")
+        .arg(&become_root)
+        .status();
+    assert!(copied.unwrap().success());
+    fs::set_permissions(&become_root, fs::Permissions::from_mode(0o4755)).unwrap();
+    format!(
+        "exec {} --reuid=0 --regid=0 --clear-groups sh -c 'echo $$ > {}; exec sleep 300'",
+        become_root.display(),
+        sandbox.path("pid")
+    )
+}
+
+/// It has not ended when it was killed, and is not waited for.
+#[test]
+fn a_hook_that_cannot_be_killed_holds_nothing_up() {
+    let sandbox = Sandbox::new("unkillable-hook");
+    if !geteuid().is_root() {
+        leave_out_or_fail(Need::Root);
+        return;
+    }
+    let hook = as_root(&sandbox);
+    let hooks = ["--on-elected", &hook, "--hook-timeout", "2s"];
+    let job = ["job", "--", "sh", "-c", "while [ ! -e pid ]; do sleep 0.05; done"];
+    let mut command = sandbox.command(&[&["run"], &hooks[..], &job].concat());
+    command.uid(NOBODY).gid(NOBODY);
+    let process = Process::spawn(command).unwrap();
+    let hook = Killed(sandbox.pid("pid"));
+    assert_eq!(exit_code(&process), 0);
+    process
+        .wait_for_line(
+            "--on-elected failed: no answer within 2s, and it cannot be killed",
+            SOON,
+        )
+        .unwrap();
+    assert!(is_alive(hook.0), "the hook can be killed after all");
 }
 
 /// While it lives, nobody else works: the term goes on, and is given back when the child has ended.

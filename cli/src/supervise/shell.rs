@@ -28,6 +28,9 @@ pub(super) enum Output {
     Nowhere,
 }
 
+/// How long one that was killed is waited for: in state D, or as another user, it does not end.
+const KILLED_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// How much of what it says is passed on at once.
 const CHUNK_BYTES: usize = 1024;
 
@@ -91,9 +94,14 @@ pub(super) async fn run_in_shell(
         }
         Err(_late) => {
             group.kill();
-            let _ = running.wait().await;
+            let killed = tokio::time::timeout(KILLED_TIME_MAX, running.wait()).await;
             group.leave();
-            Err(format!("no answer within {time_max:?}"))
+            let lives_on = if killed.is_err() {
+                ", and it cannot be killed"
+            } else {
+                ""
+            };
+            Err(format!("no answer within {time_max:?}{lives_on}"))
         }
     }
 }

@@ -33,6 +33,7 @@ mod lock;
 mod mongodb;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod namespaces;
 #[cfg(feature = "nats")]
 mod nats;
 mod nested;

@@ -319,7 +319,8 @@ Exit codes:
    74   the store's disk is full
    75   another candidate holds the lease (--no-wait), or still held it after --wait; see -E
    77   wrong credentials, or missing privileges
-   78   wrong configuration: a name, a token, a timing, a ttl outside the store's range, a store URL, a trace file
+   78   wrong configuration: a name, a token, a timing, a ttl outside the store's range, a store URL, a trace file, a
+        /proc of another PID namespace
    79   leadership or the lock was lost while the command ran, and the command was ended
    80   `fence`: refused, a later term has claimed
    81   `fence`: refused, this term has not claimed

@@ -2,7 +2,7 @@
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::read;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -119,6 +119,13 @@ pub(crate) fn is_stopped(pid: Pid) -> bool {
 pub(crate) fn name_of(pid: Pid) -> Option<String> {
     let name = fs::read(format!("/proc/{}/comm", pid.as_raw_pid())).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// Whether `/proc` is of this process's PID namespace: elsewhere its number, and those of its children, are others'.
+pub(crate) fn shows_own_processes() -> bool {
+    let own = fs::read_link("/proc/self");
+    let own = own.ok().and_then(|own| own.to_str()?.parse().ok());
+    own == Some(getpid().as_raw_pid())
 }
 
 /// Every process that can be seen.

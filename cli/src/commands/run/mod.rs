@@ -15,6 +15,7 @@ use crate::manager;
 use crate::output::{Voice, unless_url};
 use crate::place::{Credentials, Place};
 use crate::supervise::{Hooks, Job, Signals, adopt_orphans, spare_children};
+use crate::warden::tree::shows_own_processes;
 use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
@@ -192,9 +193,15 @@ pub(super) async fn undertake(
     outcome.map(|code| signals.ending(code))
 }
 
-/// Before anything is held: no signal ends this process unheard, nobody who reads no messages holds it up, and it knows who of
-/// those below it is none of the work.
+/// Before anything is held: it can find what the work starts, no signal ends this process unheard, nobody who reads no messages
+/// holds it up, and it knows who of those below it is none of the work.
 fn take_charge(voice: Voice) -> Result<Signals, Failure> {
+    if !shows_own_processes() {
+        return Err(Failure::new(
+            Code::Configuration,
+            "/proc does not show the processes of this PID namespace, so that what the command starts would not be found and              ended; mount one of this namespace (mount -t proc proc /proc, or unshare --mount-proc)",
+        ));
+    }
     let signals = Signals::take_in()?;
     voice.aside()?;
     adopt_orphans();

@@ -134,7 +134,7 @@ not claimed, with 78 if the token is of another lease, from the future, or no to
 the token (TENURE_TOKEN) and the lease (TENURE_NAME).
 
 Examples:
-  tenure run nightly -- sh -c 'tenure fence claim ledger && ./settle.sh'
+  tenure run nightly -- sh -c 'tenure fence claim ledger --fence postgres://db2/bank && ./settle.sh'
   tenure fence check ledger --token $TENURE_TOKEN || exit
   tenure fence show --fence sqlite:/var/lib/app/ledger.db
   tenure fence bump ledger --fence mongodb://db1,db2,db3/bank

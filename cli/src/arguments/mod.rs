@@ -300,8 +300,9 @@ fn excluded(first: &str, second: &str) -> clap::Error {
 
 const TOP_HELP: &str = "\
 Examples:
-  tenure run nightly-settlement -- ./settle --all     one of several hosts runs the job, the others wait
-  tenure run --no-wait backup -- ./backup.sh          in the crontab of three hosts: it runs once
+  export TENURE_STORE=postgres://db1/jobs             the same on every host; without it, a file of this host alone
+  tenure run nightly-settlement -- ./settle --all     waits its turn: several hosts run it one after the other
+  tenure run --no-wait backup -- ./backup.sh          runs it unless another does; once a night: tenure run --help
   tenure lock --wait 12s orders/7 -- ./pay            like flock(1), for every host that shares the store
   tenure status                                       who holds what
   tenure step-down nightly-settlement                 hand over to a standby

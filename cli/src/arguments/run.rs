@@ -287,9 +287,10 @@ and WINCH are forwarded. Under systemd it says when it is ready, and who it is w
 
 Examples:
   tenure run nightly-settlement -- ./settle --all
-        Waits its turn, runs the job, gives the lease back.
-  tenure run --no-wait -E 0 backup -- ./backup.sh
-        In the crontab of three hosts: runs once, silently, and the others end with 0.
+        Waits its turn, runs the job, gives the lease back. The next in turn runs it, too.
+  tenure run --no-wait -E 0 backup -- sh -c './backup.sh; code=$?; sleep 60; exit $code'
+        Once a night, in the crontab of three hosts with TENURE_STORE: the others end with 0, silently. The lease is
+        kept for longer than their clocks differ; else a host whose cron fires after the job's end runs it again.
   tenure run --keep --ttl 15s consumer -- ./consume --from orders
         One consumer at a time, for ever; after a loss it waits for its next turn.
   tenure run --restart on-failure --cooldown 30s --health-cmd 'curl -fs localhost:8080/health' worker -- ./worker

@@ -1,10 +1,11 @@
 //! The same command over a real NATS, alone and in a cluster, and a network that swallows everything.
 
 use crate::common::journeys;
-use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
+use crate::common::{SOON, Sandbox, bare, ended, exit_code, json, parent_of, signal, until_watched};
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tenure_testkit::{
-    Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, SelfSigned, block_on, is_alive,
+    Fault, FaultProxy, NatsCluster, NatsOptions, NatsServer, SelfSigned, block_on, eventually, is_alive,
 };
 
 fn durable() -> NatsServer {
@@ -44,6 +45,65 @@ fn doctor_says_what_a_bucket_is_worth() {
     let unheard = Sandbox::at("nats-unheard", &server.url()).tenure(&["doctor"]);
     assert_eq!(unheard.code, 82, "{unheard:?}");
     assert!(unheard.stdout.contains("monitor="), "{unheard:?}");
+}
+
+/// Each new process has seen the dead one's record for no time at all.
+#[test]
+fn one_attempt_after_the_holder_has_died_wins_when_its_ttl_is_over() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-crashed", &server.url());
+    let first = sandbox.run(&["--ttl", "4s"], "job", "echo $$ > pid; exec sleep 300");
+    let warden = parent_of(sandbox.pid("pid"));
+    until_watched(first.pid());
+    // Both at once, as with the machine: nobody gives the lease back.
+    signal(warden, Signal::STOP);
+    signal(first.pid(), Signal::KILL);
+    signal(warden, Signal::KILL);
+    let second = sandbox.tenure(&["run", "--no-wait", "job", "--", "echo", "mine"]);
+    assert_eq!((second.code, second.stdout.as_str()), (0, "mine\n"), "{second:?}");
+}
+
+/// Its place in the queue is held by a lease of its own.
+#[test]
+fn one_attempt_in_order_is_not_kept_out_by_a_dead_waiter_for_ever() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-dead-waiter", &server.url());
+    let first = sandbox.run(&["--ttl", "60s"], "job", "while [ ! -e go ]; do sleep 0.05; done");
+    sandbox.until_held("job");
+    let waiter = sandbox.start(&["lock", "--fair", "--ttl", "4s", "job", "--", "true"]);
+    let place = [
+        "status",
+        "--prefix",
+        "job/candidates/",
+        "--all",
+        "--output",
+        "json",
+    ];
+    eventually(SOON, "it has a place", || {
+        json(&sandbox.tenure(&place).stdout)["leases"][0]["state"] == "held"
+    });
+    signal(waiter.pid(), Signal::KILL);
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&first), 0);
+    let second = sandbox.tenure(&["lock", "-n", "--fair", "job", "--", "echo", "mine"]);
+    assert_eq!((second.code, second.stdout.as_str()), (0, "mine\n"), "{second:?}");
+}
+
+/// It was held when it was asked for; a job that has just ended is not run again.
+#[test]
+fn one_attempt_gives_up_when_the_holder_has_shown_that_it_lives() {
+    let server = durable();
+    let sandbox = Sandbox::at("nats-lives", &server.url());
+    let timing = ["--ttl", "60s"];
+    let first = sandbox.run(&timing, "job", "while [ ! -e go ]; do sleep 0.05; done");
+    sandbox.until_held("job");
+    let second = sandbox.start(&["-v", "lock", "-n", "job", "--", "touch", "ran"]);
+    second
+        .wait_for_line("looking whether the holder lives", SOON)
+        .unwrap();
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!((exit_code(&first), exit_code(&second)), (0, 1));
+    assert!(!sandbox.dir.join("ran").exists());
 }
 
 /// The store takes requests and never answers.

@@ -47,6 +47,8 @@ pub(crate) struct LockArguments {
     wait: Option<Duration>,
 
     /// Try once; if another holds the lock, exit at once
+    ///
+    /// A NATS server does not tell whether a holder lives: there it takes until the holder renews, and if it does not, its ttl.
     #[arg(
         short = 'n',
         long,

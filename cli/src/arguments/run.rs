@@ -97,6 +97,8 @@ pub(crate) struct RunArguments {
     pub(crate) wait: Option<Duration>,
 
     /// Try once; if another holds the lease, exit at once
+    ///
+    /// A NATS server does not tell whether a holder lives: there it takes until the holder renews, and if it does not, its ttl.
     #[arg(
         long,
         env = "TENURE_NO_WAIT",

@@ -4,6 +4,7 @@ mod chronicle;
 mod cooldown;
 mod order;
 mod seeing;
+mod signs;
 mod story;
 mod turn;
 mod waiting;
@@ -128,6 +129,7 @@ pub(super) async fn undertake(
     let queue_store = queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
     let looks = queue_store.clone();
+    let observed = Some(store.clone()).filter(|store| signs::are_needed(store, patience));
     // One attempt has no place in the queue: it would hold up who came after.
     let queue_store = queue_store.filter(|_| patience != Patience::OneAttempt);
     let mut builder = Election::builder(&name, store)
@@ -140,15 +142,12 @@ pub(super) async fn undertake(
         builder = builder.candidate(&candidate);
     }
     let election = builder.build().map_err(|error| of_lease(error.into()))?;
-    job.tell("TENURE_CANDIDATE", election.candidate().id.as_str());
     let credentials = if arguments.share_credentials {
         Credentials::Shared
     } else {
         Credentials::Withheld
     };
-    job.tell("TENURE_STORE", place.for_command(credentials));
-    let incarnation = election.candidate().incarnation.bits();
-    job.claim(place.for_command(Credentials::Shared), incarnation);
+    introduce(&mut job, &election, &place, credentials);
     let board = Arc::new(Board::new(
         name.clone(),
         election.candidate().clone(),
@@ -163,6 +162,7 @@ pub(super) async fn undertake(
         election: &election,
         queue: queue.as_ref(),
         looks,
+        observed,
         hooks: Hooks::new(arguments.care.hooks(), voice),
         chronicle,
         spans: told.spans(),
@@ -290,6 +290,17 @@ fn in_queue(store: SharedStore, election: &Election, priority: Priority) -> Resu
         .priority(priority)
         .build()?;
     Ok(queue)
+}
+
+/// Tells the command of this candidate and of the store, and its warden how to give the lease back.
+fn introduce(job: &mut Job, election: &Election, place: &Place, credentials: Credentials) {
+    let candidate = election.candidate();
+    job.tell("TENURE_CANDIDATE", candidate.id.as_str());
+    job.tell("TENURE_STORE", place.for_command(credentials));
+    job.claim(
+        place.for_command(Credentials::Shared),
+        candidate.incarnation.bits(),
+    );
 }
 
 /// The file of a new trace.

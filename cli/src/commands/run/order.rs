@@ -1,5 +1,6 @@
 //! Campaigning in order: by priority, then by arrival.
 
+use super::signs;
 use crate::exit::{Code, Failure};
 use tenure::core::Ask;
 use tenure::{
@@ -35,11 +36,24 @@ pub(super) async fn campaign(queue: &LockManager, election: &Election) -> Result
     }
 }
 
-/// Whether somebody waits in order, before whom nobody else may take the lease.
-pub(super) async fn others_wait(store: &SharedStore, name: &LeaseName) -> Result<bool, Failure> {
+/// Whether somebody waits in order, before whom nobody else may take the lease; and lives, where the store does not tell that.
+pub(super) async fn others_wait(
+    store: &SharedStore,
+    name: &LeaseName,
+    observed: Option<&SharedStore>,
+) -> Result<bool, Failure> {
     let standbys = Standby::list(store, name).await;
     let standbys = standbys.map_err(|error| Failure::from(error).of_lease(name.as_str()))?;
-    Ok(standbys.iter().any(|standby| standby.priority.may_lead()))
+    for standby in standbys.iter().filter(|standby| standby.priority.may_lead()) {
+        let waits = match observed {
+            Some(observed) => signs::holder_lives(observed, &standby.place.name).await?,
+            None => true,
+        };
+        if waits {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether another is before this candidate, which may have no place in the queue yet, or it may not lead at all.

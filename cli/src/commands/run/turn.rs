@@ -65,6 +65,8 @@ pub(super) struct Turn<'a> {
     pub(super) queue: Option<&'a LockManager>,
     /// Where it looks who waits before it, and by which priority, if there is an order.
     pub(super) looks: Option<(SharedStore, Priority)>,
+    /// Where it looks first whether those before it live, if the store does not tell one attempt.
+    pub(super) observed: Option<SharedStore>,
     /// Who hears of its terms.
     pub(super) hooks: Hooks,
     /// Where its terms are noted, if they are.

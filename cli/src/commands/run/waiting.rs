@@ -1,6 +1,7 @@
 //! Waiting for a term, as long as there is patience for it.
 
 use super::order;
+use super::signs;
 use super::story::{Obstacle, Story};
 use super::turn::Turn;
 use crate::arguments::Patience;
@@ -31,7 +32,8 @@ impl Turn<'_> {
         manager::status("stands by");
         let began = Instant::now();
         let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
-        let mut campaign = pin!(campaign(election, queue, looks.as_ref()));
+        let observed = self.observed.clone();
+        let mut campaign = pin!(campaign(election, queue, looks.as_ref(), observed.as_ref()));
         let mut is_behind = pin!(is_behind(election, looks.as_ref()));
         let timing = election.timing();
         let mut deadline = match self.patience {
@@ -124,16 +126,22 @@ impl Turn<'_> {
     }
 }
 
-/// Campaigns in whatever order there is. `None`: others wait, and it is not to wait with them.
+/// Campaigns in whatever order there is. `None`: others wait, or one leads, and it is not to wait with them.
 async fn campaign(
     election: &Election,
     queue: Option<&LockManager>,
     looks: Option<&(SharedStore, Priority)>,
+    observed: Option<&SharedStore>,
 ) -> Result<Option<Leadership>, Failure> {
     let name = election.name();
+    if let Some(store) = observed
+        && signs::holder_lives(store, name).await?
+    {
+        return Ok(None);
+    }
     let won = match (queue, looks) {
         (Some(queue), _) => return order::campaign(queue, election).await.map(Some),
-        (None, Some((store, _))) if order::others_wait(store, name).await? => return Ok(None),
+        (None, Some((store, _))) if order::others_wait(store, name, observed).await? => return Ok(None),
         (None, _) => election.campaign().await,
     };
     won.map(Some)

@@ -162,7 +162,7 @@ fn options_come_from_the_environment_and_the_command_line_wins() {
 }
 
 #[test]
-fn three_cron_lines_run_the_job_once() {
+fn three_cron_lines_run_the_job_once_while_its_lease_is_kept() {
     let sandbox = Sandbox::new("cron");
     let script = "echo ran >> log; while [ ! -e go ]; do sleep 0.05; done";
     let lines: Vec<_> = (0..3)

@@ -199,7 +199,8 @@ fn take_charge(voice: Voice) -> Result<Signals, Failure> {
     if !shows_own_processes() {
         return Err(Failure::new(
             Code::Configuration,
-            "/proc does not show the processes of this PID namespace, so that what the command starts would not be found and              ended; mount one of this namespace (mount -t proc proc /proc, or unshare --mount-proc)",
+            "/proc does not show the processes of this PID namespace, so that what the command starts would not be found and \
+             ended; mount one of this namespace (mount -t proc proc /proc, or unshare --mount-proc)",
         ));
     }
     let signals = Signals::take_in()?;

@@ -12,7 +12,7 @@ use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::{Connection, params};
 use std::sync::Arc;
-use tenure_core::{Acquire, Acquired, End, FencingToken, Grant, Predecessor, StoreError};
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, Predecessor, StoreError};
 
 /// Takes the lease, and has a new term on the disk before its holder hears of it.
 pub(crate) async fn acquire(
@@ -23,11 +23,9 @@ pub(crate) async fn acquire(
     let trying = patiently(&database.jitter, &subject, &database.shown, || {
         attempt(database, request)
     });
-    let (acquired, log, is_another) = trying.await?;
+    let (acquired, log) = trying.await?;
     if let (Acquired::Granted(grant), Some(log)) = (&acquired, log) {
-        if is_another {
-            database.begin_term();
-        }
+        database.held.begin(&request.name, grant.token);
         let settled = settle(database, request, grant, log).await;
         settled.map_err(|trouble| trouble.into_error(&subject(), &database.shown))?;
     }
@@ -37,9 +35,8 @@ pub(crate) async fn acquire(
 /// One try. A candidate that gets nothing takes no lock, but once after a term of its own: a thousand standbys may ask
 /// without slowing the holder's renewals.
 ///
-/// With a term, the log that has to be on the disk before it is used: see [`settle`]. And whether it is one more than before: it may
-/// follow one of the same process, which was handed on.
-fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<Arc<Log>>, bool), Trouble> {
+/// With a term, the log that has to be on the disk before it is used: see [`settle`].
+fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<Arc<Log>>), Trouble> {
     let session = database.session()?;
     let connection = &session.connection;
     // What this handle gave back last is most likely still free, and what it was granted last is asked for again when it is
@@ -52,16 +49,15 @@ fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<A
             })?;
         }
         match verdict(&seen, request) {
-            Decision::Superseded => return Ok((Acquired::Superseded, None, false)),
-            Decision::Held => return Ok((held(seen)?, None, false)),
+            Decision::Superseded => return Ok((Acquired::Superseded, None)),
+            Decision::Held => return Ok((held(seen)?, None)),
             Decision::Grant(_) | Decision::Again => {}
         }
     }
     session.log.mend(connection)?;
-    let (acquired, is_another) =
-        transaction::write(connection, |connection| take(database, connection, request))?;
+    let acquired = transaction::write(connection, |connection| take(database, connection, request))?;
     let log = matches!(acquired, Acquired::Granted(_)).then(|| Arc::clone(&session.log));
-    Ok((acquired, log, is_another))
+    Ok((acquired, log))
 }
 
 /// Has a term on the disk before its holder hears of it. Nothing of the file is locked meanwhile: others go on in it, and a
@@ -70,7 +66,7 @@ fn attempt(database: &Database, request: &Acquire) -> Result<(Acquired, Option<A
 /// A thread costs more than a disk that is quick. So the one that asks waits for it itself where it cannot have anything to
 /// renew: there, nobody is kept from anything that has to be in time.
 async fn settle(database: &Database, request: &Acquire, grant: &Grant, log: Arc<Log>) -> Result<(), Trouble> {
-    let synced_here = match database.has_several_terms() {
+    let synced_here = match database.held.are_several() {
         true => None,
         false => log.sync_here(),
     };
@@ -89,17 +85,12 @@ fn verdict(seen: &Seen<'_>, request: &Acquire) -> Decision {
     decide(seen.record.as_ref(), request, seen.clock, seen.first_seen)
 }
 
-/// Decides again, now that nobody else can write, by a clock that was read after the lock. And whether it is a term that follows
-/// none of this process.
-fn take(
-    database: &Database,
-    connection: &Connection,
-    request: &Acquire,
-) -> Result<(Acquired, bool), Trouble> {
+/// Decides again, now that nobody else can write, by a clock that was read after the lock.
+fn take(database: &Database, connection: &Connection, request: &Acquire) -> Result<Acquired, Trouble> {
     let seen = sighting::note_at(connection, &database.clock, &request.name)?;
     match verdict(&seen, request) {
-        Decision::Superseded => Ok((Acquired::Superseded, false)),
-        Decision::Held => Ok((held(seen)?, false)),
+        Decision::Superseded => Ok(Acquired::Superseded),
+        Decision::Held => held(seen),
         Decision::Again => {
             let record = seen.record.ok_or_else(no_record)?;
             extend(connection, &record, request, seen.clock)?;
@@ -110,18 +101,9 @@ fn take(
                 again: true,
                 predecessor: None,
             };
-            Ok((Acquired::Granted(grant), false))
+            Ok(Acquired::Granted(grant))
         }
-        Decision::Grant(predecessor) => {
-            let ours = |record: &Record| {
-                record.holder.incarnation == request.candidate.incarnation && !record.released
-            };
-            // One that has expired is not handed on: it was lost, and has been counted as such.
-            let is_over = predecessor.as_ref().is_some_and(|term| term.end == End::Expired);
-            let is_another = is_over || !seen.record.as_ref().is_some_and(ours);
-            let grant = grant(connection, seen, request, predecessor)?;
-            Ok((Acquired::Granted(grant), is_another))
-        }
+        Decision::Grant(predecessor) => grant(connection, seen, request, predecessor).map(Acquired::Granted),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::bell::Hook;
 use crate::clock::BootClock;
 use crate::files::{self, FileIdentity, Files, Paths};
 use crate::filesystem::FileSystem;
+use crate::held::HeldTerms;
 use crate::log::Log;
 use crate::only_path;
 use crate::options::{FileSystemTrust, SqliteOptions};
@@ -19,7 +20,6 @@ use rustix::fs::inotify;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tenure_core::{Fault, LeaseName, StoreError};
@@ -70,8 +70,7 @@ pub(crate) struct Database {
     pub(crate) bell: Hook,
     /// The leases that this handle was granted or gave back last, the latest at the end.
     own: Mutex<VecDeque<LeaseName>>,
-    /// How many terms this handle was granted that were neither given back nor lost, as far as it knows.
-    terms: AtomicUsize,
+    pub(crate) held: HeldTerms,
 }
 
 impl Database {
@@ -98,7 +97,7 @@ impl Database {
             notifier: Mutex::new(notifier),
             bell: Hook::default(),
             own: Mutex::new(VecDeque::with_capacity(OWN_MAX)),
-            terms: AtomicUsize::new(0),
+            held: HeldTerms::default(),
         })
     }
 
@@ -133,24 +132,6 @@ impl Database {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let place = own.iter().rposition(|noted| noted == name);
         place.and_then(|place| own.remove(place)).is_some()
-    }
-
-    /// Notes that a term was granted.
-    pub(crate) fn begin_term(&self) {
-        self.terms.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Whether there is more than one term, so that one may have to be renewed while another is granted.
-    pub(crate) fn has_several_terms(&self) -> bool {
-        self.terms.load(Ordering::Relaxed) > 1
-    }
-
-    /// Notes that so many terms were given back, or lost.
-    pub(crate) fn end_terms(&self, count: usize) {
-        let fewer = |terms: usize| Some(terms.saturating_sub(count));
-        let _always = self
-            .terms
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
     }
 
     /// Where the files are.

@@ -14,6 +14,7 @@ mod fence;
 mod files;
 mod filesystem;
 mod glances;
+mod held;
 mod listing;
 mod log;
 mod look;

@@ -173,12 +173,12 @@ mod tests {
     use crate::acquire::acquire;
     use crate::database::Database;
     use crate::options::SqliteOptions;
-    use crate::terms::renew;
+    use crate::terms::{release, renew};
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
     use std::time::Duration;
-    use tenure_conformance::asking::{granted, renewal, request, seconds};
-    use tenure_core::{Acquire, Acquired, Attempt, Certainty, Renewed, StoreError, Ttl};
+    use tenure_conformance::asking::{giving_back, granted, renewal, request, seconds};
+    use tenure_core::{Acquire, Acquired, Attempt, Certainty, Released, Renewed, StoreError, Ttl};
 
     /// How long an answer is waited for, on a loaded machine.
     const BOUND: Duration = Duration::from_secs(60);
@@ -288,11 +288,38 @@ mod tests {
             for renewed in renew(&database, &renewals).ok().unwrap() {
                 assert!(matches!(renewed, Ok(Renewed::Lost(_))), "{renewed:?}");
             }
-            assert!(!database.has_several_terms());
+            assert!(!database.held.are_several());
             for asked in &asked {
                 let _taken = granted(take(&database, asked).await.unwrap());
             }
-            assert!(database.has_several_terms());
+            assert!(database.held.are_several());
+        });
+    }
+
+    /// A release does not wait for a renewal that is under way, which then finds the record released; nor does the next term.
+    #[test]
+    fn a_renewal_that_was_overtaken_ends_no_term_but_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, _log) = opened(&directory);
+        run(async {
+            let asked = ["released", "handed on", "kept"].map(|name| request(name, "a", seconds(300)));
+            let mut renewals = Vec::new();
+            for asked in &asked {
+                let term = granted(take(&database, asked).await.unwrap());
+                renewals.push(renewal(asked, term.token));
+            }
+            let back = giving_back(&asked[0], renewals[0].token);
+            assert_eq!(
+                release(&database, &[back]).ok().unwrap().remove(0),
+                Ok(Released::Vacated)
+            );
+            let mut next = asked[1].clone();
+            next.attempt = next.attempt.next();
+            let _handed_on = granted(take(&database, &next).await.unwrap());
+            for late in renew(&database, &renewals[..2]).ok().unwrap() {
+                assert!(matches!(late, Ok(Renewed::Lost(_))), "{late:?}");
+            }
+            assert!(database.held.are_several());
         });
     }
 
@@ -307,11 +334,11 @@ mod tests {
                 asked.attempt = Attempt::new(attempt).unwrap();
                 assert!(!granted(take(&database, &asked).await.unwrap()).again);
             }
-            assert!(!database.has_several_terms());
+            assert!(!database.held.are_several());
             take(&database, &request("other", "a", seconds(300)))
                 .await
                 .unwrap();
-            assert!(database.has_several_terms());
+            assert!(database.held.are_several());
         });
     }
 }

@@ -36,8 +36,11 @@ pub(crate) fn renew(
             },
         )
     })?;
-    let is_lost = |outcome: &&Result<Renewed, StoreError>| matches!(outcome, Ok(Renewed::Lost(_)));
-    database.end_terms(outcomes.iter().filter(is_lost).count());
+    for (request, outcome) in requests.iter().zip(&outcomes) {
+        if matches!(outcome, Ok(Renewed::Lost(_))) {
+            database.held.end(&request.name, request.token);
+        }
+    }
     Ok(outcomes)
 }
 
@@ -93,8 +96,12 @@ pub(crate) fn release(
         )
     })?;
     drop(session);
+    for (request, outcome) in requests.iter().zip(&outcomes) {
+        if outcome.is_ok() {
+            database.held.end(&request.name, request.token);
+        }
+    }
     if vacated > 0 {
-        database.end_terms(vacated);
         if let [only] = requests {
             database.note_own(&only.name);
         }

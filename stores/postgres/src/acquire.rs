@@ -94,12 +94,12 @@ impl Site {
             predecessor: record.previous.clone(),
         };
         match verdict.as_str() {
-            "granted" => {
-                let granted = grant(false);
+            // Also the second time: whoever was to announce it may not have heard that it began.
+            "granted" | "again" => {
+                let granted = grant(verdict == "again");
                 self.announce(request.name.clone(), granted.token);
                 Ok(Acquired::Granted(granted))
             }
-            "again" => Ok(Acquired::Granted(grant(true))),
             "superseded" => Ok(Acquired::Superseded),
             "held" => Ok(Acquired::Held(record.lease)),
             "exhausted" => {

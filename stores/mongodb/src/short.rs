@@ -87,32 +87,39 @@ pub(crate) fn vacate(request: &Release, seen: Shown, purge_after: Option<Duratio
     Some(change_as_seen(seen, end))
 }
 
-/// Merges `changes` into a record that is as `seen`. A number of another type is equal to the server, and makes it another record
-/// to us.
+/// Merges `changes` into a record that is as `seen`. A number or a text of another type is equal to the server, and makes it
+/// another record to us.
 fn change_as_seen(seen: Shown, changes: Document) -> Vec<Document> {
-    let numbers = numbers(&seen.document);
-    let longs = vec!["long"; numbers.len()];
-    let types: Vec<Bson> = numbers.iter().map(|path| bson!({ "$type": path })).collect();
+    let mut kinds = Kinds::default();
+    kinds.note("$", &seen.document);
     let is_as_seen = bson!({ "$and": [
         { "$eq": ["$$ROOT", { "$literal": seen.document }] },
-        { "$eq": [types, { "$literal": longs }] },
+        { "$eq": [kinds.found, { "$literal": kinds.right }] },
     ] });
     crate::pipeline::merge_if(is_as_seen, changes)
 }
 
-/// The paths of all numbers in a record.
-fn numbers(record: &Document) -> Vec<String> {
-    let mut paths = Vec::new();
-    for (field, value) in record {
-        match value {
-            Bson::Int64(_) => paths.push(format!("${field}")),
-            Bson::Document(part) => paths.extend(
-                numbers(part)
-                    .iter()
-                    .map(|inner| format!("${field}.{}", &inner[1..])),
-            ),
-            _ => {}
+/// What the numbers and texts of a record are.
+#[derive(Default)]
+struct Kinds {
+    found: Vec<Bson>,
+    right: Vec<&'static str>,
+}
+
+impl Kinds {
+    fn note(&mut self, path: &str, part: &Document) {
+        for (field, value) in part {
+            let right = match value {
+                Bson::Int64(_) => "long",
+                Bson::String(_) => "string",
+                Bson::Document(part) => {
+                    self.note(&format!("{path}{field}."), part);
+                    continue;
+                }
+                _ => continue,
+            };
+            self.found.push(bson!({ "$type": format!("{path}{field}") }));
+            self.right.push(right);
         }
     }
-    paths
 }

@@ -133,7 +133,8 @@ async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
     let connect = async || MongoStore::connect(&url).await.expect("the store connects");
     let remembering = connect().await;
     let first = request("short", "first", seconds(60));
-    let other = request("short", "$other", Ttl::from_millis(700).expect("a ttl"));
+    let other = request("short", "$other", seconds(60));
+    let brief = Ttl::from_millis(200).expect("a ttl");
     let mut token = [FencingToken::MAX; 2];
     // Taken, given back, taken by another, given up for a later attempt, and once more when it has run out.
     let steps = [
@@ -144,11 +145,12 @@ async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
         (&other, 3, true, false),
         (&first, 3, true, false),
     ];
-    for (step, (asked, attempt, gives_back, waits)) in steps.into_iter().enumerate() {
+    for (step, (asked, attempt, gives_back, runs_out)) in steps.into_iter().enumerate() {
         for (place, lease) in ["short", "common"].into_iter().enumerate() {
             let asked = Acquire {
                 name: name(lease),
                 attempt: Attempt::new(attempt).expect("an attempt"),
+                ttl: if runs_out { brief } else { asked.ttl },
                 ..asked.clone()
             };
             let fresh = connect().await;
@@ -162,13 +164,14 @@ async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
             shape(&leases, "common").await,
             "step {step}"
         );
-        if waits {
-            tokio::time::sleep(Duration::from_millis(800)).await;
+        if runs_out {
+            tokio::time::sleep(2 * brief.duration()).await;
         }
         for (place, lease) in ["short", "common"].into_iter().enumerate() {
             let asked = Acquire {
                 name: name(lease),
                 attempt: Attempt::new(attempt).expect("an attempt"),
+                ttl: if runs_out { brief } else { asked.ttl },
                 ..asked.clone()
             };
             let fresh = connect().await;
@@ -289,7 +292,7 @@ async fn what_was_cleaned_up_meanwhile_is_taken_with_a_higher_token() {
 #[tokio::test]
 async fn record_that_was_damaged_meanwhile_is_left_as_it_is() {
     for is_given_back in [true, false] {
-        for damage in 0..4 {
+        for damage in 0..5 {
             let given = match is_given_back {
                 true => Given::back().await,
                 false => Given::taken().await,
@@ -304,6 +307,7 @@ async fn record_that_was_damaged_meanwhile_is_left_as_it_is() {
                     0 => doc! { "note": 5_i64 },
                     1 => doc! { "terms": 1_i32 },
                     2 => doc! { "terms": 1.0 },
+                    3 => doc! { "owner": Bson::Symbol("holder".to_owned()) },
                     _ => doc! { nested: given.token.signed() as f64 },
                 })
                 .await;
@@ -325,7 +329,9 @@ async fn record_that_was_damaged_meanwhile_is_left_as_it_is() {
 #[tokio::test]
 async fn fields_that_others_add_to_a_record_meanwhile_are_kept() {
     let given = Given::back().await;
-    given.set(doc! { "theirs": { "as": "it is" } }).await;
+    given
+        .set(doc! { "theirs": { "as": "it is" }, "released.theirs": "goes with it" })
+        .await;
     for round in 0..2_u64 {
         let mut asked = given.next();
         asked.attempt = Attempt::new(2 + round).expect("an attempt");

@@ -53,8 +53,13 @@ impl Shown {
 
     /// Whether others have put no field of their own into it.
     pub(crate) fn is_ours_alone(&self) -> bool {
-        let is_ours = |key: &String| key == "_id" || key == "purgeAt" || FIELDS.contains(&key.as_str());
-        self.document.keys().all(is_ours)
+        self.document.iter().all(|(key, value)| {
+            let parts = match value {
+                Bson::Document(part) => part.keys().all(|key| PARTS.contains(&key.as_str())),
+                _ => true,
+            };
+            parts && (key == "_id" || key == "purgeAt" || FIELDS.contains(&key.as_str()))
+        })
     }
 }
 
@@ -89,6 +94,9 @@ const FIELDS: [&str; 15] = [
     "previous",
     "renewal",
 ];
+
+/// The fields within `released`, `stepDownAsked` and `previous`.
+const PARTS: [&str; 4] = ["generation", "at", "owner", "end"];
 
 /// What the answers about many carry: the fields of the records, and the server's clock of the same command.
 pub(crate) fn projection() -> Document {

@@ -1,5 +1,5 @@
 //! The short way: the two commonest requests, to take a lease that is free and to give one back, as one prepared statement each,
-//! which takes a third of the time of the procedure. It is MariaDB's alone: MySQL has no words that bound a statement's wait
+//! which takes half the time of the procedure. It is MariaDB's alone: MySQL has no words that bound a statement's wait
 //! for a row without leaving that in the session, and none that answer with the row that was written.
 //!
 //! What such a statement has done it proves; whatever else it meets it leaves as it is, and the procedure decides.

@@ -95,8 +95,9 @@ pub enum Cause {
 pub enum Departure {
     /// The store answered.
     Answered(Released),
-    /// The store did not answer until the lease has surely expired; or, with `None`, the term was over
-    /// before, and nothing was released.
+    /// The store did not answer until the lease has surely expired, or said what only a person can mend
+    /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)), after which it is not asked again; or, with `None`, the
+    /// term was over before, and nothing was released.
     Unconfirmed(Option<StoreError>),
 }
 

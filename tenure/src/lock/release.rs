@@ -10,7 +10,8 @@ pub enum LockRelease {
     /// It was lost before: nothing was released. What was written since then may have been refused by a fence.
     LostBefore(LockLoss),
     /// Nobody knows whether it was released or had ended before: the store did not answer until the lock has surely
-    /// expired by itself, or the answer to the release was lost and the next one found the lock to be another's.
+    /// expired by itself, or said what only a person can mend, after which it is not asked again; or the answer to the release
+    /// was lost and the next one found the lock to be another's.
     Unconfirmed(StoreError),
     /// The same owner has so many more handles, and holds it until the last of them goes.
     StillHeld {

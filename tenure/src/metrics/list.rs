@@ -137,7 +137,8 @@ pub const METRICS: [Metric; 18] = [
         DOUBTS,
         MetricKind::Counter,
         &["lease"],
-        "How often a term became doubtful, because no renewal came through until the grace before its deadline.",
+        "How often a term became doubtful: it was asked back or nears its longest hold, or no renewal came through until \
+         the grace before its deadline.",
     ),
     metric(
         UNKNOWN,

@@ -191,7 +191,7 @@ fn a_damaged_mark_is_shown_with_all_others_and_the_exit_code_says_so() {
     let url = users_file(&sandbox);
     for (place, file) in [(&[][..], "leases.db"), (&["--fence", &url], "ledger.db")] {
         for resource in ["a", "ledger", "z"] {
-            let claim = ["claim", resource, "--lease", "nightly", "--token", "9"];
+            let claim = ["claim", resource, "--lease", "hourly", "--token", "9"];
             assert_eq!(fence(&sandbox, &[&claim[..], place].concat()).code, 0);
         }
         Connection::open(sandbox.path(file))
@@ -208,9 +208,9 @@ fn a_damaged_mark_is_shown_with_all_others_and_the_exit_code_says_so() {
                 .map(|line| line.split_whitespace().take(4).collect())
                 .collect();
             let marks = &lines[lines.len() - 3..];
-            assert_eq!(marks[0], ["a", "nightly", "9", "0"], "{shown:?}");
+            assert_eq!(marks[0], ["a", "hourly", "9", "0"], "{shown:?}");
             assert_eq!(marks[1], ["ledger", "-", "unreadable", "-"], "{shown:?}");
-            assert_eq!(marks[2], ["z", "nightly", "9", "0"], "{shown:?}");
+            assert_eq!(marks[2], ["z", "hourly", "9", "0"], "{shown:?}");
             let shown = sandbox.tenure(&[&asked[..], &["--output", "json"]].concat());
             assert_eq!(shown.code, 65, "{shown:?}");
             let marks = &json(&shown.stdout)["fences"];

@@ -42,6 +42,21 @@ fn a_claim_raises_holds_or_is_stale() {
     assert!(matches!(stale, FenceError::Stale { mark, .. } if mark == token(9)));
 }
 
+/// A mark may have stood here that was removed: the record beside it tells that the term is over. A clock tells nothing.
+#[test]
+fn a_term_that_the_lease_has_succeeded_claims_no_resource_without_a_mark() {
+    let over = claim(&term("nightly", 5), None, None, Horizon::Granted(token(9))).unwrap_err();
+    assert!(
+        matches!(over, FenceError::Stale { mark, .. } if mark == token(9)),
+        "{over}"
+    );
+    let by_clock = Horizon::Clock(token(9));
+    assert_eq!(
+        claim(&term("nightly", 5), None, None, by_clock),
+        Ok(Ruling::Raise)
+    );
+}
+
 #[test]
 fn a_token_of_another_lease_is_refused_whatever_its_number() {
     let (nightly, horizon) = (lease("nightly"), Horizon::Granted(token(20)));

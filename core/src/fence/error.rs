@@ -32,7 +32,7 @@ pub enum FenceError {
         resource: ResourceName,
         /// The refused token.
         token: FencingToken,
-        /// The mark that refused it.
+        /// The mark that refused it; where there is none, the token that its lease has granted since.
         mark: FencingToken,
     },
     /// This term has not claimed the resource. Claim first, then read, then write: without the claim, an

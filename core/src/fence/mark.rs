@@ -59,6 +59,9 @@ pub fn horizon(clock_ms: u64, mark: Option<FencingToken>) -> FencingToken {
 
 /// Decides a claim: the rules that all fences share.
 ///
+/// Where there is no mark, one may have stood here that was removed or lost. Then the lease's record beside it, if it is known,
+/// tells which terms are over.
+///
 /// # Errors
 /// [`FenceError::Foreign`], [`FenceError::Stale`], [`FenceError::Future`], in this order.
 pub fn decide_claim(
@@ -69,19 +72,19 @@ pub fn decide_claim(
     horizon: Horizon,
 ) -> Result<Ruling, FenceError> {
     check_owner(resource, term, owner)?;
-    match mark {
-        Some(mark) if mark > term.token => Err(FenceError::Stale {
+    match (mark, horizon) {
+        (Some(later), _) | (None, Horizon::Granted(later)) if later > term.token => Err(FenceError::Stale {
             resource: resource.clone(),
             token: term.token,
-            mark,
+            mark: later,
         }),
-        Some(mark) if mark == term.token && owner.is_some() => Ok(Ruling::Holds),
-        Some(_) | None if term.token > horizon.token() => Err(FenceError::Future {
+        (Some(mark), _) if mark == term.token && owner.is_some() => Ok(Ruling::Holds),
+        (Some(_) | None, _) if term.token > horizon.token() => Err(FenceError::Future {
             resource: resource.clone(),
             token: term.token,
             horizon,
         }),
-        Some(_) | None => Ok(Ruling::Raise),
+        (Some(_) | None, _) => Ok(Ruling::Raise),
     }
 }
 

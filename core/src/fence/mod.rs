@@ -45,7 +45,8 @@ pub trait Fence: Send + Sync {
     /// Raises the mark of `resource` to the token of `term`. Idempotent for one term.
     ///
     /// # Errors
-    /// - [`FenceError::Stale`] if the mark is higher: this term is over, whatever it believes;
+    /// - [`FenceError::Stale`] if the mark is higher: this term is over, whatever it believes. Also where there is no mark, if the
+    ///   fence knows the lease's record and that shows a later term: a mark may have stood here that was removed;
     /// - [`FenceError::Foreign`] if the resource belongs to another lease;
     /// - [`FenceError::Future`] for a token that cannot have been granted yet: exactly known where the lease is
     ///   in the store of the fence, and by the clock elsewhere ([`Horizon`]);

@@ -246,6 +246,13 @@ async fn terms_of_another_lease_and_from_the_future_change_nothing() {
         matches!(&ahead, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(granted)),
         "{ahead:?}"
     );
+    // A mark may have stood here that was removed.
+    let fresh = ResourceName::new("fresh").expect("a name");
+    let over = bench.fence.claim(&fresh, &term(1)).await;
+    assert!(
+        matches!(&over, Err(FenceError::Stale { mark, .. }) if *mark == granted),
+        "{over:?}"
+    );
     let elsewhere = EtcdFence::connect(&bench.scratch.store_url())
         .await
         .expect("a fence")

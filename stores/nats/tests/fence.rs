@@ -156,6 +156,12 @@ async fn tokens_of_another_lease_and_from_the_future_change_nothing_in_nats() {
         ),
         "{future:?}"
     );
+    // A mark may have stood here that was removed.
+    let over = beside.claim(&seat, &term("here", 1)).await;
+    assert!(
+        matches!(over, Err(FenceError::Stale { mark, .. }) if mark == granted.token),
+        "{over:?}"
+    );
     let claimed = beside.claim(&seat, &Term::new(name("here"), granted.token)).await;
     assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
 }

@@ -49,17 +49,14 @@ async fn operators_that_others_put_in_the_search_path_decide_nothing() {
     assert!(read.remaining > Duration::from_secs(30), "{read:?}");
 
     let fence = PostgresFence::beside(&store);
-    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap();
+    fence.claim(&ledger(), &term("hourly", 5)).await.unwrap();
     let mut client = scratch.client().await;
     let inside = client.transaction().await.unwrap();
-    fence
-        .enter(&inside, &ledger(), &term("nightly", 5))
-        .await
-        .unwrap();
+    fence.enter(&inside, &ledger(), &term("hourly", 5)).await.unwrap();
     let asked = "SELECT current_setting('tenure.term')";
     let shown: String = inside.query_one(asked, &[]).await.unwrap().get(0);
-    assert_eq!(shown, "5 nightly");
-    let (resource, later) = (ledger(), term("nightly", 6));
+    assert_eq!(shown, "5 hourly");
+    let (resource, later) = (ledger(), term("hourly", 6));
     let claim = bounded("a claim", fence.claim(&resource, &later));
     let (claimed, ()) = tokio::join!(claim, async { inside.commit().await.unwrap() });
     claimed.unwrap();

@@ -35,7 +35,9 @@ BEGIN
                 FROM tenure_fences WHERE resource = asked_resource FOR UPDATE;
             SET moment = {now_us};
             {primary_only}
-            IF asked_token > COALESCE(granted, GREATEST(moment DIV 1000, COALESCE(m_token, 0)) + {day_ms}) THEN
+            -- Where there is no mark, one may have stood here that was removed: the lease tells that the term is over.
+            IF asked_token > COALESCE(granted, GREATEST(moment DIV 1000, COALESCE(m_token, 0)) + {day_ms})
+                OR m_token IS NULL AND asked_token < granted THEN
                 SET decided = 1;
             ELSEIF m_token IS NULL THEN
                 BEGIN

@@ -84,7 +84,9 @@ BEGIN
         END IF;
         found_lease := mark.lease;
         found_token := mark.token;
-        IF asked_token > coalesce(granted_token, greatest(clock_ms, coalesce(mark.token, 0)) + day_ms) THEN
+        -- Where there is no mark, one may have stood here that was removed: the lease tells that the term is over.
+        IF asked_token > coalesce(granted_token, greatest(clock_ms, coalesce(mark.token, 0)) + day_ms)
+            OR mark.resource IS NULL AND asked_token < granted_token THEN
             RETURN NEXT;
             RETURN;
         END IF;

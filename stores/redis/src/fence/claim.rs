@@ -19,16 +19,6 @@ impl RedisFence {
     pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
         for _look in 0..LOOKS_MAX {
             let found = self.look(resource, Some(&term.lease)).await?;
-            if let (None, Some(later)) = (found.kept.token, found.granted)
-                && later > term.token
-            {
-                // A mark may have stood here that was removed or lost, and this term is over, whatever it was.
-                return Err(FenceError::Stale {
-                    resource: resource.clone(),
-                    token: term.token,
-                    mark: later,
-                });
-            }
             let limit = match found.granted {
                 Some(highest) => Horizon::Granted(highest),
                 None => Horizon::Clock(horizon(found.now_ms, found.kept.token)),

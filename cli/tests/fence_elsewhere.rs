@@ -87,6 +87,43 @@ fn a_counted_mark_is_not_bumped_by_a_lease_of_the_same_name_in_a_store_by_the_cl
     assert_eq!(next.code, 0, "{next:?}");
 }
 
+/// The marks are beside the record of a lease that has gone to another store, by a clock or one that counts: its last token there says
+/// nothing of those that it is granted now.
+#[test]
+fn a_lease_that_has_moved_claims_and_is_bumped_beside_the_record_that_it_left() {
+    let (before, etcd) = (Sandbox::new("fence-left"), etcd());
+    assert_eq!(before.tenure(&["run", "job", "--", "true"]).code, 0);
+    let url = &before.store;
+    let left = before.lease("job")["token"].as_u64().unwrap();
+    let by_clock = Sandbox::new("fence-moved");
+    let counting = Sandbox::at("fence-moved-to-count", &etcd.url());
+    for sandbox in [by_clock, counting] {
+        let claimed = claim_by_a_term(&sandbox, url);
+        assert_eq!(claimed.code, 0, "{claimed:?}");
+        let bumped = fence(&sandbox, &["bump", "ledger", "--fence", url]);
+        assert_eq!(bumped.code, 0, "{bumped:?}");
+        let next = claim_by_a_term(&sandbox, url);
+        assert_eq!(next.code, 0, "{next:?}");
+        // And what it has not granted is from the future by its own store.
+        let granted = sandbox.lease("job")["token"].as_u64().unwrap();
+        let future = (granted + 1).to_string();
+        let claim = [&term("claim", "job", &future)[..], &["--fence", url]].concat();
+        refused(&fence(&sandbox, &claim), 78, "the store that is named");
+        if granted > left {
+            let forgotten = rusqlite::Connection::open(before.path("leases.db")).unwrap();
+            forgotten.execute_batch("DELETE FROM tenure_fence").unwrap();
+        }
+    }
+    // A command that is told nothing of the leases does not take them to be there.
+    let next = (left + 1).to_string();
+    let mut command = before.command(&[
+        "fence", "claim", "fresh", "--lease", "job", "--token", &next, "--fence", url,
+    ]);
+    command.env_remove("TENURE_STORE");
+    let claimed = ended(command);
+    assert_eq!(claimed.code, 0, "{claimed:?}");
+}
+
 /// Tokens by the clock: a mark by the revision of etcd would admit all that were granted before.
 #[test]
 fn a_mark_in_etcd_of_leases_by_the_clock_is_bumped_above_the_clock() {

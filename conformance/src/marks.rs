@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use tenure_core::{
-    Claimed, Cursor, Fault, Fence, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, ResourceName,
-    Term,
+    Bump, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX,
+    ResourceName, Term,
 };
 use tokio::task::JoinSet;
 
@@ -106,6 +106,43 @@ pub async fn a_token_is_a_day_ahead_of_the_clock_at_most(fence: &dyn Fence) {
     let understood = page.marks.iter().filter_map(ListedMark::understood);
     let marks: Vec<_> = understood.map(|mark| (&mark.resource, mark.token)).collect();
     assert_eq!(marks, [(&ledger, ahead(12).token)]);
+}
+
+/// Claims and bumps by a fence that goes by the leases beside it, and by one of the same place whose leases are elsewhere; `left` is the
+/// last term of a lease by its record beside them, and its token is of a clock.
+///
+/// # Panics
+/// If the former lets a term pass that is over or from the future by that record, or the latter goes by it.
+pub async fn what_leases_have_left_behind_says_nothing(here: &dyn Fence, elsewhere: &dyn Fence, left: &Term) {
+    let numbered = |number| Term::new(left.lease.clone(), FencingToken::new(number).expect("a token"));
+    let (future, over) = (numbered(left.token.number() + 1), numbered(5));
+    let [by_clock, counted] = ["by-clock", "counted"].map(resource);
+    let claimed = here.claim(&by_clock, &future).await;
+    assert!(
+        matches!(&claimed, Err(FenceError::Future { horizon, .. }) if *horizon == Horizon::Granted(left.token)),
+        "{claimed:?}"
+    );
+    let claimed = here.claim(&counted, &over).await;
+    assert!(
+        matches!(&claimed, Err(FenceError::Stale { mark, .. }) if *mark == left.token),
+        "{claimed:?}"
+    );
+    assert_eq!(here.marks(None).await.expect("a page").marks, []);
+    // The leases may have gone to a store by a clock, or to one that counts.
+    for (resource, term) in [(&by_clock, &future), (&counted, &over)] {
+        let claimed = elsewhere.claim(resource, term).await;
+        assert_eq!(claimed, Ok(Claimed::Raised { from: None }));
+    }
+    let bump = Bump {
+        resource: counted,
+        above: None,
+        lease: None,
+    };
+    let bumped = elsewhere.bump(&bump).await.expect("a bump");
+    assert_eq!(bumped.token, numbered(6).token);
+    // Said of the one fence, and not of the session that it asks by.
+    let bumped = here.bump(&bump).await.expect("a bump");
+    assert!(bumped.token > left.token, "{bumped:?}");
 }
 
 /// Whether a fence has refused to guard what is no table of the user's own, in words with these parts.

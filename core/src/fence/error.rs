@@ -4,7 +4,9 @@ use std::fmt;
 /// How a fence knows which tokens cannot have been granted yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Horizon {
-    /// The lease is in the store of the fence: this is the highest token in its record. Exact.
+    /// The fence knows the record of the lease that is beside its marks: this is the highest token in it. Exact, if that is
+    /// where the lease is kept: a record that was left there when the leases went to another store says nothing any more, and a
+    /// fence must be told so (`with_leases_elsewhere`).
     Granted(FencingToken),
     /// The lease is elsewhere: this is [`horizon`](crate::horizon) of the fence's own clock and the mark. It
     /// keeps out what would close the resource for ever, not a token that is wrong by less than a day.
@@ -60,6 +62,8 @@ pub enum FenceError {
     Future {
         /// The protected resource.
         resource: ResourceName,
+        /// The lease of the refused term.
+        lease: LeaseName,
         /// The refused token.
         token: FencingToken,
         /// What is known of the tokens that exist.
@@ -126,17 +130,20 @@ impl fmt::Display for FenceError {
             ),
             Self::Future {
                 resource,
+                lease,
                 token,
                 horizon: Horizon::Granted(highest),
             } => write!(
                 f,
-                "refused: token {token} is from the future for \"{resource}\": its lease has granted at most \
-                 {highest}; check where the token comes from"
+                "refused: token {token} is from the future for \"{resource}\": by its record beside the mark, lease \
+                 \"{lease}\" has granted at most {highest}; check where the token comes from; if the lease is in another \
+                 store, name that one (--store URL; in a program, with_leases_elsewhere)"
             ),
             Self::Future {
                 resource,
                 token,
                 horizon: Horizon::Clock(highest),
+                ..
             } => write!(
                 f,
                 "refused: token {token} is from the future for \"{resource}\": by the clock none is above \

@@ -81,6 +81,7 @@ pub fn decide_claim(
         (Some(mark), _) if mark == term.token && owner.is_some() => Ok(Ruling::Holds),
         (Some(_) | None, _) if term.token > horizon.token() => Err(FenceError::Future {
             resource: resource.clone(),
+            lease: term.lease.clone(),
             token: term.token,
             horizon,
         }),

@@ -171,6 +171,7 @@ impl Watermark {
             None if term.token > limit => {
                 return Err(FenceError::Future {
                     resource: resource.clone(),
+                    lease: term.lease.clone(),
                     token: term.token,
                     horizon: Horizon::Clock(limit),
                 });

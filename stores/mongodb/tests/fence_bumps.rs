@@ -1,7 +1,8 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
-use crate::common::Scratch;
+use crate::common::{Scratch, request, seconds, take};
 use mongodb::bson::doc;
+use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term};
 use tenure_mongodb::{EnterError, MongoFence};
 use tenure_testkit::ReplicaSet;
@@ -103,4 +104,15 @@ async fn a_bumped_mark_that_an_earlier_tenure_has_claimed_is_claimed() {
         .expect("as claimed");
     let claimed = term("$nightly", mark.token.number() + 1);
     assert_eq!(fence.check(&ledger(), &claimed).await, Ok(()));
+}
+
+#[tokio::test]
+async fn what_leases_have_left_behind_in_mongodb_says_nothing() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let store = scratch.store().await;
+    let granted = take(&store, &request("nightly", "a", seconds(30))).await.token;
+    let here = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let elsewhere = here.clone().with_leases_elsewhere();
+    let left = term("nightly", granted.number());
+    what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }

@@ -15,6 +15,10 @@ pub(crate) const BUSY: &str = "TN009";
 /// The server takes no writes.
 pub(crate) const READ_ONLY: &str = "TN010";
 
+/// Tells the procedure that is called next, in the same session, that the leases are in another store; one of a set-up from
+/// before it does not hear it.
+pub(crate) const LEASES_ELSEWHERE: &str = "SET @tenure_lease_store = 'elsewhere'";
+
 /// How long one request waits for a row, in seconds.
 const LOCK_WAIT_S: u32 = 2;
 
@@ -206,6 +210,11 @@ pub(crate) fn filled(part: &str) -> String {
         ("{foreign}", FOREIGN.to_owned()),
         ("{unclaimed}", UNCLAIMED.to_owned()),
         ("{busy}", BUSY.to_owned()),
+        (
+            "{lease_store}",
+            "COALESCE(CAST(@tenure_lease_store AS CHAR(20) CHARACTER SET utf8mb4), '')".to_owned(),
+        ),
+        ("{elsewhere}", "elsewhere".to_owned()),
         ("{version}", VERSION.to_string()),
     ]
     .iter()

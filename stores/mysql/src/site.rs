@@ -213,5 +213,12 @@ async fn answered(session: &mut Session, short: Option<&Short>, statement: &str)
 
 /// An error of the commit comes after the rows.
 async fn to_the_last_word(conn: &mut Conn, statement: &str) -> Result<Vec<Row>, Error> {
-    conn.query::<Row, _>(statement).await
+    // Of all that it answers: several statements may have been sent as one.
+    let mut answer = conn.query_iter(statement).await?;
+    let mut rows = Vec::new();
+    while !answer.is_empty() {
+        rows.extend(answer.collect::<Row>().await?);
+    }
+    answer.drop_result().await?;
+    Ok(rows)
 }

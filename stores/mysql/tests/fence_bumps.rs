@@ -1,10 +1,11 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
-use crate::common::{PATIENCE, Scratch, name, replacing};
+use crate::common::{PATIENCE, Scratch, name, replacing, request, seconds, take};
 use crate::fence::{fenced, ledger, term, write};
-use crate::setup::set_up_again;
+use crate::setup::{rewriting, set_up_again};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::{Duration, Instant};
+use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
     Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
     Term, Verdict, is_counted,
@@ -357,4 +358,50 @@ async fn of_two_that_bump_a_new_mark_of_mysql_at_once_the_later_changes_nothing(
     let mark = fence.mark(&ledger()).await.unwrap().unwrap();
     assert_eq!(mark.token, first.unwrap().token);
     assert!(fence.bump(&asked).await.unwrap().token > mark.token);
+}
+
+#[tokio::test]
+async fn what_leases_have_left_behind_in_mysql_says_nothing() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
+    let here = MysqlFence::beside(&store);
+    let elsewhere = here.clone().with_leases_elsewhere();
+    let left = Term::new(name("nightly"), granted);
+    what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
+}
+
+/// It would go by the record all the same.
+#[tokio::test]
+async fn a_set_up_that_hears_nothing_of_leases_elsewhere_in_mysql_raises_nothing_by_their_old_record() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
+    for procedure in ["claim", "bump"] {
+        let now = rewriting(procedure);
+        let earlier = now.replace("@tenure_lease_store", "@tenure_unheard_of");
+        assert_ne!(earlier, now);
+        scratch.sql(&earlier).await;
+    }
+    let fence = MysqlFence::beside(&store).with_leases_elsewhere();
+    let next = term("nightly", granted.number() + 1);
+    let of_nightly = Bump {
+        lease: Some(name("nightly")),
+        ..bump(ledger())
+    };
+    let claimed = fence.claim(&ledger(), &next).await.map(drop);
+    for refused in [claimed, fence.bump(&of_nightly).await.map(drop)] {
+        assert!(
+            matches!(&refused, Err(FenceError::Store(error)) if error.message.contains("tenure store init")),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(fence.mark(&ledger()).await, Ok(None));
+    // A lease without a record there is as well served by it.
+    let other = term("hourly", 5);
+    fence.claim(&ledger(), &other).await.unwrap();
+    assert_eq!(fence.bump(&bump(ledger())).await.unwrap().token.number(), 6);
+    set_up_again(&scratch, &["bump", "claim"]).await;
+    let fresh = ResourceName::new("fresh").unwrap();
+    fence.claim(&fresh, &next).await.unwrap();
 }

@@ -15,6 +15,11 @@ pub(crate) const LATER: &str = "TN004";
 /// Serialises set-ups: two at once would both find a table missing.
 const SETUP_LOCK: i64 = 0x7465_6e75_7265;
 
+/// The setting by which a fence tells the functions that raise marks that its leases are in another store, and what it says then.
+/// For its own transaction alone, and nothing to a function of a set-up from before it.
+pub(crate) const LEASES: &str = "tenure.lease_store";
+pub(crate) const ELSEWHERE: &str = "elsewhere";
+
 /// Tells the turnstiles of fences from what else locks by a number in the database.
 const TURNSTILES: i64 = 0x7475_726e;
 
@@ -139,6 +144,10 @@ fn filled(part: &str, schema: &str) -> String {
         ("{durable}", format!("{BOUNDED} || {ON_DISK}")),
         ("{turnstile}", turnstile(schema, "asked_resource")),
         ("{entered}", ENTERED.to_owned()),
+        (
+            "{leases_here}",
+            format!("current_setting('{LEASES}', true) IS DISTINCT FROM '{ELSEWHERE}'"),
+        ),
         (
             "{show}",
             showing("asked_resource", "asked_token || ' ' || asked_lease"),

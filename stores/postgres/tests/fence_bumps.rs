@@ -1,7 +1,8 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
-use crate::common::{Scratch, name};
+use crate::common::{Scratch, name, request, seconds, take};
 use crate::fence::{fenced, ledger, term, write};
 use crate::meddling::{Meddling, meddling};
+use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
     Bump, Certainty, Claimed, Fault, Fence, FenceError, Finding, LeaseStore, Mark, MarkPage, ResourceName,
     Term, Verdict, is_counted,
@@ -292,4 +293,54 @@ async fn bump_in_postgres_that_is_not_heard_of_after_it_was_made_is_unknown() {
     );
     let after = direct.mark(&ledger()).await.unwrap().unwrap();
     assert!(after.token > before.token, "{after:?}");
+}
+
+#[tokio::test]
+async fn what_leases_have_left_behind_in_postgres_says_nothing() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
+    let here = PostgresFence::beside(&store);
+    let elsewhere = here.clone().with_leases_elsewhere();
+    let left = Term::new(name("nightly"), granted);
+    what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
+}
+
+/// It would go by the record all the same.
+#[tokio::test]
+async fn a_set_up_that_hears_nothing_of_leases_elsewhere_in_postgres_raises_nothing_by_their_old_record() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let granted = take(&store, &request("nightly", "a", seconds(60))).await.token;
+    for function in ["claim", "bump"] {
+        let client = scratch.client().await;
+        let asked = "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace \
+                     WHERE n.nspname = $1 AND p.proname = $2";
+        let row = client.query_one(asked, &[&scratch.schema, &function]).await;
+        let now: String = row.unwrap().get(0);
+        let earlier = now.replace("tenure.lease_store", "tenure.unheard_of");
+        assert_ne!(earlier, now);
+        client.batch_execute(&earlier).await.unwrap();
+    }
+    let fence = PostgresFence::beside(&store).with_leases_elsewhere();
+    let next = term("nightly", granted.number() + 1);
+    let of_nightly = Bump {
+        lease: Some(name("nightly")),
+        ..bump(ledger())
+    };
+    let claimed = fence.claim(&ledger(), &next).await.map(drop);
+    for refused in [claimed, fence.bump(&of_nightly).await.map(drop)] {
+        assert!(
+            matches!(&refused, Err(FenceError::Store(error)) if error.message.contains("tenure store init")),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(fence.mark(&ledger()).await, Ok(None));
+    // A lease without a record there is as well served by it.
+    let other = term("hourly", 5);
+    fence.claim(&ledger(), &other).await.unwrap();
+    assert_eq!(fence.bump(&bump(ledger())).await.unwrap().token.number(), 6);
+    PostgresStore::init(&scratch.url("")).await.unwrap();
+    let fresh = ResourceName::new("fresh").unwrap();
+    fence.claim(&fresh, &next).await.unwrap();
 }

@@ -1,7 +1,8 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
-use crate::common::Scratch;
+use crate::common::{Asker, Scratch, grant};
 use rusqlite::{Connection, TransactionBehavior};
+use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{
     Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName, Term,
 };
@@ -125,4 +126,16 @@ async fn a_bumped_mark_still_belongs_to_its_lease() {
             })
         );
     }
+}
+
+#[tokio::test]
+async fn what_leases_have_left_behind_in_sqlite_says_nothing() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    let granted = grant(&store, &Asker::new("a"), "nightly").await.token;
+    SqliteFence::install(&scratch.raw()).unwrap();
+    let here = SqliteFence::new(scratch.file()).unwrap();
+    let elsewhere = SqliteFence::new(scratch.file()).unwrap().with_leases_elsewhere();
+    let left = term("nightly", granted.number());
+    what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
 }

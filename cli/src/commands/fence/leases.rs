@@ -1,20 +1,14 @@
 //! What the store of the leases says about tokens.
 
-use super::{decided, refusal};
+use super::decided;
 use crate::commands::look::answer;
-use crate::exit::Failure;
-use tenure::core::{Horizon, TokenSource, is_counted};
-use tenure::{Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
+use crate::exit::{Code, Failure};
+use tenure::core::TokenSource;
+use tenure::{Fence, FencingToken, LeaseName, ResourceName, Term};
 
 /// The store that somebody has named; the default one may hold other leases of these names.
 pub(super) fn named(store: Option<&str>) -> Option<&str> {
     store.filter(|url| !url.is_empty())
-}
-
-/// Whether the store that somebody has named is a quorum, of which one member alone does not know what was granted.
-pub(super) fn are_of_a_quorum(store: Option<&str>) -> bool {
-    let is_one = |url: &str| url.starts_with("redis+quorum:") || url.starts_with("rediss+quorum:");
-    named(store).is_some_and(is_one)
 }
 
 /// The highest token that the lease's record shows; `None` if it has no record there.
@@ -33,25 +27,27 @@ pub(super) async fn count(store: Option<&str>) -> Result<bool, Failure> {
     Ok(traits.token_source == TokenSource::Revision)
 }
 
-/// Refuses a token that the lease's store has not granted, where the fence's clock bounds nothing: it knows only of
-/// tokens that follow a clock, over a mark that does.
+/// Refuses a token that the lease's store has not granted: a fence elsewhere knows only what its clock says of it.
 pub(super) async fn bound(
     fence: &dyn Fence,
     resource: &ResourceName,
     term: &Term,
     store: &str,
 ) -> Result<(), Failure> {
+    // Of one that is not above the mark, that says all.
     let mark = decided(fence.mark(resource)).await?.map(|mark| mark.token);
-    let is_bounded = !is_counted(term.token) && mark.is_some_and(|mark| !is_counted(mark));
-    if is_bounded || mark >= Some(term.token) {
+    if mark >= Some(term.token) {
         return Ok(());
     }
     match granted(&term.lease, Some(store)).await {
-        Ok(Some(highest)) if term.token > highest => Err(refusal(FenceError::Future {
-            resource: resource.clone(),
-            token: term.token,
-            horizon: Horizon::Granted(highest),
-        })),
+        Ok(Some(highest)) if term.token > highest => Err(Failure::new(
+            Code::Configuration,
+            format!(
+                "refused: token {} is from the future for \"{resource}\": by its record in the store that is named, lease \"{}\" \
+                 has granted at most {highest}; check where the token comes from",
+                term.token, term.lease
+            ),
+        )),
         // A command that `tenure run` has started is not given the store's password: it need not get there.
         Ok(_) | Err(_) => Ok(()),
     }

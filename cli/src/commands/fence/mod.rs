@@ -64,12 +64,13 @@ async fn claim(
     let place = FencePlace::find(&arguments.place, store)?;
     let fence = place.open(Making::WhereMissing).await?;
     let mut fence = fence.expect("it was made where it was missing");
-    if leases::are_of_a_quorum(store) {
-        // Beside marks in one of its members are records that may lag behind.
+    if !place.is_beside_leases(store) {
+        // What is beside the marks may be a lease's record from before it went elsewhere, or that of one member of a quorum, which
+        // may lag behind.
         fence = fence.with_leases_elsewhere();
-    }
-    if let (FencePlace::Given(_), Some(store)) = (&place, leases::named(store)) {
-        leases::bound(fence.fence(), &resource, &term, store).await?;
+        if let Some(store) = leases::named(store) {
+            leases::bound(fence.fence(), &resource, &term, store).await?;
+        }
     }
     let claimed = decided(fence.fence().claim(&resource, &term)).await;
     fence.close().await;

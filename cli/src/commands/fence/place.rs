@@ -1,6 +1,6 @@
 //! Where marks are, and what is opened there.
 
-use super::refusal;
+use super::{leases, refusal};
 use crate::arguments::FencePlaceArguments;
 use crate::exit::{Code, Failure};
 use crate::place::{Credentials, Place};
@@ -102,10 +102,13 @@ impl FencePlace {
         }
     }
 
-    /// Whether the marks are in the store of the leases, by that store's own numbers.
+    /// Whether the marks are in the store of the leases, by that store's own numbers. Nobody has said so of a place that was given
+    /// without a store: what is known of leases there may be from before they went elsewhere.
     pub(crate) fn is_beside_leases(&self, store: Option<&str>) -> bool {
+        // A command that `tenure run` has started is told its store without the password.
+        let named = |url: &str| Place::Given(url.to_owned()).for_command(Credentials::Withheld);
         match self {
-            Self::Given(url) => store == Some(url),
+            Self::Given(url) => leases::named(store).is_some_and(|store| named(store) == named(url)),
             Self::BesideLeases(_) => true,
         }
     }
@@ -156,13 +159,22 @@ impl Opened {
     /// Says that the leases are in another store: what this one knows of leases tells nothing of their tokens.
     pub(crate) fn with_leases_elsewhere(self) -> Self {
         match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(fence) => Self::Sqlite(fence.with_leases_elsewhere()),
+            #[cfg(feature = "mongodb")]
+            Self::Mongo(fence) => Self::Mongo(fence.with_leases_elsewhere()),
             #[cfg(feature = "redis")]
             Self::Redis(fence) => Self::Redis(fence.with_leases_elsewhere()),
             #[cfg(feature = "nats")]
             Self::Nats(fence) => Self::Nats(fence.with_leases_elsewhere()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(fence) => Self::Postgres(fence.with_leases_elsewhere()),
             #[cfg(feature = "etcd")]
             Self::Etcd(fence) => Self::Etcd(fence.with_leases_elsewhere()),
-            other => other,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(fence) => Self::Mysql(fence.with_leases_elsewhere()),
+            // It knows of no leases.
+            Self::Watermark(_) | Self::LookedAt(_) => self,
         }
     }
 
@@ -239,4 +251,21 @@ pub(super) fn unknown() -> Failure {
         "the fence's URL has no scheme that is known here; write sqlite:PATH, postgres://HOST/DATABASE, \
          mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST/BUCKET or file:PATH",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FencePlace;
+
+    /// A command that `tenure run` has started is told its store without the password.
+    #[test]
+    fn marks_are_beside_the_leases_of_the_same_url_whatever_is_said_of_the_password() {
+        let fence = FencePlace::Given("postgres://app:secret@db/bank".to_owned());
+        for store in ["postgres://app:secret@db/bank", "postgres://app@db/bank"] {
+            assert!(fence.is_beside_leases(Some(store)), "{store}");
+        }
+        for store in [Some("postgres://app:secret@db/other"), Some(""), None] {
+            assert!(!fence.is_beside_leases(store), "{store:?}");
+        }
+    }
 }

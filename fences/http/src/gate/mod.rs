@@ -226,6 +226,7 @@ fn refused(seat: &Seat, term: &Term, error: FenceError) -> Refusal {
             resource,
             token,
             horizon,
+            ..
         } => Refusal::Future {
             resource,
             token,

@@ -130,6 +130,15 @@ impl MongoFence {
         self
     }
 
+    /// Says that the leases are in another store, also of a fence that was [connected](Self::connect) by the URL of a store: then
+    /// a token from the future is known by the server's clock and not exactly, and what a lease of the same name has been granted
+    /// here, perhaps before the leases went elsewhere, says nothing.
+    #[must_use]
+    pub fn with_leases_elsewhere(mut self) -> Self {
+        self.leases = None;
+        self
+    }
+
     /// Writes the refusals that were counted and not yet noted: before a process ends.
     pub async fn note_refusals(&self) {
         self.noter.note().await;

@@ -1,8 +1,8 @@
 //! Raising marks.
 
-use super::subject;
+use super::{Leases, subject};
 use crate::row::{is_null, number, text};
-use crate::schema::{call, literal, literal_or_null};
+use crate::schema::{LEASES_ELSEWHERE, call, literal, literal_or_null};
 use crate::site::Site;
 use mysql_async::Row;
 use tenure_core::{
@@ -45,18 +45,33 @@ impl Found {
     }
 }
 
+impl Leases {
+    /// What calls a procedure that raises marks, and tells it where the leases are.
+    fn told_with(self, call: String) -> String {
+        match self {
+            Self::Here => call,
+            Self::Elsewhere => format!("{LEASES_ELSEWHERE}; {call}"),
+        }
+    }
+}
+
 impl Site {
     /// Claims, in one round trip.
-    pub(super) async fn claim(&self, resource: &ResourceName, term: &Term) -> Result<Found, StoreError> {
+    pub(super) async fn claim(
+        &self,
+        leases: Leases,
+        resource: &ResourceName,
+        term: &Term,
+    ) -> Result<Found, StoreError> {
         let subject = subject(resource);
-        let statement = call(
+        let statement = leases.told_with(call(
             "claim",
             &[
                 literal(resource.as_str()),
                 literal(term.lease.as_str()),
                 term.token.signed().to_string(),
             ],
-        );
+        ));
         let rows = self.raise(&subject, &statement).await;
         let rows = rows.map_err(|mut error| {
             if error.fault == Fault::Busy {
@@ -78,7 +93,10 @@ impl Site {
         };
         Ok(Found {
             mark,
-            granted: number(row, 2).and_then(|token| FencingToken::from_signed(token).ok()),
+            // A procedure from before may have gone by the record all the same: then its decision is another.
+            granted: number(row, 2)
+                .filter(|_| leases == Leases::Here)
+                .and_then(|token| FencingToken::from_signed(token).ok()),
             clock_ms: number(row, 3)
                 .and_then(|clock| u64::try_from(clock).ok())
                 .unwrap_or(0),
@@ -92,28 +110,26 @@ impl Site {
     }
 
     /// Bumps the mark; answers with it.
-    pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
+    pub(super) async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
         let subject = subject(resource);
-        let noting = self.ask(Deed::Read, &subject, NOTES_BUMPS).await?;
-        if noting.first().and_then(|row| number(row, 0)) == Some(0) {
-            // It would raise the mark, and leave it to whoever is granted that very number.
+        if let Some(lack) = self.lack_of_earlier_set_up(leases, bump, &subject).await? {
             let message = format!(
-                "{subject} at {}: the set-up is of an earlier Tenure, in which a bumped mark admits the term of its own \
-                 number; nothing was changed: run `tenure store init`, then bump it again",
+                "{subject} at {}: the set-up is of an earlier Tenure, {lack}; nothing was changed: run `tenure store init`, \
+                 then bump it again",
                 self.place()
             );
             return Err(StoreError::not_applied(Fault::Unsupported, message));
         }
         let above = bump.above.map(FencingToken::signed);
-        let statement = call(
+        let statement = leases.told_with(call(
             "bump",
             &[
                 literal(resource.as_str()),
                 above.map_or_else(|| "NULL".to_owned(), |above| above.to_string()),
                 literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
             ],
-        );
+        ));
         let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         if is_null(row, 0) {
@@ -126,11 +142,41 @@ impl Site {
         kept.map(|kept| kept.mark)
             .ok_or_else(|| self.without_verdict(&subject))
     }
+
+    /// Why the procedure, of an earlier Tenure, would bump the mark wrongly.
+    async fn lack_of_earlier_set_up(
+        &self,
+        leases: Leases,
+        bump: &Bump,
+        subject: &str,
+    ) -> Result<Option<&'static str>, StoreError> {
+        // A record counts only where there is one. Where the text is hidden from this role, nobody knows what the procedure hears.
+        let asked = format!(
+            "SELECT {NOTES_BUMPS}, {HEARS_OF_LEASES} OR NOT EXISTS (SELECT 1 FROM tenure_leases WHERE name = COALESCE({}, \
+             (SELECT lease FROM tenure_fences WHERE resource = {})))",
+            literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
+            literal(bump.resource.as_str())
+        );
+        let found = self.ask(Deed::Read, subject, &asked).await?;
+        let says = |column| found.first().and_then(|row| number(row, column));
+        Ok(match (says(0), says(1), leases) {
+            // It would raise the mark, and leave it to whoever is granted that very number.
+            (Some(0), _, _) => Some("in which a bumped mark admits the term of its own number"),
+            (_, Some(0), Leases::Elsewhere) => {
+                Some("which would raise the mark above a record of that lease here, although it is elsewhere")
+            }
+            (_, _, Leases::Here | Leases::Elsewhere) => None,
+        })
+    }
 }
 
 /// Whether a bump notes that it was one: by the procedure's text, or where that is hidden from this role, by the column.
-const NOTES_BUMPS: &str = "SELECT COALESCE(
+const NOTES_BUMPS: &str = "COALESCE(
     (SELECT MAX(ROUTINE_DEFINITION LIKE '%bumped_token%') FROM information_schema.ROUTINES
         WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_NAME = 'tenure_bump_1'),
     (SELECT MAX(COLUMN_NAME = 'bumped_token') FROM information_schema.COLUMNS
         WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tenure_fences'))";
+
+/// Whether a bump hears where the leases are.
+const HEARS_OF_LEASES: &str = "COALESCE((SELECT MAX(ROUTINE_DEFINITION LIKE '%tenure_lease_store%')
+    FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_NAME = 'tenure_bump_1'), 0)";

@@ -55,6 +55,16 @@ pub struct MysqlFence {
     site: Arc<Site>,
     thread: Arc<OwnThread>,
     noter: Arc<Noter<Beside>>,
+    leases: Leases,
+}
+
+/// Where the leases are whose terms are fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leases {
+    /// In the same database.
+    Here,
+    /// In another store.
+    Elsewhere,
 }
 
 impl MysqlFence {
@@ -80,7 +90,18 @@ impl MysqlFence {
             noter: Noter::new(Beside(Arc::clone(&site))),
             site,
             thread,
+            leases: Leases::Here,
         }
+    }
+
+    /// Says that the leases are in another store. Then a token from the future is known by this server's clock and not
+    /// exactly, and what a lease of the same name has been granted here, perhaps before the leases went elsewhere, says nothing.
+    ///
+    /// Where there is such a record, the set-up must know of this: one from before is refused with the way out.
+    #[must_use]
+    pub fn with_leases_elsewhere(mut self) -> Self {
+        self.leases = Leases::Elsewhere;
+        self
     }
 
     /// Writes the refusals that were counted and not yet noted: before a process ends.
@@ -129,9 +150,9 @@ impl Fence for MysqlFence {
         term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
         Box::pin(async move {
-            let (owned, asked) = (resource.clone(), term.clone());
+            let (leases, owned, asked) = (self.leases, resource.clone(), term.clone());
             let found = self
-                .at_site(|site| async move { site.claim(&owned, &asked).await })
+                .at_site(|site| async move { site.claim(leases, &owned, &asked).await })
                 .await?;
             found
                 .ruled(resource, term)
@@ -156,8 +177,8 @@ impl Fence for MysqlFence {
     }
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        let bump = bump.clone();
-        Box::pin(self.at_site(|site| async move { site.bump(&bump).await }))
+        let (leases, bump) = (self.leases, bump.clone());
+        Box::pin(self.at_site(move |site| async move { site.bump(leases, &bump).await }))
     }
 
     fn note_refused(&self, refusal: &FenceError) {

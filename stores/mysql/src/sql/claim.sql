@@ -1,6 +1,7 @@
 -- Raises the mark of a resource if the rules of a claim say so, and answers what they were judged by: the row as it was
 -- found under its lock (its lease null where the mark is this lease's and nobody has claimed it), the highest token that the
--- lease has been granted (null where the lease is not kept here), the clock in ms, and whether the mark was raised.
+-- lease has been granted (null where the lease is not kept here), the clock in ms, and whether the mark was raised. A caller
+-- whose leases are elsewhere has set @tenure_lease_store: a record of that name says nothing of their tokens.
 CREATE PROCEDURE IF NOT EXISTS tenure_claim_{version}(
     IN asked_resource VARCHAR(255) {text}, IN asked_lease VARCHAR(255) {text}, IN asked_token BIGINT
 )
@@ -10,17 +11,18 @@ BEGIN
     DECLARE round, taken, raised, decided INT DEFAULT 0;
     DECLARE moment, m_token, granted BIGINT;
     DECLARE m_lease VARCHAR(255) {text};
+    DECLARE lease_store VARCHAR(20) {text} DEFAULT {lease_store};
     DECLARE EXIT HANDLER FOR SQLEXCEPTION
     BEGIN
         ROLLBACK AND NO CHAIN NO RELEASE;
         SET SESSION innodb_lock_wait_timeout = lock_wait;
         RESIGNAL;
     END;
-    SET SESSION innodb_lock_wait_timeout = {claim_wait_s};
+    SET SESSION innodb_lock_wait_timeout = {claim_wait_s}, @tenure_lease_store = NULL;
     WHILE NOT decided AND round < 3 DO
         SET round = round + 1, taken = 0, m_token = NULL, m_lease = NULL, granted = NULL;
         {begin}
-        SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease;
+        SELECT token INTO granted FROM tenure_leases WHERE name = asked_lease AND lease_store <> '{elsewhere}';
         -- One that an operator has raised, its own number has not claimed either.
         SELECT IF(lease = asked_lease AND bumped_token = token, NULL, lease), token INTO m_lease, m_token
             FROM tenure_fences WHERE resource = asked_resource;

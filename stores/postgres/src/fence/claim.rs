@@ -1,8 +1,8 @@
 //! Raising marks.
 
-use super::subject;
+use super::{Leases, subject};
 use crate::fault::Deed;
-use crate::schema::literal;
+use crate::schema::{ELSEWHERE, LEASES, literal};
 use crate::site::{Site, Typed, least_busy};
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
@@ -46,11 +46,30 @@ impl Found {
     }
 }
 
+impl Leases {
+    /// The first argument of a function that raises marks. Arguments are there before the function runs: so it knows by then
+    /// where the leases are, also behind a pooler that gives each transaction another session.
+    fn told_with(self, argument: &str) -> String {
+        match self {
+            Self::Here => argument.to_owned(),
+            Self::Elsewhere => format!(
+                "CASE WHEN pg_catalog.set_config('{LEASES}', '{ELSEWHERE}', true) IS NOT NULL THEN {argument} END"
+            ),
+        }
+    }
+}
+
 impl Site {
     /// Claims, in one round trip.
-    pub(super) async fn claim(&self, resource: &ResourceName, term: &Term) -> Result<Found, StoreError> {
+    pub(super) async fn claim(
+        &self,
+        leases: Leases,
+        resource: &ResourceName,
+        term: &Term,
+    ) -> Result<Found, StoreError> {
         let subject = subject(resource);
-        let statement = format!("SELECT * FROM {}.claim($1, $2, $3)", self.schema());
+        let resource_asked = leases.told_with("$1");
+        let statement = format!("SELECT * FROM {}.claim({resource_asked}, $2, $3)", self.schema());
         let (lease, token) = (term.lease.as_str(), term.token.signed());
         let parameters: [Typed<'_>; 3] = [
             (&resource.as_str(), Type::TEXT),
@@ -80,7 +99,10 @@ impl Site {
         };
         Ok(Found {
             mark,
-            granted: number(2).and_then(|token| FencingToken::from_signed(token).ok()),
+            // A function from before may have gone by the record all the same: then its decision is another.
+            granted: number(2)
+                .filter(|_| leases == Leases::Here)
+                .and_then(|token| FencingToken::from_signed(token).ok()),
             clock_ms: number(3).and_then(|clock| u64::try_from(clock).ok()).unwrap_or(0),
             raised,
         })
@@ -99,19 +121,19 @@ impl Site {
     }
 
     /// Bumps the mark; answers with it.
-    pub(super) async fn bump(&self, bump: &Bump) -> Result<Mark, StoreError> {
+    pub(super) async fn bump(&self, leases: Leases, bump: &Bump) -> Result<Mark, StoreError> {
         let resource = &bump.resource;
         let subject = subject(resource);
-        if self.is_bump_of_earlier_set_up(&subject).await? {
-            // It would raise the mark, and leave it to whoever is granted that very number.
+        if let Some(lack) = self.lack_of_earlier_set_up(leases, bump, &subject).await? {
             let message = format!(
-                "{subject} at {}: the set-up is of an earlier Tenure, in which a bumped mark admits the term of its own \
-                 number; nothing was changed: run `tenure store init`, then bump it again",
+                "{subject} at {}: the set-up is of an earlier Tenure, {lack}; nothing was changed: run `tenure store init`, \
+                 then bump it again",
                 self.place
             );
             return Err(StoreError::not_applied(Fault::Unsupported, message));
         }
-        let statement = format!("SELECT {}.bump($1, $2, $3)", self.schema());
+        let resource_asked = leases.told_with("$1");
+        let statement = format!("SELECT {}.bump({resource_asked}, $2, $3)", self.schema());
         let above = bump.above.map(FencingToken::signed);
         let lease = bump.lease.as_ref().map(LeaseName::as_str);
         let parameters: [Typed<'_>; 3] = [
@@ -131,15 +153,34 @@ impl Site {
             .ok_or_else(|| self.without_verdict(&subject))
     }
 
-    /// Whether the function is an earlier Tenure's, which does not note that it was an operator who raised the mark.
-    async fn is_bump_of_earlier_set_up(&self, subject: &str) -> Result<bool, StoreError> {
+    /// Why the function, of an earlier Tenure, would bump the mark wrongly.
+    async fn lack_of_earlier_set_up(
+        &self,
+        leases: Leases,
+        bump: &Bump,
+        subject: &str,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let schema = self.schema();
+        // A record counts only where there is one.
         let asked = format!(
-            "SELECT prosrc LIKE '%bumped_token%' FROM pg_catalog.pg_proc WHERE oid = to_regprocedure({})",
-            literal(&format!("{}.bump(text, bigint, text)", self.schema()))
+            "SELECT prosrc LIKE '%bumped_token%', prosrc LIKE '%{LEASES}%' OR NOT EXISTS (SELECT FROM {schema}.leases l \
+             WHERE l.name::text OPERATOR(pg_catalog.=) coalesce($2, (SELECT f.lease::text FROM {schema}.fences f \
+             WHERE f.resource::text OPERATOR(pg_catalog.=) $1))) \
+             FROM pg_catalog.pg_proc WHERE oid = to_regprocedure({})",
+            literal(&format!("{schema}.bump(text, bigint, text)"))
         );
-        let found = self.ask(Deed::Read, subject, &asked, &[]).await?;
+        let lease = bump.lease.as_ref().map(LeaseName::as_str);
+        let parameters: [Typed<'_>; 2] = [(&bump.resource.as_str(), Type::TEXT), (&lease, Type::TEXT)];
+        let found = self.ask(Deed::Read, subject, &asked, &parameters).await?;
         // One that is missing is said when it is called.
-        let is_noting = found.first().and_then(|row| row.try_get(0).ok());
-        Ok(is_noting == Some(false))
+        let says = |column| found.first().and_then(|row| row.try_get(column).ok());
+        Ok(match (says(0), says(1), leases) {
+            // It would raise the mark, and leave it to whoever is granted that very number.
+            (Some(false), _, _) => Some("in which a bumped mark admits the term of its own number"),
+            (_, Some(false), Leases::Elsewhere) => {
+                Some("which would raise the mark above a record of that lease here, although it is elsewhere")
+            }
+            (_, _, Leases::Here | Leases::Elsewhere) => None,
+        })
     }
 }

@@ -49,7 +49,8 @@ $function$;
 
 -- Raises the mark of a resource if the rules of a claim say so, and answers what they were judged by: the row as it was
 -- found under its lock (its lease null where the mark is this lease's and nobody has claimed it), the highest token that the
--- lease has been granted (null where the lease is not kept here), the clock in ms, and whether the mark was raised.
+-- lease has been granted (null where the lease is not kept here), the clock in ms, and whether the mark was raised. A caller
+-- whose leases are elsewhere has set `tenure.lease_store`: a record of that name says nothing of their tokens.
 CREATE OR REPLACE FUNCTION {schema}.claim(asked_resource text, asked_lease text, asked_token bigint)
 RETURNS TABLE (found_lease text, found_token bigint, granted_token bigint, clock_ms bigint, raised boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $function$
@@ -62,7 +63,7 @@ BEGIN
         CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
     FOR round IN 1..3 LOOP
         raised := false;
-        SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.name = asked_lease;
+        SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.name = asked_lease AND {leases_here};
         clock_ms := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
         SELECT * INTO mark FROM {schema}.fences f WHERE f.resource = asked_resource;
         IF mark.lease = asked_lease AND mark.bumped_token = mark.token THEN
@@ -123,7 +124,7 @@ BEGIN
     PERFORM set_config('lock_timeout', '4000', true), set_config('synchronous_commit', 'on', true);
     PERFORM pg_advisory_xact_lock({turnstile}), set_config('lock_timeout', '500', true);
     SELECT * INTO mark FROM {schema}.hold(asked_resource, give_up_at);
-    SELECT l.token INTO granted FROM {schema}.leases l WHERE l.name = coalesce(asked_lease, mark.lease);
+    SELECT l.token INTO granted FROM {schema}.leases l WHERE l.name = coalesce(asked_lease, mark.lease) AND {leases_here};
     highest := greatest(mark.token, granted, asked_above);
     IF highest IS NULL OR highest >= 1000000000000 THEN
         highest := greatest(highest, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);

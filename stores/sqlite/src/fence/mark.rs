@@ -1,5 +1,6 @@
 //! The rows of the marks, and the statements on them.
 
+use super::Leases;
 use crate::clock::wall_clock_ms;
 use crate::listing::{shown_key, start_of};
 use crate::schema::APPLICATION_ID;
@@ -69,6 +70,7 @@ pub(super) fn marks(connection: &Connection, after: Option<&Cursor>) -> Result<M
 /// Decides a claim by what the file says, without changing it: a refusal takes no lock from anybody.
 pub(super) fn rule(
     connection: &Connection,
+    leases: Leases,
     resource: &ResourceName,
     term: &Term,
 ) -> Result<Result<(Ruling, Option<FencingToken>), FenceError>, Trouble> {
@@ -79,7 +81,7 @@ pub(super) fn rule(
     }
     let claimant = kept.as_ref().and_then(Kept::claimant);
     let from = kept.as_ref().map(|kept| kept.mark.token);
-    let limit = match granted(connection, &term.lease)? {
+    let limit = match granted(connection, leases, &term.lease)? {
         Some(highest) => Horizon::Granted(highest),
         None => Horizon::Clock(horizon(wall_clock_ms(), from)),
     };
@@ -96,10 +98,11 @@ pub(super) fn ruled(resource: &ResourceName, term: &Term, kept: Option<&Kept>) -
 /// Claims, while this connection holds the write lock.
 pub(super) fn claim(
     connection: &Connection,
+    leases: Leases,
     resource: &ResourceName,
     term: &Term,
 ) -> Result<Result<Claimed, FenceError>, Trouble> {
-    let from = match rule(connection, resource, term)? {
+    let from = match rule(connection, leases, resource, term)? {
         Err(refused) => return Ok(Err(refused)),
         Ok((Ruling::Holds, _)) => return Ok(Ok(Claimed::Already)),
         Ok((Ruling::Raise, from)) => from,
@@ -109,14 +112,14 @@ pub(super) fn claim(
 }
 
 /// Bumps, while this connection holds the write lock.
-pub(super) fn bump(connection: &Connection, bump: &Bump) -> Result<Mark, Trouble> {
+pub(super) fn bump(connection: &Connection, leases: Leases, bump: &Bump) -> Result<Mark, Trouble> {
     let before = kept(connection, &bump.resource)?.map(|kept| kept.mark);
     let lease = bump
         .lease
         .clone()
         .or_else(|| before.as_ref().and_then(|mark| mark.lease.clone()));
     let granted = match &lease {
-        Some(lease) => granted(connection, lease)?,
+        Some(lease) => granted(connection, leases, lease)?,
         None => None,
     };
     let (mark, above) = (before.as_ref().map(|mark| mark.token), bump.above.max(granted));
@@ -194,8 +197,15 @@ fn lift(
     Ok(())
 }
 
-/// The highest token that the lease's record shows, if this file is Tenure's own and the lease has a record.
-fn granted(connection: &Connection, lease: &LeaseName) -> Result<Option<FencingToken>, Trouble> {
+/// The highest token that the lease's record shows, if the leases are here, this file is Tenure's own, and the lease has a record.
+fn granted(
+    connection: &Connection,
+    leases: Leases,
+    lease: &LeaseName,
+) -> Result<Option<FencingToken>, Trouble> {
+    if leases == Leases::Elsewhere {
+        return Ok(None);
+    }
     let application_id: i32 = connection
         .prepare_cached("PRAGMA application_id")?
         .query_row([], |row| row.get(0))?;

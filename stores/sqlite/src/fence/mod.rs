@@ -70,6 +70,16 @@ pub struct SqliteFence {
     /// power cut would then end the log before a mark that is written behind it.
     is_doubtful: AtomicBool,
     noter: Noter,
+    leases: Leases,
+}
+
+/// Where the leases are whose terms are fenced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leases {
+    /// In the same file, if it is Tenure's own.
+    Here,
+    /// In another store.
+    Elsewhere,
 }
 
 impl SqliteFence {
@@ -91,6 +101,7 @@ impl SqliteFence {
             noter: Noter::new(&paths.database),
             connection: Seat::new(paths, (connection, files)),
             is_doubtful: AtomicBool::new(false),
+            leases: Leases::Here,
         };
         let looked = fence.with(|connection| {
             let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
@@ -104,6 +115,15 @@ impl SqliteFence {
             Ok(()) => Ok(fence),
             Err(trouble) => Err(fence.without_table(trouble).into()),
         }
+    }
+
+    /// Says that the leases are in another store. Then a token from the future is known by the wall clock and not exactly, also
+    /// where the file is Tenure's own: what a lease of the same name has been granted there, perhaps before the leases went
+    /// elsewhere, says nothing.
+    #[must_use]
+    pub fn with_leases_elsewhere(mut self) -> Self {
+        self.leases = Leases::Elsewhere;
+        self
     }
 
     /// Makes the table `tenure_fence` where it is missing. Run it once, with the user's other tables.
@@ -250,12 +270,17 @@ impl Fence for SqliteFence {
         term: &'a Term,
     ) -> Answer<'a, Result<Claimed, FenceError>> {
         Box::pin(async move {
-            let looked = self.patiently(resource, |connection| mark::rule(connection, resource, term));
+            let leases = self.leases;
+            let looked = self.patiently(resource, |connection| {
+                mark::rule(connection, leases, resource, term)
+            });
             if let Err(refused) = looked.await? {
                 return self.refuse(refused);
             }
             let claimed = self.patiently(resource, |connection| {
-                self.write(connection, |connection| mark::claim(connection, resource, term))
+                self.write(connection, |connection| {
+                    mark::claim(connection, leases, resource, term)
+                })
             });
             claimed.await?.or_else(|refused| self.refuse(refused))
         })
@@ -286,7 +311,7 @@ impl Fence for SqliteFence {
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
         Box::pin(self.patiently(&bump.resource, move |connection| {
-            self.write(connection, |connection| mark::bump(connection, bump))
+            self.write(connection, |connection| mark::bump(connection, self.leases, bump))
         }))
     }
 

@@ -179,3 +179,17 @@ async fn names_with_backslashes_are_guarded_and_short_ones_taken_where_texts_kno
     }
     assert_eq!(cents(&scratch).await, 3);
 }
+
+/// The table has refused, whatever becomes of the look at the mark: it is no other error.
+#[tokio::test]
+async fn refusal_by_a_table_is_one_also_where_the_mark_cannot_be_read_in_postgres() {
+    let (scratch, fence) = fenced().await;
+    let account = format!("{}.account", scratch.schema);
+    fence.guard(&account, &ledger()).await.unwrap();
+    let client = scratch.client().await;
+    let update = format!("UPDATE {account} SET cents = 7");
+    let error = client.batch_execute(&update).await.unwrap_err();
+    scratch.sql("ALTER TABLE {schema}.fences RENAME TO away").await;
+    let refusal = fence.refusal(&term("nightly", 5), &error).await;
+    assert!(matches!(&refusal, Some(FenceError::Store(_))), "{refusal:?}");
+}

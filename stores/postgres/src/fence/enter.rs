@@ -101,12 +101,18 @@ impl PostgresFence {
 
     /// The refusal of the schema's own functions, of a [guarded](Self::guard) table or of `enter`, in an error of the
     /// driver's, counted beside the mark; `None` if it is another error.
+    ///
+    /// Where the mark cannot be read, the refusal is [`FenceError::Store`]: the server refused, but which term has claimed is
+    /// not known.
     pub async fn refusal(&self, term: &Term, error: &Error) -> Option<FenceError> {
         let refused = error
             .as_db_error()
             .filter(|answer| REFUSALS.contains(&answer.code().code()))?;
         let resource = ResourceName::new(refused.constraint()?).ok()?;
-        let found = self.find(&resource).await.ok()?;
+        let found = match self.find(&resource).await {
+            Ok(found) => found,
+            Err(unread) => return Some(unread),
+        };
         // The term holds the mark, but the transaction had not entered.
         let unclaimed = || FenceError::Unclaimed {
             resource: resource.clone(),

@@ -40,8 +40,13 @@ impl Refusals {
         }
     }
 
-    /// Adds what was counted elsewhere, or could not be noted.
-    pub fn add(&mut self, resource: &ResourceName, refused: Refused) {
+    /// Puts back what was [taken](Self::take) and could not be noted: from before what has been counted since.
+    pub fn put_back(&mut self, resource: &ResourceName, refused: Refused) {
+        let last = self.0.get(resource).map_or(refused.last, |since| since.last);
+        self.add(resource, Refused { last, ..refused });
+    }
+
+    fn add(&mut self, resource: &ResourceName, refused: Refused) {
         if let Some(sum) = self.0.get_mut(resource) {
             sum.count = sum.count.saturating_add(refused.count);
             sum.last = refused.last;

@@ -347,3 +347,23 @@ async fn refusals_are_counted_beside_the_mark_in_postgres() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+/// Whatever kept them out: a server that was away, a disk that was full, or as here a table. No more is refused meanwhile.
+#[tokio::test]
+async fn refusals_that_could_not_be_noted_are_noted_later_in_postgres() {
+    let (scratch, fence) = fenced().await;
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    scratch.sql("ALTER TABLE {schema}.refusals RENAME TO away").await;
+    fence.claim(&ledger(), &term("nightly", 5)).await.unwrap_err();
+    fence.note_refusals().await;
+    scratch.sql("ALTER TABLE {schema}.away RENAME TO refusals").await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mark = fence.mark(&ledger()).await.unwrap().unwrap();
+        if (mark.refused, mark.last_refused) == (1, Some(token(5))) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{mark:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

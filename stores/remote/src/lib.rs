@@ -31,7 +31,7 @@ pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};
 pub use plain_file::begin_of_file;
 pub use purge::PurgeRequests;
-pub use refusals::{Noter, Notes};
+pub use refusals::{Noter, Notes, pause_between_rounds};
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};
 pub use tls_files::{TlsFiles, TlsParts, read_certificates};

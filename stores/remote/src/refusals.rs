@@ -2,12 +2,20 @@
 
 use crate::thread::OwnThread;
 use std::future::Future;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::{FenceError, FencingToken, Refusals, ResourceName};
+use tenure_core::{FenceError, FencingToken, Refusals, Refused, ResourceName};
 
 /// Shortest time between two notes: a refused writer that tries without end costs one small write a second.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
+
+/// Longest pause after a round of notes of which not all were written: a database that stays away is asked once in that time, and
+/// says so once in the log.
+const NOTE_AGAIN_MAX: Duration = Duration::from_secs(30);
+
+/// Longest pause of a note before it compares and writes anew, because another was first.
+const ROUND_PAUSE_MAX_US: u64 = 50_000;
 
 /// How long one note may take.
 const NOTE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -26,7 +34,15 @@ pub trait Notes: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-/// Counts refusals, and notes them in a task that lives from the first of them until there were none for a second.
+/// Waits for a moment, of another length each time, before a note that another was faster than compares and writes anew: those
+/// who count the same resource at once must not meet again and again.
+pub async fn pause_between_rounds() {
+    let any = RandomState::new().build_hasher().finish();
+    tokio::time::sleep(Duration::from_micros(any % ROUND_PAUSE_MAX_US)).await;
+}
+
+/// Counts refusals, and notes them in a task that lives from the first of them until all are noted and there were none for a second,
+/// or the fence is gone.
 #[derive(Debug)]
 pub struct Noter<N: Notes> {
     notes: N,
@@ -95,16 +111,23 @@ impl<N: Notes> Noter<N> {
         !std::mem::replace(&mut state.running, true)
     }
 
-    async fn note_until_quiet(&self) {
+    async fn note_until_quiet(self: &Arc<Self>) {
         let mut task = Task {
             noter: self,
             ended: false,
         };
+        let mut pause = NOTE_EVERY;
         loop {
-            self.note().await;
-            tokio::time::sleep(NOTE_EVERY).await;
+            let all = self.note_all().await;
+            pause = match all {
+                true => NOTE_EVERY,
+                false => (pause * 2).min(NOTE_AGAIN_MAX),
+            };
+            tokio::time::sleep(pause).await;
             let mut state = self.lock();
-            if state.refusals.is_empty() {
+            // On a runtime of the user's this would go on for as long as the database is away, also for nobody.
+            let is_for_nobody = !all && Arc::strong_count(self) == 1;
+            if is_for_nobody || state.refusals.is_empty() {
                 state.running = false;
                 task.ended = true;
                 return;
@@ -112,18 +135,51 @@ impl<N: Notes> Noter<N> {
         }
     }
 
-    /// Writes what has been counted, after a note that is under way. What cannot be written is lost, but for the log.
+    /// Writes what has been counted, after a note that is under way. What cannot be written stays counted, and is written with a
+    /// later note.
     pub async fn note(&self) {
+        let _all = self.note_all().await;
+    }
+
+    /// The same; whether all of it was written.
+    async fn note_all(&self) -> bool {
         let _turn = self.writing.lock().await;
-        let pending: Vec<_> = self.lock().refusals.take().collect();
-        for (resource, refused) in pending {
-            let noting = self.notes.note(&resource, refused.count, refused.last);
-            let why = match tokio::time::timeout(NOTE_TIME_MAX, noting).await {
-                Ok(Ok(())) => continue,
-                Ok(Err(why)) => why,
-                Err(_late) => format!("no answer within {NOTE_TIME_MAX:?}"),
-            };
-            tracing::warn!(%resource, refusals = refused.count, "refusals could not be noted: {why}");
+        let mut pending = Pending {
+            noter: self,
+            left: self.lock().refusals.take().collect(),
+        };
+        let (mut failed, mut why) = (0, None);
+        while let Some((resource, refused)) = pending.left.get(failed) {
+            let noting = self.notes.note(resource, refused.count, refused.last);
+            match tokio::time::timeout(NOTE_TIME_MAX, noting).await {
+                Ok(Ok(())) => {
+                    pending.left.remove(failed);
+                    continue;
+                }
+                Ok(Err(error)) => why = Some(error),
+                Err(_late) => why = Some(format!("no answer within {NOTE_TIME_MAX:?}")),
+            }
+            failed += 1;
+        }
+        if let (Some(why), Some((resource, _))) = (why, pending.left.last()) {
+            let refusals: u64 = pending.left.iter().map(|(_, refused)| refused.count).sum();
+            tracing::warn!(%resource, refusals, "refusals could not be noted: {why}");
+        }
+        pending.left.is_empty()
+    }
+}
+
+/// What was taken to be noted. What is left of it, also where the note is given up, goes back.
+struct Pending<'a, N: Notes> {
+    noter: &'a Noter<N>,
+    left: Vec<(ResourceName, Refused)>,
+}
+
+impl<N: Notes> Drop for Pending<'_, N> {
+    fn drop(&mut self) {
+        let mut state = self.noter.lock();
+        for (resource, refused) in self.left.drain(..) {
+            state.refusals.put_back(&resource, refused);
         }
     }
 }

@@ -19,7 +19,7 @@ use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName,
     StoreError, Term,
 };
-use tenure_remote::{Deed, Noter, Notes, OwnThread};
+use tenure_remote::{Deed, Noter, Notes, OwnThread, pause_between_rounds};
 
 /// A fence in etcd: [`claim`](Fence::claim) once per term, then [`write`](Self::write), whose transaction compares the mark.
 ///
@@ -242,7 +242,7 @@ impl Notes for Refusals {
             };
             match transact(&site.requests, &request).await {
                 Ok(answer) if answer.succeeded => return Ok(()),
-                Ok(_changed) => {}
+                Ok(_changed) => pause_between_rounds().await,
                 Err(failure) => {
                     return Err(failure
                         .error(Deed::Write, &subject(resource), &site.place)

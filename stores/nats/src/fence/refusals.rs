@@ -5,7 +5,7 @@ use super::{FenceSite, subject};
 use crate::api::{Condition, Put};
 use std::sync::Arc;
 use tenure_core::{FencingToken, Refused, ResourceName};
-use tenure_remote::Notes;
+use tenure_remote::{Notes, pause_between_rounds};
 
 /// How often one note looks and writes: others may count at the same time.
 const LOOKS_MAX: u32 = 8;
@@ -42,7 +42,7 @@ impl Notes for Counts {
             let put = site.link.put(&site.stream, &to, value, over, &subject);
             match put.await.map_err(|error| error.message)? {
                 Put::As { .. } => return Ok(()),
-                Put::Conflict => {}
+                Put::Conflict => pause_between_rounds().await,
             }
         }
         Err(format!("others counted {LOOKS_MAX} times meanwhile"))

@@ -122,7 +122,7 @@ impl Shared {
             let mut state = self.lock();
             if noted.is_err() && !state.closing {
                 for (resource, refused) in &pending {
-                    state.refusals.add(resource, *refused);
+                    state.refusals.put_back(resource, *refused);
                 }
             }
             let waited = self

@@ -1,11 +1,15 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
 use crate::common::{Scratch, request, seconds, take};
-use mongodb::bson::doc;
+use mongodb::bson::{Document, doc};
+use mongodb::{ClientSession, Collection};
+use std::time::{Duration, UNIX_EPOCH};
 use tenure_conformance::marks::what_leases_have_left_behind_says_nothing;
 use tenure_core::{Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, Mark, ResourceName, Term};
 use tenure_mongodb::{EnterError, MongoFence};
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{ReplicaSet, eventually_async};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn ledger() -> ResourceName {
     ResourceName::new("$ledger").expect("a name")
@@ -115,4 +119,136 @@ async fn what_leases_have_left_behind_in_mongodb_says_nothing() {
     let elsewhere = here.clone().with_leases_elsewhere();
     let left = term("nightly", granted.number());
     what_leases_have_left_behind_says_nothing(&here, &elsewhere, &left).await;
+}
+
+/// Whoever claims or bumps raises the stripes one by one, and waits at the last for an open transaction that has entered by it.
+struct LastStripe(ClientSession);
+
+impl LastStripe {
+    async fn entered(scratch: &Scratch) -> Self {
+        let mut session = scratch.client().await.start_session().await.expect("a session");
+        session.start_transaction().await.expect("a transaction");
+        let database = session.client().database(&scratch.database);
+        let marks: Collection<Document> = database.collection("fences");
+        let entered = marks
+            .update_one(stripe(31), doc! { "$inc": { "entries": 1_i64 } })
+            .session(&mut session)
+            .await
+            .expect("entered");
+        assert_eq!(entered.matched_count, 1);
+        Self(session)
+    }
+
+    /// Until the last one but this is raised to `token`.
+    async fn keeps_waiting(&self, scratch: &Scratch, token: FencingToken) {
+        let raised = doc! { "_id": stripe(30).get("_id"), "token": token.signed() };
+        eventually_async(PATIENCE, "a claim at the last stripe", || async {
+            let found = marks(scratch).await.find_one(raised.clone()).await;
+            found.expect("a look")
+        })
+        .await;
+    }
+
+    async fn left(mut self) {
+        self.0.abort_transaction().await.expect("aborted");
+    }
+}
+
+async fn marks(scratch: &Scratch) -> Collection<Document> {
+    scratch
+        .client()
+        .await
+        .database(&scratch.database)
+        .collection("fences")
+}
+
+fn stripe(number: i32) -> Document {
+    doc! { "_id": { "resource": ledger().as_str(), "stripe": number } }
+}
+
+/// The mark was at its number when it was overtaken: it is refused, and counted, as any other.
+#[tokio::test]
+async fn a_claim_in_mongodb_that_is_overtaken_is_counted() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let [first, second, third] = [3, 5, 9].map(|number| term("nightly", number));
+    fence.claim(&ledger(), &first).await.expect("a claim");
+    let entered = LastStripe::entered(&scratch).await;
+    let resource = ledger();
+    let overtaken = fence.claim(&resource, &second);
+    let later = async {
+        entered.keeps_waiting(&scratch, second.token).await;
+        let claim = fence.claim(&resource, &third);
+        let leaving = async {
+            entered.keeps_waiting(&scratch, third.token).await;
+            entered.left().await;
+        };
+        tokio::join!(claim, leaving).0
+    };
+    let (overtaken, later) = tokio::join!(overtaken, later);
+    later.expect("a claim");
+    assert!(
+        matches!(&overtaken, Err(FenceError::Stale { mark, .. }) if *mark == third.token),
+        "{overtaken:?}"
+    );
+    fence.note_refusals().await;
+    let mark = fence.mark(&ledger()).await.expect("a look").expect("a mark");
+    assert_eq!((mark.refused, mark.last_refused), (1, Some(second.token)));
+}
+
+/// It has done what was asked of it, and is no term whose work must stop.
+#[tokio::test]
+async fn a_bump_in_mongodb_after_which_a_later_term_claims_is_a_bump() {
+    let (scratch, fence, _) = bumped_after_a_claim().await;
+    let entered = LastStripe::entered(&scratch).await;
+    let resource = ledger();
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: None,
+    };
+    let bumped = fence.bump(&bump);
+    let later = async {
+        let token = eventually_async(PATIENCE, "a bumped mark", || async {
+            let mark = fence.mark(&resource).await.expect("a look").expect("a mark");
+            (mark.token.number() > 8).then_some(mark.token)
+        });
+        let token = token.await;
+        entered.keeps_waiting(&scratch, token).await;
+        let later = term("$nightly", token.number() + 1);
+        let claim = fence.claim(&resource, &later);
+        let leaving = async {
+            entered.keeps_waiting(&scratch, later.token).await;
+            entered.left().await;
+        };
+        tokio::join!(claim, leaving).0.expect("a claim");
+        later
+    };
+    let (bumped, later) = tokio::join!(bumped, later);
+    assert_eq!(bumped.expect("a bump").token, later.token);
+}
+
+/// Stripes that are above the mark would refuse the terms that it admits.
+#[tokio::test]
+async fn a_bump_in_mongodb_is_above_what_a_mark_that_was_removed_has_left() {
+    let (scratch, fence, _) = bumped_after_a_claim().await;
+    // By a clock that is an hour ahead.
+    let ahead = UNIX_EPOCH.elapsed().expect("a clock") + Duration::from_secs(60 * 60);
+    let high = term("$nightly", u64::try_from(ahead.as_millis()).expect("a time"));
+    fence.claim(&ledger(), &high).await.expect("a claim");
+    let removed = marks(&scratch)
+        .await
+        .delete_one(doc! { "_id": ledger().as_str() })
+        .await
+        .expect("removed");
+    assert_eq!(removed.deleted_count, 1);
+    let bump = Bump {
+        resource: ledger(),
+        above: None,
+        lease: Some(high.lease.clone()),
+    };
+    let bumped = fence.bump(&bump).await.expect("a bump");
+    assert!(bumped.token > high.token, "{bumped:?}");
+    let next = term("$nightly", bumped.token.number() + 1);
+    fence.claim(&ledger(), &next).await.expect("a claim");
 }

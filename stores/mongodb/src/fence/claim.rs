@@ -14,6 +14,16 @@ use tenure_core::{
 /// How often one claim sends its upsert; see the acquisition of a lease.
 const UPSERTS_MAX: u32 = 2;
 
+/// How often one bump looks and raises. It looks again where the mark, or a stripe, was above what it was to be raised to.
+const LIFTS_MAX: u32 = 8;
+
+/// What came of one look and raise of a bump.
+enum Lifted {
+    To(Mark),
+    /// This is higher than what it was to be raised to.
+    Overtaken(FencingToken),
+}
+
 /// What is known of the tokens that may exist.
 enum Known {
     Granted(FencingToken),
@@ -57,14 +67,43 @@ impl MongoFence {
                 }
             }
         };
-        self.raise_stripes(resource, Some(&term.lease), term.token)
+        match self
+            .raise_stripes(resource, Some(&term.lease), term.token)
             .await
-            .map_err(after_the_mark)?;
-        Ok(claimed)
+            .map_err(after_the_mark)?
+        {
+            None => Ok(claimed),
+            Some(later) => {
+                let overtaken = FenceError::Stale {
+                    resource: resource.clone(),
+                    token: term.token,
+                    mark: later,
+                };
+                // There is a mark by now, this term's own at least.
+                self.noter.count_here(&overtaken);
+                Err(overtaken)
+            }
+        }
     }
 
     /// Bumps the mark and every stripe.
     pub(super) async fn lift(&self, bump: &Bump) -> Result<Mark, FenceError> {
+        let mut bump = bump.clone();
+        for look in 0..LIFTS_MAX {
+            let lifted = self.try_lift(&bump).await;
+            let lifted = match look {
+                0 => lifted,
+                _again => lifted.map_err(after_the_mark),
+            };
+            match lifted? {
+                Lifted::To(mark) => return Ok(mark),
+                Lifted::Overtaken(later) => bump.above = bump.above.max(Some(later)),
+            }
+        }
+        Err(self.restless(&bump.resource))
+    }
+
+    async fn try_lift(&self, bump: &Bump) -> Result<Lifted, FenceError> {
         let resource = &bump.resource;
         let found = self.look(resource).await?;
         let owner = found.as_ref().and_then(|found| found.lease.clone());
@@ -93,15 +132,25 @@ impl MongoFence {
         };
         // Another bump has given it to another lease meanwhile, so that the mark was left as it is: stripes above it
         // would refuse the terms that it admits.
-        let owner = before.and_then(|before| before.lease);
-        if owner.is_some() && owner != lease {
+        let owner = before.as_ref().and_then(|before| before.lease.as_ref());
+        if owner.is_some() && owner != lease.as_ref() {
             return Err(self.restless(resource));
+        }
+        if let Some(before) = before.filter(|before| before.token >= token) {
+            // Claimed since it was looked at, so it was left as it is: that term may be from before this bump.
+            return Ok(Lifted::Overtaken(before.token));
         }
         let lifted = async {
             // Without a lease: nobody enters by them until somebody has claimed.
-            self.raise_stripes(resource, None, token).await?;
-            let shown = self.shown(resource).await?;
-            shown.ok_or_else(|| self.restless(resource))
+            let later = self.raise_stripes(resource, None, token).await?;
+            let mark = self.shown(resource).await?;
+            let mark = mark.ok_or_else(|| self.restless(resource))?;
+            Ok(match later {
+                // Stripes that are above the mark were left behind by one that was removed: they would refuse whom it admits.
+                Some(later) if later > mark.token => Lifted::Overtaken(later),
+                // A later term has claimed since it was bumped.
+                Some(_) | None => Lifted::To(mark),
+            })
         };
         lifted.await.map_err(after_the_mark)
     }
@@ -144,13 +193,13 @@ impl MongoFence {
     }
 
     /// Raises every stripe, waiting for the transactions that have entered by one, and looks that all of them
-    /// are at `token`.
+    /// are at `token`; answers with the highest where one is above it.
     async fn raise_stripes(
         &self,
         resource: &ResourceName,
         lease: Option<&LeaseName>,
         token: FencingToken,
-    ) -> Result<(), FenceError> {
+    ) -> Result<Option<FencingToken>, FenceError> {
         let name = subject(resource);
         let concern = write_concern(REQUEST_TIME_MAX);
         let update = doc! {
@@ -185,12 +234,8 @@ impl MongoFence {
         let tokens = self.within(Deed::Read, &name, look).await?;
         let highest = tokens.iter().copied().max().flatten();
         match highest.and_then(|highest| FencingToken::from_signed(highest).ok()) {
-            Some(highest) if highest > token => Err(FenceError::Stale {
-                resource: resource.clone(),
-                token,
-                mark: highest,
-            }),
-            Some(_) if tokens.iter().all(|stripe| *stripe == Some(token.signed())) => Ok(()),
+            Some(highest) if highest > token => Ok(Some(highest)),
+            Some(_) if tokens.iter().all(|stripe| *stripe == Some(token.signed())) => Ok(None),
             Some(_) | None => Err(self.restless(resource)),
         }
     }

@@ -13,7 +13,7 @@ use tenure::{Fence, FenceError, Watermark, WatermarkView};
 pub(crate) enum Making {
     /// Where they are missing.
     WhereMissing,
-    /// Never. What is refused is counted all the same.
+    /// Never. What is refused is counted all the same; but beside a service that has a watermark open it is only looked at.
     Never,
     /// Never, and nothing is decided: whoever looks changes nothing, and keeps nobody out meanwhile.
     OnlyLooks,

@@ -143,7 +143,10 @@ impl fmt::Debug for MysqlFence {
 }
 
 impl Fence for MysqlFence {
-    /// Durable before it returns. Waits for transactions that have entered, 4 s at most. A refusal takes no lock.
+    /// Durable before it returns; but [`Claimed::Already`] may come while the term's first claim is still on its way to the
+    /// disk, where it is with the next commit of the server: so with whatever is written behind it.
+    ///
+    /// Waits for transactions that have entered, 4 s at most. A refusal takes no lock.
     fn claim<'a>(
         &'a self,
         resource: &'a ResourceName,

@@ -63,16 +63,16 @@ async fn names_are_answered_as_they_are_where_sessions_speak_another_character_s
     let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
     rival.ttl = seconds(30);
-    let previous = take(&store, &rival).await.predecessor.unwrap();
-    assert_eq!(previous.candidate, asked.candidate.id);
+    let next = take(&store, &rival).await;
+    assert_eq!(next.predecessor.unwrap().candidate, asked.candidate.id);
 
     let fence = MysqlFence::connect(&scratch.url()).await.unwrap();
     let ledger = ResourceName::new("帳簿").unwrap();
     let term = |token| Term::new(asked.name.clone(), token);
-    let first = fence.claim(&ledger, &term(grant.token)).await;
+    let first = fence.claim(&ledger, &term(next.token)).await;
     assert_eq!(first, Ok(Claimed::Raised { from: None }));
     assert_eq!(
-        fence.claim(&ledger, &term(grant.token)).await,
+        fence.claim(&ledger, &term(next.token)).await,
         Ok(Claimed::Already)
     );
     let mark = fence.mark(&ledger).await.unwrap().unwrap();

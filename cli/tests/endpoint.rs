@@ -161,7 +161,8 @@ fn a_leader_tells_how_many_stale_writes_were_refused() {
     let stale = sandbox.line("old");
     let check = ["fence", "check", "ledger", "--lease", "job", "--token", &stale];
     assert_ne!(sandbox.tenure(&check).code, 0);
-    let damaged = ["fence", "claim", "damaged", "--lease", "job", "--token", &stale];
+    let current = sandbox.line("new");
+    let damaged = ["fence", "claim", "damaged", "--lease", "job", "--token", &current];
     assert_eq!(sandbox.tenure(&damaged).code, 0);
     // What another lease's fence has refused is told by whoever leads there.
     for (deed, token, code) in [("claim", "9", 0), ("check", "5", 80)] {

@@ -113,6 +113,39 @@ async fn change_in_a_majority_is_told_though_only_one_of_it_is_heard() {
     }
 }
 
+/// A member that missed the term has nothing to give back, and is one of those that make the lease free.
+#[tokio::test]
+async fn release_that_reached_two_members_is_told_though_one_had_no_part_in_the_term() {
+    for had in ["nothing", "what was never confirmed"] {
+        let three = Three::behind_a_proxy(1).await;
+        let hosts: Vec<_> = three
+            .servers
+            .iter()
+            .map(|server| server.address().to_string())
+            .collect();
+        let url = format!("redis+quorum://{}", hosts.join(","));
+        let watcher = QuorumStore::connect(&url).await.expect("the store connects");
+        let asked = request("job", "a", seconds(300));
+        let token = take(&three.store, &asked).await.token;
+        in_every_member(&three.servers, token).await;
+        match had {
+            "nothing" => three.asked(2, "DEL", &["{tenure}:lease:job"]).await,
+            _ => {
+                three
+                    .overwrite(2, &[("unconfirmed", "first"), ("generation", "1")])
+                    .await
+            }
+        }
+        let mut watch = watcher.watch(&Scope::Name(name("job"))).await.expect("a watch");
+        // Its holder reaches this one no more; the watch hears it.
+        three.proxy.set(Fault::Refuse);
+        three.proxy.cut_connections();
+        let released = three.store.release(&[giving_back(&asked, token)]).await.remove(0);
+        assert_eq!(released, Ok(Released::Vacated), "{had}");
+        told(watch.as_mut(), Change::Vacated, Some(token)).await;
+    }
+}
+
 /// Who looks at the first word sees the lease held still, and would sleep on if that had been the last.
 #[tokio::test]
 async fn change_that_one_of_those_heard_tells_is_told_again_when_the_other_does() {

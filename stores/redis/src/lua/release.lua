@@ -5,12 +5,14 @@ for place = 2, #KEYS do
   local incarnation, token, attempt = ARGV[first], ARGV[first + 1], ARGV[first + 2]
   local state, r = read(key, incarnation)
   local answer
+  -- Told also where nothing of it is, or is left: a watch of a quorum counts who tells, and these are of those that make it free.
+  local tells = state == 'none'
   if state == 'none' or state == 'unreadable' then
     answer, unchanged = { state, now, r }, true
   elseif r.incarnation ~= incarnation or r.attempt ~= attempt or (r.generation ~= token and not r.unconfirmed) then
     answer, unchanged = { 'lost', now, r }, true
   else
-    answer = 'vacated'
+    answer, tells = 'vacated', true
     if r.generation == token and state == 'vacant' then
       unchanged = true
     else
@@ -19,10 +21,10 @@ for place = 2, #KEYS do
       if r.generation == token then
         if r.stepDownAskedAt then redis.call('HDEL', key, 'stepDownAskedAt') end
         if purge_ms ~= '0' then seldom().keep(key, purge_ms, r.ttlMs, token) end
-        redis.call('PUBLISH', ARGV[first + 3], 'vacated ' .. token)
       end
     end
   end
+  if tells then redis.call('PUBLISH', ARGV[first + 3], 'vacated ' .. token) end
   answers[place - 1] = answer
 end
 -- After the writes: once asked, the server no longer looks whether it has room for them.

@@ -2,8 +2,8 @@
 
 use crate::common::{Scratch, connection, giving_back, renewal, request, seconds, take};
 use tenure_core::{
-    Acquired, Ask, Asked, Certainty, Durability, Fence, FenceError, FencingToken, LeaseStore, Page, Released,
-    Renewed, ResourceName, StoreError, Term, Verdict,
+    Acquire, Acquired, Ask, Asked, Certainty, Durability, Fence, FenceError, FencingToken, LeaseStore, Page,
+    Released, Renewed, ResourceName, StoreError, Term, Verdict,
 };
 use tenure_redis::{FencedScript, FencedWrites, QuorumStore, RedisFence};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer, free_port};
@@ -263,5 +263,29 @@ async fn quorum_whose_majority_is_demoted_lists_no_leases() {
     for _ in 0..2 {
         let listed = store.list(&page()).await;
         listed.expect_err("one of three decided for all");
+    }
+}
+
+/// Of nobody, whose records would replace its own.
+#[tokio::test]
+async fn quorum_whose_majority_is_demoted_tells_nobody_that_a_lease_is_held_or_a_term_over() {
+    let build = RedisBuild::Redis;
+    let members = [server(build).await, server(build).await, server(build).await];
+    let hosts: Vec<String> = members.iter().map(RedisServer::address).collect();
+    let url = format!("redis+quorum://{}", hosts.join(","));
+    let store = QuorumStore::connect(&url).await.expect("the quorum connects");
+    let early = request("job", "a", seconds(60));
+    let asked = Acquire {
+        attempt: early.attempt.next(),
+        ..early.clone()
+    };
+    take(&store, &asked).await;
+    let rival = request("job", "b", seconds(60));
+    for (member, asked) in members.iter().zip([None, Some(rival), Some(early)]) {
+        make_replica(member, free_port()).await;
+        if let Some(asked) = asked {
+            let answer = store.acquire(&asked).await;
+            answer.expect_err("one of three rules, or none");
+        }
     }
 }

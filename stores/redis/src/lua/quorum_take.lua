@@ -7,13 +7,18 @@ local index, key, removed = KEYS[1], KEYS[2], KEYS[3]
 local owner, incarnation, attempt, ttl, note, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 -- The token where no term is known and nothing was removed.
 local NONE = '1'
+-- Before anything is written.
+local function refused(answer)
+  seldom().still_rules(index)
+  return answer
+end
 local state, r = read(key, incarnation)
-if state == 'unreadable' then return { 'unreadable', now, r } end
+if state == 'unreadable' then return refused({ 'unreadable', now, r }) end
 local expires = string.format('%.0f', from + ttl)
 if r.incarnation == incarnation then
   local same = r.attempt == attempt
   if #attempt < #r.attempt or (#attempt == #r.attempt and attempt < r.attempt) or (same and state == 'vacant') then
-    return { 'superseded', now }
+    return refused({ 'superseded', now })
   end
   if same and state == 'held' then
     redis.call('HSET', key, 'expiresAt', expires, 'ttlMs', ttl)
@@ -24,9 +29,9 @@ if r.incarnation == incarnation then
       and ' ' .. r.previousGeneration .. ' ' .. r.previousEnd .. ' ' .. r.previousAt .. ' ' .. r.previousOwner or '')
   end
 elseif state == 'held' then
-  return { 'held', now, r }
+  return refused({ 'held', now, r })
 end
-if r.generation == MAX then return { 'exhausted', now } end
+if r.generation == MAX then return refused({ 'exhausted', now }) end
 
 local previous, generation, ended, at = r.previousOwner, r.previousGeneration, r.previousEnd, r.previousAt
 local first = state == 'none' or r.unconfirmed == 'first'

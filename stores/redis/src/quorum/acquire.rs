@@ -10,11 +10,14 @@ use crate::fault::Deed;
 use crate::reply::misunderstood;
 use crate::site::subject;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
 
 /// How often one acquisition tries while others take and let go of the same lease.
 const ROUNDS_MAX: u32 = 40;
+
+/// For how long it does. A round in which members are silent takes as long again and more.
+const ROUNDS_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Pause between two tries, times 1 to 4 by chance.
 const PAUSE: Duration = Duration::from_millis(8);
@@ -33,7 +36,11 @@ impl Quorum {
     /// Decides an acquisition.
     pub(super) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let mut trying = Try::begin(self, request);
+        let began = Instant::now();
         for round in 0..ROUNDS_MAX {
+            if began.elapsed() > ROUNDS_TIME_MAX {
+                break;
+            }
             match self.round(request, round, &mut trying).await {
                 Round::Decided(answer) => {
                     match answer {

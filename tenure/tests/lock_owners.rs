@@ -1,8 +1,9 @@
 //! Owners, who never wait for themselves.
-use crate::harness::{Site, soon};
+use crate::harness::{Site, enduring_lock_timing, soon};
 use std::time::Duration;
 use tenure::core::Occupancy;
 use tenure::{Authority, Cause, LockError, LockRelease, LockTimingOptions, Reentrancy};
+use tenure_testkit::eventually_async;
 
 #[tokio::test]
 async fn an_owner_that_would_wait_for_itself_is_told_at_once() {
@@ -75,6 +76,81 @@ async fn counted_handles_share_a_token_and_the_last_one_releases() {
     assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Vacant);
     let next = soon("a new one", owner.lock("a")).await.unwrap();
     assert!(next.token() > third.token(), "given back, so it is another term");
+}
+
+#[tokio::test]
+async fn a_handle_that_goes_with_its_task_leaves_the_lock_to_the_other_handles_of_its_owner() {
+    let site = Site::new();
+    let manager = site
+        .manager_builder("a")
+        .timing(enduring_lock_timing())
+        .reentrancy(Reentrancy::Counted)
+        .build()
+        .unwrap();
+    let owner = manager.owner();
+    let mut outer = soon("the outer", owner.lock("a")).await.unwrap();
+    let spawned = soon("one for a task", owner.lock("a")).await.unwrap();
+    let leaking = spawned.spawn(|lock| async move { std::mem::forget(lock) });
+    soon("the task", leaking).await.unwrap();
+    assert_eq!(
+        outer.check(),
+        Ok(outer.token()),
+        "a task of the same owner has ended"
+    );
+    let ended = tokio::spawn(async {});
+    let mut bound = soon("one more", owner.lock("a")).await.unwrap().bound_to(&ended);
+    // Work on it is dropped when the beat finds that its task has ended.
+    let guarded = soon("its end", bound.guard(std::future::pending::<()>())).await;
+    assert_eq!(guarded.unwrap_err().cause, Cause::GivenBack);
+    assert_eq!(
+        (bound.authority(), bound.remaining()),
+        (Authority::None, Duration::ZERO)
+    );
+    assert_eq!(soon("its loss", bound.lost()).await.cause, Cause::GivenBack);
+    soon("its doubt", bound.doubted()).await;
+    assert_eq!(bound.check().unwrap_err().cause, Cause::GivenBack);
+    let found = soon("its release", bound.release()).await;
+    assert!(matches!(found, LockRelease::LostBefore(_)), "{found:?}");
+    assert_eq!(
+        outer.check(),
+        Ok(outer.token()),
+        "what another handle was bound to has ended"
+    );
+    assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Held);
+    assert_eq!(soon("the last", outer.release()).await, LockRelease::Released);
+}
+
+#[tokio::test]
+async fn each_handle_of_an_owner_goes_once_by_its_task_or_by_its_release() {
+    let site = Site::new();
+    let manager = site
+        .manager_builder("a")
+        .timing(enduring_lock_timing())
+        .reentrancy(Reentrancy::Counted)
+        .build()
+        .unwrap();
+    let owner = manager.owner();
+    let outer = soon("the outer", owner.lock("a")).await.unwrap();
+    // Released and then bound, bound and then released, and released within its task.
+    let ended = tokio::spawn(async {});
+    let mut released = soon("one more", owner.lock("a")).await.unwrap();
+    soon("its release", released.release()).await;
+    let _bound_too_late = released.bound_to(&ended).bound_to(&ended);
+    let mut bound = soon("one more", owner.lock("a")).await.unwrap().bound_to(&ended);
+    soon("its release", bound.release()).await;
+    let in_task = soon("one more", owner.lock("a")).await.unwrap();
+    let task = in_task.spawn(|mut lock| async move { (lock.release().await, lock) });
+    soon("the task", task).await.unwrap();
+    // Longer than until what is bound has been looked at.
+    tokio::time::sleep(3 * manager.timing().lease().renew_every()).await;
+    assert_eq!(outer.check(), Ok(outer.token()));
+    // With the last one, which ends with its task, the lock is free.
+    let last = soon("the last", owner.lock("a")).await.unwrap();
+    assert_eq!(last.token(), outer.token());
+    drop(outer);
+    std::mem::forget(last.bound_to(&ended));
+    let is_released = async || site.record("a").await.unwrap().occupancy() == Occupancy::Vacant;
+    eventually_async(Duration::from_secs(20), "it is released", is_released).await;
 }
 
 #[tokio::test]

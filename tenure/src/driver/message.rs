@@ -93,7 +93,7 @@ impl From<Departure> for Departed {
     }
 }
 
-/// Whether the work of a term has ended, whatever its handle says.
+/// Whether the work of a handle has ended, whatever the handle says; lets the handle go if so.
 pub(crate) type HasEnded = Box<dyn Fn() -> bool + Send>;
 
 /// What handles say to the driver. The queue is not bounded by a number, but by the handles: each sends at
@@ -113,7 +113,7 @@ pub(crate) enum Message {
         token: FencingToken,
         departed: Option<oneshot::Sender<Departed>>,
     },
-    /// End the term when its work has ended, though nobody says so; looked at with every beat.
+    /// Let one of its handles go when its work has ended, though nobody says so; looked at with every beat.
     Bind {
         name: LeaseName,
         token: FencingToken,

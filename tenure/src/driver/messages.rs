@@ -178,23 +178,13 @@ impl Driver {
         self.beat_at.get_or_insert(soon);
     }
 
-    /// Ends the terms whose work has ended without a word.
+    /// Lets the handles go whose work has ended without a word. The last one of a term says that it has ended.
     fn end_what_is_bound(&mut self) {
-        for bound in std::mem::take(&mut self.bound) {
-            let place = self.places.get(&bound.name);
-            let term = place.and_then(|place| place.term.as_ref());
-            let Some(term) = term.filter(|term| term.token() == bound.token) else {
-                continue;
-            };
-            if (bound.has_ended)() {
-                term.end_belief();
-                let Bound { name, token, .. } = bound;
-                let command = self.end_of_work(name, token);
-                self.step(Input::Command(command));
-            } else {
-                self.bound.push(bound);
-            }
-        }
+        let places = &self.places;
+        self.bound.retain(|bound| {
+            let term = places.get(&bound.name).and_then(|place| place.term.as_ref());
+            term.is_some_and(|term| term.token() == bound.token) && !(bound.has_ended)()
+        });
     }
 
     pub(super) fn refuse(&mut self, name: &LeaseName, why: impl Fn() -> NotWon) {

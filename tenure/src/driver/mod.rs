@@ -100,7 +100,7 @@ struct Driver {
     looking: BTreeSet<LeaseName>,
     /// Terms whose work reports progress.
     progressing: BTreeMap<LeaseName, Progressing>,
-    /// Terms that end with something that does not say so.
+    /// Handles that go with something that does not say so.
     bound: Vec<Bound>,
     /// When to look at what nobody tells: what is bound, and watches that nobody needs.
     beat_at: Option<Moment>,

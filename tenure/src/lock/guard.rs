@@ -1,13 +1,16 @@
+use super::bond::Bond;
 use super::owner::Claim;
 use super::{LockLoss, LockRelease};
 use crate::clock;
 use crate::driver::{Departed, HasEnded, Message};
 use crate::held::HeldTerm;
-use crate::sync::{AtomicU64, Ordering, oneshot};
+use crate::sync::{AtomicU64, Ordering, oneshot, select};
 use crate::term::Phase;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{
     Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, ResourceName,
@@ -22,10 +25,12 @@ use tenure_core::{
 pub struct Lock {
     hold: Arc<Hold>,
     state: State,
+    /// `None` where it goes with nothing but its guard.
+    bond: Option<Arc<Bond>>,
 }
 
 /// What the handles of one owner share.
-pub(crate) struct Hold {
+pub(super) struct Hold {
     held: HeldTerm,
     /// Handles that have not been released.
     handles: AtomicU64,
@@ -70,19 +75,28 @@ impl Hold {
         self.held.tell(Message::Extend { name, token });
     }
 
-    /// Ends the term, however many handles there are.
-    pub(crate) fn end(&self) {
-        if !self.held.term().has_been_ended() {
+    /// One handle goes; the last one ends the term, without waiting for that.
+    pub(super) fn let_one_go(&self) {
+        if self.count_one_less() == 0 && !self.held.term().has_been_ended() {
             self.held.end(None);
         }
+    }
+
+    /// How many handles are left when one has gone.
+    fn count_one_less(&self) -> u64 {
+        self.handles.fetch_sub(1, Ordering::SeqCst) - 1
     }
 }
 
 impl Lock {
     pub(super) fn first(hold: Arc<Hold>) -> Self {
         hold.handles.store(1, Ordering::SeqCst);
-        let state = State::Held;
-        Self { hold, state }
+        Self::of(hold)
+    }
+
+    fn of(hold: Arc<Hold>) -> Self {
+        let (state, bond) = (State::Held, None);
+        Self { hold, state, bond }
     }
 
     /// One more handle, for which the term is extended; `None` if the last one was released a moment ago.
@@ -92,12 +106,37 @@ impl Lock {
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
             .ok()?;
         hold.extend(pause);
-        let state = State::Held;
-        Some(Self { hold, state })
+        Some(Self::of(hold))
     }
 
-    pub(crate) fn hold(&self) -> Arc<Hold> {
-        self.hold.clone()
+    /// What lets this handle go, when what it is bound to has ended.
+    pub(crate) fn bond(&mut self) -> Arc<Bond> {
+        let was_released = !matches!(self.state, State::Held);
+        let bond = self
+            .bond
+            .get_or_insert_with(|| Arc::new(Bond::new(&self.hold, was_released)));
+        bond.clone()
+    }
+
+    fn is_gone(&self) -> bool {
+        !matches!(self.state, State::Held) || self.is_gone_by_its_bond()
+    }
+
+    fn is_gone_by_its_bond(&self) -> bool {
+        self.bond.as_ref().is_some_and(|bond| bond.is_gone())
+    }
+
+    /// Returns when it is gone with what it was bound to.
+    async fn bond_over(&self) {
+        match &self.bond {
+            Some(bond) => bond.over().await,
+            None => pending().await,
+        }
+    }
+
+    /// It goes. Whether it did not go before.
+    fn go(&self) -> bool {
+        self.bond.as_ref().is_none_or(|bond| bond.go())
     }
 
     pub(crate) fn bind(&self, has_ended: HasEnded) {
@@ -123,21 +162,21 @@ impl Lock {
     }
 
     /// What this process may believe now. Reads the clock anew each time, and depends on no other thread. None
-    /// once this handle was released.
+    /// once this handle was released, or has gone with its task.
     #[must_use]
     pub fn authority(&self) -> Authority {
-        match self.state {
-            State::Held => self.hold.authority(),
-            State::Leaving(_) | State::Gone(_) => Authority::None,
+        match self.is_gone() {
+            false => self.hold.authority(),
+            true => Authority::None,
         }
     }
 
     /// What is left until authority ends, unless a beat extends it. Zero once it is over.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        match self.state {
-            State::Held => self.hold.held.term().remaining(),
-            State::Leaving(_) | State::Gone(_) => Duration::ZERO,
+        match self.is_gone() {
+            false => self.hold.held.term().remaining(),
+            true => Duration::ZERO,
         }
     }
 
@@ -165,18 +204,26 @@ impl Lock {
     /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
     /// Needs a tokio runtime with its I/O and time drivers.
     pub async fn lost(&self) -> LockLoss {
-        let cause = match self.state {
-            State::Held => self.hold.held.lost().await,
-            State::Leaving(_) | State::Gone(_) => Cause::GivenBack,
-        };
-        self.loss_by(cause)
+        if self.is_gone() {
+            return self.loss_by(Cause::GivenBack);
+        }
+        select! {
+            biased;
+            cause = self.hold.held.lost() => self.loss_by(cause),
+            () = self.bond_over() => self.loss_by(Cause::GivenBack),
+        }
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone. An extension may end
     /// the doubt again.
     pub async fn doubted(&self) {
-        if matches!(self.state, State::Held) {
-            self.hold.held.doubted().await;
+        if self.is_gone() {
+            return;
+        }
+        select! {
+            biased;
+            () = self.bond_over() => {}
+            () = self.hold.held.doubted() => {}
         }
     }
 
@@ -188,9 +235,21 @@ impl Lock {
     /// # Errors
     /// [`LockLoss`]: `work` was dropped unfinished.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LockLoss> {
-        let outcome = match self.state {
-            State::Held => self.hold.held.guard(work).await,
-            State::Leaving(_) | State::Gone(_) => Err(Cause::GivenBack),
+        if self.is_gone() {
+            return Err(self.loss_by(Cause::GivenBack));
+        }
+        let while_bound = async {
+            let mut work = pin!(work);
+            poll_fn(|context| match self.is_gone() {
+                false => work.as_mut().poll(context),
+                true => Poll::Pending,
+            })
+            .await
+        };
+        let outcome = select! {
+            biased;
+            outcome = self.hold.held.guard(while_bound) => outcome,
+            () = self.bond_over() => Err(Cause::GivenBack),
         };
         outcome.map_err(|cause| self.loss_by(cause))
     }
@@ -236,11 +295,15 @@ impl Lock {
     /// This handle goes; the last one ends the term.
     fn leave(&self) -> State {
         // Looked at while this handle still counts: once it does not, another that goes now may end the term.
-        let authority = self.hold.authority();
-        let others = self.hold.handles.fetch_sub(1, Ordering::SeqCst) - 1;
+        let loss = (self.authority() == Authority::None).then(|| self.loss());
+        if !self.go() {
+            let loss = loss.unwrap_or_else(|| self.loss());
+            return State::Gone(Box::new(LockRelease::LostBefore(loss)));
+        }
+        let others = self.hold.count_one_less();
         // However many others there are: what was lost is held by none of them.
-        if authority == Authority::None {
-            return State::Gone(Box::new(LockRelease::LostBefore(self.loss())));
+        if let Some(loss) = loss {
+            return State::Gone(Box::new(LockRelease::LostBefore(loss)));
         }
         if others > 0 {
             return State::Gone(Box::new(LockRelease::StillHeld { handles: others }));
@@ -253,6 +316,7 @@ impl Lock {
     fn loss(&self) -> LockLoss {
         let cause = match self.hold.held.term().phase() {
             Phase::Over(cause) => *cause,
+            Phase::Running | Phase::Ending if self.is_gone_by_its_bond() => Cause::GivenBack,
             Phase::Running | Phase::Ending => Cause::Deadline(None),
         };
         self.loss_by(cause)
@@ -269,8 +333,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if matches!(self.state, State::Held) && self.hold.handles.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.hold.end();
+        if matches!(self.state, State::Held) && self.go() {
+            self.hold.let_one_go();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod announce;
+mod bond;
 mod builder;
 mod error;
 mod fair;
@@ -14,10 +15,10 @@ mod standby;
 mod tag;
 mod timing;
 
+pub(crate) use bond::Bond;
 pub use builder::{LOCKS_MAX, LockManagerBuilder};
 pub use error::{LockError, LockLoss};
 pub use fair::{Fairness, Turn};
-pub(crate) use guard::Hold;
 pub use guard::Lock;
 pub use manager::LockManager;
 pub use owner::{LockOwner, Reentrancy};

@@ -17,7 +17,8 @@ pub enum Reentrancy {
     #[default]
     Refused,
     /// One more handle, with the same token; the lock is extended for it at once, unless it was extended within the
-    /// last eighth of a beat, and is released when the last handle goes. The handle does not wait for the extension.
+    /// last eighth of a beat, and is released when the last handle goes. The handle does not wait for the extension. One
+    /// that is bound to a task goes with it, and no other handle does.
     Counted,
 }
 

@@ -118,8 +118,7 @@ impl Line {
     }
 
     /// Begins the next round, if none goes.
-    fn begin(self: &Arc<Self>) {
-        let progress_at = clock::now();
+    fn begin(self: &Arc<Self>, now: Moment) {
         let mut numbers = self.numbers();
         if numbers.goes.is_none()
             && let Some((_, first)) = numbers.waiting.pop_first()
@@ -128,7 +127,7 @@ impl Line {
             let number = numbers.rounds;
             numbers.goes = Some(Going {
                 round: number,
-                progress_at,
+                progress_at: now,
             });
             drop(numbers);
             let round = Round {
@@ -141,12 +140,12 @@ impl Line {
         }
     }
 
-    /// Does not wait any longer for a round of which nobody was polled for so long.
-    fn pass_over(self: &Arc<Self>, patience: Duration) {
-        let now = clock::now();
-        let is_over = |going: &mut Going| now.since(going.progress_at) >= patience;
-        self.numbers().goes.take_if(is_over);
-        self.begin();
+    /// Begins the next round, if none goes of which anybody was polled within `patience`. How long to wait for the one that goes.
+    fn go_on(self: &Arc<Self>, now: Moment, patience: Duration) -> Duration {
+        let left = |going: &Going| patience.saturating_sub(now.since(going.progress_at));
+        self.numbers().goes.take_if(|going| left(going).is_zero());
+        self.begin(now);
+        self.numbers().goes.as_ref().map_or(patience, left)
     }
 }
 
@@ -172,12 +171,12 @@ impl Number {
         let (caller, mut call) = oneshot::channel();
         self.line.numbers().waiting.insert(self.number, caller);
         drop(in_vain);
-        self.line.begin();
         loop {
+            let left = self.line.go_on(clock::now(), patience);
             select! {
                 biased;
                 call = &mut call => return call.map_err(|_| LockError::Stopped(name.clone())),
-                () = sleep(patience) => self.line.pass_over(patience),
+                () = sleep(left) => {}
             }
         }
     }
@@ -246,7 +245,7 @@ impl Drop for Round {
     fn drop(&mut self) {
         let is_this = |going: &mut Going| going.round == self.number;
         self.line.numbers().goes.take_if(is_this);
-        self.line.begin();
+        self.line.begin(clock::now());
     }
 }
 
@@ -267,8 +266,13 @@ impl Drop for Along {
 
 #[cfg(test)]
 mod tests {
-    use super::{LINES_KEPT, Lines};
-    use tenure_core::LeaseName;
+    use super::{Call, LINES_KEPT, Lines};
+    use crate::sync::oneshot;
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+    use tenure_core::{LeaseName, Moment};
 
     const NAMES: usize = 10_000;
 
@@ -294,5 +298,35 @@ mod tests {
         let named = lines.0.lock().expect("nobody panicked");
         assert!(named.lines.len() <= LINES_KEPT, "{}", named.lines.len());
         assert!(named.looked_at < 4 * NAMES, "{} steps", named.looked_at);
+    }
+
+    fn heard(called: &mut oneshot::Receiver<Call>) -> Option<Call> {
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(called).poll(&mut context) {
+            Poll::Ready(call) => call.ok(),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_turn_without_progress_is_waited_for_until_one_ttl_after_its_last_however_late_somebody_came() {
+        let seconds = Duration::from_secs;
+        let (began, patience) = (Moment::ZERO.after(seconds(100)), seconds(10));
+        let lines = Lines::default();
+        let waits = || {
+            let (number, (caller, called)) = (lines.join(&name(0)), oneshot::channel());
+            number.line.numbers().waiting.insert(number.number, caller);
+            (number, called)
+        };
+        let (first, mut called) = waits();
+        assert_eq!(first.line.go_on(began, patience), patience);
+        let Some(Call::First(_round)) = heard(&mut called) else {
+            panic!("nobody is before it")
+        };
+        let (late, mut called) = waits();
+        assert_eq!(late.line.go_on(began.after(seconds(9)), patience), seconds(1));
+        assert!(heard(&mut called).is_none(), "the turn of the first goes on");
+        late.line.go_on(began.after(patience), patience);
+        assert!(matches!(heard(&mut called), Some(Call::First(_))));
     }
 }

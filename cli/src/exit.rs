@@ -169,6 +169,7 @@ impl From<BuildError> for Failure {
             BuildError::Name(error) => error.into(),
             BuildError::Note(error) => error.into(),
             BuildError::Timing(error) => error.into(),
+            BuildError::MaxHold(_) => Self::new(Code::Configuration, error.to_string()),
             BuildError::Thread(_) => Self::new(Code::Internal, error.to_string()),
         }
     }

@@ -48,7 +48,7 @@ pub use history::{History, NotedTerm, PastTerm, TERMS_KEPT};
 pub use identity::{candidate, default_candidate_id};
 pub use lock::{
     Fairness, LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
-    LockTiming, LockTimingOptions, OwnerTag, Reentrancy, Standby, Turn,
+    LockTiming, LockTimingOptions, MAX_HOLD_MIN, OwnerTag, Reentrancy, Standby, Turn,
 };
 pub use registry::{Registry, SharedPurge, SharedStore};
 pub use tenure_core as core;

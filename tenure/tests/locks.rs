@@ -4,7 +4,9 @@ use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, lock_timing, long_
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
-use tenure::{Authority, LOCKS_MAX, LockError, LockManager, LockRelease, LockTimingOptions};
+use tenure::{
+    Authority, BuildError, LOCKS_MAX, LockError, LockManager, LockRelease, LockTimingOptions, MAX_HOLD_MIN,
+};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
@@ -387,4 +389,19 @@ async fn a_ttl_beyond_all_bounds_is_refused_in_words() {
         ..LockTimingOptions::new(Duration::MAX)
     };
     assert!(options.check().is_err());
+}
+
+#[tokio::test]
+async fn a_longest_hold_that_no_winner_could_wake_up_in_is_refused_in_words() {
+    let site = Site::new();
+    let build = |max_hold| site.manager_builder("a").max_hold(max_hold).build();
+    for too_short in [Duration::ZERO, MAX_HOLD_MIN - Duration::from_nanos(1)] {
+        let refusal = build(too_short).unwrap_err();
+        assert!(matches!(refusal, BuildError::MaxHold(given) if given == too_short));
+        let line = refusal.to_string();
+        let names = [format!("{too_short:?}"), format!("{MAX_HOLD_MIN:?}")];
+        assert!(names.iter().all(|name| line.contains(name)), "{line}");
+    }
+    let manager = build(MAX_HOLD_MIN).unwrap();
+    soon("the shortest", manager.lock("a")).await.unwrap();
 }

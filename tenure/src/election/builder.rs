@@ -2,6 +2,7 @@ use super::announce::announce;
 use super::{About, Election};
 use crate::driver::{self, EVENTS_KEPT, Meter, Plan, Recorder, Watching};
 use crate::identity;
+use crate::lock::MAX_HOLD_MIN;
 use crate::registry::SharedStore;
 use crate::sync::broadcast;
 use std::fmt;
@@ -33,6 +34,8 @@ pub enum BuildError {
     Note(NoteTooLong),
     /// The timing does not suit the store.
     Timing(TimingError),
+    /// The longest hold of locks is shorter than [`MAX_HOLD_MIN`].
+    MaxHold(Duration),
     /// The thread could not be started.
     Thread(io::Error),
 }
@@ -43,6 +46,10 @@ impl fmt::Display for BuildError {
             Self::Name(error) => error.fmt(f),
             Self::Note(error) => error.fmt(f),
             Self::Timing(error) => error.fmt(f),
+            Self::MaxHold(given) => write!(
+                f,
+                "max_hold {given:?} is below {MAX_HOLD_MIN:?}: a lock would be over before its winner wakes up"
+            ),
             Self::Thread(error) => write!(f, "the election's thread could not be started: {error}"),
         }
     }

@@ -13,6 +13,10 @@ use tenure_core::{CandidateId, NameError, Note, NoteTooLong, Priority};
 /// Locks that a manager holds or waits for at most, unless it is told otherwise.
 pub const LOCKS_MAX: u64 = 100_000;
 
+/// The shortest [`max_hold`](LockManagerBuilder::max_hold), as the shortest ttl: a winner whose lock is over before it wakes
+/// up takes it anew, and would do so for ever.
+pub const MAX_HOLD_MIN: Duration = Duration::from_millis(100);
+
 /// What a [`LockManager`] is to be.
 #[must_use = "a builder does nothing until build() is called"]
 pub struct LockManagerBuilder {
@@ -75,7 +79,8 @@ impl LockManagerBuilder {
     }
 
     /// The longest that a lock is held: it ends then and is not extended past it, so that a deadlocked owner does not
-    /// keep it for ever. The store lends it to another at most one ttl later. Default: no such bound.
+    /// keep it for ever. The store lends it to another at most one ttl later. At least [`MAX_HOLD_MIN`]. Default: no such
+    /// bound.
     pub fn max_hold(mut self, duration: Duration) -> Self {
         self.max_hold = Some(duration);
         self
@@ -120,6 +125,9 @@ impl LockManagerBuilder {
         let id = tag.as_ref().map_or(Ok(id.clone()), |tag| tag.mark(&id));
         let candidate = identity::candidate(id.map_err(BuildError::Name)?);
         let note = self.note.map_err(BuildError::Note)?;
+        if let Some(max_hold) = self.max_hold.filter(|max_hold| *max_hold < MAX_HOLD_MIN) {
+            return Err(BuildError::MaxHold(max_hold));
+        }
         let lock_timing = match self.fairness {
             Fairness::Barging => self.timing,
             Fairness::Fair => self.timing.of_one_in_turn(),

@@ -16,7 +16,7 @@ mod tag;
 mod timing;
 
 pub(crate) use bond::Bond;
-pub use builder::{LOCKS_MAX, LockManagerBuilder};
+pub use builder::{LOCKS_MAX, LockManagerBuilder, MAX_HOLD_MIN};
 pub use error::{LockError, LockLoss};
 pub use fair::{Fairness, Turn};
 pub use guard::Lock;

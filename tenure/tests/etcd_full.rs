@@ -1,5 +1,5 @@
 //! Elections on an etcd that is out of space, and what is counted of it.
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use crate::harness::counted::{counted, number};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::etcd::EtcdStore;
@@ -7,14 +7,6 @@ use tenure::{Authority, Election, Timing, TimingOptions};
 use tenure_testkit::{Etcd, EtcdOptions, eventually, eventually_async};
 
 const BOUND: Duration = Duration::from_secs(60);
-
-/// Elections count on a thread of their own, so it is for the whole program: leases of this test have names of their own.
-fn counted() -> PrometheusHandle {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let counted = recorder.handle();
-    metrics::set_global_recorder(recorder).expect("no other test of this program sets one");
-    counted
-}
 
 /// Renewed often, so that a full etcd is asked soon; and a renewal may take seconds, which is what a disk may be busy for.
 fn timing() -> Timing {
@@ -32,13 +24,6 @@ async fn election(etcd: &Etcd, lease: &str) -> Election {
         .timing(timing())
         .build()
         .unwrap()
-}
-
-/// The number in a line, 0 without the line.
-fn number(counted: &PrometheusHandle, line: &str) -> u64 {
-    let told = counted.render();
-    let number = told.lines().find_map(|told| told.strip_prefix(line));
-    number.map_or(0, |number| number.trim().parse().unwrap())
 }
 
 #[tokio::test]

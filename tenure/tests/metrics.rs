@@ -1,7 +1,13 @@
 //! What is exported, documented, drawn and alerted on is one list.
+use crate::harness::counted::counted;
+use crate::harness::{Site, pass_on, timing};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tenure::core::{Acquire, Acquired, Answer, Fault};
 use tenure::metrics::{METRICS, MetricKind};
+use tenure::{Election, LeaseStore, SharedStore, StoreError};
+use tenure_testkit::eventually_async;
 
 /// Set, the documentation is written anew instead of being compared.
 const WRITE: &str = "TENURE_WRITE_DOCS";
@@ -71,4 +77,44 @@ fn dashboard_and_alerts_use_every_metric_and_no_other() {
             metric.name
         );
     }
+}
+
+/// A real store that no attempt reaches.
+struct Unreachable {
+    inner: SharedStore,
+}
+
+impl LeaseStore for Unreachable {
+    pass_on!(traits, renew, release, ask, get, watch, list, examine, run_beside);
+
+    fn acquire<'a>(&'a self, _request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        let outage = StoreError::not_applied(Fault::Unreachable, "an outage");
+        Box::pin(std::future::ready(Err(outage)))
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_nobody_asks_any_more_is_not_told_to_be_unreachable() {
+    let counted = counted();
+    let site = Site::new();
+    let inner = site.store();
+    let election = Election::builder("asked-once", std::sync::Arc::new(Unreachable { inner }))
+        .timing(timing())
+        .build()
+        .unwrap();
+    let gauge = || {
+        let line = "lease_store_unreachable_since_timestamp_seconds{lease=\"asked-once\"} ";
+        let told = counted.render();
+        let value = told.lines().find_map(|told| told.strip_prefix(line))?;
+        Some(value.parse::<f64>().unwrap())
+    };
+    let is_told = async || gauge() > Some(0.0);
+    let patience = Duration::from_secs(20);
+    tokio::select! {
+        outcome = election.campaign() => panic!("{outcome:?}"),
+        () = eventually_async(patience, "an outage is told of", is_told) => {}
+    }
+    // Nobody campaigns any more; the election is there for the next time.
+    eventually_async(patience, "it is told of no more", async || gauge() == Some(0.0)).await;
+    drop(election);
 }

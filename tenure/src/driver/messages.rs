@@ -167,8 +167,11 @@ impl Driver {
         }
         self.beat_at = None;
         self.end_what_is_bound();
+        if self.engine.is_idle() && self.requests.is_empty() {
+            self.plan.meter.nobody_asks(self.plan.timing.ttl().duration());
+        }
         let idle_watches = self.watches.end_idle(now);
-        if idle_watches || !self.bound.is_empty() {
+        if idle_watches || !self.bound.is_empty() || self.plan.meter.tells_of_an_outage() {
             self.beat_soon();
         }
     }

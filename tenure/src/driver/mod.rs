@@ -102,7 +102,8 @@ struct Driver {
     progressing: BTreeMap<LeaseName, Progressing>,
     /// Handles that go with something that does not say so.
     bound: Vec<Bound>,
-    /// When to look at what nobody tells: what is bound, and watches that nobody needs.
+    /// When to look at what nobody tells: what is bound, watches that nobody needs, and whether anything is asked of a store that
+    /// could not be reached.
     beat_at: Option<Moment>,
     /// What the events of a step call for, when they have all been told.
     next: VecDeque<Command>,
@@ -221,6 +222,9 @@ impl Driver {
             reply = self.requests.next(), if !self.requests.is_empty() => match reply {
                 Some(sent) => {
                     self.plan.meter.answered(&sent.about, sent.reply.as_ref(), sent.took);
+                    if self.plan.meter.tells_of_an_outage() {
+                        self.beat_soon();
+                    }
                     for unheard in sent.unheard {
                         if let Some(place) = self.places.get_mut(&unheard.name) {
                             place.note_unheard(unheard.token, &unheard.error);

@@ -20,6 +20,12 @@ impl Meter {
 
     pub(crate) fn answered(&mut self, _about: &About, _reply: Option<&Reply>, _took: Duration) {}
 
+    pub(crate) fn tells_of_an_outage(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn nobody_asks(&mut self, _patience: Duration) {}
+
     pub(crate) fn event(&mut self, _event: &Event) {}
 }
 

@@ -156,7 +156,7 @@ pub const METRICS: [Metric; 18] = [
         UNREACHABLE_SINCE,
         MetricKind::Gauge,
         &["lease"],
-        "Since when no request has been answered, as Unix time; 0 while requests are answered.",
+        "Since when no request has been answered, as Unix time; 0 while requests are answered, and when nothing has been asked for one ttl.",
     ),
     metric(
         REFUSALS_METRIC,

@@ -24,6 +24,8 @@ pub(crate) struct Meter {
     has_told_none: bool,
     /// By what label the store is told to be unreachable.
     unreachable: Option<String>,
+    /// When the last request was answered, or was given up.
+    answered_at: Moment,
 }
 
 /// Whether each lease has metrics of its own.
@@ -56,6 +58,7 @@ impl Meter {
             locks: 0,
             has_told_none: false,
             unreachable: None,
+            answered_at: Moment::ZERO,
         }
     }
 
@@ -102,6 +105,19 @@ impl Meter {
             let label = label();
             gauge!(UNREACHABLE_SINCE, "lease" => label.clone()).set(unix_time(Duration::ZERO));
             self.unreachable = Some(label);
+        }
+        self.answered_at = clock::now();
+    }
+
+    /// Whether the store is told to be unreachable.
+    pub(crate) fn tells_of_an_outage(&self) -> bool {
+        self.unreachable.is_some()
+    }
+
+    /// Nothing is asked now. An outage is told of for `patience` longer, so that whoever asks from time to time is seen to find one.
+    pub(crate) fn nobody_asks(&mut self, patience: Duration) {
+        if clock::now().since(self.answered_at) >= patience {
+            self.reached();
         }
     }
 

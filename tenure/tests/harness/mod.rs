@@ -1,6 +1,8 @@
 //! A real SQLite store in a folder of its own, and candidates for it.
 #![allow(dead_code, reason = "with fewer stores a part is not used")]
 
+#[cfg(feature = "metrics")]
+pub mod counted;
 pub mod counting;
 pub mod many;
 pub mod noting;

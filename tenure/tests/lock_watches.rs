@@ -1,27 +1,16 @@
 //! Watches of those who wait for a lock: where the store has none to give, and when they end.
 use crate::harness::noting::Noting;
+use crate::harness::told::{Told, pushing};
 use crate::harness::{Site, enduring_lock_timing, lock_timing, pass_on, soon};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, mpsc as blocking};
+use std::sync::{Arc, mpsc as blocking};
 use std::time::{Duration, Instant};
-use tenure::core::{
-    Acquire, Acquired, Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent,
-    WatchSource,
-};
+use tenure::core::{Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
 use tenure::{
     Election, Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease,
     LockTimingOptions, SharedStore, StoreError,
 };
 use tenure_testkit::eventually_async;
-use tokio::sync::mpsc;
-
-/// As of a store that wakes.
-fn pushing(store: &SharedStore) -> StoreTraits {
-    StoreTraits {
-        watch: WatchSource::Push,
-        ..store.traits()
-    }
-}
 
 /// A real store that could wake, and refuses every watch: too many are open, or its role may not.
 struct Unwatched {
@@ -176,76 +165,6 @@ async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
     }
 }
 
-/// A real store whose watches say what a test has them say, and one of whose attempts fails when the test lets it.
-struct Told {
-    inner: SharedStore,
-    /// Hints for whoever watches last, who keeps its end.
-    hints: Mutex<Option<mpsc::Sender<WatchEvent>>>,
-    /// Says that the attempt has begun, and waits until it is to fail; the thread of the manager is held up meanwhile.
-    attempt: Mutex<Option<(blocking::Sender<()>, blocking::Receiver<()>)>>,
-    /// Names that were attempted.
-    attempted: Mutex<Vec<LeaseName>>,
-}
-
-impl Told {
-    fn over(inner: SharedStore) -> Arc<Self> {
-        Arc::new(Self {
-            inner,
-            hints: Mutex::default(),
-            attempt: Mutex::default(),
-            attempted: Mutex::default(),
-        })
-    }
-
-    fn attempts(&self, name: &str) -> usize {
-        let attempted = self.attempted.lock().unwrap();
-        attempted.iter().filter(|tried| tried.as_str() == name).count()
-    }
-
-    /// Who tells the next that watches.
-    async fn teller(&self) -> mpsc::Sender<WatchEvent> {
-        let is_watched = || async { self.hints.lock().unwrap().is_some() };
-        eventually_async(Duration::from_secs(30), "a watch", is_watched).await;
-        self.hints.lock().unwrap().take().unwrap()
-    }
-}
-
-impl LeaseStore for Told {
-    pass_on!(renew, release, ask, get, list, examine, run_beside);
-
-    fn traits(&self) -> StoreTraits {
-        pushing(&self.inner)
-    }
-    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
-        self.attempted.lock().unwrap().push(request.name.clone());
-        let Some((begun, failing)) = self.attempt.lock().unwrap().take() else {
-            return self.inner.acquire(request);
-        };
-        begun.send(()).unwrap();
-        failing.recv().unwrap();
-        let failure = StoreError::not_applied(Fault::Busy, "told to fail");
-        Box::pin(std::future::ready(Err(failure)))
-    }
-    fn watch<'a>(&'a self, _scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        let (hints, told) = mpsc::channel(1);
-        *self.hints.lock().unwrap() = Some(hints);
-        Box::pin(std::future::ready(Ok(Box::new(Telling(told)) as Box<dyn Watch>)))
-    }
-}
-
-struct Telling(mpsc::Receiver<WatchEvent>);
-
-impl Watch for Telling {
-    fn next(&mut self) -> Answer<'_, Result<WatchEvent, StoreError>> {
-        Box::pin(async {
-            match self.0.recv().await {
-                Some(event) => Ok(event),
-                None => std::future::pending().await,
-            }
-        })
-    }
-}
-
 /// Else the few watches that a process may have would be used up by names that nobody waits for any more.
 #[tokio::test]
 async fn the_watch_of_a_waiter_that_leaves_while_its_attempt_fails_is_ended() {
@@ -327,28 +246,6 @@ async fn the_watch_of_one_who_waits_no_longer_is_ended() {
         soon("its end", hints.closed()).await;
         drop(lock);
     }
-}
-
-/// It hears by it that somebody asks it to step down, for as long as it leads.
-#[tokio::test]
-async fn the_watch_of_a_leader_that_has_waited_goes_on() {
-    let site = Site::new();
-    let before = soon("the term before", site.long_election("before").campaign())
-        .await
-        .unwrap();
-    let store = Told::over(site.store());
-    let election = Site::election_in(store.clone(), "leader");
-    let (leadership, hints) = tokio::join!(soon("the campaign", election.campaign()), async {
-        let hints = store.teller().await;
-        soon("the release", before.step_down()).await;
-        hints.send(WatchEvent::Gap).await.unwrap();
-        hints
-    });
-    let leadership = leadership.unwrap();
-    // One that nobody needs ends after a ttl, with the next beat.
-    tokio::time::sleep(2 * election.timing().ttl().duration()).await;
-    assert!(!hints.is_closed());
-    drop(leadership);
 }
 
 /// Else each of a few watches that break together would have all looked at that anybody waits for, watched or not.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod election;
+mod election_watches;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(all(feature = "metrics", feature = "etcd"))]

@@ -4,12 +4,14 @@ use super::caught::caught;
 use super::plan::BackOff;
 use crate::identity::random_bits;
 use crate::registry::SharedStore;
-use crate::sync::{mpsc, oneshot, select, sleep, spawn};
+use crate::sync::{AtomicBool, Ordering, mpsc, oneshot, select, sleep, spawn};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Change, Fault, LeaseName, Scope, StoreError, WatchEvent};
+use tenure_core::{Change, Fault, LeaseName, Occupancy, Scope, StoreError, WatchEvent};
+use tokio::sync::mpsc::error::SendError;
 
 /// Hints that may wait for the engine; a hint more makes its watch wait, nothing is lost.
 pub(super) const HINTS_WAITING: usize = 64;
@@ -23,12 +25,15 @@ pub(super) struct Watcher {
 }
 
 /// How a lease is watched.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Manner {
-    /// By who waits for it, and not at all where the store cannot.
-    Alone { pause_min: Duration },
-    /// The same by its holder, for wishes, from a while after the term's begin.
-    Leading { after: Duration, pause_min: Duration },
+    /// By who waits for it, and by its holder for wishes; from `after` a while on, and not at all where the store cannot.
+    Election {
+        after: Duration,
+        pause_min: Duration,
+        /// Which of the two it is now.
+        leads: Arc<AtomicBool>,
+    },
     /// As one of many: what may have been missed concerns this lease, not all. Looked at while it cannot be watched.
     OneOfMany(BackOff),
     /// Not watched, but looked at.
@@ -92,14 +97,22 @@ fn listen_alone(store: &SharedStore, scope: Scope, meanwhile: Meanwhile) -> mpsc
 async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mpsc::Sender<WatchEvent>) {
     let scope = Scope::Name(name.clone());
     let (of, meanwhile, missed) = match manner {
-        Manner::Alone { pause_min } => {
+        Manner::Election {
+            after,
+            pause_min,
+            leads,
+        } => {
+            if !after.is_zero() {
+                sleep(after).await;
+            }
             let meanwhile = Meanwhile::Nothing { pause_min };
-            (Of::Everything, meanwhile, Missed::AtFirst(name))
-        }
-        Manner::Leading { after, pause_min } => {
-            sleep(after).await;
-            let meanwhile = Meanwhile::Nothing { pause_min };
-            (Of::Everything, meanwhile, Missed::Wish(name))
+            let (at_first, leads) = (true, leads.clone());
+            let missed = Missed::InElection {
+                name,
+                at_first,
+                leads,
+            };
+            (Of::Everything, meanwhile, missed)
         }
         Manner::OneOfMany(back_off) => (Of::Ends, Meanwhile::Looks(back_off), Missed::Change(name)),
         Manner::Looking(back_off) => return keep_looking(look(name), back_off, hints).await,
@@ -134,17 +147,16 @@ async fn keep_watching(
             Ok(mut watch) => {
                 looking = None;
                 // What happened before the watch was in place may have been missed.
-                if hints.send(missed.told(store).await).await.is_err() {
+                if missed.tell(store, hints).await.is_err() {
                     return;
                 }
                 while let Some(Ok(event)) = caught(async { watch.next().await }).await {
                     pause = pause_min;
-                    let event = if event == WatchEvent::Gap {
-                        missed.told(store).await
-                    } else {
-                        event
+                    let told = match event {
+                        WatchEvent::Gap => missed.tell(store, hints).await,
+                        WatchEvent::Changed { .. } => hints.send(event).await,
                     };
-                    if hints.send(event).await.is_err() {
+                    if told.is_err() {
                         return;
                     }
                 }
@@ -229,13 +241,16 @@ async fn keep_looking(hint: WatchEvent, back_off: BackOff, hints: &mpsc::Sender<
 enum Missed<'a> {
     /// That it may have been.
     Anything,
-    /// A look at this lease at once, the first time: what was missed then was missed by this process alone. Later gaps are
-    /// those of a connection that all lost together, and who was cut off with others does not ask with them.
-    AtFirst(&'a LeaseName),
     /// A look at this lease at once.
     Change(&'a LeaseName),
-    /// A wish that stands in this lease. An answer that does not come costs nothing: the next renewal tells of the wish.
-    Wish(&'a LeaseName),
+    /// A look at this lease at once, the first time: what was missed then was missed by this process alone. Later gaps are
+    /// those of a connection that all lost together, and who was cut off with others does not ask with them. Who leads by
+    /// then is told of a wish, too.
+    InElection {
+        name: &'a LeaseName,
+        at_first: bool,
+        leads: Arc<AtomicBool>,
+    },
 }
 
 impl Missed<'_> {
@@ -243,29 +258,50 @@ impl Missed<'_> {
     fn hint(&self) -> WatchEvent {
         match self {
             Self::Anything => WatchEvent::Gap,
-            Self::AtFirst(name) | Self::Change(name) | Self::Wish(name) => look(name),
+            Self::Change(name) | Self::InElection { name, .. } => look(name),
         }
     }
 
-    async fn told(&mut self, store: &SharedStore) -> WatchEvent {
+    /// Fails where nobody listens.
+    async fn tell(
+        &mut self,
+        store: &SharedStore,
+        hints: &mpsc::Sender<WatchEvent>,
+    ) -> Result<(), SendError<WatchEvent>> {
         match self {
-            Self::Anything => WatchEvent::Gap,
-            Self::AtFirst(name) => {
-                let name = *name;
-                *self = Self::Anything;
-                look(name)
+            Self::Anything => hints.send(WatchEvent::Gap).await,
+            Self::Change(name) => hints.send(look(name)).await,
+            Self::InElection {
+                name,
+                at_first,
+                leads,
+            } => {
+                let is_first = std::mem::take(at_first);
+                hints
+                    .send(if is_first { look(name) } else { WatchEvent::Gap })
+                    .await?;
+                // After the gap: who led a moment ago may stand by now.
+                if leads.load(Ordering::SeqCst)
+                    && let Some(wish) = wish(store, name).await
+                {
+                    hints.send(wish).await?;
+                }
+                Ok(())
             }
-            Self::Change(name) => look(name),
-            Self::Wish(name) => match caught(async { store.get(name).await }).await {
-                Some(Ok(Some(lease))) if lease.asked_to_step_down => WatchEvent::Changed {
-                    name: name.clone(),
-                    change: Change::Asked,
-                    token: Some(lease.token),
-                },
-                Some(Ok(_) | Err(_)) | None => WatchEvent::Gap,
-            },
         }
     }
+}
+
+/// A wish that stands in this lease. An answer that does not come costs nothing: the next renewal tells of the wish.
+async fn wish(store: &SharedStore, name: &LeaseName) -> Option<WatchEvent> {
+    let answer = caught(async { store.get(name).await }).await;
+    let lease = answer?.ok()??;
+    // In a store that keeps it, a lease that was given back has the wish of its last term.
+    (lease.asked_to_step_down && lease.occupancy() == Occupancy::Held).then(|| WatchEvent::Changed {
+        name: name.clone(),
+        change: Change::Asked,
+        token: Some(lease.token),
+    })
 }
 
 /// "It may have been vacated": a hint may be wrong, and makes the engine look.

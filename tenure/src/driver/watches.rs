@@ -3,8 +3,9 @@
 use super::plan::Watching;
 use super::watcher::{HINTS_WAITING, Manner, Watcher};
 use crate::registry::SharedStore;
-use crate::sync::mpsc;
+use crate::sync::{AtomicBool, Ordering, mpsc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{LeaseName, Moment, WatchEvent, WatchSource};
 
@@ -27,6 +28,8 @@ pub(super) struct Watches {
 
 struct Watched {
     _watcher: Watcher,
+    /// Whether its holder is here. Looked at in an election, where one watch serves who waits and who leads.
+    leads: Arc<AtomicBool>,
     /// Since when nobody needs it.
     idle_since: Option<Moment>,
 }
@@ -61,15 +64,14 @@ impl Watches {
     pub(super) fn wait_for(&mut self, name: &LeaseName) {
         if let Some(watched) = self.watched.get_mut(name) {
             watched.idle_since = None;
+            watched.leads.store(false, Ordering::SeqCst);
         } else if !self.looked_at.contains_key(name) {
             match self.watching {
-                Watching::OneLease => {
-                    let pause_min = self.retry_every;
-                    self.watch(name, Manner::Alone { pause_min });
-                }
+                Watching::OneLease => self.watch_election(name, Duration::ZERO, false),
                 Watching::Waits(back_off) => {
                     if self.has_room() {
-                        return self.watch(name, Manner::OneOfMany(back_off));
+                        let manner = Manner::OneOfMany(back_off);
+                        return self.watch(name, manner, Arc::default());
                     }
                     let watcher = self.start(name, Manner::Looking(back_off));
                     self.looked_at.insert(name.clone(), watcher);
@@ -80,9 +82,12 @@ impl Watches {
 
     /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard.
     pub(super) fn lead(&mut self, name: &LeaseName, after: Duration) {
-        if self.watching == Watching::OneLease && !self.watched.contains_key(name) {
-            let pause_min = self.retry_every;
-            self.watch(name, Manner::Leading { after, pause_min });
+        if self.watching != Watching::OneLease {
+            return;
+        }
+        match self.watched.get(name) {
+            Some(watched) => watched.leads.store(true, Ordering::SeqCst),
+            None => self.watch_election(name, after, true),
         }
     }
 
@@ -122,9 +127,20 @@ impl Watches {
         self.watched.len() < WATCHES_MAX
     }
 
-    fn watch(&mut self, name: &LeaseName, manner: Manner) {
+    fn watch_election(&mut self, name: &LeaseName, after: Duration, leads: bool) {
+        let leads = Arc::new(AtomicBool::new(leads));
+        let manner = Manner::Election {
+            after,
+            pause_min: self.retry_every,
+            leads: leads.clone(),
+        };
+        self.watch(name, manner, leads);
+    }
+
+    fn watch(&mut self, name: &LeaseName, manner: Manner, leads: Arc<AtomicBool>) {
         let watched = Watched {
             _watcher: self.start(name, manner),
+            leads,
             idle_since: None,
         };
         self.watched.insert(name.clone(), watched);

@@ -7,6 +7,7 @@ pub mod counting;
 pub mod many;
 pub mod noting;
 mod passing;
+pub mod told;
 
 pub(crate) use passing::pass_on;
 

@@ -1,7 +1,7 @@
 //! What the driver does when something has happened.
 
 use super::place::Seen;
-use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER};
+use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER, announce_not_taken_up};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
@@ -154,10 +154,7 @@ impl Driver {
     /// What nobody has taken up goes to the next here, or is given back.
     pub(super) fn end_offers(&mut self) {
         while let Some((name, token)) = self.offers.next_over(clock::now()) {
-            let ttl = self.plan.timing.ttl().duration();
-            let candidate = &self.candidate;
-            tracing::warn!(target: "tenure", lease = %name, candidate, %token, ?ttl,
-                "Won and not taken up for a ttl, as its future is not polled; given back");
+            announce_not_taken_up(&self.candidate, &name, token, self.plan.timing.ttl().duration());
             let command = self.end_of_work(name, token);
             self.step(Input::Command(command));
         }

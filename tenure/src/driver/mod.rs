@@ -31,6 +31,7 @@ pub(crate) use unmetered::{About, Meter};
 
 pub(crate) use handle::DriverHandle;
 pub(crate) use message::{Departed, HasEnded, Message, NotWon, Queueing, Waiting, Won};
+pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use row::{HAND_ONS, HAND_ONS_FOR};

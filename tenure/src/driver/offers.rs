@@ -6,6 +6,7 @@
 use crate::term::SharedTerm;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::{FencingToken, LeaseName, Moment};
 
 /// As many are kept without a look at which of them are settled by now.
@@ -62,4 +63,10 @@ impl Offers {
         }
         None
     }
+}
+
+/// Writes to `tracing`, target `tenure`, that nobody has taken up a term for a ttl.
+pub(crate) fn announce_not_taken_up(candidate: &str, name: &LeaseName, token: FencingToken, ttl: Duration) {
+    tracing::warn!(target: "tenure", lease = %name, candidate, %token, ?ttl,
+        "Won and not taken up for a ttl, as its future is not polled; given back");
 }

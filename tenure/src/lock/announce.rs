@@ -4,7 +4,7 @@
 use tenure_core::{Cause, End, Event};
 
 /// Writes an event of a lock manager's engine to `tracing`, target `tenure`.
-pub(super) fn announce(candidate: &str, event: &Event) {
+pub(crate) fn announce(candidate: &str, event: &Event) {
     match event {
         Event::Standby { lease, .. } => {
             let (name, holder, token) = (&lease.name, &lease.holder, &lease.token);

@@ -15,6 +15,9 @@ mod standby;
 mod tag;
 mod timing;
 
+// For the documentation of the log.
+#[cfg(all(test, feature = "metrics"))]
+pub(crate) use announce::announce;
 pub(crate) use bond::Bond;
 pub use builder::{LOCKS_MAX, LockManagerBuilder, MAX_HOLD_MIN};
 pub use error::{LockError, LockLoss};

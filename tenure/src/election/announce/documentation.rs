@@ -1,7 +1,9 @@
-//! The documentation of the log is made of the lines themselves: each event is announced, and what comes out is the table.
+//! The documentation of the log is made of the lines themselves: each event is announced, and what comes out are the tables.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::announce;
+use crate::driver::announce_not_taken_up;
+use crate::lock;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -52,6 +54,39 @@ fn when(event: &Event) -> &'static str {
         },
         Event::Departed { .. } => "The release is done, or was given up.",
     }
+}
+
+/// The same of a lock; `None` where no line is written, or one that is documented with another event.
+fn when_of_a_lock(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        Event::Standby { twin: false, .. } => {
+            "Another process holds the lock, and somebody here waits for it."
+        }
+        Event::AttemptFailed { .. } => "The store refused an attempt or did not answer.",
+        Event::CampaignEnded { .. } => {
+            "Nobody can have the lock before somebody acts; whoever waited is told so."
+        }
+        Event::Withdrawn { .. } => "Whoever waited has left; nothing is held.",
+        Event::Acquired { grant, .. } if grant.predecessor.is_some() => {
+            "It was taken after a holder that did not come back. Nobody had it for `vacant_for`."
+        }
+        Event::Acquired { .. } => "The lock was taken.",
+        Event::RenewalFailed { .. } => {
+            "An extension failed; the tries go on until the deadline, `remaining` from now."
+        }
+        Event::Doubted { .. } => {
+            "No extension came through until the grace before the deadline; the work is to end."
+        }
+        Event::Reassured { .. } => "An extension ended the doubt.",
+        Event::Stuck { .. } => "Whoever waits in a queue was not polled; its place is let go.",
+        Event::AskedToStepDown { .. } => "Somebody asked the holder to release.",
+        Event::Ended {
+            cause: Cause::Succeeded { .. },
+            ..
+        } => "It was over before it was released, for the reason in `cause`.",
+        Event::Departed { .. } => "The release is done, or was given up.",
+        Event::Standby { twin: true, .. } | Event::Renewed { .. } | Event::Ended { .. } => return None,
+    })
 }
 
 #[expect(clippy::too_many_lines, reason = "each event is there once")]
@@ -211,38 +246,86 @@ impl tracing::Subscriber for Taken {
     fn exit(&self, _: &span::Id) {}
 }
 
-fn documentation() -> String {
-    let mut text = String::from(
-        "# The log of Tenure\n\n\
-         Every line has the target `tenure`. In `--log-format json` its fields have the names below; `lease` is in all lines\n\
-         besides, and `candidate` in all but \"Failover detected\".\n\n\
-         This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce`, from the lines\n\
-         themselves.\n\n\
-         | level | line | fields | when |\n|---|---|---|---|\n",
-    );
-    let mut shown = BTreeSet::new();
-    for event in every_event() {
-        let taken = Taken::default();
-        with_default(taken.clone(), || announce("one", &event));
-        let lines = std::mem::take(&mut *taken.0.lock().unwrap());
-        // An event of two lines begins with one that is in the table already.
-        let (level, message, names) = lines.last().expect("every event is announced").clone();
-        assert!(names.contains(&"lease") && names.contains(&"candidate") || message == "Failover detected");
-        let names: Vec<_> = names
-            .iter()
-            .filter(|name| !["lease", "candidate"].contains(name))
-            .collect();
-        let fields: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        assert!(shown.insert(when(&event)), "{event:?} is there twice");
+/// What is written meanwhile.
+fn lines_of(announcing: impl FnOnce()) -> Vec<Line> {
+    let taken = Taken::default();
+    with_default(taken.clone(), announcing);
+    std::mem::take(&mut *taken.0.lock().unwrap())
+}
+
+/// A table of lines, each of which names what it is about by `key`.
+struct Table {
+    key: &'static str,
+    text: String,
+    /// When each line comes that is in it.
+    shown: BTreeSet<&'static str>,
+    lines: Vec<Line>,
+}
+
+impl Table {
+    fn new(key: &'static str) -> Self {
+        Self {
+            key,
+            text: "| level | line | fields | when |\n|---|---|---|---|\n".to_owned(),
+            shown: BTreeSet::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, line: Line, when: &'static str) {
+        let (level, message, names) = &line;
+        let tells_both = ["Failover detected", "Taken over"].contains(&message.as_str());
+        assert!(
+            names.contains(&self.key) && (names.contains(&"candidate") || tells_both),
+            "{message}"
+        );
+        let besides = [self.key, "candidate"];
+        let names = names.iter().filter(|name| !besides.contains(name));
+        let fields: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        assert!(self.shown.insert(when), "{message} is there twice");
         writeln!(
-            text,
-            "| {level} | {message} | {} | {} |",
-            fields.join(", "),
-            when(&event)
+            self.text,
+            "| {level} | {message} | {} | {when} |",
+            fields.join(", ")
         )
         .unwrap();
+        self.lines.push(line);
     }
-    text
+}
+
+fn documentation() -> String {
+    let mut elections = Table::new("lease");
+    let mut locks = Table::new("lock");
+    for event in every_event() {
+        // An event of two lines begins with one that is in the table already.
+        let lines = lines_of(|| announce("one", &event));
+        elections.add(
+            lines.last().expect("every event is announced").clone(),
+            when(&event),
+        );
+        let lines = lines_of(|| lock::announce("one", &event));
+        match when_of_a_lock(&event) {
+            Some(when) => locks.add(lines.last().expect("it is announced").clone(), when),
+            None => assert!(lines.iter().all(|line| locks.lines.contains(line)), "{lines:?}"),
+        }
+    }
+    let mut either = Table::new("lease");
+    let (name, token) = (LeaseName::new("job").unwrap(), FencingToken::new(7).unwrap());
+    let lines = lines_of(|| announce_not_taken_up("one", &name, token, Duration::from_secs(30)));
+    let when = "A campaign, or a wait for a lock, has won, and its future is kept without being polled.";
+    either.add(lines.last().expect("it is announced").clone(), when);
+    let head = "# The log of Tenure\n\n\
+         Every line has the target `tenure`. In `--log-format json` its fields have the names below, and `candidate` is in all\n\
+         lines but \"Failover detected\" and \"Taken over\". Those of elections have `lease` besides, and those of locks `lock`.\n\n\
+         This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce`, from the lines\n\
+         themselves.";
+    let tables = [
+        ("Elections", elections),
+        ("Locks", locks),
+        ("Either, with `lease`", either),
+    ];
+    let sections = tables.map(|(heading, table)| format!("\n## {heading}\n\n{}", table.text));
+    format!("{head}\n{}", sections.concat())
 }
 
 #[test]

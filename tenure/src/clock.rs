@@ -29,7 +29,8 @@ pub fn now() -> Moment {
 /// Returns at `at`, or at once if that has passed, on the clock of [`now`]: what was to happen while the machine slept
 /// happens as it wakes. May be dropped at any time.
 ///
-/// Needs a tokio runtime with its I/O and time drivers.
+/// Needs a tokio runtime with its I/O and time drivers, and one file descriptor; without one left it may return up to 250 ms
+/// late after the machine has slept.
 pub async fn sleep_until(at: Moment) {
     BootTimer::new().wait_until(at).await;
 }

@@ -127,7 +127,8 @@ impl Leadership {
     ///
     /// It has a timer of its own, so it fires at the deadline even if the election's thread is held up; then up to
     /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
-    /// Needs a tokio runtime with its I/O and time drivers.
+    /// Needs a tokio runtime with its I/O and time drivers, and while it is awaited one file descriptor for its timer.
+    /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
     pub async fn lost(&self) -> Loss {
         let cause = self.0.lost().await;
         let token = self.token();
@@ -135,12 +136,12 @@ impl Leadership {
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone, for whatever
-    /// reason. A renewal may end the doubt again: ask [`authority`](Self::authority).
+    /// reason. A renewal may end the doubt again: ask [`authority`](Self::authority). Needs what [`lost`](Self::lost) needs.
     pub async fn doubted(&self) {
         self.0.doubted().await;
     }
 
-    /// Returns when the term is over or is to be ended on somebody's wish.
+    /// Returns when the term is over or is to be ended on somebody's wish. Needs what [`lost`](Self::lost) needs.
     pub async fn interrupted(&self) {
         let mut phase = self.0.term().phases();
         select! {
@@ -164,7 +165,7 @@ impl Leadership {
     /// Runs `work`, and drops it when the term is over: no step of it begins once authority is none.
     ///
     /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
-    /// Needs a tokio runtime with its I/O and time drivers.
+    /// Needs what [`lost`](Self::lost) needs.
     ///
     /// # Errors
     /// [`Loss`]: `work` was dropped unfinished.

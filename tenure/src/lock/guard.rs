@@ -202,7 +202,8 @@ impl Lock {
     ///
     /// It has a timer of its own, so it fires at the deadline even if the manager's thread is held up; then up to
     /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
-    /// Needs a tokio runtime with its I/O and time drivers.
+    /// Needs a tokio runtime with its I/O and time drivers, and while it is awaited one file descriptor for its timer.
+    /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
     pub async fn lost(&self) -> LockLoss {
         if self.is_gone() {
             return self.loss_by(Cause::GivenBack);
@@ -215,7 +216,7 @@ impl Lock {
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone. An extension may end
-    /// the doubt again.
+    /// the doubt again. Needs what [`lost`](Self::lost) needs.
     pub async fn doubted(&self) {
         if self.is_gone() {
             return;
@@ -230,7 +231,7 @@ impl Lock {
     /// Runs `work`, and drops it when the lock is lost: no step of it begins once authority is none.
     ///
     /// A future is dropped at one of its awaits: what blocks its thread goes on until it returns there.
-    /// Needs a tokio runtime with its I/O and time drivers.
+    /// Needs what [`lost`](Self::lost) needs: many locks that are guarded at once need as many file descriptors.
     ///
     /// # Errors
     /// [`LockLoss`]: `work` was dropped unfinished.

@@ -266,11 +266,7 @@ impl Drop for Along {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, LINES_KEPT, Lines};
-    use crate::sync::oneshot;
-    use std::future::Future;
-    use std::pin::Pin;
-    use std::task::{Context, Poll, Waker};
+    use super::{Going, LINES_KEPT, Lines};
     use std::time::Duration;
     use tenure_core::{LeaseName, Moment};
 
@@ -300,33 +296,23 @@ mod tests {
         assert!(named.looked_at < 4 * NAMES, "{} steps", named.looked_at);
     }
 
-    fn heard(called: &mut oneshot::Receiver<Call>) -> Option<Call> {
-        let mut context = Context::from_waker(Waker::noop());
-        match Pin::new(called).poll(&mut context) {
-            Poll::Ready(call) => call.ok(),
-            Poll::Pending => None,
-        }
-    }
-
     #[test]
     fn a_turn_without_progress_is_waited_for_until_one_ttl_after_its_last_however_late_somebody_came() {
         let seconds = Duration::from_secs;
-        let (began, patience) = (Moment::ZERO.after(seconds(100)), seconds(10));
+        let (progress_at, patience) = (Moment::ZERO.after(seconds(100)), seconds(10));
         let lines = Lines::default();
-        let waits = || {
-            let (number, (caller, called)) = (lines.join(&name(0)), oneshot::channel());
-            number.line.numbers().waiting.insert(number.number, caller);
-            (number, called)
-        };
-        let (first, mut called) = waits();
-        assert_eq!(first.line.go_on(began, patience), patience);
-        let Some(Call::First(_round)) = heard(&mut called) else {
-            panic!("nobody is before it")
-        };
-        let (late, mut called) = waits();
-        assert_eq!(late.line.go_on(began.after(seconds(9)), patience), seconds(1));
-        assert!(heard(&mut called).is_none(), "the turn of the first goes on");
-        late.line.go_on(began.after(patience), patience);
-        assert!(matches!(heard(&mut called), Some(Call::First(_))));
+        let line = lines.join(&name(0)).line.clone();
+        line.numbers().goes = Some(Going {
+            round: 0,
+            progress_at,
+        });
+        let left_after = |time| line.go_on(progress_at.after(time), patience);
+        assert_eq!(
+            (left_after(seconds(0)), left_after(seconds(9))),
+            (patience, seconds(1))
+        );
+        assert!(line.numbers().goes.is_some());
+        assert_eq!(left_after(patience), patience);
+        assert!(line.numbers().goes.is_none(), "the next may go");
     }
 }

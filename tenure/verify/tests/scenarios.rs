@@ -60,6 +60,7 @@ tests![
     winner_takes_up_about_when_it_is_given_back,
     last_handle_goes_about_when_one_is_taken,
     two_handles_are_released_at_once,
+    bound_handle_is_released_about_when_its_task_ends,
     whoever_asks_drives_and_nobody_is_forgotten,
     manager_goes_while_locks_are_held,
     those_in_a_line_leave_or_keep_the_turn,

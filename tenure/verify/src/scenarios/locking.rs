@@ -1,7 +1,9 @@
 //! Locks: waiters in line, handles of one owner, a manager that goes.
 
 use crate::clock::{self, Pace};
-use crate::lock::{Fairness, Lock, LockError, LockManager, LockRelease, LockTimingOptions, Reentrancy};
+use crate::lock::{
+    Fairness, Lock, LockError, LockLoss, LockManager, LockRelease, LockTimingOptions, Reentrancy,
+};
 use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
 use crate::store::Weather;
 use shuttle::future::block_on;
@@ -109,6 +111,34 @@ pub(super) fn two_handles_are_released_at_once() {
         releases.iter().any(still_held) && releases.iter().any(released),
         "{releases:?}"
     );
+    drop(owner);
+    close(&site, manager);
+    check_events(&mut events);
+}
+
+/// The task that a handle is bound to ends about when the handle is released: it goes once, and another of its owner holds the lock.
+pub(super) fn bound_handle_is_released_about_when_its_task_ends() {
+    // Nothing is late: where a renewal were, the lock could be lost indeed.
+    let site = Site::begin(Pace::Patient, Weather::Fair);
+    let manager = manager(&site, Reentrancy::Counted);
+    let owner = manager.owner();
+    let mut events = manager.events();
+    let take = || block_on(owner.lock(&site.name)).expect("nobody else wants it");
+    let (mut other, mut bound) = (take(), take());
+    let bond = bound.bond();
+    let ending = thread::spawn(move || bond.end());
+    let found = block_on(bound.release());
+    drop(bound);
+    ending.join().expect("the end of a task does not panic");
+    let went_with_its_task = |loss: &LockLoss| loss.cause == Cause::GivenBack;
+    let is_so = match &found {
+        LockRelease::StillHeld { handles } => *handles == 1,
+        LockRelease::LostBefore(loss) => went_with_its_task(loss),
+        LockRelease::Released | LockRelease::Unconfirmed(_) => false,
+    };
+    assert!(is_so, "{found:?}");
+    assert_eq!(other.check(), Ok(other.token()));
+    assert_eq!(block_on(other.release()), LockRelease::Released);
     drop(owner);
     close(&site, manager);
     check_events(&mut events);

@@ -29,7 +29,8 @@ scenarios! {
     leaving: close_against_watch, close_while_a_request_hangs, leadership_outlives_its_election,
         drop_against_close;
     locking: waiter_leaves_about_its_turn, winner_takes_up_about_when_it_is_given_back, last_handle_goes_about_when_one_is_taken,
-        two_handles_are_released_at_once, whoever_asks_drives_and_nobody_is_forgotten,
+        two_handles_are_released_at_once, bound_handle_is_released_about_when_its_task_ends,
+        whoever_asks_drives_and_nobody_is_forgotten,
         manager_goes_while_locks_are_held, those_in_a_line_leave_or_keep_the_turn;
     watching: subscriber_lags, observer_is_dropped;
 }

@@ -39,7 +39,7 @@ fn when(event: &Event) -> &'static str {
             "A renewal failed; the tries go on until the deadline, `remaining` from now."
         }
         Event::Doubted { .. } => {
-            "No renewal came through until the grace before the deadline; the work is to end."
+            "It was asked back or nears its longest hold, or no renewal came through until the grace before the deadline; the work is to end."
         }
         Event::Reassured { .. } => "A renewal ended the doubt.",
         Event::Stuck { .. } => "The work reported no progress in time; the lease is let go.",
@@ -75,7 +75,7 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
             "An extension failed; the tries go on until the deadline, `remaining` from now."
         }
         Event::Doubted { .. } => {
-            "No extension came through until the grace before the deadline; the work is to end."
+            "It was asked back or nears its longest hold, or no extension came through until the grace before the deadline; the work is to end."
         }
         Event::Reassured { .. } => "An extension ended the doubt.",
         Event::Stuck { .. } => "Whoever waits in a queue was not polled; its place is let go.",

@@ -146,46 +146,33 @@ async fn the_short_way_of_mongodb_writes_what_the_common_statements_write() {
         (&first, 3, true, false),
     ];
     for (step, (asked, attempt, gives_back, runs_out)) in steps.into_iter().enumerate() {
-        for (place, lease) in ["short", "common"].into_iter().enumerate() {
-            let asked = Acquire {
-                name: name(lease),
-                attempt: Attempt::new(attempt).expect("an attempt"),
-                ttl: if runs_out { brief } else { asked.ttl },
-                ..asked.clone()
-            };
-            let fresh = connect().await;
-            let store = if place == 0 { &remembering } else { &fresh };
-            let grant = take(store, &asked).await;
-            assert!(step == 0 || grant.token > token[place], "step {step} of {lease}");
+        let asked_for = |lease| Acquire {
+            name: name(lease),
+            attempt: Attempt::new(attempt).expect("an attempt"),
+            ttl: if runs_out { brief } else { asked.ttl },
+            ..asked.clone()
+        };
+        let [short, common] = ["short", "common"].map(asked_for);
+        for (place, asked, store) in [(0, &short, &remembering), (1, &common, &connect().await)] {
+            let grant = take(store, asked).await;
+            assert!(step == 0 || grant.token > token[place], "step {step}, {place}");
             token[place] = grant.token;
         }
-        assert_eq!(
-            shape(&leases, "short").await,
-            shape(&leases, "common").await,
-            "step {step}"
-        );
+        alike(&leases, step).await;
         if runs_out {
             tokio::time::sleep(2 * brief.duration()).await;
         }
-        for (place, lease) in ["short", "common"].into_iter().enumerate() {
-            let asked = Acquire {
-                name: name(lease),
-                attempt: Attempt::new(attempt).expect("an attempt"),
-                ttl: if runs_out { brief } else { asked.ttl },
-                ..asked.clone()
-            };
-            let fresh = connect().await;
-            let store = if place == 0 { &remembering } else { &fresh };
-            if gives_back {
-                give_back(store, &asked, token[place]).await;
-            }
+        if gives_back {
+            give_back(&remembering, &short, token[0]).await;
+            give_back(&connect().await, &common, token[1]).await;
         }
-        assert_eq!(
-            shape(&leases, "short").await,
-            shape(&leases, "common").await,
-            "step {step}"
-        );
+        alike(&leases, step).await;
     }
+}
+
+async fn alike(leases: &Collection<Document>, step: usize) {
+    let [short, common] = [shape(leases, "short").await, shape(leases, "common").await];
+    assert_eq!(short, common, "step {step}");
 }
 
 /// A record with its times and tokens named by what they are, where they are to be related: all else is compared as it is.

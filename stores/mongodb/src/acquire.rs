@@ -166,13 +166,33 @@ fn new_term(request: &Acquire, purge_after: Option<std::time::Duration>) -> Docu
     // Clipped, since a sum beyond 64 bits would become a float; a generation that high is never reached here.
     let number =
         |field: &str| bson!({ "$add": [{ "$min": [{ "$ifNull": [field, 0_i64] }, i64::MAX - 1] }, 1_i64] });
+    let succession = Succession {
+        generation: number("$generation"),
+        terms: number("$terms"),
+        previous,
+        purge_at: purge_at(purge_after, request.ttl),
+    };
+    term(request, succession)
+}
+
+/// What a new term takes from the record before it.
+pub(crate) struct Succession {
+    /// One more than the last.
+    pub(crate) generation: Bson,
+    pub(crate) terms: Bson,
+    pub(crate) previous: Bson,
+    pub(crate) purge_at: Bson,
+}
+
+/// The fields of a new term, by whichever way it is taken.
+pub(crate) fn term(request: &Acquire, succession: Succession) -> Document {
     doc! {
         "owner": literal(request.candidate.id.as_str()),
         "incarnation": request.candidate.incarnation.to_string(),
         // The clock is a floor: tokens rise even when the record was purged or restored.
-        "generation": { "$max": [number("$generation"), { "$toLong": "$$NOW" }] },
+        "generation": { "$max": [succession.generation, { "$toLong": "$$NOW" }] },
         "attempt": attempt_number(request.attempt),
-        "terms": number("$terms"),
+        "terms": succession.terms,
         "ttlMs": ttl_ms(request.ttl),
         "createdAt": { "$ifNull": ["$createdAt", "$$NOW"] },
         "acquiredAt": "$$NOW",
@@ -181,9 +201,9 @@ fn new_term(request: &Acquire, purge_after: Option<std::time::Duration>) -> Docu
         "released": null,
         "stepDownAsked": null,
         "note": literal(request.note.as_str()),
-        "previous": previous,
+        "previous": succession.previous,
         "renewal": null,
-        "purgeAt": purge_at(purge_after, request.ttl),
+        "purgeAt": succession.purge_at,
     }
 }
 

@@ -3,7 +3,7 @@ use crate::pipeline::{change_if, is_term, purge_at_by_record, unreleased};
 use crate::record::{Record, Shown, decode};
 use crate::short;
 use crate::site::{Site, subject};
-use mongodb::bson::{Document, bson, doc};
+use mongodb::bson::{Bson, Document, bson, doc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -96,12 +96,7 @@ impl Site {
             return Ok(Released::Vacated);
         }
         let term = is_term(request.incarnation, request.token, request.attempt);
-        let changes = doc! {
-            "released": { "generation": "$generation", "at": "$$NOW" },
-            "expiresAt": { "$min": ["$expiresAt", "$$NOW"] },
-            "stepDownAsked": null,
-            "purgeAt": purge_at_by_record(self.purge_after),
-        };
+        let changes = end(purge_at_by_record(self.purge_after));
         let condition = bson!({ "$and": [term, unreleased()] });
         let pipeline = change_if(condition, changes);
         if self.vacate(request, pipeline).await? {
@@ -136,6 +131,16 @@ impl Site {
         let shown = self.change(&request.name, pipeline, self.time_max).await?;
         let vacated = shown.filter(|Shown { record, .. }| is_mine(request, record) && record.lease.released);
         Ok(vacated.map(|shown| self.seen.keep(shown)).is_some())
+    }
+}
+
+/// What gives a term back, by whichever way.
+pub(crate) fn end(purge_at: Bson) -> Document {
+    doc! {
+        "released": { "generation": "$generation", "at": "$$NOW" },
+        "expiresAt": { "$min": ["$expiresAt", "$$NOW"] },
+        "stepDownAsked": null,
+        "purgeAt": purge_at,
     }
 }
 

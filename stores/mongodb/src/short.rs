@@ -5,9 +5,11 @@
 //! time, and what it becomes is one comparison of the whole away. Of any other record nothing is changed, and the common
 //! statement decides.
 
-use crate::pipeline::{attempt_number, expiry, literal, purge_at_of, ttl_ms};
+use crate::acquire::{Succession, term};
+use crate::pipeline::{literal, purge_at_of};
 use crate::record::{Record, Shown};
-use mongodb::bson::{Bson, Document, bson, doc};
+use crate::release::end;
+use mongodb::bson::{Bson, Document, bson};
 use std::time::Duration;
 use tenure_core::{Acquire, Release};
 
@@ -41,24 +43,13 @@ pub(crate) fn take(request: &Acquire, seen: Shown, purge_after: Option<Duration>
             "at": { "$min": ["$expiresAt", "$$NOW"] },
         }),
     };
-    let term = doc! {
-        "owner": literal(request.candidate.id.as_str()),
-        "incarnation": request.candidate.incarnation.to_string(),
-        "generation": { "$max": [next, { "$toLong": "$$NOW" }] },
-        "attempt": attempt_number(request.attempt),
-        "terms": terms,
-        "ttlMs": ttl_ms(request.ttl),
-        "acquiredAt": "$$NOW",
-        "lastRenewedAt": null,
-        "expiresAt": expiry(request.ttl),
-        "released": null,
-        "stepDownAsked": null,
-        "note": literal(request.note.as_str()),
-        "previous": previous,
-        "renewal": null,
-        "purgeAt": purge_at_of(generation, purge_after, request.ttl),
+    let succession = Succession {
+        generation: next.into(),
+        terms: terms.into(),
+        previous,
+        purge_at: purge_at_of(generation, purge_after, request.ttl),
     };
-    Some(change_as_seen(seen, term))
+    Some(change_as_seen(seen, term(request, succession)))
 }
 
 /// Whether a record is of the command that has answered with it. No other leaves this attempt so much time as a new term has: a
@@ -77,14 +68,8 @@ pub(crate) fn vacate(request: &Release, seen: Shown, purge_after: Option<Duratio
     if record.lease.released || !record.is_term(request.incarnation, request.token, request.attempt) {
         return None;
     }
-    let generation = request.token.signed();
-    let end = doc! {
-        "released": { "generation": generation, "at": "$$NOW" },
-        "expiresAt": { "$min": ["$expiresAt", "$$NOW"] },
-        "stepDownAsked": null,
-        "purgeAt": purge_at_of(generation, purge_after, record.lease.ttl),
-    };
-    Some(change_as_seen(seen, end))
+    let purge_at = purge_at_of(request.token.signed(), purge_after, record.lease.ttl);
+    Some(change_as_seen(seen, end(purge_at)))
 }
 
 /// Merges `changes` into a record that is as `seen`. A number or a text of another type is equal to the server, and makes it

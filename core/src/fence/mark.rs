@@ -57,6 +57,15 @@ pub fn horizon(clock_ms: u64, mark: Option<FencingToken>) -> FencingToken {
     FencingToken::new(known_ms.saturating_add(AHEAD_MAX_MS)).unwrap_or(FencingToken::MAX)
 }
 
+/// Where the leases are whose terms a fence admits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Leases {
+    /// Beside the marks, where the fence finds their records.
+    Here,
+    /// In another store: a record of such a name beside the marks says nothing.
+    Elsewhere,
+}
+
 /// Decides a claim: the rules that all fences share.
 ///
 /// Where there is no mark, one may have stood here that was removed or lost. Then the lease's record beside it, if it is known,

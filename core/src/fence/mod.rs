@@ -7,7 +7,8 @@ mod refusals;
 
 pub use error::{FenceError, Horizon};
 pub use mark::{
-    Bump, Mark, Ruling, bump_clock_ms, bumped, check_owner, decide_claim, decide_entry, horizon, is_counted,
+    Bump, Leases, Mark, Ruling, bump_clock_ms, bumped, check_owner, decide_claim, decide_entry, horizon,
+    is_counted,
 };
 pub use page::{ListedMark, MARKS_MAX, MarkPage, REMOVE_MARK};
 pub use refusals::{REFUSALS_METRIC, Refusals, Refused};

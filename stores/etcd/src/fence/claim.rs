@@ -1,14 +1,14 @@
 //! Raising marks.
 
+use super::Ruled;
 use super::look::Found;
 use super::mark::{MarkValue, subject};
-use super::{Leases, Ruled};
 use crate::record::wall_clock_ms;
 use crate::site::{ROUNDS_MAX, Site, transact};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
 use tenure_core::{
-    Bump, Claimed, Fault, FencingToken, Horizon, Mark, ResourceName, Ruling, StoreError, Term, bump_clock_ms,
-    bumped, check_owner, decide_claim, horizon, is_counted,
+    Bump, Claimed, Fault, FencingToken, Horizon, LeaseName, Leases, Mark, ResourceName, Ruling, StoreError,
+    Term, bump_clock_ms, bumped, check_owner, decide_claim, horizon, is_counted,
 };
 use tenure_remote::{Deed, after_a_step};
 
@@ -21,7 +21,7 @@ impl Site {
         term: &Term,
     ) -> Result<Ruled<Claimed>, StoreError> {
         for _round in 0..ROUNDS_MAX {
-            let found = self.look(resource, leases.here(&term.lease)).await?;
+            let found = self.look(resource, counts(leases, &term.lease)).await?;
             let limit = match found.granted {
                 Some(highest) => Horizon::Granted(highest),
                 None => Horizon::Clock(horizon(wall_clock_ms(), found.token())),
@@ -51,7 +51,7 @@ impl Site {
                 None => self.look(resource, None).await?.lease().cloned(),
             };
             let found = self
-                .look(resource, owner.as_ref().and_then(|owner| leases.here(owner)))
+                .look(resource, owner.as_ref().and_then(|owner| counts(leases, owner)))
                 .await?;
             let (mark, above) = (found.token(), bump.above.max(found.granted));
             let floor = floor(leases, mark.max(above), found.revision);
@@ -99,6 +99,11 @@ impl Site {
             ),
         )
     }
+}
+
+/// The lease whose record counts: one that is here.
+fn counts(leases: Leases, lease: &LeaseName) -> Option<&LeaseName> {
+    (leases == Leases::Here).then_some(lease)
 }
 
 /// What no token that was granted is above, by the highest that is known. Every token of a lease here is a revision of this

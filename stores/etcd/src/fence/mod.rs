@@ -16,7 +16,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, LeaseName, Mark, MarkPage, ResourceName,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Leases, Mark, MarkPage, ResourceName,
     StoreError, Term,
 };
 use tenure_remote::{Deed, Noter, Notes, OwnThread, pause_between_rounds};
@@ -49,21 +49,6 @@ pub struct EtcdFence {
     thread: OwnThread,
     noter: Arc<Noter<Refusals>>,
     leases: Leases,
-}
-
-/// Where the leases are whose terms are fenced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leases {
-    /// Under the same prefix.
-    Here,
-    /// In another store.
-    Elsewhere,
-}
-
-impl Leases {
-    fn here(self, lease: &LeaseName) -> Option<&LeaseName> {
-        (self == Self::Here).then_some(lease)
-    }
 }
 
 /// What the mark says of a term.

@@ -1,12 +1,12 @@
 //! Raising marks.
 
-use super::{Leases, subject};
+use super::subject;
 use crate::row::{is_null, number, text};
 use crate::schema::{LEASES_ELSEWHERE, call, literal, literal_or_null};
 use crate::site::Site;
 use mysql_async::Row;
 use tenure_core::{
-    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
+    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, Mark, ResourceName, Ruling,
     StoreError, Term, decide_claim, horizon,
 };
 use tenure_remote::{Deed, after_a_step};
@@ -45,13 +45,11 @@ impl Found {
     }
 }
 
-impl Leases {
-    /// What calls a procedure that raises marks, and tells it where the leases are.
-    fn told_with(self, call: String) -> String {
-        match self {
-            Self::Here => call,
-            Self::Elsewhere => format!("{LEASES_ELSEWHERE}; {call}"),
-        }
+/// What calls a procedure that raises marks, and tells it where the leases are.
+fn telling(leases: Leases, call: &str) -> String {
+    match leases {
+        Leases::Here => call.to_owned(),
+        Leases::Elsewhere => format!("{LEASES_ELSEWHERE}; {call}"),
     }
 }
 
@@ -64,14 +62,17 @@ impl Site {
         term: &Term,
     ) -> Result<Found, StoreError> {
         let subject = subject(resource);
-        let statement = leases.told_with(call(
-            "claim",
-            &[
-                literal(resource.as_str()),
-                literal(term.lease.as_str()),
-                term.token.signed().to_string(),
-            ],
-        ));
+        let statement = telling(
+            leases,
+            &call(
+                "claim",
+                &[
+                    literal(resource.as_str()),
+                    literal(term.lease.as_str()),
+                    term.token.signed().to_string(),
+                ],
+            ),
+        );
         let rows = self.raise(&subject, &statement).await;
         let rows = rows.map_err(|mut error| {
             if error.fault == Fault::Busy {
@@ -122,14 +123,17 @@ impl Site {
             return Err(StoreError::not_applied(Fault::Unsupported, message));
         }
         let above = bump.above.map(FencingToken::signed);
-        let statement = leases.told_with(call(
-            "bump",
-            &[
-                literal(resource.as_str()),
-                above.map_or_else(|| "NULL".to_owned(), |above| above.to_string()),
-                literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
-            ],
-        ));
+        let statement = telling(
+            leases,
+            &call(
+                "bump",
+                &[
+                    literal(resource.as_str()),
+                    above.map_or_else(|| "NULL".to_owned(), |above| above.to_string()),
+                    literal_or_null(bump.lease.as_ref().map(LeaseName::as_str)),
+                ],
+            ),
+        );
         let rows = self.raise(&subject, &statement).await?;
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         if is_null(row, 0) {

@@ -16,7 +16,7 @@ use refusals::Beside;
 use std::fmt;
 use std::sync::Arc;
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, Leases, Mark, MarkPage, ResourceName, StoreError, Term,
 };
 use tenure_remote::{Noter, OwnThread};
 
@@ -56,15 +56,6 @@ pub struct MysqlFence {
     thread: Arc<OwnThread>,
     noter: Arc<Noter<Beside>>,
     leases: Leases,
-}
-
-/// Where the leases are whose terms are fenced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leases {
-    /// In the same database.
-    Here,
-    /// In another store.
-    Elsewhere,
 }
 
 impl MysqlFence {

@@ -1,7 +1,7 @@
 //! Reading marks.
 
 use super::mark::{MarkValue, decode_refused};
-use super::{FenceSite, Leases, subject};
+use super::{FenceSite, subject};
 use crate::api::Condition;
 use crate::connect::refused;
 use crate::list::{Key, READS_MAX};
@@ -9,8 +9,8 @@ use crate::moments::milliseconds;
 use crate::record::shown;
 use futures_util::stream::{self, StreamExt as _};
 use tenure_core::{
-    Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage,
-    REMOVE_MARK, ResourceName, Ruling, StoreError, Term, check_owner, decide_claim, decide_entry,
+    Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, ListedMark, MARKS_MAX, Mark,
+    MarkPage, REMOVE_MARK, ResourceName, Ruling, StoreError, Term, check_owner, decide_claim, decide_entry,
 };
 use tenure_remote::{Deed, lease_subject};
 

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Mark, MarkPage, ResourceName, StoreError,
-    Term,
+    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Leases, Mark, MarkPage, ResourceName,
+    StoreError, Term,
 };
 use tenure_remote::{Noter, OwnThread};
 
@@ -69,15 +69,6 @@ pub(crate) struct FenceSite {
     leases: Leases,
     /// Marks as they were seen last: what a write is tried upon before it is looked for again.
     remembered: Mutex<BTreeMap<ResourceName, Found>>,
-}
-
-/// Where the leases are whose terms are fenced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leases {
-    /// In the same bucket.
-    Here,
-    /// In another store.
-    Elsewhere,
 }
 
 impl NatsFence {

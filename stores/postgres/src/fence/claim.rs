@@ -1,11 +1,11 @@
 //! Raising marks.
 
-use super::{Leases, subject};
+use super::subject;
 use crate::fault::Deed;
 use crate::schema::{ELSEWHERE, LEASES, literal};
 use crate::site::{Site, Typed, least_busy};
 use tenure_core::{
-    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
+    Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, Mark, ResourceName, Ruling,
     StoreError, Term, decide_claim, horizon,
 };
 use tenure_remote::after_a_step;
@@ -46,16 +46,14 @@ impl Found {
     }
 }
 
-impl Leases {
-    /// The first argument of a function that raises marks. Arguments are there before the function runs: so it knows by then
-    /// where the leases are, also behind a pooler that gives each transaction another session.
-    fn told_with(self, argument: &str) -> String {
-        match self {
-            Self::Here => argument.to_owned(),
-            Self::Elsewhere => format!(
-                "CASE WHEN pg_catalog.set_config('{LEASES}', '{ELSEWHERE}', true) IS NOT NULL THEN {argument} END"
-            ),
-        }
+/// The first argument of a function that raises marks. Arguments are there before the function runs: so it knows by then
+/// where the leases are, also behind a pooler that gives each transaction another session.
+fn telling(leases: Leases, argument: &str) -> String {
+    match leases {
+        Leases::Here => argument.to_owned(),
+        Leases::Elsewhere => format!(
+            "CASE WHEN pg_catalog.set_config('{LEASES}', '{ELSEWHERE}', true) IS NOT NULL THEN {argument} END"
+        ),
     }
 }
 
@@ -68,7 +66,7 @@ impl Site {
         term: &Term,
     ) -> Result<Found, StoreError> {
         let subject = subject(resource);
-        let resource_asked = leases.told_with("$1");
+        let resource_asked = telling(leases, "$1");
         let statement = format!("SELECT * FROM {}.claim({resource_asked}, $2, $3)", self.schema());
         let (lease, token) = (term.lease.as_str(), term.token.signed());
         let parameters: [Typed<'_>; 3] = [
@@ -132,7 +130,7 @@ impl Site {
             );
             return Err(StoreError::not_applied(Fault::Unsupported, message));
         }
-        let resource_asked = leases.told_with("$1");
+        let resource_asked = telling(leases, "$1");
         let statement = format!("SELECT {}.bump({resource_asked}, $2, $3)", self.schema());
         let above = bump.above.map(FencingToken::signed);
         let lease = bump.lease.as_ref().map(LeaseName::as_str);

@@ -2,13 +2,13 @@
 
 use super::mark::Kept;
 use super::script::{LOOK, MARKS};
-use super::{Leases, RedisFence, subject};
+use super::{RedisFence, subject};
 use crate::fault::Deed;
 use crate::record::shown;
 use crate::script::Arguments;
 use tenure_core::{
-    Cursor, Fault, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, REMOVE_MARK,
-    ResourceName, StoreError, Term,
+    Cursor, Fault, FenceError, FencingToken, LeaseName, Leases, ListedMark, MARKS_MAX, Mark, MarkPage,
+    REMOVE_MARK, ResourceName, StoreError, Term,
 };
 
 /// What is known of a resource, all of one moment.

@@ -1,6 +1,5 @@
 //! The rows of the marks, and the statements on them.
 
-use super::Leases;
 use crate::clock::wall_clock_ms;
 use crate::listing::{shown_key, start_of};
 use crate::schema::APPLICATION_ID;
@@ -8,9 +7,9 @@ use crate::trouble::Trouble;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tenure_core::{
-    Bump, Claimed, Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, ListedMark, MARKS_MAX, Mark,
-    MarkPage, Refused, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped, check_owner,
-    decide_claim, decide_entry, horizon,
+    Bump, Claimed, Cursor, Fault, FenceError, FencingToken, Horizon, LeaseName, Leases, ListedMark,
+    MARKS_MAX, Mark, MarkPage, Refused, ResourceName, Ruling, StoreError, Term, bump_clock_ms, bumped,
+    check_owner, decide_claim, decide_entry, horizon,
 };
 
 pub(super) const TABLE: &str = "

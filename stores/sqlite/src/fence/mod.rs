@@ -23,7 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Mark, MarkPage, ResourceName, StoreError, Term,
+    Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Leases, Mark, MarkPage, ResourceName,
+    StoreError, Term,
 };
 
 /// A mark per resource, in a table of the user's own database file, beside the data it protects.
@@ -71,15 +72,6 @@ pub struct SqliteFence {
     is_doubtful: AtomicBool,
     noter: Noter,
     leases: Leases,
-}
-
-/// Where the leases are whose terms are fenced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leases {
-    /// In the same file, if it is Tenure's own.
-    Here,
-    /// In another store.
-    Elsewhere,
 }
 
 impl SqliteFence {

@@ -20,6 +20,9 @@ const ROUND_PAUSE_MAX_US: u64 = 50_000;
 /// How long one note may take.
 const NOTE_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// After how long no further note of a round begins: of many resources each may take its whole time where the database is silent.
+const ROUND_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// Where a fence keeps its refusals.
 pub trait Notes: Send + Sync + 'static {
     /// Adds `count` refusals of `resource`, the last of `last`.
@@ -135,8 +138,8 @@ impl<N: Notes> Noter<N> {
         }
     }
 
-    /// Writes what has been counted, after a note that is under way. What cannot be written stays counted, and is written with a
-    /// later note.
+    /// Writes what has been counted, after a note that is under way. What cannot be written, in half a minute each, stays counted,
+    /// and is written with a later note.
     pub async fn note(&self) {
         let _all = self.note_all().await;
     }
@@ -148,8 +151,11 @@ impl<N: Notes> Noter<N> {
             noter: self,
             left: self.lock().refusals.take().collect(),
         };
+        let began = tokio::time::Instant::now();
         let (mut failed, mut why) = (0, None);
-        while let Some((resource, refused)) = pending.left.get(failed) {
+        while let Some((resource, refused)) = pending.left.get(failed)
+            && began.elapsed() < ROUND_TIME_MAX
+        {
             let noting = self.notes.note(resource, refused.count, refused.last);
             match tokio::time::timeout(NOTE_TIME_MAX, noting).await {
                 Ok(Ok(())) => {
@@ -209,5 +215,45 @@ impl State {
             tracing::warn!(refusals = self.unwarned, "{error}");
             self.unwarned = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOTE_TIME_MAX, Noter, Notes, ROUND_TIME_MAX};
+    use std::future::pending;
+    use tenure_core::{FenceError, FencingToken, ResourceName};
+
+    const RESOURCES: usize = 100;
+
+    struct Silent;
+
+    impl Notes for Silent {
+        async fn note(&self, _: &ResourceName, _: u64, _: FencingToken) -> Result<(), String> {
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn notes_to_a_silent_database_are_given_up_in_time_however_many_there_are_and_stay_counted() {
+        let noter = Noter::new(Silent);
+        let token = |number| FencingToken::new(number).expect("a token");
+        for number in 0..RESOURCES {
+            let resource = ResourceName::new(format!("table-{number}")).expect("a name");
+            noter.count_here(&FenceError::Stale {
+                resource,
+                token: token(1),
+                mark: token(2),
+            });
+        }
+        let began = tokio::time::Instant::now();
+        noter.note().await;
+        // After the round of the task that the first refusal began.
+        assert!(
+            began.elapsed() <= 2 * (ROUND_TIME_MAX + NOTE_TIME_MAX),
+            "{:?}",
+            began.elapsed()
+        );
+        assert_eq!(noter.lock().refusals.clone().take().count(), RESOURCES);
     }
 }

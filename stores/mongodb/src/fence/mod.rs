@@ -139,7 +139,8 @@ impl MongoFence {
         self
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
+    /// what it could not write stays counted.
     pub async fn note_refusals(&self) {
         self.noter.note().await;
     }

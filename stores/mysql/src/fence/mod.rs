@@ -95,7 +95,8 @@ impl MysqlFence {
         self
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
+    /// what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         let _given_up = self.thread.run(async move { noter.note().await }).await;

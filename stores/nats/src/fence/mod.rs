@@ -106,7 +106,8 @@ impl NatsFence {
         self
     }
 
-    /// Writes the refusals that were counted and not yet noted: before a process ends.
+    /// Writes the refusals that were counted and not yet noted: before a process ends. A minute at most, where the server is silent;
+    /// what it could not write stays counted.
     pub async fn note_refusals(&self) {
         let noter = Arc::clone(&self.noter);
         // The thread gives up only when the fence is dropped.

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::arguments::RunOptions;
 use crate::ledger::{self, Fencing, Ledger, LedgerError, Writer};
 use crate::pause::Pause;
-use crate::payments::{self, Batch, Payment};
+use crate::payments::{self, Batch, PaymentFile};
 use crate::report::Report;
 use std::time::Duration;
 use tenure::{Authority, Election, Leadership, Registry, TimingOptions};
@@ -22,7 +22,7 @@ enum Ended {
 
 struct Instance {
     name: String,
-    payments: Vec<Payment>,
+    file: PaymentFile,
     ledger: Box<dyn Ledger>,
     fencing: Fencing,
     batch_size: u64,
@@ -40,7 +40,7 @@ pub async fn run(options: RunOptions) -> Outcome<()> {
         Fencing::On
     };
     let mut instance = Instance {
-        payments: payments::read(&options.file)?,
+        file: payments::read(&options.file)?,
         ledger: ledger::open(&options.ledger, fencing).await?,
         fencing,
         batch_size: options.batch,
@@ -69,7 +69,7 @@ pub async fn run(options: RunOptions) -> Outcome<()> {
         tokio::time::sleep(BETWEEN_TERMS).await;
     }
     say(Report::Complete {
-        settled: instance.payments.len() as u64,
+        settled: instance.file.payments.len() as u64,
     });
     Ok(())
 }
@@ -83,6 +83,9 @@ impl Instance {
                 Ok(ended) => return Ok(ended),
                 Err(LedgerError::Refused(refusal)) => {
                     return Ok(Ended::Over(Report::Refused(refusal.to_string())));
+                }
+                Err(error @ LedgerError::OtherFile { .. }) => {
+                    return Err(format!("{}: {error}", self.name).into());
                 }
                 Err(LedgerError::Trouble(why)) => say(Report::Trouble(why)),
             }
@@ -105,10 +108,10 @@ impl Instance {
         if self.fencing == Fencing::On {
             leadership.claim(self.ledger.fence(), ledger::resource()).await?;
         }
-        let mut settled = self.ledger.checkpoint(&writer).await?;
+        let mut settled = self.ledger.checkpoint(self.file.checksum, &writer).await?;
         say(Report::GoesOn { settled });
 
-        while let Some(batch) = Batch::after(&self.payments, settled, self.batch_size) {
+        while let Some(batch) = Batch::after(&self.file.payments, settled, self.batch_size) {
             match leadership.authority() {
                 Authority::Held { .. } => {}
                 Authority::Doubtful { .. } => {
@@ -122,9 +125,11 @@ impl Instance {
             }
             // From here to the commit the process may be paused, by anybody and for any time. Asking again
             // would make this gap smaller; only the fence, inside the transaction, closes it.
-            self.pause.hold(settled, say);
+            self.pause.hold(settled, say).await;
             self.ledger.settle(batch, &writer).await?;
             settled = batch.end();
+            // A ledger in a file waits for nothing. Without this, neither a signal nor anything else would be heard of here.
+            tokio::task::yield_now().await;
         }
         Ok(Ended::Complete)
     }

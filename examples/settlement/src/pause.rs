@@ -3,6 +3,7 @@
 use crate::report::Report;
 use std::collections::BTreeSet;
 use std::io::BufRead as _;
+use tokio::sync::oneshot;
 
 /// Where an instance stops, each time until a line comes from standard input.
 #[derive(Debug)]
@@ -18,21 +19,27 @@ impl Pause {
         }
     }
 
-    /// Stops if it is time to, with `settled` payments behind us. It blocks this thread, as a long
-    /// computation would: the lease is renewed all the same, until the whole process is frozen.
-    pub fn hold(&mut self, settled: u64, say: impl Fn(Report)) {
+    /// Stops if it is time to, with `settled` payments behind us. The lease is renewed all the same, until the whole process is
+    /// frozen.
+    pub async fn hold(&mut self, settled: u64, say: impl Fn(Report)) {
         while let Some(at) = self.at.first().copied().filter(|at| *at <= settled) {
             self.at.remove(&at);
             say(Report::Holds { at, settled });
-            let mut line = String::new();
-            if std::io::stdin()
-                .lock()
-                .read_line(&mut line)
-                .is_ok_and(|bytes| bytes == 0)
-            {
-                // Nobody is there any more who could tell us to go on.
+            if !is_told_to_go_on().await {
+                // Nobody is there any more who could.
                 self.at.clear();
             }
         }
     }
+}
+
+/// Whether a line came, or the end. On a thread that nobody waits for at the end: a signal ends the process also here.
+async fn is_told_to_go_on() -> bool {
+    let (tell, told) = oneshot::channel();
+    std::thread::spawn(move || {
+        let read = std::io::stdin().lock().read_line(&mut String::new());
+        // Where nobody listens any more, the process ends.
+        let _ending = tell.send(!matches!(read, Ok(0)));
+    });
+    told.await.unwrap_or(false)
 }

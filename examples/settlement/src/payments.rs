@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -17,6 +18,37 @@ pub struct Payment {
     pub creditor: u32,
     /// How much, in cents.
     pub cents: i64,
+}
+
+/// All payments of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PaymentFile {
+    /// The payments, in their order.
+    pub payments: Vec<Payment>,
+    /// What tells it from every other file.
+    pub checksum: Checksum,
+}
+
+/// FNV-1a, of 64 bits: tells one file from another, and protects against nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checksum(u64);
+
+impl Checksum {
+    /// Of no bytes.
+    const START: Self = Self(0xCBF2_9CE4_8422_2325);
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+
+    /// With these bytes after those before.
+    fn with(self, bytes: &[u8]) -> Self {
+        let one = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(Self::PRIME);
+        Self(bytes.iter().fold(self.0, one))
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
 }
 
 /// Payments that are settled in one transaction.
@@ -61,7 +93,7 @@ pub fn movements(payments: &[Payment]) -> BTreeMap<u32, i64> {
 pub fn generate(path: &Path, count: u64, seed: u64) -> Outcome<String> {
     let file = fs::File::create(path).map_err(|error| told(path, &error))?;
     let mut file = BufWriter::new(file);
-    let mut checksum = CHECKSUM_START;
+    let mut checksum = Checksum::START;
     let mut line = Vec::new();
     let mut dice = Dice::new(seed);
     line.extend_from_slice(HEADER.as_bytes());
@@ -74,21 +106,19 @@ pub fn generate(path: &Path, count: u64, seed: u64) -> Outcome<String> {
             write!(line, "{id},{debtor},{creditor},{cents}")?;
         }
         line.push(b'\n');
-        checksum = line.iter().fold(checksum, |sum, byte| {
-            (sum ^ u64::from(*byte)).wrapping_mul(CHECKSUM_PRIME)
-        });
+        checksum = checksum.with(&line);
         file.write_all(&line).map_err(|error| told(path, &error))?;
         line.clear();
     }
     file.flush().map_err(|error| told(path, &error))?;
     Ok(format!(
-        "{count} payments, seed {seed}, checksum {checksum:016x}: {}",
+        "{count} payments, seed {seed}, checksum {checksum}: {}",
         path.display()
     ))
 }
 
 /// Reads a file of payments.
-pub fn read(path: &Path) -> Outcome<Vec<Payment>> {
+pub fn read(path: &Path) -> Outcome<PaymentFile> {
     let text = fs::read_to_string(path).map_err(|error| told(path, &error))?;
     let mut lines = text.lines();
     if lines.next() != Some(HEADER) {
@@ -98,7 +128,7 @@ pub fn read(path: &Path) -> Outcome<Vec<Payment>> {
         )
         .into());
     }
-    (1..)
+    let payments = (1..)
         .zip(lines)
         .map(|(id, line)| {
             parse(line).filter(|payment| payment.id == id).ok_or_else(|| {
@@ -109,7 +139,11 @@ pub fn read(path: &Path) -> Outcome<Vec<Payment>> {
                 .into()
             })
         })
-        .collect()
+        .collect::<Outcome<Vec<_>>>()?;
+    Ok(PaymentFile {
+        payments,
+        checksum: Checksum::START.with(text.as_bytes()),
+    })
 }
 
 fn parse(line: &str) -> Option<Payment> {
@@ -154,7 +188,3 @@ const ACCOUNTS: u32 = 1_000;
 
 /// Largest payment, in cents.
 const CENTS_MAX: u32 = 1_000_000;
-
-/// FNV-1a, of 64 bits: tells one file from another, and protects against nothing.
-const CHECKSUM_START: u64 = 0xCBF2_9CE4_8422_2325;
-const CHECKSUM_PRIME: u64 = 0x0000_0100_0000_01B3;

@@ -49,7 +49,7 @@ pub struct TermFindings {
 
 /// Checks the ledger that the options name, prints, and answers whether it holds.
 pub async fn run(options: &VerifyOptions) -> Outcome<ExitCode> {
-    let payments = payments::read(&options.file)?;
+    let payments = payments::read(&options.file)?.payments;
     let ledger = ledger::open(&options.ledger, Fencing::On).await?;
     let findings = check(&*ledger, &payments).await?;
     match options.output {

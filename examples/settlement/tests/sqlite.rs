@@ -3,12 +3,16 @@
 mod common;
 
 use common::{assert_settled_exactly_once, drill, said, settlement, summary, tokens};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 const SHORT: [&str; 4] = ["--payments", "60000", "--ttl", "2s"];
 
 #[test]
 fn undisturbed_run_settles_every_payment_once_in_one_term() {
-    let summary = drill(&[&SHORT[..], &["--faults", "none"]].concat());
+    // Longer than any stall of the machine: it is to be one term.
+    let summary = drill(&["--payments", "60000", "--ttl", "60s", "--faults", "none"]);
     assert_settled_exactly_once(&summary, 60_000);
     assert_eq!(
         summary["refused"].as_array().map(Vec::len),
@@ -86,4 +90,92 @@ fn step_down_of_a_primary_needs_a_store_that_has_one() {
         "{}",
         said(&output)
     );
+}
+
+/// Writes a file of payments.
+fn payments(folder: &Path, name: &str, count: u64, seed: u64) {
+    let (count, seed) = (count.to_string(), seed.to_string());
+    let file = folder.join(name);
+    let file = file.to_str().expect("a path in Unicode");
+    let output = settlement(&["generate", "--payments", &count, "--seed", &seed, "--file", file]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// An instance that is about to run in this folder.
+fn instance(folder: &Path, file: &str, more: &[&str]) -> Command {
+    let mut instance = Command::new(env!("CARGO_BIN_EXE_settlement"));
+    instance
+        .current_dir(folder)
+        .args([
+            "run",
+            "--store",
+            "sqlite:leases.db",
+            "--ledger",
+            "ledger.db",
+            "--instance",
+            "A",
+        ])
+        .args(["--file", file])
+        .args(more);
+    instance
+}
+
+/// The next night's payments are as many or more: the checkpoint of the night before would hide them.
+#[test]
+fn ledger_that_settles_one_file_refuses_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    payments(folder.path(), "tonight.csv", 2_000, 1);
+    payments(folder.path(), "tomorrow.csv", 2_500, 2);
+    for _again in 0..2 {
+        let output = instance(folder.path(), "tonight.csv", &[])
+            .output()
+            .expect("it starts");
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let output = instance(folder.path(), "tomorrow.csv", &[])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("use a ledger of its own"),
+        "{}",
+        said(&output)
+    );
+}
+
+/// A process that is killed with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn interrupt_is_heard_in_the_midst_of_the_batches_and_where_an_instance_holds() {
+    for hold in [None, Some("1000")] {
+        let folder = tempfile::tempdir().expect("a folder");
+        payments(folder.path(), "payments.csv", 100_000, 3);
+        let more = hold.map_or(vec![], |at| vec!["--hold-at", at]);
+        let mut running = instance(
+            folder.path(),
+            "payments.csv",
+            &[&["--batch", "1"], &more[..]].concat(),
+        );
+        let running = running.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut running = Killed(running.spawn().expect("it starts"));
+        let mut told = BufReader::new(running.0.stdout.take().expect("piped")).lines();
+        let wanted = hold.map_or("goes on", |_| "holds");
+        let found = told
+            .by_ref()
+            .any(|line| line.is_ok_and(|line| line.contains(wanted)));
+        assert!(found, "{wanted}");
+        let process = rustix::process::Pid::from_child(&running.0);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it is there");
+        assert_eq!(running.0.wait().expect("it ends").code(), Some(2), "{hold:?}");
+        let complete = told.any(|line| line.is_ok_and(|line| line.contains("complete")));
+        assert!(!complete, "it went on to the end");
+    }
 }

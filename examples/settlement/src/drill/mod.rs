@@ -43,7 +43,7 @@ pub async fn run(options: &DrillOptions) -> Outcome<ExitCode> {
 
     let summary = Summary {
         ledger: options.ledger,
-        findings: verify::check(&*ledger, &payments::read(&site.file())?).await?,
+        findings: verify::check(&*ledger, &payments::read(&site.file())?.payments).await?,
         faults: done,
         refused,
         terms,

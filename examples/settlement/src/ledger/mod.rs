@@ -5,7 +5,7 @@ mod mongodb;
 mod sqlite;
 
 use crate::Outcome;
-use crate::payments::{Batch, Payment};
+use crate::payments::{Batch, Checksum, Payment};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
@@ -57,6 +57,13 @@ pub struct Committed {
 pub enum LedgerError {
     /// The fence refused the term, for good: nothing was written.
     Refused(FenceError),
+    /// It settles another file of payments, by this checksum; nothing was written.
+    OtherFile {
+        /// What it settles.
+        settles: String,
+        /// What was to be settled.
+        asked: Checksum,
+    },
     /// Something failed. What was to be written may be there, or not: read the checkpoint.
     Trouble(String),
 }
@@ -65,6 +72,11 @@ impl fmt::Display for LedgerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
+            Self::OtherFile { settles, asked } => write!(
+                f,
+                "the ledger settles the file of checksum {settles}, and this one has {asked}: its checkpoint says nothing of it; \
+                 use a ledger of its own for each file"
+            ),
             Self::Trouble(why) => f.write_str(why),
         }
     }
@@ -84,6 +96,17 @@ impl From<FenceError> for LedgerError {
     }
 }
 
+/// Whether a ledger that settles the first of these files, if any yet, may settle the other.
+fn must_be_its_file(settles: Option<&str>, asked: Checksum) -> Result<(), LedgerError> {
+    match settles {
+        Some(settles) if settles != asked.to_string() => Err(LedgerError::OtherFile {
+            settles: settles.to_owned(),
+            asked,
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// A ledger in one database.
 ///
 /// A payment's number is not unique in it, on purpose: a payment that is settled twice must be seen, not
@@ -96,8 +119,13 @@ pub trait Ledger: Send {
     /// What a term does before it claims the fence.
     fn prepare<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>>;
 
-    /// How many payments are settled, read under the fence: nobody else changes it while the term lasts.
-    fn checkpoint<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<u64, LedgerError>>;
+    /// How many payments of this file are settled, read under the fence: nobody else changes it while the term lasts. From the
+    /// first time on the ledger settles this file and no other: a checkpoint is of one file.
+    fn checkpoint<'a>(
+        &'a mut self,
+        file: Checksum,
+        writer: &'a Writer,
+    ) -> Answer<'a, Result<u64, LedgerError>>;
 
     /// Settles a batch: one transaction that enters the fence, writes a row for each payment, changes the
     /// balances and moves the checkpoint.

@@ -1,7 +1,7 @@
 //! The ledger in a SQLite file.
 
-use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, resource};
-use crate::payments::{Batch, Payment, movements};
+use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, must_be_its_file, resource};
+use crate::payments::{Batch, Checksum, Payment, movements};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -110,10 +110,21 @@ impl Ledger for SqliteLedger {
         Box::pin(async { Ok(()) })
     }
 
-    fn checkpoint<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<u64, LedgerError>> {
-        Box::pin(async {
+    fn checkpoint<'a>(
+        &'a mut self,
+        file: Checksum,
+        writer: &'a Writer,
+    ) -> Answer<'a, Result<u64, LedgerError>> {
+        Box::pin(async move {
             let transaction = self.begin(&writer.term)?;
-            Ok(transaction.query_row(CHECKPOINT, [], |row| row.get(0))?)
+            let (settled, settles): (u64, Option<String>) =
+                transaction.query_row(CHECKPOINT, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            must_be_its_file(settles.as_deref(), file)?;
+            if settles.is_none() {
+                transaction.execute("UPDATE checkpoint SET file = ?1", [file.to_string()])?;
+                transaction.commit()?;
+            }
+            Ok(settled)
         })
     }
 
@@ -186,7 +197,7 @@ impl From<rusqlite::Error> for LedgerError {
 }
 
 /// The version of the tables below, in the file's header.
-const LAYOUT: i32 = 1;
+const LAYOUT: i32 = 2;
 
 const TABLES: &str = "
 CREATE TABLE settled (
@@ -208,12 +219,13 @@ CREATE TABLE batch (
 ) STRICT;
 CREATE TABLE checkpoint (
     job     TEXT    NOT NULL PRIMARY KEY,
-    settled INTEGER NOT NULL
+    settled INTEGER NOT NULL,
+    file    TEXT              -- the checksum of what it settles, once a term has begun with it
 ) STRICT;
 INSERT INTO checkpoint (job, settled) VALUES ('nightly', 0);
 ";
 
-const CHECKPOINT: &str = "SELECT settled FROM checkpoint WHERE job = 'nightly'";
+const CHECKPOINT: &str = "SELECT settled, file FROM checkpoint WHERE job = 'nightly'";
 
 /// How long a statement waits for another process's transaction: longer than any batch takes.
 const BUSY_MAX: Duration = Duration::from_secs(2);

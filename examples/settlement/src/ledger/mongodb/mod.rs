@@ -3,8 +3,8 @@
 mod look;
 mod sessions;
 
-use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, resource};
-use crate::payments::{Batch, movements};
+use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, must_be_its_file, resource};
+use crate::payments::{Batch, Checksum, movements};
 use mongodb::bson::{Document, RawDocumentBuf, doc, rawdoc};
 use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT};
 use mongodb::options::{Acknowledgment, ClientOptions, ReadConcern, WriteConcern};
@@ -67,7 +67,7 @@ impl MongoLedger {
                 Fencing::Off => {}
             }
             let settled = match work {
-                Work::Read => read_checkpoint(&self.database, session).await?,
+                Work::Begin(file) => begin(&self.database, session, file).await?,
                 Work::Settle(batch) => write(&self.database, session, batch, writer).await?,
             };
             commit(session).await?;
@@ -86,13 +86,21 @@ impl MongoLedger {
 
 /// What a transaction does.
 enum Work<'a> {
-    Read,
+    Begin(Checksum),
     Settle(Batch<'a>),
 }
 
-async fn read_checkpoint(database: &Database, session: &mut ClientSession) -> Result<u64, LedgerError> {
-    let checkpoint = database.collection::<Document>(CHECKPOINT);
-    look::settled(checkpoint.find_one(job()).session(session).await?)
+/// Reads the checkpoint, and notes which file it is of.
+async fn begin(database: &Database, session: &mut ClientSession, file: Checksum) -> Result<u64, LedgerError> {
+    let collection = database.collection::<Document>(CHECKPOINT);
+    let checkpoint = collection.find_one(job()).session(&mut *session).await?;
+    let settles = checkpoint.as_ref().and_then(|found| found.get_str("file").ok());
+    must_be_its_file(settles, file)?;
+    if settles.is_none() {
+        let noted = doc! { "$set": { "file": file.to_string() } };
+        collection.update_one(job(), noted).session(session).await?;
+    }
+    look::settled(checkpoint)
 }
 
 /// Writes a batch, and answers with the checkpoint after it.
@@ -194,8 +202,12 @@ impl Ledger for MongoLedger {
         })
     }
 
-    fn checkpoint<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<u64, LedgerError>> {
-        Box::pin(self.transact(Work::Read, writer))
+    fn checkpoint<'a>(
+        &'a mut self,
+        file: Checksum,
+        writer: &'a Writer,
+    ) -> Answer<'a, Result<u64, LedgerError>> {
+        Box::pin(self.transact(Work::Begin(file), writer))
     }
 
     fn settle<'a>(&'a mut self, batch: Batch<'a>, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {

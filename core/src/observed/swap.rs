@@ -17,7 +17,8 @@ use crate::{Answer, Cursor, Finding, LeaseName, Moment, Page, Scope, StoreError,
 ///   as it is.
 /// - A future that is dropped may or may not have been applied. Nothing may be left locked by dropping it.
 ///
-/// A read may be answered by a replica that lags: it costs a conflict or a longer wait, never safety.
+/// A read may be answered by a replica that lags: it costs a conflict or a longer wait, or, where it shows
+/// no record yet, the term that is asked about; never safety.
 pub trait CompareAndSwap: Send + Sync {
     /// What this store is and can do. Constant; no I/O. The timekeeper is answered as
     /// [`Observer`](crate::Timekeeper::Observer), whatever stands here.

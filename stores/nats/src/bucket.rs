@@ -47,10 +47,26 @@ impl Link {
                 Err(error) => return Err(self.without_jetstream(error).await),
             }
         };
-        judge(keys, &info["config"]).map_err(|(fault, why)| {
-            Deed::Read.error(fault, Certainty::NotApplied, SUBJECT, self.place(), why)
-        })?;
-        Ok(info)
+        self.judged(keys, info)
+    }
+
+    /// The same of a bucket that has been there: whoever examines it makes none.
+    ///
+    /// # Errors
+    /// As [`bucket`](Self::bucket), and [`Fault::Unreachable`] where there is none.
+    pub(crate) async fn existing_bucket(&self, keys: &Keys) -> Result<Value, StoreError> {
+        let info = self.info(&keys.stream(), None, SUBJECT).await?;
+        let info = info.map_err(|refusal| refused(Deed::Read, SUBJECT, self.place(), &refusal))?;
+        self.judged(keys, info)
+    }
+
+    fn judged(&self, keys: &Keys, info: Value) -> Result<Value, StoreError> {
+        match judge(keys, &info["config"]) {
+            Ok(()) => Ok(info),
+            Err((fault, why)) => {
+                Err(Deed::Read.error(fault, Certainty::NotApplied, SUBJECT, self.place(), why))
+            }
+        }
     }
 
     /// Whether the same, asked again, may be answered. A cluster does not answer, or refuses, while leaders are being elected,

@@ -43,6 +43,8 @@ pub(crate) struct Dialled {
     pub(crate) client: Client,
     /// Becomes true when the server has closed it.
     pub(crate) ended: watch::Receiver<bool>,
+    /// Becomes true when it is left for another server, as its own is cut off from the others.
+    pub(crate) left: watch::Sender<bool>,
     /// What the server says that it does not allow.
     pub(crate) denials: broadcast::Sender<Arc<str>>,
     /// Which server it is: its place in the URL's list.
@@ -164,6 +166,7 @@ impl Servers {
             Ok(Ok(client)) => Ok(Dialled {
                 client,
                 ended,
+                left: watch::Sender::new(false),
                 denials,
                 server,
                 // Not before it is there.

@@ -1,7 +1,7 @@
 //! What a confirmed write survives, as the servers' settings have it.
 
 use crate::url::Host;
-use crate::version::may_forget;
+use crate::version::{may_forget, may_skip};
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,9 +29,17 @@ pub(crate) enum Sync {
     Nowhere,
 }
 
+/// What a server tells of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Told {
+    sync: Sync,
+    /// Whether its copy may lack what a majority has confirmed: see [`may_skip`].
+    may_skip: bool,
+}
+
 /// What the servers tell of when they write to disk, by their names.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Syncs(BTreeMap<String, Sync>);
+pub(crate) struct Syncs(BTreeMap<String, Told>);
 
 impl Syncs {
     /// Asks every server; who does not answer is not in it.
@@ -46,7 +54,7 @@ impl Syncs {
 
     /// Of the servers that keep the bucket, those of which nothing is known, or that do not write before they confirm.
     fn of(&self, servers: &[String]) -> Worst {
-        let told = servers.iter().map(|server| self.0.get(server));
+        let told = servers.iter().map(|server| Some(self.0.get(server)?.sync));
         // Who keeps the bucket must be known: nothing follows from nobody.
         let mut worst = if servers.is_empty() {
             Worst::Unknown
@@ -66,9 +74,16 @@ impl Syncs {
         worst
     }
 
+    /// Whether one of these servers may have left out of its copy what the others have.
+    fn may_skip(&self, servers: &[String]) -> bool {
+        servers
+            .iter()
+            .any(|server| self.0.get(server).is_some_and(|told| told.may_skip))
+    }
+
     /// One line for people.
     pub(crate) fn shown(&self) -> String {
-        let each = self.0.iter().map(|(server, sync)| match sync {
+        let each = self.0.iter().map(|(server, told)| match told.sync {
             Sync::Always => format!("{server} always"),
             Sync::Within(time) => format!("{server} every {time:?}"),
             Sync::InVain => format!("{server} is before NATS 2.11.2"),
@@ -91,7 +106,7 @@ enum Worst {
 }
 
 /// The name of a server, and when it writes to disk, by its monitoring.
-async fn look(monitor: &Host) -> Option<(String, Sync)> {
+async fn look(monitor: &Host) -> Option<(String, Told)> {
     let mut stream = TcpStream::connect((monitor.name.as_str(), monitor.port))
         .await
         .ok()?;
@@ -108,13 +123,16 @@ async fn look(monitor: &Host) -> Option<(String, Sync)> {
     head.lines().next().filter(|status| status.contains(" 200 "))?;
     let told: Value = serde_json::from_str(body).ok()?;
     let config = &told["jetstream"]["config"];
+    let version = told["version"].as_str().unwrap_or_default();
     let sync = match config["sync_always"].as_bool() {
-        _ if told["version"].as_str().is_some_and(may_forget) => Sync::InVain,
+        _ if may_forget(version) => Sync::InVain,
         _ if config["store_dir"].as_str().is_some_and(is_emptied) => Sync::Nowhere,
         Some(true) => Sync::Always,
         Some(false) | None => Sync::Within(Duration::from_nanos(config["sync_interval"].as_u64()?)),
     };
-    Some((told["server_name"].as_str()?.to_owned(), sync))
+    let name = told["server_name"].as_str()?.to_owned();
+    let may_skip = may_skip(version);
+    Some((name, Told { sync, may_skip }))
 }
 
 /// Whether a folder is in memory, or the one that the servers take where their configuration names none: many systems empty
@@ -143,8 +161,13 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
         );
     }
     let servers = servers(info);
-    let is_replicated = config["num_replicas"].as_u64().unwrap_or(1) >= REPLICAS_MIN;
+    let copies = config["num_replicas"].as_u64().unwrap_or(1);
+    let is_replicated = copies >= REPLICAS_MIN;
     match (syncs.of(&servers), is_replicated) {
+        (Worst::Always, _) if copies > 1 && syncs.may_skip(&servers) => Durability::FenceOnly(
+            "several copies, one on a server older than NATS 2.12: while it has no room, its copy lacks what the others have \
+             confirmed, and nothing says so; upgrade every server",
+        ),
         (Worst::Always, _) => Durability::Safe,
         (Worst::Later, false) => Durability::FenceOnly(
             "one copy, and its sync_interval is not \"always\": a crash of its machine loses what it confirmed last",

@@ -66,11 +66,10 @@ impl Refusal {
                 Unknown,
                 format!("{told}; the server's disk is full: free space"),
             ),
-            ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT | SERVER_LIMIT => (
-                Fault::Full,
-                NotApplied,
-                format!("{told}; raise the limits of the account or of the server, or free space"),
-            ),
+            ACCOUNT_LIMIT | MEMORY_LIMIT | STORAGE_LIMIT => (Fault::Full, NotApplied, raise_limits(&told)),
+            // Servers before 2.12 say so also when they come to store what a majority has agreed on: another one of them leads
+            // then, and has it.
+            SERVER_LIMIT => (Fault::Full, Unknown, raise_limits(&told)),
             TOO_LARGE => (
                 Fault::Unsupported,
                 NotApplied,
@@ -124,6 +123,10 @@ impl Refusal {
     }
 }
 
+fn raise_limits(told: &str) -> String {
+    format!("{told}; raise the limits of the account or of the server, or free space")
+}
+
 /// No message has this subject, or this number.
 pub(crate) const NO_MESSAGE: u64 = 10_037;
 /// There is no such stream.
@@ -145,3 +148,19 @@ const WRONG_STREAM: u64 = 10_060;
 const NO_PEERS: u64 = 10_005;
 const TOO_MANY: u64 = 429;
 const UNAVAILABLE: u64 = 503;
+
+#[cfg(test)]
+mod tests {
+    use super::{Refusal, SERVER_LIMIT};
+    use serde_json::json;
+    use tenure_core::{Certainty, Fault};
+
+    /// To have a server of a cluster before 2.12 say so at the very moment at which it stores what is agreed on would take a disk
+    /// that fills at that moment.
+    #[test]
+    fn write_that_a_server_without_room_refuses_may_be_stored_by_the_others() {
+        let answer = json!({ "error": { "code": 503, "err_code": SERVER_LIMIT, "description": "insufficient resources" } });
+        let (fault, certainty, told) = Refusal::of(&answer).expect("an error").judge();
+        assert_eq!((fault, certainty), (Fault::Full, Certainty::Unknown), "{told}");
+    }
+}

@@ -34,6 +34,8 @@ impl Dial for Servers {
     /// A server that is frozen or has vanished answers nothing; one that is cut off from the others says that nobody is
     /// there: see [`Link::look_elsewhere`].
     fn leave(&self, dialled: &Dialled) {
+        // With its watches: cut off, it may go on to say that it is there, and hear nothing.
+        dialled.left.send_replace(true);
         self.pass_over(dialled.server);
     }
 }
@@ -114,12 +116,12 @@ impl Link {
     }
 
     /// The server says that nobody takes requests now. It may be cut off from the others, which have a majority: so the next
-    /// connection is made to another. Where all say so, an election is under way: each is listened to for a second at least.
+    /// connection is made to another, also where the URL names one host, behind which there may be several; and a watch over
+    /// this one, which would hear nothing and go on, ends. Where all say so, an election is under way: each is listened to for a
+    /// second at least.
     pub(crate) fn look_elsewhere(&self, open: &Open) {
-        let Dialled { made_at, server, .. } = open.connection;
-        let may_change = self.servers().are_several() && made_at.elapsed() >= LISTENED_TO_FOR;
-        if may_change && self.0.discard(open) {
-            self.servers().pass_over(server);
+        if open.connection.made_at.elapsed() >= LISTENED_TO_FOR && self.0.discard(open) {
+            self.servers().leave(&open.connection);
         }
     }
 

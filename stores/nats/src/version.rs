@@ -15,6 +15,10 @@ const COMPARES_FROM: Version = (2, 11, 0);
 /// were killed with a new bucket of two records, synced before they were confirmed, and came up with an empty one.
 const REMEMBERS_FROM: Version = (2, 11, 2);
 
+/// From which one on a server that has no room does not skip what the others of its cluster have confirmed. Of those before, 2.11.2
+/// to 2.11.17 leave it out of their copy, say so in no answer, and give what comes after other numbers than the others do.
+const SKIPS_NOTHING_FROM: Version = (2, 12, 0);
+
 impl Link {
     /// Looks at what the connected server says that it is.
     ///
@@ -45,6 +49,11 @@ pub(crate) fn may_forget(version: &str) -> bool {
     is_before(version, REMEMBERS_FROM)
 }
 
+/// Whether a server of this version may leave out of its copy what a majority has confirmed.
+pub(crate) fn may_skip(version: &str) -> bool {
+    is_before(version, SKIPS_NOTHING_FROM)
+}
+
 /// Whether a version is known to be too old. What cannot be read is not known to be: a fence on it refuses at worst.
 fn is_before(version: &str, first: Version) -> bool {
     let mut numbers = version.trim_start_matches('v').split(['.', '-']);
@@ -57,7 +66,7 @@ fn is_before(version: &str, first: Version) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMPARES_FROM, is_before, may_forget};
+    use super::{COMPARES_FROM, is_before, may_forget, may_skip};
 
     #[test]
     fn versions_before_the_header_are_told_from_those_that_know_it() {
@@ -93,6 +102,16 @@ mod tests {
         }
         for sound in ["2.11.2", "2.11.10", "2.12.0", "2.15.0", "3.0"] {
             assert!(!may_forget(sound), "{sound}");
+        }
+    }
+
+    #[test]
+    fn servers_that_skip_what_they_have_no_room_for_are_known_by_their_minor() {
+        for old in ["2.11.2", "2.11.17", "v2.11", "2.10.29"] {
+            assert!(may_skip(old), "{old}");
+        }
+        for sound in ["2.12.0", "2.12", "2.15.0", "3.0"] {
+            assert!(!may_skip(sound), "{sound}");
         }
     }
 

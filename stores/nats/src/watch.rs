@@ -110,6 +110,7 @@ impl Kv {
                 messages,
                 denied: Box::pin(denied_inbox(denials, inbox.to_ascii_lowercase())),
                 ended: open.connection.ended.clone(),
+                left: open.connection.left.subscribe(),
                 last: 0,
                 epoch,
                 strange: BTreeSet::new(),
@@ -127,6 +128,8 @@ struct Reader {
     /// Ends when the server says that they may not be heard.
     denied: Pin<Box<dyn Future<Output = ()> + Send>>,
     ended: tokio::sync::watch::Receiver<bool>,
+    /// Whether the connection was left for another server.
+    left: tokio::sync::watch::Receiver<bool>,
     /// The consumer's number of the last message.
     last: u64,
     /// The epoch in which the consumer was asked for: what it tells is at least of that.
@@ -138,7 +141,7 @@ struct Reader {
 impl Reader {
     /// Hands on events until the connection or the reader's interest ends.
     async fn hand_on(mut self, events: mpsc::Sender<Event>) {
-        let mut ended = self.ended.clone();
+        let (mut ended, mut left) = (self.ended.clone(), self.left.clone());
         loop {
             let message = tokio::select! {
                 biased;
@@ -149,6 +152,7 @@ impl Reader {
                 },
                 () = &mut self.denied => Err("its messages may not be heard; grant the rights in the README of tenure-nats"),
                 _ = ended.wait_for(|ended| *ended) => Err("the connection ended"),
+                _ = left.wait_for(|left| *left) => Err("its server is cut off from the others or silent, and was left"),
             };
             let told = match message {
                 Ok(message) => self.take_in(&message),

@@ -5,8 +5,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renewed, ResourceName,
-    Term, Verdict,
+    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renewed,
+    ResourceName, Scope, Term, Verdict, WatchEvent,
 };
 use tenure_nats::{NatsFence, NatsStore};
 use tenure_testkit::{FaultProxy, NatsCluster, NatsOptions, eventually_async};
@@ -22,6 +22,9 @@ async fn take_in_time(store: &dyn LeaseStore, asked: &Acquire) -> Grant {
 
 /// For so long at least a claim is put off before it is given up.
 const CLAIM_TIME_MIN: Duration = Duration::from_millis(1_500);
+
+/// The servers choose which of them keeps a watch: of so many, the one that is cut off has some.
+const WATCHES: usize = 12;
 
 #[tokio::test]
 async fn term_outlives_the_death_of_the_buckets_leader() {
@@ -216,6 +219,11 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
     let renewals = [renewal(&asked, term.token)];
     let renewed = store.renew(&renewals).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let mut watches = Vec::new();
+    for _ in 0..WATCHES {
+        let scope = Scope::Name(asked.name.clone());
+        watches.push(store.watch(&scope).await.expect("a watch"));
+    }
     cluster.cut_off_the_last();
     let renewed = eventually_async(ELECTION, "a renewal by the majority", || async {
         // It need not have noticed yet: only what a majority has confirmed is confirmed.
@@ -228,6 +236,20 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
     })
     .await;
     assert_eq!(released, Released::Vacated);
+    for mut watch in watches {
+        // One that was begun over another server goes on, and hears of the release.
+        let heard = async {
+            loop {
+                match watch.next().await {
+                    Ok(WatchEvent::Changed { change, .. }) if change == Change::Vacated => return,
+                    Ok(_) => {}
+                    Err(_over) => return,
+                }
+            }
+        };
+        let heard = tokio::time::timeout(ELECTION, heard).await;
+        heard.expect("a watch that can hear nothing of the others says so");
+    }
     let late = eventually_async(ELECTION, "a store of a process that has just started", || async {
         NatsStore::connect(&scratch.store_url()).await
     })

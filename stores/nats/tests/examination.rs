@@ -212,6 +212,7 @@ async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence
             "store_dir",
         ),
         ("2.11.1", sound.clone(), "older than NATS 2.11.2"),
+        ("2.11.17", sound.clone(), "older than NATS 2.12"),
         ("2.15.0", json!({ "store_dir": folder }), "do not tell"),
     ] {
         for odd in 0..servers.len() {

@@ -10,6 +10,8 @@ use tenure_remote::{Notes, pause_between_rounds};
 /// How often one note looks and writes: others may count at the same time.
 const LOOKS_MAX: u32 = 8;
 
+const UNREADABLE: &str = "the count beside the mark cannot be read: a later Tenure may have written it";
+
 /// The counts of one bucket.
 pub(crate) struct Counts {
     site: Arc<FenceSite>,
@@ -32,9 +34,11 @@ impl Notes for Counts {
                 .await
                 .map_err(|error| error.message)?;
             let over = Condition::last_stored(stored.as_ref());
-            let before = stored
-                .and_then(|stored| decode_refused(&stored.value?))
-                .map_or(0, |refused| refused.count);
+            // Of a later Tenure's nothing is lost: this one's stay counted, and are in the log.
+            let before = match stored.and_then(|stored| stored.value) {
+                None => 0,
+                Some(value) => decode_refused(&value).ok_or(UNREADABLE)?.count,
+            };
             let value = encode_refused(Refused {
                 count: before.saturating_add(count),
                 last,

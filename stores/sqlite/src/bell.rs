@@ -32,6 +32,8 @@ pub(crate) struct Bell {
     ear: Arc<Seat<Ear>>,
     /// When somebody is to look at the commits again.
     check_at: Mutex<Instant>,
+    /// When the kernel is to be asked again, where it could not be.
+    ask_again_at: Mutex<Instant>,
     rung: watch::Sender<Rung>,
 }
 
@@ -88,6 +90,7 @@ impl Bell {
             listened: Mutex::new(listened),
             ear,
             check_at: Mutex::new(Instant::now()),
+            ask_again_at: Mutex::new(Instant::now() + CHECK_EVERY),
             rung: watch::Sender::default(),
         });
         *hook = Some(Arc::clone(&bell));
@@ -146,10 +149,28 @@ impl Bell {
         is_due
     }
 
+    /// Whether the watches look for themselves and need not any more. One lack of descriptors would have them do so for good.
+    fn can_be_told_again(&self, database: &Database) -> bool {
+        if self.notifier.is_some() {
+            return false;
+        }
+        let (mut ask_again_at, now) = (locked(&self.ask_again_at), Instant::now());
+        if now < *ask_again_at {
+            return false;
+        }
+        *ask_again_at = now + CHECK_EVERY;
+        notifier::open(database, *locked(&self.listened)).is_ok()
+    }
+
     /// Looks at the commits, unless another watch has, and rings.
     fn check(&self, database: &Database) {
         if !self.is_due() {
             return;
+        }
+        if self.can_be_told_again(database) {
+            let why =
+                std::io::Error::other("the kernel tells of changes again, and need not be asked for them");
+            return self.end(over(database, &why));
         }
         let ear = self.ear.take(|| Ear::open(database));
         match ear.and_then(|ear| ear.listen()) {

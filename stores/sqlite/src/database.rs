@@ -27,6 +27,9 @@ use tenure_core::{Fault, LeaseName, StoreError};
 /// Statements that one connection keeps prepared; there are about twenty.
 const STATEMENTS_MAX: usize = 40;
 
+/// To how many bytes a log that has grown is cut when it is begun anew.
+const LOG_BYTES_KEPT: i64 = 64 << 20;
+
 /// Pages that one connection keeps, in KiB; SQLite's own default is 2,000. A new term touches a handful of pages; a beat
 /// of thousands of locks goes through the table in the order of its names, and needs no page twice.
 const CACHE_KIB: i64 = 256;
@@ -144,11 +147,16 @@ impl Database {
         // First to the same files: what they are is looked at there.
         let session = self.session()?;
         let (connection, file) = FileIdentity::of_opening(&self.path, || connect(&self.path))?;
-        schema::identity(&connection)?;
-        drop(session);
-        let file = file.ok_or(Trouble::Parted)?;
-        let files = Files::of_opened(file, &self.paths, &self.shown)?;
-        files.map(|files| (connection, files)).ok_or(Trouble::Parted)
+        let check = || {
+            schema::identity(&connection)?;
+            drop(session);
+            let files = Files::of_opened(file.ok_or(Trouble::Parted)?, &self.paths, &self.shown)?;
+            files.ok_or(Trouble::Parted)
+        };
+        match check() {
+            Ok(files) => Ok((connection, files)),
+            Err(trouble) => Err(abandoned(&connection, trouble)),
+        }
     }
 
     /// A descriptor for the watches; an error when the user has used up theirs.
@@ -180,21 +188,30 @@ fn begin_session(paths: &Paths, shown: &str) -> Result<(Session, Files), Trouble
         let Some(file) = file else {
             continue;
         };
-        if connection.is_readonly("main")? {
-            return Err(Trouble::Told(place::read_only(shown)));
-        }
-        schema::establish(&connection, shown)?;
-        let files = Files::of_opened(file, paths, shown)?;
-        let Some((log, files)) = files.and_then(|files| Some((Log::open(paths, &files)?, files))) else {
-            files::abandon(&connection);
-            return Err(Trouble::Parted);
+        let check = || {
+            if connection.is_readonly("main")? {
+                return Err(Trouble::Told(place::read_only(shown)));
+            }
+            schema::establish(&connection, shown)?;
+            let files = Files::of_opened(file, paths, shown)?.ok_or(Trouble::Parted)?;
+            let log = Log::open(paths, &files).ok_or(Trouble::Parted)?;
+            Ok((log, files))
         };
-        return Ok((Session { connection, log }, files));
+        return match check() {
+            Ok((log, files)) => Ok((Session { connection, log }, files)),
+            Err(trouble) => Err(abandoned(&connection, trouble)),
+        };
     }
     Err(Trouble::Told(StoreError::not_applied(
         Fault::Unreachable,
         format!("{shown} was removed or replaced while it was opened, {OPENINGS_MAX} times; try again"),
     )))
+}
+
+/// Whatever was wrong with what was opened: it may be no more what stands at the path.
+fn abandoned(connection: &Connection, trouble: Trouble) -> Trouble {
+    files::abandon(connection);
+    trouble
 }
 
 fn connect(path: &Path) -> Result<Connection, Trouble> {
@@ -212,5 +229,7 @@ fn connect(path: &Path) -> Result<Connection, Trouble> {
     // New terms are put on the disk by `Log`.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // Who was frozen while it read keeps the log from being begun anew, and it grows meanwhile.
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     Ok(connection)
 }

@@ -32,7 +32,8 @@ pub(crate) fn listen(notifier: &OwnedFd, database: &Database, listened: Listened
         Listened::Ends => WatchFlags::ACCESS,
         Listened::Everything => WatchFlags::ACCESS | WatchFlags::OPEN,
     };
-    let flags = news | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    // Its removal is told of as a change of what it is (of its links) while anybody has it open, and as its end after that.
+    let flags = news | WatchFlags::ATTRIB | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
     let listening = match inotify::add_watch(notifier, path, flags) {
         Err(Errno::NOENT) => {
             database.wake.create()?;
@@ -57,7 +58,8 @@ pub(crate) fn drain(
     loop {
         match reader.next() {
             Ok(event) => {
-                let left = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
+                let left =
+                    ReadFlags::ATTRIB | ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED;
                 gone |= event.events().intersects(left);
                 let news = match event.events() {
                     events if events.intersects(left | ReadFlags::QUEUE_OVERFLOW) => Heard::Interruption,

@@ -56,7 +56,7 @@ impl SqliteOptions {
             StoreError::not_applied(
                 Fault::Invalid,
                 format!(
-                    "store URL {:?} {why}; write sqlite:relative/path.db or sqlite:///absolute/path.db",
+                    "store URL {:?} {why}; write sqlite:relative/path.db or sqlite:/absolute/path.db",
                     without_secrets(url)
                 ),
             )

@@ -92,9 +92,9 @@ fn still_in_the_way(trouble: Trouble, subject: &str, path: &str, waited: Duratio
     StoreError::not_applied(
         Fault::Busy,
         format!(
-            "{subject}: {path} has been locked by another process for {} ms; if this goes on, one was frozen \
-             in the middle of a write: find it with \"fuser -v {path}\" or \"lsof {path}\" (state T in ps), \
-             then resume it with kill -CONT or end it with kill -KILL",
+            "{subject}: {path} has been locked for {} ms by another process, or by a transaction of this one; if this goes on, a \
+             process was frozen in the middle of a write: find it with \"fuser -v {path}\" or \"lsof {path}\" on the host, not in \
+             a container (state T in ps), then resume it with kill -CONT or end it with kill -KILL",
             waited.as_millis()
         ),
     )

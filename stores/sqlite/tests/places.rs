@@ -46,7 +46,7 @@ fn as_a_child() {
 }
 
 /// Whether this process has asked the kernel to tell it of a file.
-fn is_woken() -> bool {
+pub fn is_woken() -> bool {
     let descriptors = fs::read_dir("/proc/self/fdinfo").unwrap();
     let asks =
         |info: fs::DirEntry| fs::read_to_string(info.path()).is_ok_and(|said| said.contains("inotify wd:"));

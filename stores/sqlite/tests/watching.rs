@@ -2,6 +2,7 @@
 
 use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
+use crate::places::is_woken;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ fn as_a_child() {
         .unwrap();
     match role.as_str() {
         "watcher without inotify" => runtime.block_on(watch_by_polling(&file)),
+        "watcher that gets inotify later" => runtime.block_on(watch_until_told_by_the_kernel(&file)),
         "watchers with one inotify instance" => watch_idly(&file),
         "watcher without descriptors" => runtime.block_on(watch_without_descriptors(&file)),
         other => panic!("{other}"),
@@ -35,6 +37,17 @@ async fn watch_by_polling(file: &Path) {
     loop {
         println!("told of {:?}", watch.next().await.unwrap());
     }
+}
+
+async fn watch_until_told_by_the_kernel(file: &Path) {
+    let store = SqliteStore::open(file).unwrap();
+    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    assert!(!is_woken());
+    std::fs::write("/proc/sys/user/max_inotify_instances", "8").unwrap();
+    while watch.next().await.is_ok() {}
+    // As whoever watches is told to.
+    let _anew = store.watch(&Scope::Name(name("job"))).await.unwrap();
+    println!("woken by the kernel: {}", is_woken());
 }
 
 async fn watch_without_descriptors(file: &Path) {
@@ -310,6 +323,33 @@ async fn a_deleted_wake_file_is_made_anew() {
     assert_eq!(next(&mut watch).await, WatchEvent::Gap);
     let first = grant(&store, &Asker::new("first"), "job").await;
     assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
+}
+
+/// The kernel tells of the end of a file only when nobody has it open any more, and whoever has knocked has.
+#[tokio::test]
+async fn a_deleted_wake_file_is_noticed_although_somebody_has_it_open() {
+    let scratch = Scratch::new();
+    let (store, other, knocks) = (scratch.open(), scratch.open(), scratch.open());
+    let asker = Asker::new("early");
+    let early = grant(&knocks, &asker, "early").await;
+    drop(knocks.release(&[asker.release("early", early.token)]).await);
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    std::fs::remove_file(wake_file(&scratch)).unwrap();
+    assert_eq!(next(&mut watch).await, WatchEvent::Gap);
+    let first = grant(&store, &Asker::new("first"), "job").await;
+    assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
+}
+
+/// One moment without a free instance must not have a process look a hundred times a second for as long as it lives.
+#[test]
+fn a_watch_that_polls_is_begun_anew_once_the_kernel_can_be_asked() {
+    let scratch = Scratch::new();
+    let none = "echo 0 > /proc/sys/user/max_inotify_instances";
+    let role = "watcher that gets inotify later";
+    let watcher = Process::spawn(in_role_after(none, module_path!(), role, &scratch.file())).unwrap();
+    watcher
+        .wait_for_line("woken by the kernel: true", PATIENCE)
+        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
 }
 
 /// A writer that is killed between its commit and the knock, or that never knocks.

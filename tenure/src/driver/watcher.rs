@@ -2,6 +2,7 @@
 
 use super::caught::caught;
 use super::plan::BackOff;
+use crate::clock;
 use crate::identity::random_bits;
 use crate::registry::SharedStore;
 use crate::sync::{AtomicBool, Ordering, mpsc, oneshot, select, sleep, spawn};
@@ -145,6 +146,7 @@ async fn keep_watching(
         };
         match begun.unwrap_or_else(|| Err(panicked())) {
             Ok(mut watch) => {
+                let began = clock::now();
                 looking = None;
                 // What happened before the watch was in place may have been missed.
                 if missed.tell(store, hints).await.is_err() {
@@ -159,6 +161,9 @@ async fn keep_watching(
                     if told.is_err() {
                         return;
                     }
+                }
+                if was_of_use(clock::now().since(began)) {
+                    pause = pause_min;
                 }
             }
             Err(error) if error.fault == Fault::Unsupported => {
@@ -177,6 +182,12 @@ async fn keep_watching(
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// Whether a watch that lived so long is none that fails again and again, although it told nothing: there may be nothing to tell for
+/// weeks, as of a leader that leads on.
+fn was_of_use(lived: Duration) -> bool {
+    lived > PAUSE_MAX
 }
 
 /// What is to be heard.

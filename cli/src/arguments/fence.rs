@@ -59,8 +59,10 @@ pub(crate) struct TermArguments {
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum FenceDeed {
     /// Raise the mark to the token of a term, before the term first reads what it will change
+    #[command(after_help = OF_A_TERM)]
     Claim(TermArguments),
     /// Ask whether a term still holds the mark
+    #[command(after_help = OF_A_TERM)]
     Check(TermArguments),
     /// Show the marks: whose they are, which token, how many were refused
     Show {
@@ -127,6 +129,13 @@ pub(crate) struct TableArguments {
     #[command(flatten)]
     pub(crate) place: FencePlaceArguments,
 }
+
+const OF_A_TERM: &str = "\
+Ends with 0 if the term is admitted, with 80 if a later term has claimed, with 81 if the term has not claimed, with 78 if
+the token is of another lease, from the future, or no token. In a command of `tenure run`, token and lease are in its
+environment, and need no option:
+
+  tenure fence claim ledger --fence postgres://db2/bank && ./settle.sh";
 
 const HELP: &str = "\
 `claim` and `check` end with 0 if the term is admitted, with 80 if a later term has claimed, with 81 if the term has

@@ -77,6 +77,7 @@ fn configure(aside: &Path, own: &str) -> Result<PathBuf, Error> {
     let text = format!(
         "Dir::State \"{aside_shown}/state\";\nDir::State::lists \"{aside_shown}/lists\";\n{own}\
          Dir::Cache \"{aside_shown}/cache\";\n\
+         Acquire::Retries \"3\";\n\
          APT::Sandbox::User \"\";\nDebug::NoLocking \"1\";\nAcquire::Languages \"none\";\n"
     );
     let path = aside.join("apt.conf");

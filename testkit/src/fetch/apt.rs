@@ -38,7 +38,7 @@ impl Apt {
 
 fn run(arguments: &str) -> bool {
     let mut apt = Command::new("/usr/bin/apt-get");
-    apt.arg("-qq")
+    apt.args(["-qq", "-o", "Acquire::Retries=3"])
         .args(arguments.split(' '))
         .env("DEBIAN_FRONTEND", "noninteractive");
     apt.stdin(Stdio::null())

@@ -15,11 +15,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Renews until a neighbour that was taken a moment ago has not been asked for during a whole ttl, and is due with the next
 /// beat.
 async fn until_due(store: &EtcdStore, beat: &[Renew], ttl: Ttl) {
-    let began = Instant::now();
-    while began.elapsed() < ttl.duration() {
+    let due = Instant::now() + ttl.duration();
+    // The store counts from before the neighbour was asked for, this from after it was granted: a beat between the two would be
+    // the one that ends it.
+    let last = due - Duration::from_secs(1);
+    while Instant::now() < last {
         extend(store, beat).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
+    tokio::time::sleep(due.saturating_duration_since(Instant::now())).await;
 }
 
 async fn extend(store: &EtcdStore, beat: &[Renew]) {

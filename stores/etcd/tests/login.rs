@@ -53,7 +53,9 @@ async fn many_callers_wait_no_longer_for_members_that_are_gone_than_one_does() {
     let store = Arc::new(Scratch::on(&url).store().await);
     let asked = request("job", "holder", seconds(60));
     take(&*store, &asked).await;
-    drop(proxy);
+    // It keeps its port, which another test's proxy would get.
+    proxy.set(Fault::Refuse);
+    proxy.cut_connections();
     // The first learns that its connection is gone, which the proxy may end a moment later.
     let began = Instant::now();
     while store.get(&asked.name).await.is_ok() {

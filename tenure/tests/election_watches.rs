@@ -1,6 +1,6 @@
 //! What an election hears by its watch, whatever it was when that began.
 use crate::harness::told::Told;
-use crate::harness::{Site, soon};
+use crate::harness::{Site, enduring_timing, soon};
 use tenure::core::{Ask, Asked, WatchEvent};
 use tenure::{Election, LeaseName, SharedStore, Timing, Ttl};
 
@@ -12,7 +12,7 @@ async fn the_watch_of_a_leader_that_has_waited_goes_on() {
         .await
         .unwrap();
     let store = Told::over(site.store());
-    let election = Site::election_in(store.clone(), "leader");
+    let election = Site::election_of(store.clone(), "leader", enduring_timing());
     let (leadership, hints) = tokio::join!(soon("the campaign", election.campaign()), async {
         let hints = store.teller().await;
         soon("the release", before.step_down()).await;

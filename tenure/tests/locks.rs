@@ -264,10 +264,10 @@ async fn a_lock_is_not_extended_past_its_longest_hold() {
     let lock = soon("the lock", manager.lock("a")).await.unwrap();
     let loss = soon("the loss", lock.lost()).await;
     let held_for = began.elapsed();
-    assert!(
-        held_for >= ttl && held_for < 2 * ttl + Duration::from_secs(1),
-        "{held_for:?}"
-    );
+    assert!(held_for >= ttl, "{held_for:?}");
+    // By the store's clock, however late this process hears of its loss.
+    let record = site.record("a").await.unwrap();
+    assert!(record.held_for - record.renewed_ago <= ttl, "{record:?}");
     assert!(loss.to_string().contains("max_hold"), "{loss}");
     let next = soon("the next", manager.lock("a")).await.unwrap();
     assert!(next.token() > lock.token());

@@ -6,14 +6,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tenure::core::{Answer, Departure, Renew, Renewed};
 use tenure::{
-    Authority, Cause, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing, Ttl,
-    clock_now, sleep_until,
+    Authority, Cause, LeaseStore, LockManager, LockTimingOptions, SharedStore, StoreError, Timing,
+    TimingOptions, Ttl, clock_now, sleep_until,
 };
 
 #[tokio::test]
 async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_before() {
     let site = Site::new();
-    let election = site.election("first");
+    // The doubt lasts long enough for a test that hears of it seconds late to find it.
+    let timing = TimingOptions {
+        grace: Some(Duration::from_secs(4)),
+        ..TimingOptions::new(Duration::from_secs(10))
+    };
+    let election = Site::election_of(site.store(), "first", timing.check().unwrap());
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     let lock = site.lock();
     let until = leadership.until();

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tenure::core::Occupancy;
 use tenure::mongodb::MongoStore;
 use tenure::{Authority, Cause, Election, Event, LeaseName, SharedStore, Timing, Ttl, clock_now};
-use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size};
+use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size, eventually_async};
 
 /// A lease that outlasts an election of this replica set, which takes two or three seconds.
 fn long() -> Timing {
@@ -15,10 +15,12 @@ fn short() -> Timing {
     Timing::of(Ttl::from_secs(4).unwrap())
 }
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(60), future).await {
+    match tokio::time::timeout(PATIENCE, future).await {
         Ok(outcome) => outcome,
-        Err(_) => panic!("{what}: not within 60 s"),
+        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
     }
 }
 
@@ -159,10 +161,10 @@ async fn a_renewal_that_arrives_after_the_release_revives_nothing() {
         RequestFault::DuplicateLater(Duration::from_millis(1500)),
     );
     // The next renewal is applied now, and once more after the release.
-    tokio::time::sleep(short().renew_every() + Duration::from_millis(300)).await;
+    eventually_async(PATIENCE, "a renewal", async || proxy.faults_left() == 0).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     soon("the release", leadership.step_down()).await;
-    tokio::time::sleep(Duration::from_millis(2500)).await;
-    assert_eq!(proxy.counts().duplicated, 1);
+    eventually_async(PATIENCE, "the duplicate", async || proxy.counts().duplicated == 1).await;
     let lease = direct
         .get(&LeaseName::new("job").unwrap())
         .await

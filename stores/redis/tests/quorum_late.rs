@@ -9,14 +9,10 @@ use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer};
 /// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
 const TRIES_MAX: usize = 50;
 
-async fn servers(count: usize) -> Vec<RedisServer> {
+async fn servers(count: usize, options: RedisOptions) -> Vec<RedisServer> {
     let mut servers = Vec::new();
     for _ in 0..count {
-        servers.push(
-            RedisServer::start(RedisOptions::durable())
-                .await
-                .expect("a server"),
-        );
+        servers.push(RedisServer::start(options.clone()).await.expect("a server"));
     }
     servers
 }
@@ -34,7 +30,7 @@ fn hosts(servers: &[RedisServer]) -> Vec<String> {
 #[tokio::test]
 async fn frozen_member_stops_no_acquisition_of_who_has_little_time() {
     for (count, frozen) in [(5, 0), (3, 0), (3, 1), (3, 2)] {
-        let servers = servers(count).await;
+        let servers = servers(count, RedisOptions::default()).await;
         let store = store(&hosts(&servers)).await;
         let warm = request("warm", "a", seconds(300));
         take(&store, &warm).await;
@@ -56,7 +52,7 @@ async fn frozen_member_stops_no_acquisition_of_who_has_little_time() {
 #[tokio::test]
 async fn frozen_member_stops_no_renewal_of_who_has_little_time() {
     for frozen in [0, 2] {
-        let servers = servers(3).await;
+        let servers = servers(3, RedisOptions::default()).await;
         let store = store(&hosts(&servers)).await;
         let asked = request("job", "a", seconds(300));
         let renewals = [renewal(&asked, take(&store, &asked).await.token)];
@@ -86,7 +82,7 @@ struct Outdated {
 }
 
 async fn outdated() -> Outdated {
-    let mut servers = servers(3).await;
+    let mut servers = servers(3, RedisOptions::durable()).await;
     let proxy = FaultProxy::redis(servers[2].address()).expect("a proxy");
     let mut hosts = hosts(&servers);
     hosts[2] = proxy.address().to_string();

@@ -235,6 +235,21 @@ async fn last_change_is_told_though_a_member_tells_later_by_many_terms() {
     let terms = 101..121;
     for member in [0, 2] {
         let mut connection = connection(&three.servers[member].url()).await;
+        // The watch has begun with a majority, which need not be the two.
+        let listening = redis::cmd("PUBSUB")
+            .arg("NUMSUB")
+            .arg("{tenure}:changes:job")
+            .to_owned();
+        loop {
+            let (_channel, listeners): (String, i64) = listening
+                .query_async(&mut connection)
+                .await
+                .expect("the test can ask");
+            if listeners > 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         for term in terms.clone() {
             for change in ["taken", "vacated"] {
                 let tell = redis::cmd("PUBLISH")

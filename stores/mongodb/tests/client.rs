@@ -33,13 +33,15 @@ fn blocked_runtime_of_the_user_does_not_stop_a_request_under_way() {
     runtime.block_on(async {
         let scratch = scratch().await;
         let store = scratch.store().await;
+        // The first of all makes the collection, which takes its time.
+        take(&store, &request("warm", "holder", seconds(60))).await;
         let asked = request("job", "holder", seconds(60));
         let mut acquiring = store.acquire(&asked);
         // Polled once, so that the request is handed to the store's own thread.
         let early =
             std::future::poll_fn(|context| std::task::Poll::Ready(acquiring.as_mut().poll(context))).await;
         assert!(early.is_pending());
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(5));
         // Still not polled again, and yet the term began while everything here stood still.
         let lease = store.get(&asked.name).await.expect("a read").expect("the lease");
         assert!(

@@ -65,8 +65,8 @@ async fn terms_that_begin_in_mysql_wake_nobody_who_waits_for_an_end_and_a_releas
             let event = tokio::time::timeout(Duration::from_millis(60), watch.next()).await;
             told += u64::from(event.is_ok());
         }
-        // What the answer brings that comes every 5 s anyway.
-        let anyway = began.elapsed().as_secs() / 5;
+        // What the answer brings that comes every 5 s anyway, since whenever.
+        let anyway = began.elapsed().as_secs() / 5 + 1;
         assert!(told <= anyway, "{told} after {:?}", began.elapsed());
     }
 }

@@ -1,8 +1,8 @@
 //! The same command over a real etcd, a cluster that loses its leader, and a network that swallows everything.
 
-use crate::common::{SOON, Sandbox, exit_code, journeys, json};
+use crate::common::{Sandbox, journeys, json};
 use std::time::Duration;
-use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, block_on, eventually, free_port};
+use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, block_on, free_port};
 
 fn etcd() -> Etcd {
     block_on(Etcd::start(EtcdOptions::default())).unwrap()
@@ -89,24 +89,7 @@ fn behind_a_silent_network_the_command_dies_before_the_deadline() {
     let proxy = FaultProxy::bytes(etcd.address(0)).unwrap();
     let sandbox = Sandbox::at("etcd-silent", &format!("etcd://{}", proxy.address()));
     let direct = Sandbox::at("etcd-silent-direct", &etcd.url());
-    let script = format!(
-        "echo $$ > {}; trap '' TERM; while :; do sleep 0.05; done",
-        sandbox.path("pid")
-    );
-    let first = sandbox.run(&["--ttl", "6s", "--grace", "1s"], "job", &script);
-    let command = sandbox.pid("pid");
-    let second = direct.run(&["--ttl", "6s"], "job", "echo mine");
-    second.wait_for_line("waiting", SOON).unwrap();
-    proxy.set(Fault::BlackHole);
-    // The answer to a renewal may have been swallowed: what counts is what the store says from now on. It tells whole
-    // seconds, rounded up.
-    eventually(SOON, "the last renewal is through", || {
-        direct.lease("job")["renewed_ago_ms"].as_u64() > Some(2_500)
-    });
-    direct.dies_within_its_lease(command, "job");
-    assert_eq!(exit_code(&first), 79);
-    second.wait_for_line("mine", SOON).unwrap();
-    assert_eq!(exit_code(&second), 0);
+    journeys::behind_a_silent_network_the_command_dies_before_the_deadline(&sandbox, &direct, &proxy);
 }
 
 /// The leader of the lease keeps it while the cluster elects another leader.

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_testkit::{Process, eventually, is_alive};
 
 /// The user and the group `nobody` of Linux.
@@ -69,13 +69,14 @@ impl Drop for Killed {
 /// A child of `tenure run` that takes no signal of ours, as it has become another user.
 ///
 /// Only root can make a program that changes its user: nothing comes back where it is known that the test is run as another.
-fn foreign_child(sandbox: &Sandbox) -> Option<(Process, Killed)> {
+fn foreign_child(sandbox: &Sandbox, ttl: &str) -> Option<(Process, Killed)> {
     if !geteuid().is_root() {
         leave_out_or_fail(Need::Root);
         return None;
     }
     let script = as_root(sandbox);
-    let timing = ["--ttl", "3s", "--grace", "500ms"];
+    // So often that a loaded machine does not end it.
+    let timing = ["--ttl", ttl, "--renew", "500ms", "--grace", "500ms"];
     let job = ["job", "--", "sh", "-c", &script];
     let mut command = sandbox.command(&[&["run"], &timing[..], &job].concat());
     command.uid(NOBODY).gid(NOBODY);
@@ -134,13 +135,17 @@ fn a_hook_that_cannot_be_killed_holds_nothing_up() {
 /// While it lives, nobody else works: the term goes on, and is given back when the child has ended.
 #[test]
 fn a_child_that_cannot_be_killed_keeps_the_lease_while_it_lives() {
-    let sandbox = Sandbox::new("unkillable");
-    let Some((leader, child)) = foreign_child(&sandbox) else {
+    let (sandbox, began) = (Sandbox::new("unkillable"), Instant::now());
+    let Some((leader, child)) = foreign_child(&sandbox, "60s") else {
         return;
     };
-    let second = sandbox.run(&["--ttl", "3s"], "job", "echo mine");
-    // Longer than the ttl.
-    std::thread::sleep(Duration::from_secs(5));
+    let second = sandbox.run(&["--ttl", "60s"], "job", "echo mine");
+    let remaining = || Duration::from_millis(sandbox.lease("job")["remaining_ms"].as_u64().unwrap_or(0));
+    let end_at_most = remaining() + began.elapsed();
+    eventually(SOON, "the term is extended by seconds", || {
+        let asked_after = began.elapsed();
+        asked_after + remaining() > end_at_most + Duration::from_secs(5)
+    });
     assert!(is_alive(child.0));
     let lease = sandbox.lease("job");
     assert_eq!(
@@ -158,7 +163,7 @@ fn a_child_that_cannot_be_killed_keeps_the_lease_while_it_lives() {
 #[test]
 fn the_lease_of_a_child_that_cannot_be_killed_is_never_given_back() {
     let sandbox = Sandbox::new("unkillable-left");
-    let Some((leader, child)) = foreign_child(&sandbox) else {
+    let Some((leader, child)) = foreign_child(&sandbox, "8s") else {
         return;
     };
     leader.terminate();

@@ -1,5 +1,6 @@
 //! The fence in the user's own transactions: what is admitted, what is refused, who waits for whom.
 use crate::common::{PATIENCE, Scratch, giving_back, name, request, seconds, take};
+use crate::turnstile::waits;
 use std::time::{Duration, Instant};
 use tenure_conformance::marks::a_token_is_a_day_ahead_of_the_clock_at_most;
 use tenure_core::{
@@ -108,9 +109,8 @@ async fn transactions_of_one_term_run_side_by_side_and_a_claim_waits_for_all_in_
         async move { fence.claim(&ledger(), &term("nightly", 9)).await }
     });
     first.commit().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(
-        !claim.is_finished(),
+        waits(&claim, &second).await,
         "a claim did not wait for an open transaction"
     );
     second.execute(&add(&scratch), &[]).await.unwrap();

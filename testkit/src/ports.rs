@@ -49,8 +49,8 @@ fn reserve(range: RangeInclusive<u16>, distances: &[u16]) -> u16 {
     panic!("every port of {range:?} on 127.0.0.1 is taken");
 }
 
-/// A reservation: a name that is bound once among all that share the machine's ports, and freed by the system when its process ends,
-/// however that ends. It is of no file, so that nobody needs a folder for it that everybody can write.
+/// A reservation: a name that is bound once among all that share the machine's ports, and that the system frees when its
+/// process ends, however that ends. It is of no file, so that it needs no folder that everybody can write.
 fn named(port: u16) -> Option<UnixDatagram> {
     let name = SocketAddr::from_abstract_name(format!("tenure-testkit-port-{port}")).expect("a short name");
     UnixDatagram::bind_addr(&name).ok()
@@ -82,8 +82,8 @@ fn outgoing() -> RangeInclusive<u16> {
     }
 }
 
-/// A range that is none of theirs, and wider than `distance`: the usual one, or else the wider of what is left below and above. Where
-/// nothing is left, the usual one: most of the time nobody is met there.
+/// A range that is none of theirs, and wider than `distance`: the usual one, or else the wider of what is left below and
+/// above. Where nothing is left, the usual one: most of the time nobody is met there.
 fn outside(theirs: RangeInclusive<u16>, distance: u16) -> RangeInclusive<u16> {
     let meets = |range: &RangeInclusive<u16>| range.start() <= theirs.end() && theirs.start() <= range.end();
     let usual = FIRST..=LAST;

@@ -8,12 +8,16 @@ use tenure_core::{
     Attempt, Candidate, CandidateId, Fault, FencingToken, Grant, Incarnation, Lease, LeaseName, LeasePurge,
     Note, Scope, StoreError, StoreTraits, Timekeeper, Ttl, Watch, WatchSource,
 };
+use tokio::time::Instant;
 
 /// Shortest ttl that a case lets run out: below it, a loaded machine measures itself and not the store.
 const SHORT: Duration = Duration::from_millis(300);
 
 /// The ttl of a lease that must not run out during a case.
 const LONG: Duration = Duration::from_secs(300);
+
+/// What whole milliseconds and a clock that is being slewed may take from a ttl.
+pub(crate) const CLOCK_GRAIN: Duration = Duration::from_millis(5);
 
 /// What one case works with: two clients of one storage, fresh names, and the ways beneath the store.
 pub struct Fixture {
@@ -138,6 +142,21 @@ impl Fixture {
             Timekeeper::Session => ttl.duration(),
             Timekeeper::Observer => ttl.duration() + ttl.duration() / 10,
         }
+    }
+
+    /// Checks that a lease lasts its whole ttl from when it was asked for: who was granted it believes in it for so long.
+    /// Where the store tells whole seconds, one that has begun counts: who waits for it must not come too early.
+    ///
+    /// # Panics
+    /// If it ends before.
+    pub fn assert_lasts(&self, lease: &Lease, sent: Instant) {
+        let since = sent.elapsed();
+        assert!(
+            lease.remaining + since + CLOCK_GRAIN >= lease.ttl.duration(),
+            "{:?} remain of {} at most {since:?} after it was asked for: {lease:?}",
+            lease.remaining,
+            lease.ttl
+        );
     }
 
     /// How coarsely the store tells what remains of a lease and when it was renewed: the server of a session tells

@@ -1,7 +1,10 @@
 //! Taking a lease: who gets it, who does not, and with which token.
 
-use crate::Fixture;
-use tenure_core::{Attempt, LeaseName, Occupancy};
+use crate::fixture::CLOCK_GRAIN;
+use crate::{Contender, Fixture};
+use std::time::Duration;
+use tenure_core::{Attempt, LeaseName, Occupancy, Renewed, Ttl};
+use tokio::time::{Instant, sleep};
 
 /// A name that nobody used is granted at once, as the first term, without a predecessor.
 pub async fn first_acquire_is_granted(fixture: &Fixture) {
@@ -74,11 +77,19 @@ pub async fn same_attempt_gets_the_same_token_again(fixture: &Fixture) {
     }
 }
 
-/// A repeated request extends the lease by the ttl from now.
+/// A repeated request extends the lease by the ttl from now: by the same one, as whoever lost a reply asks for, and by another.
 pub async fn same_attempt_extends_the_lease(fixture: &Fixture) {
-    let brief = fixture.ttl_near(std::time::Duration::from_secs(60));
+    // Sessions may outlast their leases by a moment, where those are long.
+    let brief = fixture.ttl_near(Duration::from_secs(5));
     let contender = fixture.contender("ada", &fixture.name()).with_ttl(brief);
     fixture.first().take(&contender).await;
+    fixture.both_look(&contender.name).await;
+    sleep(Duration::from_millis(300) + fixture.grain()).await;
+    let sent = Instant::now();
+    fixture.first().take(&contender).await;
+    for client in [fixture.first(), fixture.second()] {
+        fixture.assert_lasts(&client.lease(&contender.name).await, sent);
+    }
     let longer = contender.with_ttl(fixture.ttl_long());
     let again = fixture.first().take(&longer).await;
     let lease = fixture.second().lease(&contender.name).await;
@@ -273,7 +284,8 @@ pub async fn terms_are_counted(fixture: &Fixture) {
     assert_eq!(fixture.second().lease(&ada.name).await.terms, 4);
 }
 
-/// The store says which ttl it granted, and keeps to its own range.
+/// The store says which ttl it granted, keeps to its own range, and to what it said: the lease lasts so long, whether it was
+/// just taken, asked for again or renewed.
 pub async fn granted_ttl_is_reported(fixture: &Fixture) {
     let traits = fixture.traits();
     for ttl in [
@@ -283,16 +295,36 @@ pub async fn granted_ttl_is_reported(fixture: &Fixture) {
         traits.ttl_max,
     ] {
         let contender = fixture.contender("ada", &fixture.name()).with_ttl(ttl);
-        let grant = fixture.first().take(&contender).await;
-        assert!(
-            (traits.ttl_min..=traits.ttl_max).contains(&grant.ttl),
-            "asked for {ttl}, was granted {}, outside {} to {}",
-            grant.ttl,
-            traits.ttl_min,
-            traits.ttl_max
-        );
-        let lease = fixture.second().lease(&contender.name).await;
-        assert_eq!(lease.ttl, grant.ttl, "the record holds the granted ttl");
-        assert!(lease.remaining <= fixture.remaining_max(grant.ttl), "{lease:?}");
+        let mut sent = Instant::now();
+        let mut grant = fixture.first().take(&contender).await;
+        assert_is_as_granted(fixture, &contender, grant.ttl, sent).await;
+        sent = Instant::now();
+        grant = fixture.first().take(&contender).await;
+        assert_is_as_granted(fixture, &contender, grant.ttl, sent).await;
+        let asked = Instant::now();
+        match fixture.first().renew(&contender.renew(grant.token)).await {
+            Renewed::Extended { ttl, .. } => assert_is_as_granted(fixture, &contender, ttl, asked).await,
+            // The shortest run out on a slow machine.
+            Renewed::Lost(now) => assert!(
+                sent.elapsed() + CLOCK_GRAIN >= grant.ttl.duration(),
+                "a lease of {} was lost {:?} after it was asked for: {now:?}",
+                grant.ttl,
+                sent.elapsed()
+            ),
+        }
     }
+}
+
+async fn assert_is_as_granted(fixture: &Fixture, contender: &Contender, granted: Ttl, sent: Instant) {
+    let traits = fixture.traits();
+    assert!(
+        (traits.ttl_min..=traits.ttl_max).contains(&granted),
+        "{contender} was granted {granted}, outside {} to {}",
+        traits.ttl_min,
+        traits.ttl_max
+    );
+    let lease = fixture.second().lease(&contender.name).await;
+    assert_eq!(lease.ttl, granted, "the record holds the granted ttl");
+    assert!(lease.remaining <= fixture.remaining_max(granted), "{lease:?}");
+    fixture.assert_lasts(&lease, sent);
 }

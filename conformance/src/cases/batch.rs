@@ -90,6 +90,7 @@ pub async fn large_batch_of_renewals(fixture: &Fixture) {
             who.with_ttl(ttl).renew(*token)
         })
         .collect();
+    let sent = tokio::time::Instant::now();
     let answers = fixture.first().store().renew(&requests).await;
     assert_eq!(answers.len(), count, "one answer per request");
     for (answer, request) in answers.iter().zip(&requests) {
@@ -103,6 +104,7 @@ pub async fn large_batch_of_renewals(fixture: &Fixture) {
         let lease = fixture.second().lease(&request.name).await;
         assert_eq!(lease.ttl, request.ttl, "\"{}\" has its own ttl", request.name);
         assert!(lease.remaining <= fixture.remaining_max(request.ttl), "{lease:?}");
+        fixture.assert_lasts(&lease, sent);
     }
 }
 

@@ -1,13 +1,11 @@
 //! The end of a lease by time: never early, soon after, and by the record's own ttl.
 
 use crate::client::{Client, LOOK_EVERY, PATIENCE};
+use crate::fixture::CLOCK_GRAIN;
 use crate::{Contender, Fixture};
 use std::time::Duration;
 use tenure_core::{Acquired, End, Grant, Occupancy, Renewed, Timekeeper};
 use tokio::time::{Instant, sleep};
-
-/// What whole milliseconds and a clock that is being slewed may take from a ttl.
-const CLOCK_GRAIN: Duration = Duration::from_millis(5);
 
 /// The ttl of a lease that is renewed a few times and then runs out.
 const SHORT_BUT_RENEWED: Duration = Duration::from_millis(600);

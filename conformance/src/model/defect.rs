@@ -27,6 +27,8 @@ defects! {
     SameAttemptGetsNewToken => same_attempt_gets_the_same_token_again,
     /// A repeated request gets its token, but the lease ends when it would have.
     SameAttemptDoesNotExtend => same_attempt_extends_the_lease,
+    /// A repeated request extends the lease only where it asks for another ttl.
+    SameTtlDoesNotExtend => same_attempt_extends_the_lease,
     /// A repeated request is not told that it is one.
     AgainIsNotSaid => same_attempt_gets_the_same_token_again,
     /// The first term is said to have been granted before.
@@ -35,6 +37,10 @@ defects! {
     NotesAreDropped => grant_stands_in_the_record,
     /// A long ttl is cut in the record, and said to be what was asked for.
     LongTtlCutSilently => granted_ttl_is_reported,
+    /// A lease with a long ttl ends before that, whatever its record says.
+    LongExpiryCut => granted_ttl_is_reported,
+    /// A repeated request for a long ttl leaves a lease that ends before that.
+    LongExpiryCutAgain => granted_ttl_is_reported,
     /// The longest ttl is refused.
     LongestTtlRefused => ends_of_the_ttl_range_are_granted,
     /// A later attempt of the holder waits for the earlier one to expire.
@@ -101,6 +107,8 @@ defects! {
     RenewIgnoresAttempt => renewal_with_another_attempt_is_lost,
     /// A renewal is answered, and extends nothing.
     RenewDoesNotExtend => renewal_extends_the_lease,
+    /// A renewal with a long ttl leaves a lease that ends before that.
+    LongRenewalCut => granted_ttl_is_reported,
     /// A renewal with a shorter ttl leaves the expiry where it was.
     RenewOnlyLengthens => renewal_with_a_shorter_ttl_counts_from_now,
     /// A renewal without a record makes one.
@@ -161,6 +169,8 @@ defects! {
     BatchPartsShareVerdicts => renewals_of_a_large_batch_are_judged_one_by_one,
     /// Nothing asked is answered all the same.
     EmptyBatchIsAnswered => empty_batch_has_no_answers,
+    /// In a batch, a renewal is answered, and its lease ends before that.
+    BatchCutsExpiry => large_batch_of_renewals,
     /// All leases of a batch get the ttl of the first.
     BatchHasOneTtl => large_batch_of_renewals,
 

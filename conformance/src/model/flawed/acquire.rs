@@ -11,6 +11,9 @@ const WITHHELD_MS: u64 = 1_000;
 /// What a ttl is silently cut to, in seconds.
 const TTL_CUT_S: u64 = 600;
 
+/// How long a lease lasts at most, whatever it was granted.
+const LASTS_MS_MAX: u64 = 100_000;
+
 impl Defect {
     /// The rule for taking a lease, broken.
     pub(super) fn acquire(
@@ -141,6 +144,13 @@ impl Defect {
                     records.write(name, record.clone());
                 }
             }
+            Self::SameTtlDoesNotExtend if grant.again => {
+                if let Some(record) = before.filter(|record| record.ttl == request.ttl) {
+                    records.write(name, record.clone());
+                }
+            }
+            Self::LongExpiryCut if !grant.again => self.cut_expiry(records, name),
+            Self::LongExpiryCutAgain if grant.again => self.cut_expiry(records, name),
             Self::TermsNotCounted => grant.terms = 1,
             Self::PredecessorForgotten => grant.predecessor = None,
             Self::PredecessorEndGuessed => {
@@ -170,6 +180,13 @@ impl Defect {
             (record.token, record.terms) = (token, terms)
         });
         Acquired::Granted(grant)
+    }
+
+    /// Ends a lease early that would last long.
+    pub(super) fn cut_expiry(self, records: &mut Records, name: &LeaseName) {
+        self.edit(records, name, |record| {
+            record.expires_ms = record.expires_ms.min(record.renewed_ms + LASTS_MS_MAX);
+        });
     }
 
     /// Changes a record that is there.

@@ -67,6 +67,7 @@ impl Defect {
             Self::BatchIgnoresAttempt => Self::RenewIgnoresAttempt,
             Self::BatchMakesRecord => Self::RenewMakesRecord,
             Self::BatchWritesLost => Self::LostRenewalWrites,
+            Self::BatchCutsExpiry => Self::LongRenewalCut,
             Self::BatchReleaseIgnoresIncarnation => Self::ReleaseIgnoresIncarnation,
             Self::BatchReleaseIgnoresToken => Self::ReleaseIgnoresToken,
             Self::BatchReleaseIgnoresAttempt => Self::ReleaseIgnoresAttempt,
@@ -141,6 +142,7 @@ impl Defect {
         let name = &request.name;
         match (answer, self) {
             (Renewed::Extended { .. }, Self::RenewDoesNotExtend) => records.write(name, before.clone()),
+            (Renewed::Extended { .. }, Self::LongRenewalCut) => self.cut_expiry(records, name),
             (Renewed::Extended { .. }, Self::RenewOnlyLengthens) => self.edit(records, name, |record| {
                 record.expires_ms = record.expires_ms.max(before.expires_ms);
             }),

@@ -99,6 +99,10 @@ macro_rules! for_each_case {
                 attempts_at_once_end_with_the_latest
                 renewal_and_release_at_once_end_vacant
                 release_and_request_at_once_agree
+                wishes_and_end_of_a_term_at_once_leave_the_next_alone
+                wishes_and_renewal_at_once_both_count
+                renewals_and_later_attempt_at_once_leave_the_new_term_alone
+                releases_and_later_attempt_at_once_leave_the_new_term_alone
             }
             read {
                 missing_lease_is_none

@@ -1,14 +1,21 @@
 //! Requests at the same time, through both clients: always one winner, and no error.
 
 use crate::{Client, Contender, Fixture};
-use tenure_core::{Acquired, FencingToken, Grant, LeaseName, Released, Renewed, Timekeeper};
-use tokio::task::JoinSet;
+use std::time::Duration;
+use tenure_core::{
+    Acquired, Answer, Asked, FencingToken, Grant, LeaseName, Released, Renewed, StoreError, Timekeeper, Wish,
+};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 
 /// Candidates that ask at the same time.
 const RACERS: usize = 16;
 
 /// Rounds in which they do.
 const ROUNDS: u64 = 10;
+
+/// A ttl that does not run out during a case, and is not the one that leases are taken with.
+const ANOTHER_LONG: Duration = Duration::from_secs(200);
 
 fn both(fixture: &Fixture) -> impl Iterator<Item = Client> + use<> {
     [fixture.first().clone(), fixture.second().clone()]
@@ -52,6 +59,14 @@ fn only_winner_after(old: Option<FencingToken>, answers: &[Acquired]) -> (usize,
         }
     }
     (*number, grant.clone())
+}
+
+/// Through which client the lease is taken in this round.
+fn taker(fixture: &Fixture, round: u64) -> &Client {
+    match round / 2 % 2 {
+        0 => fixture.first(),
+        _ => fixture.second(),
+    }
 }
 
 fn racers(fixture: &Fixture, name: &LeaseName) -> Vec<Contender> {
@@ -194,5 +209,174 @@ pub async fn release_and_request_at_once_agree(fixture: &Fixture) {
             }
             Acquired::Superseded => panic!("nothing superseded {bob}"),
         }
+    }
+}
+
+/// What a batch is answered.
+type Verdicts<T> = Vec<Result<T, StoreError>>;
+
+/// Begins all three at the same time: in every second round the third first, whatever a runtime makes of that.
+async fn at_once<T: Send + 'static, Third: Send + 'static>(
+    round: u64,
+    two: [Answer<'static, T>; 2],
+    third: impl Future<Output = Third> + Send + 'static,
+) -> ([T; 2], Third) {
+    let ([one, other], third) = match round % 2 {
+        0 => {
+            let two = two.map(tokio::spawn);
+            (two, tokio::spawn(third))
+        }
+        _ => {
+            let third = tokio::spawn(third);
+            (two.map(tokio::spawn), third)
+        }
+    };
+    (
+        [finished(one).await, finished(other).await],
+        finished(third).await,
+    )
+}
+
+async fn finished<T>(task: JoinHandle<T>) -> T {
+    match task.await {
+        Ok(answer) => answer,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Asks the holder of a term to step down, through either client.
+fn ask_twice(fixture: &Fixture, name: &LeaseName, token: FencingToken) -> [Answer<'static, Asked>; 2] {
+    [fixture.first(), fixture.second()].map(|client| {
+        let (client, name) = (client.clone(), name.clone());
+        Box::pin(async move { client.ask(&name, token).await }) as Answer<'static, Asked>
+    })
+}
+
+/// Takes the lease; also answers since when.
+fn taking(client: &Client, contender: &Contender) -> impl Future<Output = (Grant, Instant)> + Send + 'static {
+    let (client, contender) = (client.clone(), contender.clone());
+    async move {
+        let sent = Instant::now();
+        (client.take(&contender).await, sent)
+    }
+}
+
+/// Checks that the term is as it was granted, although others were under way, and that nobody has asked it for anything.
+async fn assert_is_as_granted(fixture: &Fixture, contender: &Contender, (grant, sent): &(Grant, Instant)) {
+    let lease = fixture.second().lease(&contender.name).await;
+    assert_eq!(
+        (lease.token, lease.attempt, lease.ttl, &lease.holder),
+        (grant.token, contender.attempt, grant.ttl, &contender.candidate),
+        "{grant:?} was granted"
+    );
+    assert!(!lease.released && !lease.asked_to_step_down, "{lease:?}");
+    fixture.assert_lasts(&lease, *sent);
+    let renewed = fixture.first().renew(&contender.renew(grant.token)).await;
+    let wish = Wish::Nothing;
+    assert_eq!(renewed, Renewed::Extended { ttl: grant.ttl, wish }, "{grant:?}");
+}
+
+/// Wishes for a term at once with its end: whichever comes first, the next term is as it was granted, and nobody has asked it.
+pub async fn wishes_and_end_of_a_term_at_once_leave_the_next_alone(fixture: &Fixture) {
+    for round in 0..ROUNDS {
+        let ada = fixture.contender("ada", &fixture.name());
+        let old = fixture.first().take(&ada).await;
+        // Given up for a later attempt, the lease is not vacant in between.
+        let (release, next) = match round / 2 % 2 {
+            0 => (Some(ada.release(old.token)), fixture.contender("bob", &ada.name)),
+            _ => (None, ada.at_attempt(2)),
+        };
+        let (client, taking) = (fixture.first().clone(), taking(fixture.second(), &next));
+        let ending = async move {
+            if let Some(release) = release {
+                client.vacate(&release).await;
+            }
+            taking.await
+        };
+        let (_, new) = at_once(round, ask_twice(fixture, &ada.name, old.token), ending).await;
+        assert!(new.0.token > old.token, "{new:?} after {old:?}");
+        assert_is_as_granted(fixture, &next, &new).await;
+    }
+}
+
+/// Wishes for a term at once with its renewal: both count.
+pub async fn wishes_and_renewal_at_once_both_count(fixture: &Fixture) {
+    for round in 0..ROUNDS {
+        let ada = fixture.contender("ada", &fixture.name());
+        let grant = fixture.first().take(&ada).await;
+        let renew = ada.with_ttl(fixture.ttl_near(ANOTHER_LONG)).renew(grant.token);
+        let (client, sent) = (fixture.first().clone(), Instant::now());
+        let renewing = async move { client.renew(&renew).await };
+        let (asked, renewed) = at_once(round, ask_twice(fixture, &ada.name, grant.token), renewing).await;
+        assert_eq!(asked, [Asked::Noted, Asked::Noted]);
+        let Renewed::Extended { ttl, .. } = renewed else {
+            panic!("the holder's renewal was lost: {renewed:?}")
+        };
+        let lease = fixture.second().lease(&ada.name).await;
+        assert!(
+            lease.asked_to_step_down,
+            "the renewal took the wish away: {lease:?}"
+        );
+        assert_eq!((lease.token, lease.ttl), (grant.token, ttl), "renewed with {ttl}");
+        assert!(lease.remaining <= fixture.remaining_max(ttl), "{lease:?}");
+        fixture.assert_lasts(&lease, sent);
+    }
+}
+
+/// Renewals of a term, among others and alone, at once with the later attempt that ends it: the new term is as it was granted.
+pub async fn renewals_and_later_attempt_at_once_leave_the_new_term_alone(fixture: &Fixture) {
+    let bystander = fixture.contender("bystander", &fixture.name());
+    let beside = fixture.first().take(&bystander).await;
+    for round in 0..ROUNDS {
+        let ada = fixture.contender("ada", &fixture.name());
+        let old = fixture.first().take(&ada).await;
+        let renew = ada.with_ttl(fixture.ttl_near(ANOTHER_LONG)).renew(old.token);
+        let batches = [vec![bystander.renew(beside.token), renew.clone()], vec![renew]];
+        let mut clients = both(fixture);
+        let renewing = batches.map(|batch| {
+            let client = clients.next().expect("a cycle");
+            Box::pin(async move { client.store().renew(&batch).await }) as Answer<'static, Verdicts<Renewed>>
+        });
+        let later = ada.at_attempt(2);
+        let taking = taking(taker(fixture, round), &later);
+        let ([beside_another, alone], new) = at_once(round, renewing, taking).await;
+        assert!(matches!(alone[..], [Ok(_)]), "{alone:?}");
+        assert!(
+            matches!(&beside_another[..], [Ok(Renewed::Extended { .. }), Ok(_)]),
+            "{beside_another:?}"
+        );
+        assert!(new.0.token > old.token, "{new:?} after {old:?}");
+        assert_is_as_granted(fixture, &later, &new).await;
+    }
+}
+
+/// Releases of a term, among others and alone, at once with the later attempt that ends it: the new term is as it was granted.
+pub async fn releases_and_later_attempt_at_once_leave_the_new_term_alone(fixture: &Fixture) {
+    let bystander = fixture.contender("bystander", &fixture.name());
+    let beside = fixture.first().take(&bystander).await;
+    for round in 0..ROUNDS {
+        let ada = fixture.contender("ada", &fixture.name());
+        let old = fixture.first().take(&ada).await;
+        let release = ada.release(old.token);
+        let batches = [
+            vec![bystander.release(beside.token), release.clone()],
+            vec![release],
+        ];
+        let mut clients = both(fixture);
+        let releasing = batches.map(|batch| {
+            let client = clients.next().expect("a cycle");
+            Box::pin(async move { client.store().release(&batch).await })
+                as Answer<'static, Verdicts<Released>>
+        });
+        let later = ada.at_attempt(2);
+        let taking = taking(taker(fixture, round), &later);
+        let ([beside_another, alone], new) = at_once(round, releasing, taking).await;
+        assert!(matches!(alone[..], [Ok(_)]), "{alone:?}");
+        assert!(
+            matches!(&beside_another[..], [Ok(Released::Vacated), Ok(_)]),
+            "{beside_another:?}"
+        );
+        assert!(new.0.token > old.token, "{new:?} after {old:?}");
+        assert_is_as_granted(fixture, &later, &new).await;
     }
 }

@@ -214,6 +214,24 @@ defects! {
     /// A renewal takes the wish away.
     WishToldOnce => wish_reaches_the_holder_with_its_renewal,
 
+    // Two steps, with room for others in between.
+    /// A wish writes back the whole record that it has read.
+    AskWritesBack => wishes_and_end_of_a_term_at_once_leave_the_next_alone,
+    /// A wish that was meant for the term that was read is left for whichever there is.
+    AskWritesByName => wishes_and_end_of_a_term_at_once_leave_the_next_alone,
+    /// A renewal writes back the whole record that it has read.
+    RenewWritesBack => wishes_and_renewal_at_once_both_count,
+    /// A renewal of the term that was read extends whichever there is.
+    RenewWritesByName => renewals_and_later_attempt_at_once_leave_the_new_term_alone,
+    /// In a batch, a renewal of the term that was read extends whichever there is.
+    BatchRenewWritesByName => renewals_and_later_attempt_at_once_leave_the_new_term_alone,
+    /// A release writes back the whole record that it has read.
+    ReleaseWritesBack => releases_and_later_attempt_at_once_leave_the_new_term_alone,
+    /// A release of the term that was read ends whichever there is.
+    ReleaseWritesByName => releases_and_later_attempt_at_once_leave_the_new_term_alone,
+    /// In a batch, a release of the term that was read ends whichever there is.
+    BatchReleaseWritesByName => releases_and_later_attempt_at_once_leave_the_new_term_alone,
+
     // Reading.
     /// A client reads what it read a moment ago.
     ReadsAreCached => reads_see_the_latest_write,

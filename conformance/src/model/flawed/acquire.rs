@@ -1,6 +1,5 @@
 use super::super::records::{Record, Records, Slot};
 use crate::model::Defect;
-use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, End, Fault, FencingToken, Grant, Incarnation, LeaseName, Note, StoreError, Ttl,
 };
@@ -205,6 +204,3 @@ fn cut(note: &Note, bytes_max: usize) -> Note {
     }
     Note::new(&text[..end]).expect("shorter than a note that was valid")
 }
-
-/// How long the decision of a store that writes later is behind.
-pub(super) const DECIDED_BEFORE: Duration = Duration::from_millis(2);

@@ -4,6 +4,7 @@
 mod acquire;
 mod clean_up;
 mod read;
+mod steps;
 mod store;
 mod term;
 mod watch;

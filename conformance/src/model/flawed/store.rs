@@ -1,6 +1,5 @@
-use super::super::records::{Records, Slot};
+use super::super::records::{Record, Records, Slot};
 use super::super::{DELAY, Defect, ModelStore};
-use super::acquire::DECIDED_BEFORE;
 use super::watch::FlawedWatch;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -62,7 +61,7 @@ impl FlawedStore {
         caused.contains(event)
     }
 
-    async fn pass<T>(&self, apply: impl FnOnce(Defect, &mut Records, u64) -> T) -> T {
+    pub(super) async fn pass<T>(&self, apply: impl FnOnce(Defect, &mut Records, u64) -> T) -> T {
         self.requests.fetch_add(1, Ordering::Relaxed);
         while self.locked.load(Ordering::SeqCst) {
             sleep(DELAY).await;
@@ -86,23 +85,6 @@ impl FlawedStore {
         answer
     }
 
-    /// Decides by what it read, and writes what it decided, in two steps.
-    async fn acquire_in_two_steps(&self, request: &Acquire) -> Result<Acquired, StoreError> {
-        let seen = self.pass(|_, records, _| records.slots.get(&request.name).cloned());
-        let seen = seen.await;
-        sleep(DECIDED_BEFORE).await;
-        self.pass(|_, records, now_ms| {
-            let now = records.slots.get(&request.name).cloned();
-            restore(records, &request.name, seen);
-            let answer = records.acquire(request, now_ms);
-            if !matches!(answer, Ok(Acquired::Granted(_))) {
-                restore(records, &request.name, now);
-            }
-            answer
-        })
-        .await
-    }
-
     fn folded(&self, name: &LeaseName) -> LeaseName {
         match self.defect {
             Defect::NamesFoldCase => {
@@ -110,13 +92,6 @@ impl FlawedStore {
             }
             _ => name.clone(),
         }
-    }
-}
-
-fn restore(records: &mut Records, name: &LeaseName, slot: Option<Slot>) {
-    match slot {
-        Some(slot) => drop(records.slots.insert(name.clone(), slot)),
-        None => drop(records.slots.remove(name)),
     }
 }
 
@@ -165,7 +140,9 @@ impl LeaseStore for FlawedStore {
                 ..request.clone()
             };
             if self.defect == Defect::DecidedBeforeWritten {
-                return self.acquire_in_two_steps(&request).await;
+                let names = vec![request.name.clone()];
+                let rule = |records: &mut Records, now_ms| records.acquire(&request, now_ms);
+                return self.write_back(names, rule).await;
             }
             let mut haunting = Haunting {
                 store: self.sound.clone(),
@@ -180,7 +157,8 @@ impl LeaseStore for FlawedStore {
     }
 
     fn renew<'a>(&'a self, requests: &'a [Renew]) -> Answer<'a, Vec<Result<Renewed, StoreError>>> {
-        Box::pin(self.pass(move |defect, records, now_ms| {
+        let defect = self.defect;
+        let rule = move |records: &mut Records, now_ms| {
             let refused: Vec<Option<StoreError>> = requests
                 .iter()
                 .map(|request| ModelStore::check(&request.name, request.ttl).err())
@@ -199,15 +177,28 @@ impl LeaseStore for FlawedStore {
                     None => records.renew(request, now_ms),
                 });
             one_by_one.collect()
-        }))
+        };
+        let change = |record: &mut Record, decided: &Record| {
+            (record.ttl, record.expires_ms) = (decided.ttl, decided.expires_ms);
+        };
+        let names = requests.iter().map(|request| request.name.clone());
+        let steps = defect.steps_of_renew(requests.len());
+        Box::pin(self.stepwise(steps, names.collect(), rule, change))
     }
 
     fn release<'a>(&'a self, requests: &'a [Release]) -> Answer<'a, Vec<Result<Released, StoreError>>> {
-        Box::pin(self.pass(move |defect, records, now_ms| defect.release_all(records, requests, now_ms)))
+        let rule = |records: &mut Records, now_ms| self.defect.release_all(records, requests, now_ms);
+        let change = |record: &mut Record, decided: &Record| record.released_ms = decided.released_ms;
+        let names = requests.iter().map(|request| request.name.clone());
+        let steps = self.defect.steps_of_release(requests.len());
+        Box::pin(self.stepwise(steps, names.collect(), rule, change))
     }
 
     fn ask<'a>(&'a self, request: &'a Ask) -> Answer<'a, Result<Asked, StoreError>> {
-        Box::pin(self.pass(move |defect, records, now_ms| defect.ask(records, request, now_ms)))
+        let rule = |records: &mut Records, now_ms| self.defect.ask(records, request, now_ms);
+        let change = |record: &mut Record, decided: &Record| record.asked = decided.asked;
+        let names = vec![request.name.clone()];
+        Box::pin(self.stepwise(self.defect.steps_of_ask(), names, rule, change))
     }
 
     fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {

@@ -3,7 +3,7 @@
 use crate::fixture::CLOCK_GRAIN;
 use crate::{Contender, Fixture};
 use std::time::Duration;
-use tenure_core::{Attempt, LeaseName, Occupancy, Renewed, Ttl};
+use tenure_core::{Attempt, LeaseName, Occupancy, Renewed, Timekeeper, Ttl};
 use tokio::time::{Instant, sleep};
 
 /// A name that nobody used is granted at once, as the first term, without a predecessor.
@@ -79,8 +79,11 @@ pub async fn same_attempt_gets_the_same_token_again(fixture: &Fixture) {
 
 /// A repeated request extends the lease by the ttl from now: by the same one, as whoever lost a reply asks for, and by another.
 pub async fn same_attempt_extends_the_lease(fixture: &Fixture) {
-    // Sessions may outlast their leases by a moment, where those are long.
-    let brief = fixture.ttl_near(Duration::from_secs(5));
+    // A session may outlast its leases by a moment where those are long, and where they are short, stores hurry.
+    let brief = fixture.ttl_near(Duration::from_secs(match fixture.traits().timekeeper {
+        Timekeeper::Session => 5,
+        Timekeeper::Server | Timekeeper::Observer => 60,
+    }));
     let contender = fixture.contender("ada", &fixture.name()).with_ttl(brief);
     fixture.first().take(&contender).await;
     fixture.both_look(&contender.name).await;

@@ -110,6 +110,8 @@ faults! {
     StaleRead => "stale-read",
     /// The store did not answer for as long as the timing says that costs nothing.
     ShortOutage => "short-outage",
+    /// A request was applied, its connection died before the answer, and its process was told of an error.
+    AppliedThenError => "applied-then-error",
 }
 
 /// How often each kind happened.

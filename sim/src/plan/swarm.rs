@@ -70,6 +70,7 @@ fn usual(plan: &Plan, kind: FaultKind) -> u64 {
         FaultKind::PausePastTtl | FaultKind::Suspend => 40,
         FaultKind::PartitionBothWays | FaultKind::PartitionToStore | FaultKind::PartitionFromStore => 40,
         FaultKind::LateDuplicate | FaultKind::ReplyLost => 90,
+        FaultKind::AppliedThenError => 60,
         FaultKind::StuckWork => 60,
         FaultKind::LateWrite => 70,
         FaultKind::RequestLost

@@ -62,6 +62,12 @@ impl World<'_> {
             self.saw(Sometimes::UnknownOutcome);
             return;
         }
+        if message.fate == Fate::AppliedThenError {
+            self.struck(FaultKind::AppliedThenError);
+            self.saw(Sometimes::UnknownOutcome);
+            self.tell(|| format!("the connection of c{slot} dies before the answer"));
+            message.load.fail();
+        }
         let at = self.now + message.reply_delay;
         let place = self.network.keep(message);
         self.queue.plan(at, Happening::Replies { message: place });
@@ -70,7 +76,7 @@ impl World<'_> {
     /// The error with which a message is refused, if it is; counted.
     fn error_of(&mut self, fate: Fate) -> Option<StoreError> {
         let (kind, error) = match fate {
-            Fate::Applied | Fate::ReplyLost => return None,
+            Fate::Applied | Fate::ReplyLost | Fate::AppliedThenError => return None,
             Fate::Busy => (FaultKind::Busy, StoreError::not_applied(Fault::Busy, "busy")),
             Fate::Misconfigured => (
                 FaultKind::Misconfiguration,
@@ -260,6 +266,17 @@ impl World<'_> {
             _ => {}
         }
         extensions
+    }
+}
+
+impl Load {
+    /// In place of the answer comes an error, which cannot say whether the request was applied.
+    fn fail(&mut self) {
+        let error = StoreError::unknown(Fault::Unreachable, "the connection died");
+        match self {
+            Self::Contract { asked, reply, .. } => *reply = Some(refused(&asked.operation, &error)),
+            Self::Round(round) => round.fail(error),
+        }
     }
 }
 

@@ -27,6 +27,7 @@ impl World<'_> {
         match kind {
             FaultKind::RequestLost => arms.lose_request += 1,
             FaultKind::ReplyLost => arms.lose_reply += 1,
+            FaultKind::AppliedThenError => arms.cut_after = armed,
             FaultKind::Delay => arms.delay = armed,
             FaultKind::Reordering => arms.reorder = armed,
             FaultKind::Duplicate => arms.duplicate += 1,
@@ -287,8 +288,11 @@ impl World<'_> {
         if size == 0 {
             return;
         }
-        if size % 2 == 1 {
-            process.arms.lose_reply += 1;
+        // What it asked for may be taken all the same: nobody says so, or an error that is told after the withdrawal.
+        match size % 4 {
+            1 => process.arms.lose_reply += 1,
+            3 => process.arms.cut_after = 1_023,
+            _ => {}
         }
         let (instance, timeout) = (process.instance, nanoseconds(process.timing.request_timeout()));
         let at = self.now + part(timeout, u32::from(size), 1, 700);

@@ -1,6 +1,7 @@
 //! Messages between processes and the store: what is lost, late, doubled, overtaken, or refused.
 
 use super::World;
+use super::befall::part;
 use super::happening::Happening;
 use super::process::Reach;
 use super::talk::RoundMessage;
@@ -48,6 +49,16 @@ pub(super) enum Load {
     Round(RoundMessage),
 }
 
+impl Load {
+    /// Whether it asks for a change, and not only for a look.
+    fn may_change(&self) -> bool {
+        match self {
+            Self::Contract { asked, .. } => !matches!(asked.operation, Operation::Look(_)),
+            Self::Round(round) => round.writes(),
+        }
+    }
+}
+
 /// What becomes of a request that arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
@@ -55,6 +66,8 @@ pub(super) enum Fate {
     Applied,
     /// It is applied, and the answer is lost.
     ReplyLost,
+    /// It is applied, and an error comes in place of the answer: whether it was applied is unknown.
+    AppliedThenError,
     /// The store is busy.
     Busy,
     /// The store refuses, for a person to mend.
@@ -227,13 +240,24 @@ impl World<'_> {
         if self.now < self.network.slow_until {
             on_the_way += timeout * process.dice.between(300, 1_100) / 1_000;
         }
+        let changes = message.load.may_change();
         let arms = &mut process.arms;
         let (delay, reorder) = (std::mem::take(&mut arms.delay), std::mem::take(&mut arms.reorder));
+        let cut_after = if changes {
+            std::mem::take(&mut arms.cut_after)
+        } else {
+            0
+        };
         message.fate = take_one(&mut arms.lose_reply, Fate::ReplyLost)
             .or_else(|| take_one(&mut arms.busy, Fate::Busy))
             .or_else(|| take_one(&mut arms.misconfigured, Fate::Misconfigured))
             .or_else(|| take_one(&mut arms.unreachable, Fate::Unreachable))
             .unwrap_or(Fate::Applied);
+        if message.fate == Fate::Applied && cut_after > 0 {
+            message.fate = Fate::AppliedThenError;
+            // A connection dies slowly at times, but it is told of before the request is given up.
+            message.reply_delay += part(timeout, u32::from(cut_after), 0, 800);
+        }
         if delay > 0 {
             let extra = timeout * (500 + u64::from(delay)) / 1_000;
             // An odd one is late on its way there, an even one on its way back.

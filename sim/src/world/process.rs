@@ -76,6 +76,7 @@ pub(crate) enum WatchState {
 pub(crate) struct Arms {
     pub(crate) lose_request: u8,
     pub(crate) lose_reply: u8,
+    pub(crate) cut_after: u16,
     pub(crate) delay: u16,
     pub(crate) reorder: u16,
     pub(crate) duplicate: u8,

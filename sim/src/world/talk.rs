@@ -65,6 +65,21 @@ pub(super) struct RoundMessage {
     response: Option<Response>,
 }
 
+impl RoundMessage {
+    /// Whether it asks for a change, and not only for a look.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self.want, Want::Write(..))
+    }
+
+    /// In place of the response comes an error.
+    pub(super) fn fail(&mut self, error: StoreError) {
+        self.response = self.response.take().map(|response| match response {
+            Response::Read(_) => Response::Read(Err(error)),
+            Response::Written(_) => Response::Written(Err(error)),
+        });
+    }
+}
+
 /// What a write is for: how it is judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {

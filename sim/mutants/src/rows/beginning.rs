@@ -103,6 +103,18 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
+        name: "unknown error after a withdrawal means that nothing was taken",
+        catalogue: &[16],
+        guarantee: "G13",
+        why: "a connection that dies after the commit tells of an error: the lease is held by nobody who knows",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            SEARCH,
+            "error.certainty == Certainty::NotApplied && !search.unresolved",
+            "!search.unresolved",
+        )],
+    },
+    Row {
         name: "search gives up at the first error",
         catalogue: &[16],
         guarantee: "G13",

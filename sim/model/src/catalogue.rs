@@ -9,7 +9,7 @@ use crate::local::{Brief, Given, Local, Move, Summary, given, moves};
 use crate::message::Ask;
 use crate::milestone::Milestones;
 use crate::names::Ranks;
-use crate::record::{Applied, Record, Rules, Whose};
+use crate::record::{Applied, Flaw, Record, Rules, Whose};
 use crate::world::{LOCALS_MAX, LocalId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ pub(crate) struct Step {
     pub(crate) to: LocalId,
     pub(crate) reached: Milestones,
     pub(crate) broken: Option<Invariant>,
+    pub(crate) forgot: Ranks,
 }
 
 /// New names for a local.
@@ -105,6 +106,10 @@ impl Catalogue {
             arrivals: HashMap::default(),
             steps: 0,
         }
+    }
+
+    pub(crate) fn flaw(&self) -> Option<Flaw> {
+        self.rules.flaw
     }
 
     pub(crate) fn number(&mut self, local: Local) -> LocalId {
@@ -211,6 +216,7 @@ impl Catalogue {
             to: self.number(a_move.local),
             reached: a_move.reached,
             broken: a_move.broken,
+            forgot: a_move.forgot,
         };
         found.into_iter().map(number).collect()
     }

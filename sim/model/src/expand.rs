@@ -2,13 +2,14 @@
 
 use crate::catalogue::{Arrival, Catalogue, Miss, Step};
 use crate::configuration::Feature;
+use crate::fence;
 use crate::invariant::Invariant;
 use crate::judge;
 use crate::label::Label;
 use crate::local::{Clock, Copy, Given, Phase, Sender, State};
 use crate::message::{Answer, Ask};
 use crate::milestone::{Milestone, Milestones};
-use crate::record::{Record, Whose};
+use crate::record::{Flaw, Record, Whose};
 use crate::world::{Holder, World};
 use tenure_core::Change;
 
@@ -133,6 +134,7 @@ impl Expansion<'_> {
 
     fn own(&mut self, place: u8) -> Result<(), Miss> {
         let local = self.world.locals[usize::from(place)];
+        let left = self.catalogue.summary(local).left;
         let elsewhere = self.late() - usize::from(self.catalogue.brief(local).late);
         for step in self.catalogue.moves(local)? {
             if elsewhere + usize::from(self.catalogue.brief(step.to).late)
@@ -150,11 +152,16 @@ impl Expansion<'_> {
                     Sender::Former => Holder::Gone,
                 };
             }
+            let broken = if self.catalogue.configuration.late_max == 0 {
+                judge::withdrawal(self.world, place, step.forgot, left)
+            } else {
+                None
+            };
             self.push(
                 world,
                 Happening::Own(place, step.label),
                 step.reached,
-                step.broken,
+                step.broken.or(broken),
             );
         }
         Ok(())
@@ -277,10 +284,11 @@ impl Expansion<'_> {
         let Some(work) = self.catalogue.summary(local).work else {
             return Ok(());
         };
-        let mark = self.world.mark;
+        let (mark, flaw) = (self.world.mark, self.catalogue.flaw());
         let mut reached = Milestones::default();
         if work.phase == Phase::Unclaimed {
-            if mark > work.token {
+            let admitted = flaw == Some(Flaw::OlderTermClaims) || fence::may_claim(work.token, mark);
+            if !admitted {
                 reached.add(Milestone::StaleRefused);
                 self.push(
                     *self.world,
@@ -293,6 +301,7 @@ impl Expansion<'_> {
             if mark != 0 && mark != work.token {
                 reached.add(Milestone::FenceRaised);
             }
+            let broken = judge::admitted(work.token, mark);
             for step in self.catalogue.given(local, Given::Claimed)? {
                 let mut world = self.with(place, step);
                 world.mark = work.token;
@@ -300,17 +309,18 @@ impl Expansion<'_> {
                     world,
                     Happening::Claimed(place, Admitted::Yes),
                     reached,
-                    step.broken,
+                    broken.or(step.broken),
                 );
             }
             return Ok(());
         }
-        if mark != work.token {
+        if flaw != Some(Flaw::StaleTermWrites) && !fence::may_write(work.token, mark) {
             reached.add(Milestone::StaleRefused);
             self.push(*self.world, Happening::Wrote(place, Admitted::No), reached, None);
             return Ok(());
         }
-        let broken = (work.phase == Phase::Outdated).then_some(Invariant::NoLostUpdate);
+        let outdated = (work.phase == Phase::Outdated).then_some(Invariant::NoLostUpdate);
+        let broken = judge::admitted(work.token, mark).or(outdated);
         let mut world = *self.world;
         for other in 0..candidates {
             let given = if other == place {

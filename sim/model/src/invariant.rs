@@ -30,6 +30,9 @@ pub enum Invariant {
     FenceHolds,
     /// G7: no accepted write is based on what another accepted write has changed since.
     NoLostUpdate,
+    /// G13: a withdrawn campaign leaves nothing that it does not know of. Judged where no message is late: what a late request
+    /// takes, nobody can know of.
+    WithdrawalLeavesNothing,
     /// A request losing against a holder changes nothing.
     LosersChangeNothing,
     /// An engine asks for its own lease, in its own name, for the ttl that it was given.
@@ -53,6 +56,7 @@ impl Invariant {
             Self::RenewalIsInert => "G9",
             Self::ReleasedAfterWork => "G10",
             Self::TermOnce => "G12",
+            Self::WithdrawalLeavesNothing => "G13",
             Self::SomebodyLeads => "G17",
             Self::LosersChangeNothing | Self::RequestsAreItsOwn => "contract",
         }
@@ -74,6 +78,9 @@ impl fmt::Display for Invariant {
             Self::TermOnce => "a term did not begin once and end once",
             Self::FenceHolds => "the fence accepted a write of a stale term",
             Self::NoLostUpdate => "an accepted write was lost",
+            Self::WithdrawalLeavesNothing => {
+                "a withdrawn campaign left a held lease, and does not know of it"
+            }
             Self::LosersChangeNothing => "a request that was refused changed the record",
             Self::RequestsAreItsOwn => "an engine sent a request that is not its own",
             Self::SomebodyLeads => "nobody leads although nothing fails any more",

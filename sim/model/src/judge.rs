@@ -5,6 +5,7 @@ use crate::invariant::Invariant;
 use crate::local::Sender;
 use crate::message::{Answer, Ask};
 use crate::milestone::{Milestone, Milestones};
+use crate::names::Ranks;
 use crate::record::{Applied, Record, Whose};
 use crate::world::{Holder, World};
 
@@ -36,6 +37,21 @@ pub(crate) fn beliefs(catalogue: &Catalogue, world: &World) -> Option<Invariant>
 pub(crate) fn anybody_believes(catalogue: &Catalogue, world: &World) -> bool {
     let locals = &world.locals[..catalogue.configuration.candidates];
     locals.iter().any(|local| catalogue.brief(*local).believes != 0)
+}
+
+/// Whether the candidate in this place left a lease that it does not know of, when it said that its campaign is over: `forgot`
+/// are the attempts that it may have taken the lease by, `left` is the token whose release it has sent.
+pub(crate) fn withdrawal(world: &World, place: u8, forgot: Ranks, left: u8) -> Option<Invariant> {
+    let record = world.record.filter(|record| record.is_held())?;
+    let lost = world.holder == Holder::Place(place, Sender::Present)
+        && forgot.contains(record.attempt)
+        && record.token != left;
+    lost.then_some(Invariant::WithdrawalLeavesNothing)
+}
+
+/// Whether a fence may admit a term: nothing is admitted after a later one has claimed (`mark`, 0 for none).
+pub(crate) fn admitted(token: u8, mark: u8) -> Option<Invariant> {
+    (token < mark).then_some(Invariant::FenceHolds)
 }
 
 /// Whether the store did right by a request.

@@ -31,6 +31,7 @@ mod canonical;
 mod catalogue;
 mod configuration;
 mod expand;
+mod fence;
 mod hash;
 mod invariant;
 mod judge;

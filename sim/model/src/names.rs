@@ -35,6 +35,10 @@ impl Ranks {
         }
     }
 
+    pub(crate) fn contains(self, number: u8) -> bool {
+        self.0 & (1_u32 << number) != 0
+    }
+
     /// How many numbers in use are smaller.
     pub(crate) fn rank(self, number: u8) -> u8 {
         u8::try_from((self.0 & ((1_u32 << number) - 1)).count_ones()).expect("at most 32")

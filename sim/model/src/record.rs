@@ -49,7 +49,7 @@ pub(crate) struct Applied {
     pub(crate) again: bool,
 }
 
-/// A mistake of a store, planted to prove that the model notices it. No store that ships has one.
+/// A mistake of a store or of a fence, planted to prove that the model notices it. None that ships has one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Flaw {
     /// A release does not look at the token nor at the attempt, only at the process.
@@ -68,6 +68,12 @@ pub enum Flaw {
     TokenConstant,
     /// A lease is taken though another holds it.
     TakesHeld,
+    /// Who looks does not see its own lease.
+    LookSeesNothing,
+    /// The fence lets a term claim after a later one.
+    OlderTermClaims,
+    /// The fence admits every write.
+    StaleTermWrites,
 }
 
 /// What a store does.
@@ -172,6 +178,7 @@ impl Rules {
                 *token = 1;
                 after.token = 1;
             }
+            (Some(Flaw::LookSeesNothing), answer @ Answer::SawOwn { .. }, _) => *answer = Answer::SawAnother,
             _ => {}
         }
     }

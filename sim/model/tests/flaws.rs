@@ -4,8 +4,13 @@ use tenure_model::{Configuration, Feature, Flaw, Invariant, Limits, Model};
 
 /// What the flaw breaks, and in how many moves.
 fn found(flaw: Flaw) -> (Invariant, usize) {
+    found_among(flaw, &[Feature::Duplicates], 1)
+}
+
+fn found_among(flaw: Flaw, features: &[Feature], late_max: usize) -> (Invariant, usize) {
     let configuration = Configuration {
-        features: vec![Feature::Duplicates],
+        features: features.to_vec(),
+        late_max,
         ..Configuration::quick()
     };
     let report = Model::with_flaw(configuration, flaw).search(Limits::default(), |_| {});
@@ -65,4 +70,32 @@ fn a_token_that_does_not_rise_is_found() {
 #[test]
 fn a_lease_that_is_taken_from_its_holder_is_found() {
     assert_eq!(found(Flaw::TakesHeld), (Invariant::OneHolder, 4));
+}
+
+#[test]
+fn a_lease_that_a_withdrawn_campaign_has_left_and_does_not_see_is_found() {
+    assert_eq!(
+        found_among(
+            Flaw::LookSeesNothing,
+            &[Feature::StoreErrors, Feature::Withdrawals],
+            0
+        ),
+        (Invariant::WithdrawalLeavesNothing, 6)
+    );
+}
+
+#[test]
+fn a_term_that_claims_after_a_later_one_is_found() {
+    assert_eq!(
+        found_among(Flaw::OlderTermClaims, &[Feature::Fence], 0),
+        (Invariant::FenceHolds, 21)
+    );
+}
+
+#[test]
+fn a_write_of_a_term_after_a_later_one_has_claimed_is_found() {
+    assert_eq!(
+        found_among(Flaw::StaleTermWrites, &[Feature::Fence], 0),
+        (Invariant::FenceHolds, 22)
+    );
 }

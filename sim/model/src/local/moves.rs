@@ -7,7 +7,7 @@ use crate::invariant::Invariant;
 use crate::label::Label;
 use crate::message::{Answer, failure};
 use crate::milestone::{Milestone, Milestones};
-use crate::names::token_of;
+use crate::names::{Ranks, token_of};
 use std::time::Duration;
 use tenure_core::{Certainty, Change, Command, Input, Note, WatchEvent};
 
@@ -18,6 +18,8 @@ pub(crate) struct Move {
     pub(crate) local: Local,
     pub(crate) reached: Milestones,
     pub(crate) broken: Option<Invariant>,
+    /// The attempts that it may have taken the lease by, if it said that its campaign is over and released nothing.
+    pub(crate) forgot: Ranks,
 }
 
 /// What the world does to a candidate.
@@ -113,6 +115,7 @@ fn quiet(label: Label, local: Local) -> Move {
         local,
         reached: Milestones::default(),
         broken: None,
+        forgot: Ranks::default(),
     }
 }
 
@@ -289,6 +292,7 @@ fn extend(
             local: local.normal(Duration::ZERO),
             reached: stepped.reached,
             broken: stepped.broken,
+            forgot: stepped.forgot,
         });
     }
 }

@@ -3,7 +3,7 @@ use crate::configuration::{Configuration, Feature};
 use crate::invariant::Invariant;
 use crate::message::{Answer, Ask};
 use crate::milestone::{Milestone, Milestones};
-use crate::names::small;
+use crate::names::{Census, Ranks, small};
 use tenure_core::{Authority, Cause, Departure, Event, Input, Request};
 
 /// A process after one step, before it is known what becomes of the messages that nobody waits for any more.
@@ -13,6 +13,8 @@ pub(super) struct Stepped {
     pub(super) given_up: Vec<Late>,
     pub(super) reached: Milestones,
     pub(super) broken: Option<Invariant>,
+    /// The attempts that the engine knew of before, if it said in this step that its campaign is over and released nothing.
+    pub(super) forgot: Ranks,
 }
 
 impl Process {
@@ -23,6 +25,7 @@ impl Process {
             given_up: Vec::new(),
             reached: Milestones::default(),
             broken: None,
+            forgot: Ranks::default(),
         };
         let looked = matches!(
             input,
@@ -33,6 +36,19 @@ impl Process {
         );
         stepped.process.overdue = 0;
         let actions = stepped.process.engine.step(NOW, input);
+        if actions
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Withdrawn { .. } | Event::CampaignEnded { .. }))
+            && !actions
+                .requests
+                .iter()
+                .any(|request| matches!(request.operation, tenure_core::Operation::Release(_)))
+        {
+            let mut census = Census::default();
+            self.engine.clone().rename(&mut census);
+            stepped.forgot = census.attempts;
+        }
         let departed = |event: &Event| matches!(event, Event::Departed { .. });
         let acquired = |event: &Event| matches!(event, Event::Acquired { .. });
         if actions.events.iter().any(departed) && actions.events.iter().any(acquired) {

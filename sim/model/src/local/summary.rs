@@ -28,6 +28,8 @@ pub(crate) struct Brief {
 pub(crate) struct Summary {
     pub(crate) brief: Brief,
     pub(crate) work: Option<Work>,
+    /// The token whose release was sent last; 0 for none.
+    pub(crate) left: u8,
     /// Live requests that were not applied, with their place.
     pub(crate) unapplied: Vec<(u8, Ask)>,
     /// Late requests, with their place.
@@ -56,6 +58,7 @@ impl Summary {
                 state: State::Crashed,
             },
             work: None,
+            left: 0,
             unapplied: Vec::new(),
             late_requests: Vec::new(),
         };
@@ -115,5 +118,6 @@ impl Summary {
         };
         brief.state = State::Running(process.clock);
         self.work = process.work;
+        self.left = process.left;
     }
 }

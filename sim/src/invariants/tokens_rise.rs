@@ -20,7 +20,7 @@ pub struct TokensRise {
 enum Promised {
     #[default]
     Yes,
-    /// The store forgot tokens: the next ones rise by its clock only.
+    /// The store forgot tokens: the next one rises by its clock only. From that one on the record counts again.
     ByClock,
     /// Its clock was not ahead of the last token when it gave the next: nothing is promised any more.
     No,
@@ -50,7 +50,11 @@ impl TokensRise {
         if self.promised == Promised::ByClock && clock_ms <= highest {
             self.promised = Promised::No;
         }
-        hold(&LAW, token > highest || !self.promised(), || {
+        let sound = token > highest || !self.promised();
+        if self.promised == Promised::ByClock && sound {
+            self.promised = Promised::Yes;
+        }
+        hold(&LAW, sound, || {
             format!("token {token} was granted after token {highest}")
         })
     }

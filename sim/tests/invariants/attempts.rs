@@ -11,10 +11,20 @@ fn a_token_that_does_not_rise_is_a_breach_unless_the_store_forgot_and_its_clock_
     let mut law = TokensRise::default();
     sound(law.granted(10, 10));
     law.forgot();
-    sound(law.granted(11, 11));
-    assert!(law.promised());
     sound(law.granted(5, 5));
     assert!(!law.promised());
+}
+
+#[test]
+fn a_token_that_does_not_rise_is_a_breach_again_once_one_has_risen_after_a_clean_up() {
+    let mut law = TokensRise::default();
+    sound(law.granted(10, 10));
+    law.forgot();
+    sound(law.granted(1_000, 1_000));
+    // The clock steps back, and the record that holds 1,000 is there.
+    broken(law.granted(960, 960), "tokens-rise");
+    assert!(law.promised());
+    sound(law.granted(1_001, 960));
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Totals {
     pub terms: u64,
     /// Of these, the terms for which an assumption was broken, or which an operator broke.
     pub fence_only_terms: u64,
+    /// Terms for which not even the fence was promised.
+    pub lapsed_terms: u64,
     /// Things that happened.
     pub happenings: u64,
     /// Simulated time, in nanoseconds.
@@ -62,10 +64,17 @@ pub enum Floor {
     Sight(Sometimes, u64),
     /// Too few of the terms had every assumption hold: this many of a thousand.
     SoundTerms(u64),
+    /// In too many of the terms not even the fence was promised: in this many of a thousand.
+    LapsedTerms(u64),
+    /// So few terms that what is rare need not have happened in them.
+    FewTerms(u64),
 }
 
 /// Terms of a thousand, at least, for which every assumption must hold.
 const SOUND_PER_MILLE: u64 = 800;
+
+/// Terms of a thousand, at most, for which not even the fence may be promised.
+const LAPSED_PER_MILLE: u64 = 20;
 
 impl Totals {
     /// Every count that is below its floor.
@@ -73,7 +82,11 @@ impl Totals {
     pub fn below_floor(&self) -> Vec<Floor> {
         let faults = self.faults.below_floor(self.terms);
         let sights = self.sights.below_floor(self.terms);
-        let sound = (self.terms - self.fence_only_terms) * 1_000 / self.terms.max(1);
+        let per_mille = |terms: u64| terms * 1_000 / self.terms.max(1);
+        let (sound, lapsed) = (
+            per_mille(self.terms - self.fence_only_terms),
+            per_mille(self.lapsed_terms),
+        );
         let mut below: Vec<Floor> = faults
             .into_iter()
             .map(|(kind, count)| Floor::Fault(kind, count))
@@ -83,8 +96,14 @@ impl Totals {
                 .into_iter()
                 .map(|(sight, count)| Floor::Sight(sight, count)),
         );
+        if self.terms < Sometimes::terms_of_the_rarest() {
+            below.push(Floor::FewTerms(self.terms));
+        }
         if sound < SOUND_PER_MILLE && self.terms > 0 {
             below.push(Floor::SoundTerms(sound));
+        }
+        if lapsed > LAPSED_PER_MILLE {
+            below.push(Floor::LapsedTerms(lapsed));
         }
         below
     }
@@ -93,6 +112,7 @@ impl Totals {
         self.seeds += 1;
         self.terms += outcome.terms;
         self.fence_only_terms += outcome.fence_only_terms;
+        self.lapsed_terms += outcome.lapsed_terms;
         self.happenings += outcome.happenings;
         self.simulated += u128::from(outcome.simulated);
         self.faults.merge(&outcome.faults);
@@ -104,6 +124,7 @@ impl Totals {
         self.seeds += other.seeds;
         self.terms += other.terms;
         self.fence_only_terms += other.fence_only_terms;
+        self.lapsed_terms += other.lapsed_terms;
         self.happenings += other.happenings;
         self.simulated += other.simulated;
         self.faults.merge(&other.faults);

@@ -16,6 +16,8 @@ pub struct Outcome {
     /// Of these, the terms for which an assumption was broken, or which an operator broke: only the fence and the
     /// rules that assume nothing were checked.
     pub fence_only_terms: u64,
+    /// Of those that led, the terms for which not even the fence is promised: the store forgot, and its clock was behind.
+    pub lapsed_terms: u64,
     /// Things that happened.
     pub happenings: u64,
     /// Simulated real time, in nanoseconds.

@@ -20,6 +20,12 @@ macro_rules! sometimes {
                 }
             }
 
+            /// How many terms there must be for the rarest to be missed.
+            #[must_use]
+            pub fn terms_of_the_rarest() -> u64 {
+                Self::ALL.iter().map(|sight| sight.terms_per_sight()).max().unwrap_or(0)
+            }
+
             /// It must be reached at least once in this many terms.
             #[must_use]
             pub fn terms_per_sight(self) -> u64 {

@@ -111,29 +111,37 @@ fn a_campaign_without_faults_is_below_every_floor() {
         assert_eq!(is_below, planned, "{}", kind.name());
     }
     assert!(below.contains(&Floor::Sight(Sometimes::UnknownOutcome, 0)));
+    assert!(below.contains(&Floor::FewTerms(totals.terms)), "{below:?}");
 }
 
 #[test]
 fn one_kind_of_fault_left_out_is_below_its_floor() {
     let mut totals = Totals {
-        terms: 1_000,
+        terms: 100_000,
         ..Totals::default()
     };
     for kind in FaultKind::ALL {
-        for _ in 0..10 {
+        for _ in 0..1_000 {
             totals.faults.add(*kind);
         }
     }
     for sight in Sometimes::ALL {
-        for _ in 0..1_000 {
+        for _ in 0..11_000 {
             totals.sights.add(*sight);
         }
     }
     assert_eq!(totals.below_floor(), Vec::new());
-    totals.terms = 1_100;
+    totals.terms = 110_000;
     assert_eq!(totals.below_floor().len(), FaultKind::ALL.len());
-    totals.fence_only_terms = 900;
+    totals.fence_only_terms = 90_000;
     assert!(totals.below_floor().contains(&Floor::SoundTerms(181)));
+    totals.lapsed_terms = 3_000;
+    assert!(totals.below_floor().contains(&Floor::LapsedTerms(27)));
+}
+
+#[test]
+fn few_terms_or_none_show_nothing() {
+    assert_eq!(Totals::default().below_floor(), [Floor::FewTerms(0)]);
 }
 
 #[test]

@@ -190,9 +190,10 @@ fn in_words(totals: &Totals, took: Duration, threads: usize) -> String {
     );
     let _ = writeln!(
         text,
-        "of these:  {} with every assumption, {} beyond one, where only the fence is promised",
+        "of these:  {} with every assumption, {} beyond one, where only the fence is promised, and in {} not even that",
         grouped(totals.terms - totals.fence_only_terms),
-        grouped(totals.fence_only_terms)
+        grouped(totals.fence_only_terms),
+        grouped(totals.lapsed_terms)
     );
     let _ = writeln!(
         text,
@@ -233,6 +234,14 @@ fn floor_in_words(floor: &Floor) -> String {
         Floor::SoundTerms(per_mille) => {
             format!("only {per_mille} of 1000 terms had every assumption; 800 must have")
         }
+        Floor::LapsedTerms(per_mille) => {
+            format!("in {per_mille} of 1000 terms not even the fence was promised; in 20 it may be so")
+        }
+        Floor::FewTerms(terms) => format!(
+            "{} leader-terms are too few to show anything: what is rare happens once in {}",
+            grouped(*terms),
+            grouped(Sometimes::terms_of_the_rarest())
+        ),
     }
 }
 

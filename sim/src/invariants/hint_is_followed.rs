@@ -65,6 +65,12 @@ impl HintIsFollowed {
         }
     }
 
+    /// Whether it waits for another to give the lease back.
+    #[must_use]
+    pub fn is_standing_by(&self) -> bool {
+        self.stands_by
+    }
+
     /// It waits no more, or by other rules: it leads, it failed, or it wants the lease no longer.
     pub fn ends(&mut self) {
         *self = Self::default();

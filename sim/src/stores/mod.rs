@@ -100,19 +100,24 @@ impl Store {
         }
     }
 
-    /// What comes of a wish for the term that a read from the past shows. Whether there is a past to read.
+    /// What comes of a wish for the term before the present one, which a read from the past shows. Whether there was one.
     pub(crate) fn ask_from_the_past(&mut self, index: usize, real: u64) -> bool {
         let now_ms = self.clock_ms(real);
+        let name = &self.names[index];
+        let past = match &self.kind {
+            Kind::Server(store) => store.past_token(name),
+            Kind::Swap(store) => store.past_token(index),
+        };
+        // A store that was restored may be back in that term.
+        let present = self.truth(index).map(|truth| truth.token);
+        let Some(token) = past.filter(|token| present != Some(*token)) else {
+            return false;
+        };
         match &mut self.kind {
-            Kind::Server(store) => store.ask_from_the_past(&self.names[index], now_ms),
-            Kind::Swap(store) => {
-                let token = store.past_token(index);
-                token.is_some_and(|token| {
-                    store.ask(index, Some(token), now_ms);
-                    true
-                })
-            }
-        }
+            Kind::Server(store) => store.ask_for(&self.names[index], token, now_ms),
+            Kind::Swap(store) => store.ask(index, Some(token), now_ms),
+        };
+        true
     }
 
     /// What an operator's forced release does: the record's own term is released. The token of that term.

@@ -4,11 +4,11 @@
 use super::{Memory, instance_of};
 use crate::invariants::Truth;
 use crate::plan::{Flaw, Grants, StoreHabits};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use tenure_conformance::model::{Record, Records, Slot};
 use tenure_core::{
-    Acquire, Acquired, Ask, Asked, LeaseName, Operation, Release, Released, Renew, Renewed, Reply, Ttl,
-    WatchEvent,
+    Acquire, Acquired, Ask, Asked, FencingToken, LeaseName, Operation, Release, Released, Renew, Renewed,
+    Reply, Ttl, WatchEvent,
 };
 
 /// How many earlier states are kept for a fail-over that loses the tail.
@@ -25,8 +25,8 @@ pub(crate) struct ServerStore {
     habits: StoreHabits,
     /// Whose turn it is of what varies.
     turn: usize,
-    /// What reads that lag are answered from.
-    past: Option<Records>,
+    /// The terms before the present ones, where reads may lag.
+    past: Option<BTreeMap<LeaseName, FencingToken>>,
     /// Earlier states, the latest last; kept only where the store may lose its tail.
     tail: Option<VecDeque<Records>>,
     backup: Records,
@@ -38,7 +38,7 @@ impl ServerStore {
             records: Records::default(),
             habits,
             turn: 0,
-            past: habits.reads_lag.then(Records::default),
+            past: habits.reads_lag.then(BTreeMap::default),
             tail: (memory == Memory::Keeps).then(VecDeque::new),
             backup: Records::default(),
         }
@@ -82,29 +82,29 @@ impl ServerStore {
         }
     }
 
-    /// What comes of a wish for the term that a read from the past shows. Whether there is a past to read.
-    pub(crate) fn ask_from_the_past(&mut self, name: &LeaseName, now_ms: u64) -> bool {
-        let past = self.past.as_ref().and_then(|past| past.read(name).ok().flatten());
-        let Some(token) = past.map(|record| record.token) else {
+    /// The token of the term before the present one.
+    pub(crate) fn past_token(&self, name: &LeaseName) -> Option<u64> {
+        self.past.as_ref()?.get(name).map(|token| token.number())
+    }
+
+    /// Leaves a wish for the term with this token. Whether it is there.
+    pub(crate) fn ask_for(&mut self, name: &LeaseName, token: u64, now_ms: u64) -> bool {
+        let Ok(token) = FencingToken::new(token) else {
             return false;
         };
         let ask = Ask {
             name: name.clone(),
             token,
         };
-        let _ = self.records.ask(&ask, now_ms);
-        true
+        self.records.ask(&ask, now_ms) == Ok(Asked::Noted)
     }
 
     pub(crate) fn ask(&mut self, name: &LeaseName, now_ms: u64) -> bool {
         let Ok(Some(record)) = self.records.read(name) else {
             return false;
         };
-        let ask = Ask {
-            name: name.clone(),
-            token: record.token,
-        };
-        self.records.ask(&ask, now_ms) == Ok(Asked::Noted)
+        let token = record.token.number();
+        self.ask_for(name, token, now_ms)
     }
 
     /// What an operator's forced release does: the record's own term is released. The token of that term.
@@ -182,9 +182,6 @@ impl ServerStore {
     }
 
     fn remember(&mut self) {
-        if let Some(past) = &mut self.past {
-            past.clone_from(&self.records);
-        }
         if let Some(tail) = &mut self.tail {
             if tail.len() == TAIL_MAX {
                 tail.pop_front();
@@ -215,6 +212,11 @@ impl ServerStore {
             self.prepare_flaw(flaw, request, before, now_ms);
         }
         let mut answer = self.records.acquire(request, now_ms)?;
+        if let (Some(past), Some(before), Acquired::Granted(grant)) = (&mut self.past, &before, &answer)
+            && grant.token != before.token
+        {
+            past.insert(request.name.clone(), before.token);
+        }
         if let (Some(Flaw::TokenRepeats), Some(before), Acquired::Granted(grant)) =
             (flaw, before, &mut answer)
         {

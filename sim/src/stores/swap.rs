@@ -23,6 +23,8 @@ pub(crate) struct SwapStore {
     /// The last number given to a write: none is ever given twice.
     revision: u64,
     past: State,
+    /// The terms before the present ones.
+    past_terms: Vec<Option<u64>>,
     tail: Option<VecDeque<State>>,
     backup: State,
     events: Vec<WatchEvent>,
@@ -34,6 +36,7 @@ impl SwapStore {
         Self {
             names: names.to_vec(),
             past: state.clone(),
+            past_terms: vec![None; names.len()],
             tail: (memory == super::Memory::Keeps).then(VecDeque::new),
             backup: state.clone(),
             state,
@@ -110,6 +113,11 @@ impl SwapStore {
             }
             tail.push_back(state);
         }
+        if let Some(earlier) = before.as_ref().map(|kept| kept.version.entry.token)
+            && earlier != entry.token
+        {
+            self.past_terms[index] = Some(earlier.number());
+        }
         self.past[index] = before;
         let version = Version {
             revision: revision.clone(),
@@ -143,11 +151,9 @@ impl SwapStore {
         true
     }
 
-    /// The token that a read from the past shows.
+    /// The token of the term before the present one.
     pub(crate) fn past_token(&self, index: usize) -> Option<u64> {
-        self.past[index]
-            .as_ref()
-            .map(|kept| kept.version.entry.token.number())
+        self.past_terms[index]
     }
 
     pub(crate) fn force_release(&mut self, index: usize, now_ms: u64) -> Option<u64> {

@@ -165,10 +165,13 @@ impl World<'_> {
             }
             self.drift(slot, rate);
         }
-        self.struck(FaultKind::RateDrift);
+        // A clock that runs right again is no fault.
+        if rate != 0 {
+            self.struck(FaultKind::RateDrift);
+        }
     }
 
-    /// Kills the leader; when its lease expires, everybody looks at once.
+    /// Kills the leader; when its lease expires, everybody is told at once that it is free.
     fn herd(&mut self, index: usize) {
         let Some(slot) = self.leader_of(index) else { return };
         let view = &self.leases[index];
@@ -192,7 +195,12 @@ impl World<'_> {
         let Some(truth) = self.leases[usize::from(name)].truth else {
             return;
         };
-        self.struck(FaultKind::Herd);
+        let stands_by = |process: &super::process::Process| {
+            process.engine.is_some() && process.seats[usize::from(name)].hints.is_standing_by()
+        };
+        if self.processes.iter().any(stands_by) {
+            self.struck(FaultKind::Herd);
+        }
         for slot in 0..self.processes.len() {
             let instance = self.processes[slot].instance;
             let slot = u8::try_from(slot).expect("few processes");

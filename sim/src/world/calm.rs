@@ -108,7 +108,10 @@ impl World<'_> {
                 self.judge(leader_exists(leader, within));
             }
         }
-        if self.outcome.violation.is_none() && self.assumptions.all_hold() {
+        let all_led = self.leases[..self.names.len()]
+            .iter()
+            .all(|view| view.leader != 0);
+        if all_led && self.outcome.violation.is_none() && self.assumptions.all_hold() {
             self.saw(Sometimes::Healed);
         }
         self.calm = Calm::Quiet;

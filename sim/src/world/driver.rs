@@ -330,7 +330,9 @@ impl World<'_> {
 
     fn term_begins(&mut self, slot: u8, index: usize, token: u64, local: u64) {
         self.outcome.terms += 1;
-        if !self.assumptions.all_hold() {
+        let lapsed = !self.leases[index].tokens.promised();
+        self.outcome.lapsed_terms += u64::from(lapsed);
+        if lapsed || !self.assumptions.all_hold() {
             self.outcome.fence_only_terms += 1;
         }
         let seat = &mut self.processes[usize::from(slot)].seats[index];

@@ -332,6 +332,7 @@ impl Outcome {
             seed,
             terms: 0,
             fence_only_terms: 0,
+            lapsed_terms: 0,
             happenings: 0,
             simulated: 0,
             faults: FaultCounts::default(),

@@ -8,7 +8,7 @@ pub use calendar::Planned;
 
 use crate::chance::Chance;
 use std::time::Duration;
-use tenure_core::Timing;
+use tenure_core::{Leases, Timing};
 
 /// Most candidates of one plan, without twins.
 pub const CANDIDATES_MAX: usize = 9;
@@ -188,6 +188,8 @@ pub struct Plan {
     pub latency: Latency,
     /// How the store behaves.
     pub store: StoreHabits,
+    /// Where the leases are whose terms the fence admits: beside its marks, where it finds their records, or elsewhere.
+    pub leases: Leases,
     /// What leaders do.
     pub work: Work,
     /// What is broken on purpose.
@@ -209,6 +211,7 @@ pub(crate) mod purpose {
     pub(crate) const BROKEN: u64 = 5;
     pub(crate) const CALENDAR: u64 = 6;
     pub(crate) const WORLD: u64 = 7;
+    pub(crate) const FENCE: u64 = 8;
     pub(crate) const PROCESS: u64 = 1_000;
 }
 
@@ -260,6 +263,7 @@ impl Plan {
             timeout_shortest,
             latency,
             store,
+            leases: Chance::of(seed, purpose::FENCE).weighted(&[(Leases::Here, 1), (Leases::Elsewhere, 1)]),
             work,
             broken,
             horizon,

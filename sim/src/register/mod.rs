@@ -1,4 +1,7 @@
-//! The fenced register: the data path that leaders write to, with the fence that must hold when nothing else does.
+//! The fenced register: the data path that leaders write to, with the fence that must hold when nothing else does. What the
+//! fence admits is decided by the core's own rules, as in every fence that ships; to keep the mark with the data is done here.
+
+use tenure_core::{FencingToken, Horizon, LeaseName, ResourceName, Ruling, Term, decide_claim, decide_entry};
 
 /// One access of a leader's work to the register of its lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +56,17 @@ pub enum FenceRule {
     Ignored,
 }
 
+/// What a fence is asked with, beside the mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'world> {
+    /// What is protected.
+    pub resource: &'world ResourceName,
+    /// The term that works.
+    pub term: &'world Term,
+    /// The tokens that exist, as far as the fence knows.
+    pub horizon: Horizon,
+}
+
 /// A register behind a fence: mark and value change in one atomic step.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Register {
@@ -63,21 +77,45 @@ pub struct Register {
 
 impl Register {
     /// Does what is asked, as the fence allows.
-    pub fn access(&mut self, access: Access, rule: FenceRule) -> Accessed {
-        let kept = rule == FenceRule::Kept;
+    pub fn access(&mut self, access: Access, subject: Subject<'_>, rule: FenceRule) -> Accessed {
+        let Subject {
+            resource,
+            term,
+            horizon,
+        } = subject;
+        let (owner, mark) = (self.owner(term), self.marked());
         match access.verb {
-            Verb::Claim if access.token >= self.mark || !kept => {
-                self.mark = self.mark.max(access.token);
-                Accessed::Claimed
-            }
             Verb::Read => Accessed::Saw(self.value),
-            Verb::Write { .. } if access.token == self.mark || !kept => {
+            Verb::Claim => match (decide_claim(resource, term, owner, mark, horizon), rule) {
+                (Ok(Ruling::Holds), _) => Accessed::Claimed,
+                (Ok(Ruling::Raise), _) => {
+                    self.mark = access.token;
+                    Accessed::Claimed
+                }
+                (Err(_), FenceRule::Kept) => Accessed::Refused,
+                (Err(_), FenceRule::Ignored) => Accessed::Claimed,
+            },
+            Verb::Write { .. } => {
+                let admitted = decide_entry(resource, term, owner, mark).is_ok();
+                if !admitted && rule == FenceRule::Kept {
+                    return Accessed::Refused;
+                }
                 self.writes += 1;
                 self.value = self.writes;
                 Accessed::Written(self.writes)
             }
-            Verb::Claim | Verb::Write { .. } => Accessed::Refused,
         }
+    }
+
+    /// Whose mark it is: the lease's that has claimed first.
+    fn owner<'term>(&self, term: &'term Term) -> Option<&'term LeaseName> {
+        (self.mark != 0).then_some(&term.lease)
+    }
+
+    /// The mark, if anybody has claimed.
+    #[must_use]
+    pub fn marked(&self) -> Option<FencingToken> {
+        FencingToken::new(self.mark).ok()
     }
 
     /// The highest token that claimed; 0 for none.

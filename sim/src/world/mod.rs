@@ -38,7 +38,7 @@ use network::Network;
 use process::{NEVER, Process};
 use queue::Queue;
 use talk::Talks;
-use tenure_core::{CandidateId, LeaseName, Note};
+use tenure_core::{CandidateId, LeaseName, Note, ResourceName};
 
 /// Processes beside the candidates that may run as twins.
 const TWINS: usize = 2;
@@ -54,6 +54,8 @@ pub(crate) struct World<'plan> {
     now: u64,
     queue: Queue,
     names: Vec<LeaseName>,
+    /// What the works of a lease write to.
+    resource: ResourceName,
     note: Note,
     processes: Vec<Process>,
     starts: u32,
@@ -144,6 +146,7 @@ impl<'plan> World<'plan> {
             now: 0,
             queue: Queue::default(),
             names,
+            resource: ResourceName::new("data").expect("a valid name"),
             note: Note::default(),
             processes: Vec::with_capacity(usize::from(plan.candidates) + TWINS),
             starts: 0,

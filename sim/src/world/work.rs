@@ -9,9 +9,9 @@ use super::{Calm, World};
 use crate::faults::FaultKind;
 use crate::invariants::authority_ends_at_the_deadline;
 use crate::plan::{Flaw, nanoseconds};
-use crate::register::{Access, Accessed, Verb};
+use crate::register::{Access, Accessed, Subject, Verb};
 use crate::sometimes::Sometimes;
-use tenure_core::{Authority, Command, FencingToken, Moment};
+use tenure_core::{Authority, Command, FencingToken, Horizon, Leases, Moment, Term, horizon};
 
 impl World<'_> {
     pub(super) fn begin_work(&mut self, slot: u8, index: usize, token: u64, local: u64) {
@@ -201,8 +201,15 @@ impl World<'_> {
         let access = self.accesses[access as usize];
         let index = usize::from(access.name);
         let rule = self.fence_rule();
+        let horizon = self.horizon(index);
+        let token = FencingToken::new(access.token).expect("a term's token");
+        let subject = Subject {
+            resource: &self.resource,
+            term: &Term::new(self.names[index].clone(), token),
+            horizon,
+        };
         let view = &mut self.leases[index];
-        let accessed = view.register.access(access, rule);
+        let accessed = view.register.access(access, subject, rule);
         let promised = view.tokens.promised();
         let mark = view.register.mark();
         let mut next = None;
@@ -253,6 +260,19 @@ impl World<'_> {
         });
         self.outcome.trace(mark ^ access.token << 1);
         self.work_goes_on(access, next);
+    }
+
+    /// What the fence knows of the tokens that exist: the record, if that is beside it and there, or its clock.
+    fn horizon(&self, index: usize) -> Horizon {
+        let view = &self.leases[index];
+        let granted = match self.plan.leases {
+            Leases::Here => view.truth.and_then(|truth| FencingToken::new(truth.token).ok()),
+            Leases::Elsewhere => None,
+        };
+        match granted {
+            Some(highest) => Horizon::Granted(highest),
+            None => Horizon::Clock(horizon(self.store.clock_ms(self.now), view.register.marked())),
+        }
     }
 
     fn judge_fence(&mut self, promised: bool, verdict: crate::invariants::Verdict) {

@@ -1,12 +1,12 @@
-//! The fence of the data path, broken in the simulator's register.
+//! The fence of the data path, broken in the rules that all fences share, and where the simulator's register keeps the mark.
 
 use crate::{Checker, Edit, Row};
 
+const MARK: &str = "core/src/fence/mark.rs";
 const REGISTER: &str = "sim/src/register/mod.rs";
 
-const CLAIMS: &str = "access.token >= self.mark || !kept";
-const RAISES: &str = "self.mark = self.mark.max(access.token);";
-const WRITES: &str = "access.token == self.mark || !kept";
+const RAISES: &str = "self.mark = access.token;";
+const WRITES: &str = "decide_entry(resource, term, owner, mark).is_ok()";
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -15,7 +15,14 @@ pub(super) const ROWS: &[Row] = &[
         guarantee: "G6",
         why: "a paused leader writes over its successor's work (etcd 3.4.3 and every lock without a fence)",
         first: Checker::Simulator,
-        edits: &[Edit::expression(REGISTER, WRITES, "true")],
+        edits: &[
+            Edit::expression(MARK, "mark > term.token", "false"),
+            Edit::expression(
+                MARK,
+                "Err(FenceError::Unclaimed { resource: resource.clone(), token: term.token, })",
+                "Ok(())",
+            ),
+        ],
     },
     Row {
         name: "lower token claims",
@@ -23,10 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         guarantee: "G6",
         why: "a zombie that claims fences the rightful leader out (PostHog PR#76100)",
         first: Checker::Simulator,
-        edits: &[
-            Edit::expression(REGISTER, CLAIMS, "true"),
-            Edit::statement(REGISTER, RAISES, "self.mark = access.token;"),
-        ],
+        edits: &[Edit::expression(MARK, "later > term.token", "false")],
     },
     Row {
         name: "first write claims, not the first read",
@@ -39,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
             Edit::expression(
                 REGISTER,
                 WRITES,
-                "access.token >= self.mark && { self.mark = access.token; true }",
+                "{ self.mark = self.mark.max(access.token); access.token == self.mark }",
             ),
         ],
     },

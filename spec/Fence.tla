@@ -1,5 +1,5 @@
 ------------------------------- MODULE Fence -------------------------------
-(* The data that terms write, and the fence before it: core/src/fence.rs, and *)
+(* The data that terms write, and the fence before it: core/src/fence, and    *)
 (* what each store makes of it. There is no clock, no lease and no belief     *)
 (* here: any term that has begun may act at any moment, for ever. That is a   *)
 (* frozen process, a late packet, a leader that nobody told. All that is      *)

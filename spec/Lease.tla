@@ -11,6 +11,7 @@ CONSTANTS
     Process,       \* incarnations: a restart is another process (G14)
     MaxAlive,      \* how many of them run at once
     TTL,           \* in ticks of the store's clock
+    Less,          \* by how much less than TTL a grant may be: {0} where all are alike
     D,             \* a process's clock is within D ticks of the store's; 2D is
                    \* 2 * rate error * ttl + step allowance of core/src/timing
     MaxToken,      \* bound: how many terms are granted
@@ -44,14 +45,19 @@ mine == <<phase, attempt, token, left, age, answer, offset>>
 Margin == IF Broken = "margin_of_D_for_2D" THEN D ELSE 2 * D
 Trust  == TTL - Margin
 
-ASSUME Trust > 0 /\ D >= 0
+\* Where grants vary, a renewal may end the lease sooner than its holder believes.
+\* Nothing is promised of belief then until the holder has heard of it.
+Varies == Less # {0}
+
+ASSUME Trust > 0 /\ D >= 0 /\ 0 \in Less
 
 -----------------------------------------------------------------------------
 Lower(a, b)  == IF a < b THEN a ELSE b
 Higher(a, b) == IF a > b THEN a ELSE b
 
-NoAnswer  == [is |-> "nothing", token |-> 0]
-NoRecord  == [holder |-> Nobody, attempt |-> 0, token |-> 0, left |-> 0, released |-> FALSE]
+NoAnswer  == [is |-> "nothing", token |-> 0, ttl |-> 0]
+NoRecord  == [holder |-> Nobody, attempt |-> 0, token |-> 0, left |-> 0, released |-> FALSE,
+              told |-> "yes"]
 HasRecord == rec.holder # Nobody
 Live      == HasRecord /\ ~rec.released /\ rec.left > 0
 
@@ -62,7 +68,16 @@ Waits(p)   == age[p] >= 0
 Believes(p) == phase[p] = "term" /\ left[p] > 0
 \* An operator's forced release is the one exception to one believer at a time:
 \* see "What is not promised" in GUARANTEES.md.
-Undisturbed(p) == Believes(p) /\ token[p] \notin forced
+Undisturbed(p) ==
+    /\ Believes(p) /\ token[p] \notin forced
+    /\ Varies => rec.holder = p /\ rec.told = "yes"
+
+\* Whether the holder has heard of the last grant matters only where grants vary:
+\* "no", "maybe" while the answer is on its way, "yes".
+Told(how) == IF Varies THEN how ELSE "yes"
+\* The record when p takes in, or will never take in, the answer that waits for it.
+Heard(p, how) ==
+    IF rec.holder = p /\ rec.told = "maybe" THEN [rec EXCEPT !.told = how] ELSE rec
 
 Message(kind, p, k) == [kind |-> kind, from |-> p, attempt |-> attempt[p], token |-> k]
 
@@ -126,7 +141,8 @@ GiveUp(p) ==
     /\ age'    = [age EXCEPT ![p] = -1]
     /\ answer' = [answer EXCEPT ![p] =
                     IF Broken = "answers_without_a_number" THEN @ ELSE NoAnswer]
-    /\ UNCHANGED <<store, net, phase, attempt, token, left, offset>>
+    /\ rec' = Heard(p, "no")
+    /\ UNCHANGED <<last, forced, net, phase, attempt, token, left, offset>>
 
 \* Where a new campaign begins (campaign.rs: begin_campaign), always with a new
 \* attempt; at the bound the process is gone instead.
@@ -152,7 +168,9 @@ Answered(p) ==
     /\ answer' = [answer EXCEPT ![p] = NoAnswer]
 
 \* How long a grant is good for: counted from before its request was sent (G2).
-GoodFor(p) == IF Broken = "deadline_from_the_reply" THEN Trust ELSE Trust - age[p]
+GoodFor(p) ==
+    LET trust == answer[p].ttl - Margin
+    IN  Higher(0, IF Broken = "deadline_from_the_reply" THEN trust ELSE trust - age[p])
 
 \* campaign.rs: granted. A grant that came too late to be trusted is dropped; the
 \* same attempt asked again gets the same term again.
@@ -164,7 +182,8 @@ TakeTerm(p) ==
             /\ token' = [token EXCEPT ![p] = answer[p].token]
             /\ left'  = [left EXCEPT ![p] = GoodFor(p)]
        ELSE UNCHANGED <<phase, token, left>>
-    /\ UNCHANGED <<store, net, attempt, offset>>
+    /\ rec' = Heard(p, "yes")
+    /\ UNCHANGED <<last, forced, net, attempt, offset>>
 
 \* campaign.rs: held_by_another. It asks again later.
 StandBy(p) ==
@@ -178,13 +197,16 @@ TryAnew(p) ==
     /\ EndTerm(p, attempt[p] + 1)
     /\ UNCHANGED <<store, net>>
 
-\* term.rs: extended. A reply may only extend, and never after the deadline (G3).
+\* term.rs: extended. Belief is what was granted last, also where that is less, and
+\* no reply counts after the deadline (G3).
 TakeRenewal(p) ==
     /\ left[p] > 0 \/ Broken = "late_reply_revives"
     /\ answer[p].is = "extended"
     /\ Answered(p)
-    /\ left' = [left EXCEPT ![p] = Higher(@, GoodFor(p))]
-    /\ UNCHANGED <<store, net, phase, attempt, token, offset>>
+    /\ left' = [left EXCEPT ![p] =
+                  IF Broken = "a_reply_may_only_extend" THEN Higher(@, GoodFor(p)) ELSE GoodFor(p)]
+    /\ rec' = Heard(p, "yes")
+    /\ UNCHANGED <<last, forced, net, phase, attempt, token, offset>>
 
 \* term.rs: end. The term ends without a release: at its deadline, because the
 \* renewal was answered "lost", because the watch showed another's term (hint.rs),
@@ -209,11 +231,18 @@ Release(p) ==
 \* The answer goes back if the process still waits for this very request. Of two
 \* answers to two copies the first one that arrives counts, be it either.
 Answer(m, a) ==
-    \/ /\ Waits(m.from)
-       /\ phase[m.from] = IF m.kind = "acquire" THEN "campaign" ELSE "term"
-       /\ m.attempt = attempt[m.from] /\ m.token = token[m.from]
-       /\ answer' = [answer EXCEPT ![m.from] = a]
-    \/ UNCHANGED answer
+    /\ Waits(m.from)
+    /\ phase[m.from] = IF m.kind = "acquire" THEN "campaign" ELSE "term"
+    /\ m.attempt = attempt[m.from] /\ m.token = token[m.from]
+    /\ answer' = [answer EXCEPT ![m.from] = a]
+
+\* The record becomes this, for as long as is granted.
+GrantAs(m, is, record) ==
+    \E less \in Less :
+        \/ /\ Answer(m, [is |-> is, token |-> record.token, ttl |-> TTL - less])
+           /\ rec' = [record EXCEPT !.left = TTL - less, !.told = Told("maybe")]
+        \/ /\ rec' = [record EXCEPT !.left = TTL - less, !.told = Told("no")]
+           /\ UNCHANGED answer
 
 \* FencingToken::successor in core/src/words/token.rs.
 Successor ==
@@ -222,12 +251,14 @@ Successor ==
 
 Grant(m) ==
     /\ Successor <= MaxToken
-    /\ rec'  = [holder |-> m.from, attempt |-> m.attempt, token |-> Successor,
-                left |-> TTL, released |-> FALSE]
     /\ last' = Successor
-    /\ Answer(m, [is |-> "granted", token |-> Successor])
+    /\ GrantAs(m, "granted", [holder |-> m.from, attempt |-> m.attempt, token |-> Successor,
+                              left |-> TTL, released |-> FALSE, told |-> "no"])
 
-Refuse(m, why) == Answer(m, [is |-> why, token |-> 0]) /\ UNCHANGED <<rec, last>>
+Refuse(m, why) ==
+    /\ \/ Answer(m, [is |-> why, token |-> 0, ttl |-> 0]) /\ rec' = Heard(m.from, "no")
+       \/ UNCHANGED <<rec, answer>>
+    /\ UNCHANGED last
 
 \* Whether the store counts the lease as live when it decides on a request of p.
 LiveTo(p) ==
@@ -244,9 +275,11 @@ ApplyAcquire(m) ==
              THEN Refuse(m, "superseded")
              ELSE Grant(m)
         ELSE IF own /\ sameAttempt
-        THEN /\ rec' = IF Broken = "again_without_extension" THEN rec
-                       ELSE [rec EXCEPT !.left = TTL]
-             /\ Answer(m, [is |-> "granted", token |-> rec.token])
+        THEN /\ IF Broken = "again_without_extension"
+                THEN /\ UNCHANGED rec
+                     /\ \/ Answer(m, [is |-> "granted", token |-> rec.token, ttl |-> TTL])
+                        \/ UNCHANGED answer
+                ELSE GrantAs(m, "granted", rec)
              /\ UNCHANGED last
         ELSE IF own /\ rec.attempt < m.attempt THEN Grant(m)
         ELSE Refuse(m, IF own THEN "superseded" ELSE "held")
@@ -256,8 +289,7 @@ SameTerm(m) == rec.holder = m.from /\ rec.token = m.token /\ rec.attempt = m.att
 \* LeaseStore::renew: never revives (G9).
 ApplyRenew(m) ==
     IF SameTerm(m) /\ (Live \/ Broken = "renewal_revives")
-    THEN /\ rec' = [rec EXCEPT !.left = TTL, !.released = FALSE]
-         /\ Answer(m, [is |-> "extended", token |-> 0])
+    THEN /\ GrantAs(m, "extended", [rec EXCEPT !.released = FALSE])
          /\ UNCHANGED last
     ELSE Refuse(m, "lost")
 
@@ -333,7 +365,8 @@ Messages ==
 
 TypeOK ==
     /\ rec \in [holder : Process \union {Nobody}, attempt : 0..MaxAttempt,
-                token : 0..MaxToken, left : 0..TTL, released : BOOLEAN]
+                token : 0..MaxToken, left : 0..TTL, released : BOOLEAN,
+                told : {"no", "maybe", "yes"}]
     /\ last \in 0..MaxToken
     /\ forced \subseteq 1..MaxToken
     /\ net \subseteq Messages

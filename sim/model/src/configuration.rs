@@ -149,6 +149,16 @@ impl Configuration {
         ]
     }
 
+    /// Those of the [`slices`](Self::slices) that every run explores beside [`two_candidates`](Self::two_candidates): together
+    /// as long as that.
+    #[must_use]
+    pub fn slices_of_every_run() -> Vec<Self> {
+        let names = ["errors, hints and withdrawals", "crashes and the fence"];
+        let mut slices = Self::slices();
+        slices.retain(|slice| names.contains(&slice.name));
+        slices
+    }
+
     /// What must be reached when everything was explored.
     #[must_use]
     pub fn milestones(&self) -> Vec<Milestone> {

@@ -48,7 +48,8 @@ impl Site {
         let verdict = text(row, 0).ok_or_else(|| self.without_verdict(&subject))?;
         if verdict == "busy" {
             let message = format!(
-                "{subject} at {}: the record came and went under the request",
+                "{subject} at {}: another transaction keeps the row locked, or it came and went under the request; look in \
+                 information_schema.innodb_trx, or ask again",
                 self.place()
             );
             return Err(StoreError::not_applied(Fault::Busy, message));

@@ -19,7 +19,7 @@ pub(crate) const READ_ONLY: &str = "TN010";
 /// before it does not hear it.
 pub(crate) const LEASES_ELSEWHERE: &str = "SET @tenure_lease_store = 'elsewhere'";
 
-/// How long one request waits for a row, in seconds.
+/// How long one request waits for a row at most, in seconds.
 const LOCK_WAIT_S: u32 = 2;
 
 /// Whoever has written to a guarded table uses it and the procedure of its triggers until the transaction ends, and while a

@@ -1,12 +1,12 @@
 //! Rows that another transaction keeps locked: who waits for one, who does not, and of which moment the decision is.
-use crate::common::{Scratch, giving_back, name, renewal, request, row_locked, seconds, take};
+use crate::common::{Scratch, give_back, giving_back, name, renewal, request, row_locked, seconds, take};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, TxOpts};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Released, Renewed,
+    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Occupancy, Released, Renewed,
     ResourceName, Term,
 };
 use tenure_mysql::MysqlFence;
@@ -61,6 +61,37 @@ async fn locked_row_of_mysql_holds_up_nothing_but_its_own_lease() {
     for renewed in store.renew(&renewals).await {
         assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     }
+}
+
+/// As an engine asks, for a tenth of the ttl: a lease that was taken after that would be nobody's for the whole ttl.
+#[tokio::test]
+async fn acquisition_of_a_locked_row_of_mysql_is_told_that_it_is_busy_before_it_is_given_up() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let [first, rival] = ["first", "rival"].map(|label| request("job", label, seconds(10)));
+    let token = take(&store, &first).await.token;
+    give_back(&store, &first, token).await;
+    let request_time_max = first.ttl.duration() / 10;
+    let mut client = scratch.client().await;
+    for _round in 0..ROUNDS_MAX {
+        let transaction = row_locked(&mut client, "job").await;
+        let answer = timeout(request_time_max, store.acquire(&rival)).await;
+        transaction.rollback().await.unwrap();
+        let Ok(answer) = answer else {
+            // On a machine that is too slow for it, once more.
+            continue;
+        };
+        let error = answer.unwrap_err();
+        assert_eq!(
+            (error.fault, error.certainty),
+            (StoreFault::Busy, Certainty::NotApplied),
+            "{error}"
+        );
+        let lease = store.get(&first.name).await.unwrap().unwrap();
+        assert_eq!((lease.token, lease.occupancy()), (token, Occupancy::Vacant));
+        return;
+    }
+    panic!("each was given up, in {ROUNDS_MAX} rounds");
 }
 
 /// The decision is of the moment after the wait for the row: what has expired meanwhile is taken, and not extended.

@@ -67,6 +67,11 @@ pub(crate) const RECORD: &str = "lease.name::text, lease.owner::text, lease.inca
 /// own, first for whoever waits for it already, then for whoever has it.
 const BOUNDED: &str = "set_config('lock_timeout', '1250', true)";
 
+/// The same of who takes a lease: both waits together a twentieth of the ttl. Who asks gives a request a tenth, and a lease that was
+/// taken after that would be nobody's.
+const BOUNDED_BY_TTL: &str =
+    "set_config('lock_timeout', greatest(1, least(1250, asked_ttl_ms / 40))::text, true)";
+
 /// And it is on disk when it is confirmed (and with the synchronous standbys, where there are any), whatever the server's
 /// default is.
 const ON_DISK: &str = "set_config('synchronous_commit', \
@@ -141,7 +146,7 @@ fn filled(part: &str, schema: &str) -> String {
         ),
         ("{found_texts}", texts(RECORD_COLUMNS, found)),
         ("{durably}", format!("PERFORM {BOUNDED}, {ON_DISK};")),
-        ("{durable}", format!("{BOUNDED} || {ON_DISK}")),
+        ("{to_take}", format!("{BOUNDED_BY_TTL} || {ON_DISK}")),
         ("{turnstile}", turnstile(schema, "asked_resource")),
         ("{entered}", ENTERED.to_owned()),
         (

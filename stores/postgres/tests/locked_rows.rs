@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Released, Renewed,
+    Acquired, Certainty, Fault as StoreFault, Fence, FencingToken, LeaseStore, Occupancy, Released, Renewed,
     ResourceName, Term,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
@@ -97,6 +97,44 @@ async fn request_that_waits_behind_another_for_a_locked_row_is_told_that_it_is_b
             "{error}"
         );
     }
+}
+
+/// As an engine asks, for a tenth of the ttl: a lease that was taken after that would be nobody's for the whole ttl.
+#[tokio::test]
+async fn acquisition_of_a_locked_row_of_postgres_is_told_that_it_is_busy_before_it_is_given_up() {
+    let scratch = Scratch::new().await;
+    let (one, two) = (scratch.store().await, scratch.store().await);
+    let [first, ahead, behind] = ["first", "ahead", "behind"].map(|label| request("job", label, seconds(10)));
+    let token = take(&one, &first).await.token;
+    let released = one.release(&[giving_back(&first, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    let request_time_max = first.ttl.duration() / 10;
+    let mut client = scratch.client().await;
+    for _round in 0..ROUNDS_MAX {
+        let transaction = client.transaction().await.unwrap();
+        let lock = format!("SELECT 1 FROM {}.leases FOR UPDATE", scratch.schema);
+        transaction.execute(&lock, &[]).await.unwrap();
+        let answers = tokio::join!(
+            timeout(request_time_max, one.acquire(&ahead)),
+            timeout(request_time_max, two.acquire(&behind)),
+        );
+        transaction.rollback().await.unwrap();
+        let (Ok(ahead), Ok(behind)) = answers else {
+            // On a machine that is too slow for it, once more.
+            continue;
+        };
+        for error in [ahead.unwrap_err(), behind.unwrap_err()] {
+            assert_eq!(
+                (error.fault, error.certainty),
+                (StoreFault::Busy, Certainty::NotApplied),
+                "{error}"
+            );
+        }
+        let lease = one.get(&first.name).await.unwrap().unwrap();
+        assert_eq!((lease.token, lease.occupancy()), (token, Occupancy::Vacant));
+        return;
+    }
+    panic!("each was given up, in {ROUNDS_MAX} rounds");
 }
 
 /// The decision is of the moment after the wait for the row: what has expired meanwhile is not extended, and what was renewed

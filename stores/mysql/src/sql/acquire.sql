@@ -6,8 +6,10 @@ CREATE PROCEDURE IF NOT EXISTS tenure_acquire_{version}(
 MODIFIES SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE lock_wait INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
-    DECLARE round, mine, held, taken INT DEFAULT 0;
+    DECLARE round, there, mine, held, taken INT DEFAULT 0;
     DECLARE verdict VARCHAR(16) {text};
+    DECLARE waits_us, pause_us BIGINT;
+    DECLARE waited_us BIGINT DEFAULT 0;
     DECLARE moment, l_token, l_attempt, l_terms, l_ttl, l_acquired, l_renewed, l_expires, l_released, l_wish, p_token, p_us BIGINT;
     DECLARE l_owner, p_owner VARCHAR(253) {text};
     DECLARE l_incarnation VARCHAR(32) {text};
@@ -19,36 +21,45 @@ BEGIN
         SET SESSION innodb_lock_wait_timeout = lock_wait;
         RESIGNAL;
     END;
-    -- A session that does not commit by itself would see for ever what it saw first.
-    COMMIT AND NO CHAIN NO RELEASE;
-    -- Whoever only finds that somebody else holds the lease locks nothing and writes nothing.
-    SELECT owner, incarnation, token, attempt, terms, ttl_ms, acquired_us, renewed_us, expires_us, released_us, step_down_us, note,
-            previous_owner, previous_token, previous_end, previous_us
-        INTO l_owner, l_incarnation, l_token, l_attempt, l_terms, l_ttl, l_acquired, l_renewed, l_expires, l_released, l_wish, l_note,
-            p_owner, p_token, p_end, p_us
-        FROM tenure_leases WHERE name = asked_name;
-    SET moment = {now_us};
-    IF l_token IS NOT NULL AND l_incarnation <> asked_incarnation AND l_released IS NULL AND l_expires > moment THEN
-        {primary_only}
+    -- How long the row may be waited for: of a short ttl a twentieth. Who asks gives a request a tenth, and what was taken after
+    -- it was given up would be nobody's.
+    SET waits_us = LEAST({lock_wait_s} * 1000000, asked_ttl_ms * 50);
+    WHILE verdict IS NULL AND round < 3 DO
+        SET taken = 0, l_token = NULL;
+        -- A session that does not commit by itself would see for ever what it saw first.
         COMMIT AND NO CHAIN NO RELEASE;
-        SET verdict = 'held';
-    END IF;
-    IF verdict IS NULL THEN
-        SET SESSION innodb_lock_wait_timeout = {lock_wait_s};
-        WHILE verdict IS NULL AND round < 3 DO
-            SET round = round + 1, taken = 0, l_token = NULL;
+        -- Whoever only finds that somebody else holds the lease locks nothing and writes nothing.
+        SELECT owner, incarnation, token, attempt, terms, ttl_ms, acquired_us, renewed_us, expires_us, released_us, step_down_us,
+                note, previous_owner, previous_token, previous_end, previous_us
+            INTO l_owner, l_incarnation, l_token, l_attempt, l_terms, l_ttl, l_acquired, l_renewed, l_expires, l_released, l_wish,
+                l_note, p_owner, p_token, p_end, p_us
+            FROM tenure_leases WHERE name = asked_name;
+        SET moment = {now_us}, there = l_token IS NOT NULL;
+        IF there AND l_incarnation <> asked_incarnation AND l_released IS NULL AND l_expires > moment THEN
+            {primary_only}
+            SET verdict = 'held';
+        ELSE
+            SET l_token = NULL;
+            SET SESSION innodb_lock_wait_timeout = 1;
             {begin}
             SELECT owner, incarnation, token, attempt, terms, ttl_ms, acquired_us, renewed_us, expires_us, released_us,
                     step_down_us, note, previous_owner, previous_token, previous_end, previous_us
                 INTO l_owner, l_incarnation, l_token, l_attempt, l_terms, l_ttl, l_acquired, l_renewed, l_expires, l_released,
                     l_wish, l_note, p_owner, p_token, p_end, p_us
-                FROM tenure_leases WHERE name = asked_name FOR UPDATE;
-            -- Read in a statement of its own, after the wait for the row: before it, a lease could look expired that was
+                FROM tenure_leases WHERE name = asked_name FOR UPDATE SKIP LOCKED;
+            -- Read in a statement of its own, after the row could be locked: before it, a lease could look expired that was
             -- renewed meanwhile. And read once: every part of the decision is of one moment.
             SET moment = {now_us};
             {primary_only}
             SET mine = l_incarnation = asked_incarnation, held = l_released IS NULL AND l_expires > moment;
-            IF l_token IS NULL THEN
+            IF l_token IS NULL AND there AND waited_us < waits_us THEN
+                -- Looked at again and again, as InnoDB waits for whole seconds. Who has the row may be taking the lease.
+                SET pause_us = LEAST(2000 + waited_us DIV 4, 20000, waits_us - waited_us), waited_us = waited_us + pause_us;
+                DO SLEEP(pause_us / 1000000);
+            ELSEIF l_token IS NULL AND there THEN
+                SET verdict = 'busy';
+            ELSEIF l_token IS NULL THEN
+                SET round = round + 1;
                 BEGIN
                     DECLARE CONTINUE HANDLER FOR 1062 SET taken = 1;
                     INSERT INTO tenure_leases (name, owner, incarnation, token, attempt, terms, ttl_ms, created_us, acquired_us,
@@ -59,6 +70,10 @@ BEGIN
                 IF taken THEN
                     -- Ended first: whoever met a new row holds a lock on it that two could not both make stronger.
                     ROLLBACK AND NO CHAIN NO RELEASE;
+                ELSEIF {now_us} > moment + waits_us THEN
+                    -- It waited for somebody who has taken back what was to stand here.
+                    ROLLBACK AND NO CHAIN NO RELEASE;
+                    SET verdict = 'busy', l_token = NULL;
                 ELSE
                     SET verdict = 'granted', l_token = GREATEST(1, moment DIV 1000), l_terms = 1, p_token = NULL;
                 END IF;
@@ -83,10 +98,10 @@ BEGIN
                     previous_owner = p_owner, previous_token = p_token, previous_end = p_end, previous_us = p_us
                 WHERE name = asked_name;
             END IF;
-        END WHILE;
-        COMMIT AND NO CHAIN NO RELEASE;
-        SET SESSION innodb_lock_wait_timeout = lock_wait;
-    END IF;
+        END IF;
+    END WHILE;
+    COMMIT AND NO CHAIN NO RELEASE;
+    SET SESSION innodb_lock_wait_timeout = lock_wait;
     IF verdict = 'granted' THEN
         SET l_owner = asked_owner, l_incarnation = asked_incarnation, l_attempt = asked_attempt, l_ttl = asked_ttl_ms,
             l_acquired = moment, l_renewed = NULL, l_expires = moment + asked_ttl_ms * 1000, l_released = NULL, l_wish = NULL,

@@ -10,7 +10,7 @@ DECLARE
     held   boolean;
 BEGIN
     -- Before the table is looked at: somebody may keep the whole of it locked, too.
-    {durably}
+    PERFORM {to_take};
     -- Whoever only finds that somebody else holds the lease locks nothing and writes nothing.
     SELECT * INTO lease FROM {schema}.leases WHERE name = asked_name;
     moment := clock_timestamp();

@@ -10,7 +10,7 @@ DECLARE
     ended   timestamptz;
     answer  text[];
 BEGIN
-    durably := {durable};
+    durably := {to_take};
     moment := clock_timestamp();
     -- A row that somebody else holds is neither locked nor written. Whoever waits for the row finds it as it is afterwards.
     UPDATE {schema}.leases lease SET

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::postgres::PostgresStore;
 use tenure::{Authority, Cause, Election, Event, SharedStore, Timing, Ttl, clock_now};
-use tenure_testkit::{Fault, FaultProxy, Postgres, RequestFault};
+use tenure_testkit::{Fault, FaultProxy, Postgres, RequestFault, VanishedHost};
 
 fn timing() -> Timing {
     Timing::of(Ttl::from_secs(20).unwrap())
@@ -61,6 +61,37 @@ async fn a_restarted_postgres_and_cut_connections_cost_no_leadership() {
     assert!(renewals >= 2, "{renewals} renewals");
     assert_eq!(proxy.faults_left(), 0, "the faults happened");
     campaign.abort();
+}
+
+/// The primary answers late once, and the next connection begins with another host. Nobody is left at any of these, which
+/// is found out of all of them within a moment.
+#[tokio::test]
+async fn a_late_answer_of_postgres_beside_hosts_that_have_vanished_costs_no_leadership() {
+    let server = Postgres::start().await.unwrap();
+    let vanished = VanishedHost::new().await.unwrap();
+    let others = vec![vanished.address().to_string(); 5].join(",");
+    let uri = format!("postgres://postgres@{},{others}/postgres", server.address());
+    let short = Timing::of(Ttl::from_secs(5).unwrap());
+    let leader = election(connect(&uri).await, "leader", short);
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let mut events = leader.events();
+    soon("a renewal", async {
+        while !matches!(events.recv().await.unwrap(), Event::Renewed { .. }) {}
+    })
+    .await;
+    let spare = Duration::from_millis(200);
+    tokio::time::sleep(short.renew_every() - spare).await;
+    server.freeze();
+    tokio::time::sleep(short.request_timeout() + 2 * spare).await;
+    server.thaw();
+    tokio::time::sleep(short.ttl().duration()).await;
+    assert!(
+        matches!(leadership.authority(), Authority::Held { .. }),
+        "{leadership:?}"
+    );
+    while let Ok(event) = events.try_recv() {
+        assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+    }
 }
 
 /// A release is taken up by the standby long before its next look, by notification; also after the listening

@@ -1,22 +1,31 @@
-//! Making a connection: one host after the other, each within a bound of its own.
+//! Making a connection: to whichever host and address answers first, begun with one after the other.
 
 use crate::direct::greeted_by;
 use crate::fault::{Deed, line, store_error, timed_out};
 use crate::lane::Live;
 use crate::url::{StoreUrl, place};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
 use tokio::net::lookup_host;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::config::{Host, LoadBalanceHosts};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long one host or address is left alone before the next is tried beside it. A term must outlast what all that are dead cost
+/// together, where a host that had answered late is tried last; and who is live has answered by then, so that few log in in vain.
+const NEXT_AFTER: Duration = Duration::from_millis(200);
 
 /// How connections are made.
 pub(crate) struct Dial {
@@ -24,12 +33,14 @@ pub(crate) struct Dial {
     connector: MakeRustlsConnect,
     /// For messages; it holds no secret.
     pub(crate) place: String,
-    /// How long making a connection may take in all, where all hosts but one are dead.
+    /// How long one address may take, and what is asked on a connection that is being made.
     pub(crate) time_max: Duration,
     /// Where to begin: with the host that answered last. A place in the URL's list.
     first: AtomicUsize,
     /// With which the latest connection was made. A place in the URL's list.
     latest: AtomicUsize,
+    /// The address of each host that answered last, by the place in the URL's list.
+    answered: Mutex<HashMap<usize, IpAddr>>,
 }
 
 /// A connection that nobody drives yet.
@@ -48,6 +59,7 @@ impl Dial {
             time_max,
             first: AtomicUsize::new(beginning(&url.config, url.hosts.len())),
             latest: AtomicUsize::default(),
+            answered: Mutex::default(),
             url,
         }
     }
@@ -82,21 +94,19 @@ impl Dial {
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
-        let (mut fault, mut said) = (Fault::Invalid, Vec::new());
-        for host in (0..count).map(|step| (first + step) % count) {
-            match self.connect_to(host).await {
-                Ok(dialled) => {
-                    self.first.store(host, Ordering::Relaxed);
-                    self.latest.store(host, Ordering::Relaxed);
-                    return Ok(dialled);
-                }
-                Err(error) => {
-                    fault = error.fault;
-                    said.push(error.message);
-                }
+        let hosts = (0..count).map(|step| (first + step) % count);
+        match first_of(hosts.map(|host| self.connect_to(host))).await {
+            Ok(dialled) => {
+                self.first.store(dialled.host, Ordering::Relaxed);
+                self.latest.store(dialled.host, Ordering::Relaxed);
+                Ok(dialled)
+            }
+            Err(failed) => {
+                let fault = failed.last().map_or(Fault::Invalid, |error| error.fault);
+                let said: Vec<String> = failed.into_iter().map(|error| error.message).collect();
+                Err(StoreError::not_applied(fault, said.join(";")))
             }
         }
-        Err(StoreError::not_applied(fault, said.join(";")))
     }
 
     /// Has the next connection be tried at the host after this one first: it may greet, and answer nothing.
@@ -114,47 +124,105 @@ impl Dial {
         self.latest.load(Ordering::Relaxed) != host
     }
 
-    /// One address of the host after the other.
+    /// Connects to the first of the host's addresses that answers.
     async fn connect_to(&self, host: usize) -> Result<Dialled, StoreError> {
         let config = &self.url.hosts[host];
-        let place = place(config, &self.url.schema);
-        let unreachable =
-            |why: String| Deed::Read.error(Fault::Unreachable, Certainty::NotApplied, "", &place, why);
         let allowed = self.allowed();
+        let failed = |why: String| self.unreachable(host, why);
         let addresses = timeout(allowed, addresses(config))
             .await
-            .map_err(|_late| timed_out(Deed::Read, "", &place, allowed))?
-            .map_err(|error| unreachable(format!("the connection failed: {}", line(error))))?;
-        let mut last = unreachable("the host has no address".to_owned());
-        for address in addresses {
-            // The driver's own bound is for the socket: a frozen server's system takes connections, and nobody greets.
-            match timeout(allowed, address.connect(self.connector.clone())).await {
-                Ok(Ok((client, connection))) => {
-                    return Ok(Dialled {
-                        client,
-                        connection,
-                        host,
-                    });
-                }
-                Ok(Err(error)) => last = store_error(&error, Deed::Read, "", &place),
-                Err(_late) => last = timed_out(Deed::Read, "", &place, allowed),
-            }
-        }
-        Err(last)
+            .map_err(|_late| timed_out(Deed::Read, "", &self.place_of(host), allowed))?
+            .map_err(|error| failed(format!("the connection failed: {}", line(error))))?;
+        self.connect_at(host, addresses).await
     }
 
-    /// How long one host's address may take, greeting and login included: as the URL says, but so short that all hosts but
-    /// one may be dead, and connecting still comes to its end in time.
-    fn allowed(&self) -> Duration {
-        let hosts = u32::try_from(self.url.hosts.len()).unwrap_or(u32::MAX);
-        let share = if hosts > 1 {
-            self.time_max / hosts.saturating_add(1)
-        } else {
-            self.time_max
+    /// Connects to the first of these addresses of a host that answers, beginning with the one that did so last.
+    async fn connect_at(&self, host: usize, mut addresses: Vec<Config>) -> Result<Dialled, StoreError> {
+        let answered = self.answered().get(&host).copied();
+        addresses
+            .sort_by_key(|config| answered.is_none() || config.get_hostaddrs().first() != answered.as_ref());
+        let found = first_of(addresses.into_iter().map(|config| self.log_in(host, config))).await;
+        let mut failed = match found {
+            Ok((dialled, address)) => {
+                address.map(|address| self.answered().insert(host, address));
+                return Ok(dialled);
+            }
+            Err(failed) => failed,
         };
-        let asked = self.url.config.get_connect_timeout();
-        asked.map_or(share, |asked| share.min(*asked))
+        Err(failed
+            .pop()
+            .unwrap_or_else(|| self.unreachable(host, "the host has no address".to_owned())))
     }
+
+    async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
+        let allowed = self.allowed();
+        // The driver's own bound is for the socket: a frozen server's system takes connections, and nobody greets.
+        match timeout(allowed, config.connect(self.connector.clone())).await {
+            Ok(Ok((client, connection))) => {
+                let address = config.get_hostaddrs().first().copied();
+                let dialled = Dialled {
+                    client,
+                    connection,
+                    host,
+                };
+                Ok((dialled, address))
+            }
+            Ok(Err(error)) => Err(store_error(&error, Deed::Read, "", &self.place_of(host))),
+            Err(_late) => Err(timed_out(Deed::Read, "", &self.place_of(host), allowed)),
+        }
+    }
+
+    fn unreachable(&self, host: usize, why: String) -> StoreError {
+        Deed::Read.error(
+            Fault::Unreachable,
+            Certainty::NotApplied,
+            "",
+            &self.place_of(host),
+            why,
+        )
+    }
+
+    fn place_of(&self, host: usize) -> String {
+        place(&self.url.hosts[host], &self.url.schema)
+    }
+
+    fn answered(&self) -> MutexGuard<'_, HashMap<usize, IpAddr>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long one address may take, greeting and login included: as the URL says.
+    fn allowed(&self) -> Duration {
+        let asked = self.url.config.get_connect_timeout();
+        asked.map_or(self.time_max, |asked| self.time_max.min(*asked))
+    }
+}
+
+/// What the first of these attempts has made that makes anything. Each is begun when the one before it has failed, or has had
+/// [`NEXT_AFTER`]; those that are not needed any more are let go of.
+///
+/// # Errors
+/// Each one's, in the order of the attempts.
+async fn first_of<T, A>(attempts: impl Iterator<Item = A>) -> Result<T, Vec<StoreError>>
+where
+    A: Future<Output = Result<T, StoreError>>,
+{
+    let mut attempts = attempts.enumerate().peekable();
+    let (mut under_way, mut failed) = (FuturesUnordered::new(), Vec::new());
+    loop {
+        if let Some((place, attempt)) = attempts.next() {
+            under_way.push(async move { (place, attempt.await) });
+        }
+        tokio::select! {
+            ended = under_way.next() => match ended {
+                Some((_, Ok(made))) => return Ok(made),
+                Some((place, Err(error))) => failed.push((place, error)),
+                None => break,
+            },
+            () = sleep(NEXT_AFTER), if attempts.peek().is_some() => {}
+        }
+    }
+    failed.sort_by_key(|(place, _)| *place);
+    Err(failed.into_iter().map(|(_, error)| error).collect())
 }
 
 /// Puts what was to be done before what the hosts said of it.
@@ -190,4 +258,47 @@ fn beginning(config: &Config, count: usize) -> usize {
     }
     let [any, ..] = RandomState::new().build_hasher().finish().to_le_bytes();
     usize::from(any) % count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Dial;
+    use crate::connect::site;
+    use crate::url::StoreUrl;
+    use std::net::{IpAddr, Ipv4Addr, TcpListener};
+    use std::sync::Arc;
+    use tenure_testkit::Postgres;
+    use tokio::time::timeout;
+
+    /// A name may lead to many, as of both families, of which all but the last lead nowhere.
+    #[tokio::test]
+    async fn dead_addresses_of_a_host_of_postgres_are_passed_by_and_not_tried_again() {
+        let server = Postgres::shared().await;
+        let dead = [2, 3, 4].map(|last| Ipv4Addr::new(127, 0, 0, last));
+        // They greet nobody.
+        let silent = dead.map(|address| {
+            let silent = TcpListener::bind((address, server.port())).expect("the port is another address's");
+            silent.set_nonblocking(true).expect("set");
+            silent
+        });
+        let dialled = || {
+            silent
+                .iter()
+                .map(|silent| silent.accept().is_ok())
+                .collect::<Vec<_>>()
+        };
+        let url = StoreUrl::parse(&server.uri()).unwrap_or_else(|error| panic!("{error}"));
+        let dial: Arc<Dial> = site(url).unwrap_or_else(|error| panic!("{error}")).dial;
+        let at = |address: Ipv4Addr| {
+            let mut config = dial.url.hosts[0].clone();
+            config.hostaddr(IpAddr::V4(address));
+            config
+        };
+        let addresses = || dead.into_iter().chain([Ipv4Addr::LOCALHOST]).map(at).collect();
+        let first = timeout(dial.time_max, dial.connect_at(0, addresses())).await;
+        assert!(first.expect("passed by in the time of one").is_ok());
+        assert_eq!(dialled(), [true; 3]);
+        assert!(dial.connect_at(0, addresses()).await.is_ok());
+        assert_eq!(dialled(), [false; 3]);
+    }
 }

@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn every_function_but_the_version_is_compared() {
         let made = PARTS.iter().map(|part| part.matches(FUNCTION).count());
-        assert_eq!(functions("tenure").count() + 1, made.sum());
+        assert_eq!(functions("tenure").count() + 1, made.sum::<usize>());
         assert!(functions("tenure").all(|(_, body)| body.contains("BEGIN") && body.ends_with("END\n")));
     }
 

@@ -70,10 +70,6 @@ BEGIN
                 IF taken THEN
                     -- Ended first: whoever met a new row holds a lock on it that two could not both make stronger.
                     ROLLBACK AND NO CHAIN NO RELEASE;
-                ELSEIF {now_us} > moment + waits_us THEN
-                    -- It waited for somebody who has taken back what was to stand here.
-                    ROLLBACK AND NO CHAIN NO RELEASE;
-                    SET verdict = 'busy', l_token = NULL;
                 ELSE
                     SET verdict = 'granted', l_token = GREATEST(1, moment DIV 1000), l_terms = 1, p_token = NULL;
                 END IF;

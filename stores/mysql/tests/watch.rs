@@ -183,3 +183,47 @@ async fn watches_of_mysql_are_bounded_and_leave_nothing_behind() {
         .await
         .expect("the server's procedures end");
 }
+
+/// Who is answered asks again at once: where each look finds a change, the pause is before the answer, or there would be none.
+#[tokio::test]
+async fn watch_of_many_leases_of_mysql_that_change_all_the_time_rests_between_its_looks() {
+    let scratch = Scratch::new().await;
+    let numbers = "WITH RECURSIVE n AS (SELECT 1 AS k UNION ALL SELECT k + 1 FROM n WHERE k < 150)";
+    let many = format!(
+        "INSERT INTO tenure_leases (name, owner, incarnation, token, attempt, terms, ttl_ms, created_us, acquired_us, expires_us, \
+         note) {numbers} SELECT CONCAT('n-', a.k, '-', b.k), 'one', REPEAT('a', 32), 1, 1, 1, 1000, 1, 1, 1, '' FROM n a, n b"
+    );
+    scratch.sql(&many).await;
+    let store = scratch.store().await;
+    let mut watch = store.watch(&Scope::Prefix(String::new())).await.unwrap();
+    let (mut changer, mut looker) = (scratch.client().await, scratch.client().await);
+    let own = (changer.id(), looker.id());
+    let changing = async {
+        loop {
+            let change = "UPDATE tenure_leases SET token = token + 1 WHERE name = 'n-1-1'";
+            changer.query_drop(change).await.unwrap();
+        }
+    };
+    let reading = async { while watch.next().await.is_ok() {} };
+    let looked_at = async {
+        let at_rest = format!(
+            "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep' AND db = '{}' AND id NOT IN ({}, {})",
+            scratch.database, own.0, own.1
+        );
+        let mut resting = 0_u32;
+        for _ in 0..LOOKS {
+            resting += looker.query_first::<u32, _>(&at_rest).await.unwrap().unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        resting
+    };
+    let resting = tokio::select! {
+        resting = looked_at => resting,
+        () = changing => unreachable!("it goes on"),
+        () = reading => panic!("the watch has ended"),
+    };
+    assert!(resting > LOOKS / 4, "it rested at {resting} of {LOOKS} looks");
+}
+
+/// How often the test looks at what the watch does.
+const LOOKS: u32 = 200;

@@ -3,15 +3,15 @@
 -- nobody asks over the network again and again, and it makes no difference who has changed them. Renewals change nothing
 -- that is looked at. Where what is known begins with "ends", a single lease that is held now, whatever it was, is nothing to
 -- answer: who waits for an end is not to be woken by a lock that another process takes, or hands on within itself. The longer
--- a look takes the fewer there are; the more where a holder has just been asked to step down, and at first: where leases change
--- hands quickly, the next change is not far.
+-- a look takes the fewer there are, also where each finds a change; the more where a holder has just been asked to step down,
+-- and at first: where leases change hands quickly, the next change is not far.
 CREATE PROCEDURE IF NOT EXISTS tenure_wait_{version}(
     IN pattern VARCHAR(1024) {text}, IN known VARCHAR(255) {text}, IN wait_us BIGINT
 )
 READS SQL DATA SQL SECURITY INVOKER
 BEGIN
     DECLARE seen VARCHAR(255) {text};
-    DECLARE moment, ending, pause_us BIGINT;
+    DECLARE moment, found, ending, pause_us BIGINT;
     DECLARE waited_us BIGINT DEFAULT 0;
     watching: LOOP
         -- A session that does not commit by itself would see for ever what it saw first.
@@ -22,9 +22,17 @@ BEGIN
                     CONCAT_WS(' ', 'ends', COUNT(*), COALESCE(SUM(IF(released_us IS NULL, NULL, token)), 0),
                         COALESCE(SUM(IF(step_down_us IS NULL, NULL, token)), 0)),
                     CONCAT_WS(' ', COUNT(*), COALESCE(SUM(token), 0), COUNT(released_us), COUNT(step_down_us))),
-                COUNT(IF(step_down_us > moment - {ending_us}, 1, NULL)) INTO seen, ending
+                COUNT(IF(step_down_us > moment - {ending_us}, 1, NULL)), COUNT(*) INTO seen, ending, found
             FROM tenure_leases WHERE name LIKE pattern ESCAPE '!';
         IF wait_us <= 0 OR seen <> known AND NOT (known LIKE 'ends %' AND seen = 'ends 1 0 0') THEN
+            -- Who is answered asks again at once. What is shown is of after the pause, and so no older than what is known. Nobody
+            -- waits so for the first answer, for that of a single lease, or where a look is short.
+            SET pause_us = LEAST({idle_share} * ({now_us} - moment), {pause_max_us}, wait_us);
+            IF known NOT IN ('', 'ends') AND found > 1 AND pause_us > {look_every_us} THEN
+                COMMIT AND NO CHAIN NO RELEASE;
+                DO SLEEP(pause_us / 1000000);
+                {primary_only}
+            END IF;
             LEAVE watching;
         END IF;
         SET known = seen;

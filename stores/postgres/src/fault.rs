@@ -86,7 +86,10 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
         ),
         (&SqlState::LOCK_NOT_AVAILABLE, _) => (
             Fault::Busy,
-            format!("{told}; another transaction keeps the row locked, look in pg_locks for it"),
+            format!(
+                "{told}; another transaction keeps the row locked, or has a NOTIFY in its commit (an object of database 0); look in \
+                 pg_locks for it"
+            ),
         ),
         (&SqlState::TOO_MANY_CONNECTIONS, _) | (_, "40" | "53") => (Fault::Busy, told),
         (_, "28") => (Fault::Unauthenticated, format!("{told}; check user and password")),

@@ -9,7 +9,7 @@ use tenure_postgres::PostgresStore;
 use tenure_testkit::Postgres;
 
 /// Makes the records of these leases, which nobody has used for a day.
-async fn unused(scratch: &Scratch, leases: &[&str]) {
+pub async fn unused(scratch: &Scratch, leases: &[&str]) {
     use_once(&scratch.store().await, leases).await;
     let a_day_ago = "UPDATE {schema}.leases SET acquired_at = acquired_at - interval '1 day', \
                      expires_at = expires_at - interval '1 day', released_at = released_at - interval '1 day'";

@@ -1,9 +1,11 @@
 //! A primary and the standby that follows it: which of them is asked, and what a promotion keeps.
-use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use crate::clean_up::unused;
+use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take, unused_for_a_day};
 use crate::fence::{ledger, term};
 use tenure_conformance::wire::bounded;
 use tenure_core::{
-    Acquired, Certainty, Cursor, Durability, Fault, Fence, FenceError, LeaseStore, Page, Renewed, Verdict,
+    Acquired, Ask, Asked, Certainty, Cursor, Durability, Fault, Fence, FenceError, LeasePurge, LeaseStore,
+    Page, Purging, Released, Renewed, Verdict,
 };
 use tenure_postgres::{PostgresFence, PostgresStore};
 use tenure_testkit::{FaultProxy, Postgres, eventually_async};
@@ -143,6 +145,32 @@ async fn set(server: &Postgres, setting: &str) {
         .await
         .unwrap();
     server.execute("SELECT pg_reload_conf()").await.unwrap();
+}
+
+/// What is notified keeps every other notification of the server waiting until its commit is through: a release would be held up
+/// by the wish for it.
+#[tokio::test]
+async fn wish_and_clean_up_that_wait_for_no_standby_hold_no_release_up() {
+    let server = Postgres::start().await.unwrap();
+    let scratch = Scratch::on(&server.uri()).await;
+    unused(&scratch, &["unused"]).await;
+    let store = scratch.store().await;
+    let asked = request("job", "a", seconds(300));
+    let token = take(&store, &asked).await.token;
+    set(&server, "synchronous_standby_names = 'nobody'").await;
+    let in_force = "SELECT current_setting('synchronous_standby_names') = 'nobody'";
+    eventually_async(PATIENCE, "the setting", || scratch.value::<bool>(in_force)).await;
+    let wish = Ask {
+        name: asked.name.clone(),
+        token,
+    };
+    let noted = bounded("a wish", store.ask(&wish)).await;
+    assert_eq!(noted, Ok(Asked::Noted));
+    let released = bounded("a release", store.release(&[giving_back(&asked, token)])).await;
+    assert_eq!(released, [Ok(Released::Vacated)]);
+    let removing = unused_for_a_day(Purging::Removes);
+    let purged = bounded("a clean-up", store.purge(&removing)).await.unwrap();
+    assert_eq!(purged.removed, 1);
 }
 
 /// It answers like any other server, and what it says may be old.

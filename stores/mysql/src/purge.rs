@@ -57,12 +57,13 @@ impl Site {
 }
 
 /// Of these names, as literals, the records that nobody uses. A released record's `expires_us` is when it ended, so that one
-/// comparison serves both; and the next token of the name starts from the clock.
+/// comparison serves both; and the next token of the name starts from the clock. By a clock that may be as old as the statement that
+/// takes the name next: so the token must be as far behind.
 fn condition(names: &[String], unused_for_ms: i64) -> String {
-    let asked_us = unused_for_ms * 1000;
+    let (asked_us, ttls) = (unused_for_ms * 1000, u64::from(PURGE_TTLS_MIN) * 1000);
+    let unused_since = format!("{NOW_US} - GREATEST({asked_us}, ttl_ms * {ttls})");
     format!(
-        "WHERE name IN ({}) AND expires_us <= {NOW_US} - GREATEST({asked_us}, ttl_ms * {}) AND token < {NOW_US} DIV 1000",
+        "WHERE name IN ({}) AND expires_us <= {unused_since} AND token < ({unused_since}) DIV 1000",
         names.join(", "),
-        u64::from(PURGE_TTLS_MIN) * 1000
     )
 }

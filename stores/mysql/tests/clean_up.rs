@@ -2,9 +2,10 @@
 use crate::common::{Scratch, row_locked};
 use crate::short_sessions::{Fate, between};
 use tenure_conformance::asking::{
-    clean_up_keeps_what_was_taken, clean_up_passes_by_what_is_locked, use_once,
+    clean_up_keeps_what_was_taken, clean_up_passes_by_what_is_locked, name, unused_for_a_day, use_once,
 };
 use tenure_conformance::wire::bounded;
+use tenure_core::{LeasePurge, Purging};
 use tenure_mysql::MysqlStore;
 use tenure_testkit::Mariadb;
 
@@ -12,8 +13,21 @@ use tenure_testkit::Mariadb;
 async fn unused(scratch: &Scratch, leases: &[&str]) {
     use_once(&scratch.store().await, leases).await;
     let a_day_ago = "UPDATE tenure_leases SET acquired_us = acquired_us - 86400000000, expires_us = expires_us - 86400000000, \
-                     released_us = released_us - 86400000000";
+                     released_us = released_us - 86400000000, token = token - 86400000";
     scratch.sql(a_day_ago).await;
+}
+
+/// A clock that was set back is behind the tokens of before. When it has just passed one, who has begun to take the lease a moment
+/// ago may still do so by the clock of that moment: where the record was gone by then, the same token would come again.
+#[tokio::test]
+async fn record_of_mysql_whose_token_the_clock_has_just_passed_is_kept() {
+    let scratch = Scratch::new().await;
+    unused(&scratch, &["passed", "past"]).await;
+    let passed = "UPDATE tenure_leases SET token = UNIX_TIMESTAMP() * 1000 - 1000 WHERE name = 'passed'";
+    scratch.sql(passed).await;
+    let store = scratch.store().await;
+    let purged = store.purge(&unused_for_a_day(Purging::Removes)).await.unwrap();
+    assert_eq!((purged.unused, purged.removed), (vec![name("past")], 1));
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ async fn change_in_a_majority_is_told_though_only_one_of_it_is_heard() {
 /// A member that missed the term has nothing to give back, and is one of those that make the lease free.
 #[tokio::test]
 async fn release_that_reached_two_members_is_told_though_one_had_no_part_in_the_term() {
-    for had in ["nothing", "what was never confirmed"] {
+    for had in ["nothing", "what was never confirmed", "the term before"] {
         let three = Three::behind_a_proxy(1).await;
         let hosts: Vec<_> = three
             .servers
@@ -130,10 +130,20 @@ async fn release_that_reached_two_members_is_told_though_one_had_no_part_in_the_
         in_every_member(&three.servers, token).await;
         match had {
             "nothing" => three.asked(2, "DEL", &["{tenure}:lease:job"]).await,
-            _ => {
+            "what was never confirmed" => {
                 three
                     .overwrite(2, &[("unconfirmed", "first"), ("generation", "1")])
                     .await
+            }
+            _ => {
+                let other = "0123456789abcdef0123456789abcdef";
+                let before = [
+                    ("incarnation", other),
+                    ("generation", "7"),
+                    ("releasedAt", "1"),
+                    ("expiresAt", "1"),
+                ];
+                three.overwrite(2, &before).await
             }
         }
         let mut watch = watcher.watch(&Scope::Name(name("job"))).await.expect("a watch");

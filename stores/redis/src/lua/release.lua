@@ -5,12 +5,14 @@ for place = 2, #KEYS do
   local incarnation, token, attempt = ARGV[first], ARGV[first + 1], ARGV[first + 2]
   local state, r = read(key, incarnation)
   local answer
-  -- Told also where nothing of it is, or is left: a watch of a quorum counts who tells, and these are of those that make it free.
+  -- Told also where nothing of it is, or is left, or the term before is the last that is known: a watch of a quorum counts who
+  -- tells, and these are of those that make it free.
   local tells = state == 'none'
   if state == 'none' or state == 'unreadable' then
     answer, unchanged = { state, now, r }, true
   elseif r.incarnation ~= incarnation or r.attempt ~= attempt or (r.generation ~= token and not r.unconfirmed) then
     answer, unchanged = { 'lost', now, r }, true
+    tells = state ~= 'held' and (#r.generation < #token or #r.generation == #token and r.generation <= token)
   else
     answer, tells = 'vacated', true
     if r.generation == token and state == 'vacant' then

@@ -7,11 +7,13 @@ use crate::url::Host;
 use futures_util::StreamExt;
 use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{Change, Fault, FencingToken, LeaseName, Scope, StoreError, WatchEvent};
 use tenure_remote::{OwnThread, ReadWatch, Told};
 use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// How often a silent connection is asked whether it lives, and a watched record whether it was removed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -23,51 +25,64 @@ const PING_TIME_MAX: Duration = Duration::from_secs(3);
 pub(crate) async fn open(site: Arc<Site>, thread: &OwnThread, scope: Scope) -> Result<ReadWatch, StoreError> {
     let permit = site.watches.take(&site.place)?;
     let place = site.place.clone();
-    let opened = Arc::clone(&site);
-    let (listener, scope) = thread
+    let listener = thread
         .run(async move {
-            let listening = Listener::open(&opened, &scope);
-            let listener = opened.in_time(Deed::Read, "the watch", listening).await?;
-            Ok::<_, StoreError>((listener, scope))
+            let listening = Listener::open(&site, scope);
+            site.in_time(Deed::Read, "the watch", listening).await
         })
         .await??;
     Ok(ReadWatch::start(thread, permit, place, |events| {
-        read(site, listener, scope, events)
+        read(listener, events)
     }))
 }
 
 /// A subscribed connection.
 struct Listener {
-    sink: PubSubSink,
     messages: PubSubStream,
-    host: Host,
     channels: String,
+    looker: Looker,
+}
+
+/// Who looks now and then whether the messages can be relied on.
+struct Looker {
+    site: Arc<Site>,
+    scope: Scope,
+    sink: PubSubSink,
+    host: Host,
     /// Whether the watched record was there when it was looked for last.
     existed: bool,
+    looks: Interval,
 }
 
 impl Listener {
-    async fn open(site: &Site, scope: &Scope) -> Result<Self, StoreError> {
+    async fn open(site: &Arc<Site>, scope: Scope) -> Result<Self, StoreError> {
         // The requests' own connection knows where the primary is, and has proven it.
         let open = site.requests.open().await?;
         let (mut sink, messages) = site.target.listen(&open.connection.host).await?.split();
-        let subscribed = match scope {
+        let subscribed = match &scope {
             Scope::Name(name) => sink.subscribe(site.keys.channel(name)).await,
             // Of all leases, and of all databases: who may subscribe to a pattern needs the right to that very pattern, and
             // both are looked at again with each message.
             Scope::Prefix(_) => sink.psubscribe(all_channels(site)).await,
         };
         subscribed.map_err(|error| store_error(&error, Deed::Read, "the watch", &site.place))?;
-        let existed = match scope {
+        let existed = match &scope {
             Scope::Name(name) => exists(site, name).await?,
             Scope::Prefix(_) => false,
         };
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
-            sink,
             messages,
-            host: open.connection.host,
             channels: site.keys.channels(),
-            existed,
+            looker: Looker {
+                site: Arc::clone(site),
+                scope,
+                sink,
+                host: open.connection.host,
+                existed,
+                looks,
+            },
         })
     }
 }
@@ -92,9 +107,15 @@ fn pattern(text: &str) -> String {
 
 /// Hands on events until the connection or the reader's interest ends. The driver keeps what is not taken, however much it becomes: what
 /// finds the reader's queue full is let go of, and is a gap as soon as there is room.
-async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mpsc::Sender<Told>) {
-    let mut looks = tokio::time::interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn read(listener: Listener, events: mpsc::Sender<Told>) {
+    let Listener {
+        mut messages,
+        channels,
+        looker,
+    } = listener;
+    let (place, scope) = (looker.site.place.clone(), looker.scope.clone());
+    // It goes on while messages come: what it waits for may be silent, and they are not.
+    let mut looking = pin!(looker.next());
     let mut has_missed = false;
     loop {
         let event = tokio::select! {
@@ -106,14 +127,14 @@ async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mps
                 has_missed = false;
                 None
             }
-            message = listener.messages.next() => match message {
-                Some(message) => translate(&message, &listener.channels, &scope).map(Ok),
-                None => Some(Err(over(&site.place))),
+            message = messages.next() => match message {
+                Some(message) => translate(&message, &channels, &scope).map(Ok),
+                None => Some(Err(over(&place))),
             },
-            _ = looks.tick() => match look(&site, &mut listener, &scope).await {
-                Ok(event) => event.map(Ok),
-                Err(error) => Some(Err(error)),
-            },
+            (looker, found) = &mut looking => {
+                looking.set(looker.next());
+                found.transpose()
+            }
         };
         match event {
             None => {}
@@ -126,32 +147,42 @@ async fn read(site: Arc<Site>, mut listener: Listener, scope: Scope, events: mps
     }
 }
 
-/// Proves that the connection lives. Of one lease, also notices that its record was removed: nobody publishes that.
-async fn look(site: &Site, listener: &mut Listener, scope: &Scope) -> Result<Option<WatchEvent>, StoreError> {
-    match tokio::time::timeout(PING_TIME_MAX, listener.sink.ping::<redis::Value>()).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => return Err(store_error(&error, Deed::Read, "the watch", &site.place)),
-        Err(_late) => return Err(timed_out(Deed::Read, "the watch", &site.place, PING_TIME_MAX)),
+impl Looker {
+    /// Looks when it is time.
+    async fn next(mut self) -> (Self, Result<Option<WatchEvent>, StoreError>) {
+        self.looks.tick().await;
+        let found = self.look().await;
+        (self, found)
     }
-    // What this fails to find out, the next look does; the requests themselves report what is wrong.
-    let opening = site.in_time(Deed::Read, "the watch", site.requests.open());
-    if let Ok(open) = opening.await
-        && open.connection.host != listener.host
-    {
-        return Err(elsewhere(&site.place, &open.connection.host));
+
+    /// Proves that the connection lives. Of one lease, also notices that its record was removed: nobody publishes that.
+    async fn look(&mut self) -> Result<Option<WatchEvent>, StoreError> {
+        let site = &self.site;
+        match tokio::time::timeout(PING_TIME_MAX, self.sink.ping::<redis::Value>()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(store_error(&error, Deed::Read, "the watch", &site.place)),
+            Err(_late) => return Err(timed_out(Deed::Read, "the watch", &site.place, PING_TIME_MAX)),
+        }
+        // What this fails to find out, the next look does; the requests themselves report what is wrong.
+        let opening = site.in_time(Deed::Read, "the watch", site.requests.open());
+        if let Ok(open) = opening.await
+            && open.connection.host != self.host
+        {
+            return Err(elsewhere(&site.place, &open.connection.host));
+        }
+        let Scope::Name(name) = &self.scope else {
+            return Ok(None);
+        };
+        let Ok(exists) = exists(site, name).await else {
+            return Ok(None);
+        };
+        let existed = std::mem::replace(&mut self.existed, exists);
+        Ok((existed && !exists).then(|| WatchEvent::Changed {
+            name: name.clone(),
+            change: Change::Vacated,
+            token: None,
+        }))
     }
-    let Scope::Name(name) = scope else {
-        return Ok(None);
-    };
-    let Ok(exists) = exists(site, name).await else {
-        return Ok(None);
-    };
-    let existed = std::mem::replace(&mut listener.existed, exists);
-    Ok((existed && !exists).then(|| WatchEvent::Changed {
-        name: name.clone(),
-        change: Change::Vacated,
-        token: None,
-    }))
 }
 
 /// Whether the record is there, understood or not.

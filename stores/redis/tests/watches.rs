@@ -1,10 +1,10 @@
 //! Watches through a proxy that cuts them off or swallows what they say, and beside other databases.
 
-use crate::common::{Scratch, name, proxied, request, seconds, shared, take};
+use crate::common::{Scratch, name, proxied, request, seconds, shared, take, warm_up};
 use std::time::Duration;
 use tenure_conformance::wire;
-use tenure_core::{Change, Fault, LeaseStore, Scope, WatchEvent};
-use tenure_testkit::RedisBuild;
+use tenure_core::{Change, LeaseStore, Scope, WatchEvent};
+use tenure_testkit::{Fault, FaultProxy, RedisBuild, eventually_async};
 
 /// What is told is told at once; the rest is for a loaded machine.
 const BOUND: Duration = Duration::from_secs(30);
@@ -12,7 +12,7 @@ const BOUND: Duration = Duration::from_secs(30);
 #[tokio::test]
 async fn broken_watch_of_redis_says_so_and_the_next_one_hears() {
     let (proxy, _scratch, store) = proxied().await;
-    wire::broken_watch_says_so_and_the_next_one_hears(&store, &proxy, Fault::TimedOut).await;
+    wire::broken_watch_says_so_and_the_next_one_hears(&store, &proxy, tenure_core::Fault::TimedOut).await;
 }
 
 /// A reader that is too slow is told of a gap, and of what comes after it. What it has missed is kept for nobody.
@@ -42,6 +42,50 @@ async fn slow_reader_of_redis_is_told_of_a_gap() {
     };
     let heard = tokio::time::timeout(BOUND, heard).await;
     heard.expect("the gap and what follows are told");
+}
+
+/// How often something is tried that has to succeed, on a machine that may stall now and then.
+const TRIES_MAX: usize = 4;
+
+/// The connection of the requests is silent, on which it looks whether the record is there still.
+#[tokio::test]
+async fn watch_hears_while_it_waits_for_what_it_looks_for() {
+    let server = shared(RedisBuild::Redis).await;
+    let direct = Scratch::on(&server.url());
+    let writer = direct.store().await;
+    for number in 0..TRIES_MAX {
+        // What is connected first goes through both, and what comes later through the first alone.
+        let behind = FaultProxy::redis(server.address()).expect("a proxy");
+        let proxy = FaultProxy::redis(behind.address().to_string()).expect("a proxy");
+        let place = Scratch {
+            url: format!("redis://{}", proxy.address()),
+            prefix: direct.prefix.clone(),
+        };
+        let store = place.store().await;
+        warm_up(&store).await;
+        proxy.lead_to(server.address());
+        let asked = request(&format!("job-{number}"), "a", seconds(300));
+        let scope = Scope::Name(asked.name.clone());
+        let mut watch = store.watch(&scope).await.expect("a watch");
+        // The first look is over by then, and the next comes after two seconds.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let before = proxy.counts().requests;
+        behind.set(Fault::Hold);
+        let hearing = async {
+            // That of who asks, which is given up before the look is; and the one with which the look begins.
+            let looks = async || proxy.counts().requests >= before + 2;
+            eventually_async(BOUND, "the next look", looks).await;
+            let token = Some(take(&writer, &asked).await.token);
+            let (name, change) = (asked.name.clone(), Change::Taken);
+            let taken = WatchEvent::Changed { name, change, token };
+            assert_eq!(watch.next().await, Ok(taken));
+        };
+        tokio::select! {
+            () = hearing => return,
+            given_up = store.get(&asked.name) => assert!(given_up.is_err(), "{given_up:?}"),
+        }
+    }
+    panic!("heard only after the look in {TRIES_MAX} tries");
 }
 
 /// The server tells every message to whoever listens, whatever the database: one lease's greater token would end the term of the

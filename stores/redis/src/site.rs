@@ -14,7 +14,7 @@ use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
 
 /// How long one request may take beyond connecting: the store's own bound, beside the engine's.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
+pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Watches of one store at a time. Each has a connection of its own.
 pub(crate) const WATCHES_MAX: usize = 64;

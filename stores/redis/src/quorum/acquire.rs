@@ -6,9 +6,10 @@ use super::remains::Try;
 use super::rivals::Order;
 use super::token::{Mine, Standing, choose};
 use super::{Effect, Quorum, unsure};
-use crate::fault::Deed;
+use crate::connect::CONNECTION_TIME_MAX;
+use crate::fault::{Deed, timed_out};
 use crate::reply::misunderstood;
-use crate::site::subject;
+use crate::site::{REQUEST_TIME_MAX, subject};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, Fault, Grant, StoreError};
@@ -18,6 +19,9 @@ const ROUNDS_MAX: u32 = 40;
 
 /// For how long it does. A round in which members are silent takes as long again and more.
 const ROUNDS_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// For how long all of it is waited for at most, like any request: the last round may take longer than those before it.
+const ACQUISITION_TIME_MAX: Duration = CONNECTION_TIME_MAX.saturating_add(REQUEST_TIME_MAX);
 
 /// Pause between two tries, times 1 to 4 by chance.
 const PAUSE: Duration = Duration::from_millis(8);
@@ -36,12 +40,27 @@ impl Quorum {
     /// Decides an acquisition.
     pub(super) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let mut trying = Try::begin(self, request);
+        let rounds = self.rounds(request, &mut trying);
+        let late = |_| {
+            Err(timed_out(
+                Deed::Write,
+                &subject(&request.name),
+                &self.place,
+                ACQUISITION_TIME_MAX,
+            ))
+        };
+        tokio::time::timeout(ACQUISITION_TIME_MAX, rounds)
+            .await
+            .unwrap_or_else(late)
+    }
+
+    async fn rounds(&self, request: &Acquire, trying: &mut Try) -> Result<Acquired, StoreError> {
         let began = Instant::now();
         for round in 0..ROUNDS_MAX {
             if began.elapsed() > ROUNDS_TIME_MAX {
                 break;
             }
-            match self.round(request, round, &mut trying).await {
+            match self.round(request, round, trying).await {
                 Round::Decided(answer) => {
                     match answer {
                         Ok(Acquired::Granted(_)) => self.rivals.is_held(&request.name),

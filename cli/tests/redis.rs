@@ -1,11 +1,12 @@
 //! The same command over a real Redis and Valkey, sentinels, and a network that swallows everything.
 
 use crate::common::journeys;
-use crate::common::{SOON, Sandbox, exit_code, json};
+use crate::common::{SOON, Sandbox, exit_code, json, until_watched};
+use crate::deadline::numbered;
 use std::time::Duration;
 use tenure_testkit::{
-    FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, SelfSigned, ServerClock, block_on,
-    eventually, free_port,
+    Fault, FaultProxy, RedisBuild, RedisOptions, RedisSentinels, RedisServer, SelfSigned, ServerClock,
+    block_on, eventually, free_port, is_alive,
 };
 
 fn durable() -> RedisServer {
@@ -195,6 +196,31 @@ fn a_job_is_led_by_a_quorum_although_a_member_dies() {
         fence.code != 0 && fence.stderr.contains("keeps no marks"),
         "{fence:?}"
     );
+}
+
+/// A member has missed the term, and the one that is away has it: by the two that the warden hears, nobody has a majority.
+#[test]
+fn killed_tenure_has_its_lease_given_back_in_a_quorum_that_knows_it_in_one_member() {
+    let mut servers: Vec<RedisServer> = (0..3).map(|_| durable()).collect();
+    let proxy = FaultProxy::redis(servers[2].address()).unwrap();
+    let mut hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    hosts[2] = proxy.address().to_string();
+    let sandbox = Sandbox::at(
+        "redis-quorum-killed",
+        &format!("redis+quorum://{}", hosts.join(",")),
+    );
+    servers[1].kill();
+    let process = sandbox.run(&["--ttl", "1h"], "job", &numbered(&sandbox, "sleep 300"));
+    let pid = sandbox.pid("pid");
+    until_watched(process.pid());
+    block_on(servers[1].restart()).unwrap();
+    proxy.set(Fault::Refuse);
+    proxy.cut_connections();
+    process.kill_leader();
+    eventually(SOON, "the work is killed", || !is_alive(pid));
+    eventually(SOON, "the lease is given back", || {
+        servers[0].ask("HEXISTS {tenure}:lease:job releasedAt").unwrap() == ":1"
+    });
 }
 
 /// The member that keeps the data has missed the term, or knows of a later one that was nobody's.

@@ -21,6 +21,7 @@ mod quorum;
 mod quorum_adopt;
 mod quorum_at_once;
 mod quorum_attempts;
+mod quorum_away;
 mod quorum_certainty;
 mod quorum_conformance;
 mod quorum_late;

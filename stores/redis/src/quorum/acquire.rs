@@ -1,5 +1,6 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
+use super::agree::Agreed;
 use super::candidacy::{Given, Taken, confirm, count_mine, count_of, take};
 use super::member::is_in_doubt;
 use super::remains::Try;
@@ -148,8 +149,8 @@ impl Quorum {
     /// that is the process that asks: what it holds is for the others to say.
     async fn judge_held(&self, request: &Acquire) -> Option<Round> {
         self.rivals.are_met();
-        Some(match self.get(&request.name).await {
-            Ok(Some(lease)) if !lease.remaining.is_zero() => {
+        Some(match self.look(&request.name).await {
+            Ok(Agreed::Term(lease)) if !lease.remaining.is_zero() => {
                 if lease.holder.incarnation == request.candidate.incarnation {
                     return None;
                 }
@@ -210,9 +211,6 @@ impl Quorum {
         if self.blocks(unreadable.len()) {
             return Round::Decided(Err(unreadable.remove(0)));
         }
-        if let Some(lease) = self.agreed(&held).filter(|lease| !lease.remaining.is_zero()) {
-            return Round::Decided(Ok(Acquired::Held(lease)));
-        }
         if answered < self.majority() {
             return Round::Decided(Err(self.undecided(
                 &subject(&request.name),
@@ -220,6 +218,16 @@ impl Quorum {
                 errors,
                 trying.effect,
             )));
+        }
+        // What this attempt was given before may have a majority, too, with those that were not heard.
+        let unheard = match mine.iter().any(|(_, mine)| mine.is_confirmed()) {
+            true => 0,
+            false => self.members.len() - answered,
+        };
+        if let Agreed::Term(lease) = self.agreed(&held, unheard)
+            && !lease.remaining.is_zero()
+        {
+            return Round::Decided(Ok(Acquired::Held(lease)));
         }
         Round::Again
     }

@@ -5,6 +5,16 @@ use crate::read::Sighting;
 use std::time::Duration;
 use tenure_core::{Lease, Occupancy};
 
+/// A lease by the records of several members.
+pub(super) enum Agreed {
+    /// None of them knows of a term.
+    Never,
+    /// The last term, or the one that is held.
+    Term(Lease),
+    /// With the members that were not heard, this one may hold it, and another just so.
+    Open(Lease),
+}
+
 impl Quorum {
     /// Whether those that wait cannot change who holds the lease: a majority says so already, or none can.
     pub(super) fn is_agreed<'a>(
@@ -21,18 +31,21 @@ impl Quorum {
         most >= self.majority() || most + waiting < self.majority()
     }
 
-    /// The lease by what these members have: the term with the highest token, held if a majority says so.
+    /// The lease by what these members have, where so many others were not heard: the term with the highest token, held if a
+    /// majority says so, or does together with those.
     ///
     /// What a candidate has taken in some members and not got does not count.
-    pub(super) fn agreed<'a>(&self, sightings: impl IntoIterator<Item = &'a Sighting>) -> Option<Lease> {
+    pub(super) fn agreed<'a>(
+        &self,
+        sightings: impl IntoIterator<Item = &'a Sighting>,
+        unheard: usize,
+    ) -> Agreed {
         let terms: Vec<&Lease> = sightings
             .into_iter()
             .filter(|sighting| sighting.confirmed)
             .map(|sighting| &sighting.lease)
             .collect();
         let held = |lease: &&&Lease| lease.occupancy() == Occupancy::Held;
-        // A token that a minority has confirmed was never anybody's, so it may be a later one's, too: what a majority
-        // holds comes first.
         let holding = |one: &Lease| {
             terms
                 .iter()
@@ -40,14 +53,29 @@ impl Quorum {
                 .filter(|other| is_same(one, other))
                 .count()
         };
+        let is_held = |one: &Lease| holding(one) >= self.majority();
+        // Shown as held, too, as its own process gives nothing back that is not; and while it may be, too few are free for
+        // anybody else.
+        let may_be_held = |one: &Lease| holding(one) > 0 && holding(one) + unheard >= self.majority();
+        // A token that a minority has confirmed was never anybody's, so it may be a later one's, too: what a majority
+        // holds comes first.
         let last = terms.iter().max_by_key(|lease| {
             (
-                holding(lease) >= self.majority(),
+                is_held(lease),
+                may_be_held(lease),
                 lease.token,
                 holding(lease),
                 lease.remaining,
             )
-        })?;
+        });
+        let Some(last) = last else {
+            return Agreed::Never;
+        };
+        let is_open = !is_held(last)
+            && may_be_held(last)
+            && terms
+                .iter()
+                .any(|other| may_be_held(other) && !is_same(other, last));
         let same: Vec<&Lease> = terms
             .iter()
             .filter(|lease| is_same(lease, last))
@@ -55,14 +83,18 @@ impl Quorum {
             .collect();
         let mut lease = (*last).clone();
         lease.released = same.iter().any(|lease| lease.released);
-        // Held for as long as a majority holds it: then too few are free for anybody else.
+        // Held for as long as a majority holds it, or may.
+        let needed = match is_held(last) {
+            true => self.majority(),
+            false => self.majority().saturating_sub(unheard).max(1),
+        };
         let mut remaining: Vec<Duration> = same
             .iter()
             .filter(|lease| lease.occupancy() == Occupancy::Held)
             .map(|lease| lease.remaining)
             .collect();
         remaining.sort_unstable_by(|a, b| b.cmp(a));
-        lease.remaining = remaining.get(self.majority() - 1).copied().unwrap_or_default();
+        lease.remaining = remaining.get(needed - 1).copied().unwrap_or_default();
         if !lease.remaining.is_zero() {
             lease.released = false;
         }
@@ -79,7 +111,10 @@ impl Quorum {
             .map(|lease| lease.held_for)
             .max()
             .unwrap_or(lease.held_for);
-        Some(lease)
+        match is_open {
+            true => Agreed::Open(lease),
+            false => Agreed::Term(lease),
+        }
     }
 }
 

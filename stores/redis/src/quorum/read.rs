@@ -1,15 +1,33 @@
 //! Reading: what a majority knows.
 
+use super::agree::Agreed;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
 use crate::site::subject;
 use std::collections::BTreeMap;
-use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
 
 impl Quorum {
     /// Reads one lease.
     pub(super) async fn get(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        match self.look(name).await? {
+            Agreed::Never => Ok(None),
+            Agreed::Term(lease) => Ok(Some(lease)),
+            // Who asks what became of a term of its own must not be told that it is another's.
+            Agreed::Open(_) => Err(StoreError::not_applied(
+                Fault::Unreachable,
+                format!(
+                    "{} at the quorum {}: its members do not agree who holds it, and too few answer; ask again",
+                    subject(name),
+                    self.place
+                ),
+            )),
+        }
+    }
+
+    /// What the members that answer say together.
+    pub(super) async fn look(&self, name: &LeaseName) -> Result<Agreed, StoreError> {
         let poll = self
             .ask(
                 0..self.members.len(),
@@ -28,14 +46,16 @@ impl Quorum {
             let unreadable = poll
                 .errors
                 .iter()
-                .filter(|error| error.fault == tenure_core::Fault::Unreadable);
+                .filter(|error| error.fault == Fault::Unreadable);
             let unreadable: Vec<&StoreError> = unreadable.collect();
             return Err(match unreadable.first() {
                 Some(error) if self.blocks(unreadable.len()) => (*error).clone(),
                 _ => self.undecided(&subject(name), poll.answers.len(), &poll.errors, Effect::Nothing),
             });
         }
-        Ok(self.agreed(poll.answers.iter().filter_map(|(_, sighting)| sighting.as_ref())))
+        let unheard = self.members.len() - poll.answers.len();
+        let sightings = poll.answers.iter().filter_map(|(_, sighting)| sighting.as_ref());
+        Ok(self.agreed(sightings, unheard))
     }
 
     /// Reads a page: what stands up to where every answering member has reached, in its order.
@@ -54,6 +74,7 @@ impl Quorum {
                 Effect::Nothing,
             ));
         }
+        let unheard = self.members.len() - poll.answers.len();
         // A member whose page ends there knows of no later name yet.
         let ends = poll.answers.iter().filter_map(|(_, found)| found.next.clone());
         let mut next = ends.min();
@@ -69,8 +90,9 @@ impl Quorum {
         let mut leases = Vec::new();
         let is_reached = |key: &Cursor| next.as_ref().is_none_or(|next| key <= next);
         let reached = by_key.into_iter().take_while(|(key, _)| is_reached(key));
-        let listed = reached
-            .filter_map(|(key, (sightings, unreadable))| Some((key, self.listed(&sightings, unreadable)?)));
+        let listed = reached.filter_map(|(key, (sightings, unreadable))| {
+            Some((key, self.listed(&sightings, unheard, unreadable)?))
+        });
         let mut listed = listed.peekable();
         let mut last = None;
         while leases.len() < usize::from(page.limit)
@@ -86,9 +108,11 @@ impl Quorum {
     }
 
     /// What the members that answered show under one key; nothing where it is no term yet.
-    fn listed(&self, sightings: &[Sighting], unreadable: Option<Listed>) -> Option<Listed> {
-        match (self.agreed(sightings), unreadable) {
-            (Some(lease), unreadable) if sightings.len() >= self.majority() || unreadable.is_none() => {
+    fn listed(&self, sightings: &[Sighting], unheard: usize, unreadable: Option<Listed>) -> Option<Listed> {
+        match (self.agreed(sightings, unheard), unreadable) {
+            (Agreed::Term(lease) | Agreed::Open(lease), unreadable)
+                if sightings.len() >= self.majority() || unreadable.is_none() =>
+            {
                 Some(Listed::Lease(lease))
             }
             (_, unreadable) => unreadable,

@@ -241,7 +241,10 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
         let heard = async {
             loop {
                 match watch.next().await {
-                    Ok(WatchEvent::Changed { change, .. }) if change == Change::Vacated => return,
+                    Ok(WatchEvent::Changed {
+                        change: Change::Vacated,
+                        ..
+                    }) => return,
                     Ok(_) => {}
                     Err(_over) => return,
                 }

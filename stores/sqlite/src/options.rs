@@ -192,7 +192,7 @@ mod tests {
             let error = SqliteOptions::from_url(url).unwrap_err();
             assert_eq!(error.fault, Fault::Invalid, "{url}");
             assert!(
-                error.message.contains("sqlite:///absolute/path.db"),
+                error.message.contains("sqlite:/absolute/path.db"),
                 "{}",
                 error.message
             );

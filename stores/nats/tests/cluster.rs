@@ -266,6 +266,29 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
     assert!(next.token > term.token);
 }
 
+/// As of a service with several servers behind it: the same name leads to one of the others next.
+#[tokio::test]
+async fn server_that_is_cut_off_is_left_although_the_url_names_no_other() {
+    let mut cluster = NatsCluster::start(NatsOptions::default())
+        .await
+        .expect("a cluster");
+    let name = FaultProxy::nats(cluster.servers()[2].address()).expect("a proxy");
+    let scratch = Scratch::on(&format!("nats://{}", name.address()));
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(300));
+    let term = take_in_time(&store, &asked).await;
+    let renewals = [renewal(&asked, term.token)];
+    let renewed = store.renew(&renewals).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    name.lead_to(cluster.servers()[0].address());
+    cluster.cut_off_the_last();
+    let renewed = eventually_async(ELECTION, "a renewal by the majority", || async {
+        store.renew(&renewals).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+}
+
 /// While a write is being stored that the mark admits, the servers put the claim off. Nobody else has written meanwhile.
 #[tokio::test]
 async fn claim_that_meets_a_write_under_way_waits_for_it_and_asks_seldom() {

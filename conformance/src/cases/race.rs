@@ -323,6 +323,24 @@ pub async fn wishes_and_renewal_at_once_both_count(fixture: &Fixture) {
     }
 }
 
+/// Two batches about a term, of two leases and of this alone, at once with the later attempt that ends it, whose term is as it was
+/// granted. What the first is answered.
+async fn beside_a_later_attempt<T: std::fmt::Debug + Send + 'static>(
+    fixture: &Fixture,
+    round: u64,
+    contender: &Contender,
+    old: FencingToken,
+    batches: [Answer<'static, Verdicts<T>>; 2],
+) -> Verdicts<T> {
+    let later = contender.at_attempt(2);
+    let taking = taking(taker(fixture, round), &later);
+    let ([beside_another, alone], new) = at_once(round, batches, taking).await;
+    assert!(matches!(alone[..], [Ok(_)]), "{alone:?}");
+    assert!(new.0.token > old, "{new:?} after {old}");
+    assert_is_as_granted(fixture, &later, &new).await;
+    beside_another
+}
+
 /// Renewals of a term, among others and alone, at once with the later attempt that ends it: the new term is as it was granted.
 pub async fn renewals_and_later_attempt_at_once_leave_the_new_term_alone(fixture: &Fixture) {
     let bystander = fixture.contender("bystander", &fixture.name());
@@ -337,16 +355,11 @@ pub async fn renewals_and_later_attempt_at_once_leave_the_new_term_alone(fixture
             let client = clients.next().expect("a cycle");
             Box::pin(async move { client.store().renew(&batch).await }) as Answer<'static, Verdicts<Renewed>>
         });
-        let later = ada.at_attempt(2);
-        let taking = taking(taker(fixture, round), &later);
-        let ([beside_another, alone], new) = at_once(round, renewing, taking).await;
-        assert!(matches!(alone[..], [Ok(_)]), "{alone:?}");
+        let beside_another = beside_a_later_attempt(fixture, round, &ada, old.token, renewing).await;
         assert!(
             matches!(&beside_another[..], [Ok(Renewed::Extended { .. }), Ok(_)]),
             "{beside_another:?}"
         );
-        assert!(new.0.token > old.token, "{new:?} after {old:?}");
-        assert_is_as_granted(fixture, &later, &new).await;
     }
 }
 
@@ -368,15 +381,10 @@ pub async fn releases_and_later_attempt_at_once_leave_the_new_term_alone(fixture
             Box::pin(async move { client.store().release(&batch).await })
                 as Answer<'static, Verdicts<Released>>
         });
-        let later = ada.at_attempt(2);
-        let taking = taking(taker(fixture, round), &later);
-        let ([beside_another, alone], new) = at_once(round, releasing, taking).await;
-        assert!(matches!(alone[..], [Ok(_)]), "{alone:?}");
+        let beside_another = beside_a_later_attempt(fixture, round, &ada, old.token, releasing).await;
         assert!(
             matches!(&beside_another[..], [Ok(Released::Vacated), Ok(_)]),
             "{beside_another:?}"
         );
-        assert!(new.0.token > old.token, "{new:?} after {old:?}");
-        assert_is_as_granted(fixture, &later, &new).await;
     }
 }

@@ -43,12 +43,7 @@ impl Three {
     }
 
     async fn is_held(&self, asked: &Acquire, token: FencingToken) {
-        let lease = self
-            .store
-            .get(&asked.name)
-            .await
-            .expect("a read")
-            .expect("a record");
+        let lease = self.lease(&asked.name).await;
         assert_eq!((lease.token, lease.occupancy()), (token, Occupancy::Held));
         let rival = request(asked.name.as_str(), "rival", seconds(300));
         let answer = self.store.acquire(&rival).await;

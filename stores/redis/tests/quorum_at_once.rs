@@ -1,7 +1,7 @@
 //! A quorum whose members are all asked at once, as nobody else was met: by two candidates, and by duplicates of one request.
 
 use crate::common::{
-    connection, giving_back, granted, in_every_member, request, seconds, take, three_servers,
+    connection, giving_back, granted, in_every_member, request, seconds, servers, take, three_servers,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -116,11 +116,7 @@ async fn two_that_ask_all_members_at_once_end_with_one_holder_and_keep_nobody_ou
 
 #[tokio::test]
 async fn duplicates_that_ask_all_members_at_once_have_one_token() {
-    let mut servers = Vec::new();
-    for _ in 0..5 {
-        let server = RedisServer::start(RedisOptions::default()).await;
-        servers.push(server.expect("a server"));
-    }
+    let servers = servers(5, RedisOptions::default()).await;
     for round in 0..10 {
         // Stores that have met nobody yet.
         let (one, other) = (store(&hosts(&servers)).await, store(&hosts(&servers)).await);

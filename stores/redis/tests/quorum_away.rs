@@ -83,12 +83,7 @@ async fn lease_that_a_majority_may_hold_is_shown_as_held_and_nobody_is_told_othe
         for missed in [0, 1] {
             let (three, asked, token) = Three::with_a_term_in_two(missed, has).await;
             let held = (token, asked.candidate.incarnation, Occupancy::Held);
-            let shown = three
-                .store
-                .get(&asked.name)
-                .await
-                .expect("a read")
-                .expect("a record");
+            let shown = three.lease(&asked.name).await;
             assert_eq!(
                 (shown.token, shown.holder.incarnation, shown.occupancy()),
                 held,
@@ -150,11 +145,6 @@ async fn lease_that_either_of_two_may_hold_is_told_as_nobodys_until_it_is_known(
     })
     .await;
     assert_eq!((again.token, again.again), (grant.token, true));
-    let shown = three
-        .store
-        .get(&asked.name)
-        .await
-        .expect("a read")
-        .expect("a record");
+    let shown = three.lease(&asked.name).await;
     assert_eq!((shown.token, shown.occupancy()), (grant.token, Occupancy::Held));
 }

@@ -1,6 +1,6 @@
 //! A quorum whose members were all silent for a while, asked by who has little time.
 
-use crate::common::{connection, in_every_member, request, seconds, take};
+use crate::common::{connection, in_every_member, request, seconds, servers, take, three_servers};
 use std::time::Duration;
 use tenure_core::{Acquired, LeaseStore};
 use tenure_redis::QuorumStore;
@@ -16,11 +16,7 @@ const TRIES_MAX: usize = 50;
 #[tokio::test]
 async fn majority_that_was_silent_is_asked_again_though_one_member_stays_silent() {
     for stays in 0..3 {
-        let mut servers = Vec::new();
-        for _ in 0..3 {
-            let server = RedisServer::start(RedisOptions::default()).await;
-            servers.push(server.expect("a server"));
-        }
+        let servers = three_servers().await;
         let hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
         let store = QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(",")))
             .await
@@ -59,11 +55,7 @@ async fn majority_that_was_silent_is_asked_again_though_one_member_stays_silent(
 /// decide, is silent: each round waits for it.
 #[tokio::test]
 async fn acquisition_whose_rounds_are_slow_gives_up_after_a_few_of_them() {
-    let mut servers = Vec::new();
-    for _ in 0..7 {
-        let server = RedisServer::start(RedisOptions::default()).await;
-        servers.push(server.expect("a server"));
-    }
+    let servers = servers(7, RedisOptions::default()).await;
     let quorum = async |places: &[usize]| {
         let hosts: Vec<String> = places.iter().map(|place| servers[*place].address()).collect();
         QuorumStore::connect(&format!("redis+quorum://{}", hosts.join(","))).await

@@ -94,12 +94,7 @@ async fn change_in_a_majority_is_told_though_only_one_of_it_is_heard() {
         let mut watch = three.watch(lost).await;
         let asked = request("job", "a", seconds(300));
         let token = three.take_without_the_third(&asked).await;
-        let lease = three
-            .store
-            .get(&asked.name)
-            .await
-            .expect("a read")
-            .expect("a record");
+        let lease = three.lease(&asked.name).await;
         assert_eq!((lease.token, lease.occupancy()), (token, Occupancy::Held));
         let wish = Ask {
             name: asked.name.clone(),

@@ -146,12 +146,13 @@ pub async fn in_each(urls: impl IntoIterator<Item = String>, lease: &str, token:
 
 /// The servers of a quorum of three.
 pub async fn three_servers() -> Vec<RedisServer> {
-    three_servers_of(RedisOptions::default()).await
+    servers(3, RedisOptions::default()).await
 }
 
-async fn three_servers_of(options: RedisOptions) -> Vec<RedisServer> {
+/// So many servers.
+pub async fn servers(count: usize, options: RedisOptions) -> Vec<RedisServer> {
     let mut servers = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..count {
         let server = RedisServer::start(options.clone()).await;
         servers.push(server.expect("a server"));
     }

@@ -2,6 +2,7 @@
 
 use super::connection;
 use std::collections::BTreeMap;
+use tenure_core::{Lease, LeaseName, LeaseStore as _};
 use tenure_redis::QuorumStore;
 use tenure_testkit::{FaultProxy, RedisOptions, RedisServer};
 
@@ -23,13 +24,19 @@ impl Three {
 
     /// The same, of servers that are started so.
     pub async fn of(options: RedisOptions, member: usize) -> Self {
-        let servers = super::three_servers_of(options).await;
+        let servers = super::servers(3, options).await;
         let (proxy, store) = super::quorum_through_a_proxy(&servers, member).await;
         Self {
             servers,
             proxy,
             store,
         }
+    }
+
+    /// What the quorum shows of a lease that it knows.
+    pub async fn lease(&self, name: &LeaseName) -> Lease {
+        let shown = self.store.get(name).await;
+        shown.expect("a read").expect("a record")
     }
 
     /// Has a member do this beneath the store.

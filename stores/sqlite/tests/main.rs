@@ -22,3 +22,4 @@ mod removed_logs;
 mod time_namespaces;
 mod unsynced_disk;
 mod watching;
+mod watching_scarce;

@@ -1,115 +1,10 @@
-//! Being woken: by file notification, by polling where there is none, and after a writer's sudden death.
+//! Being woken: by file notification, and after a writer's sudden death.
 
-use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::{Asker, PATIENCE, Scratch, grant, name};
-use crate::places::is_woken;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Barrier};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tenure_core::{
-    Ask, Asked, Change, Fault, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource,
-};
+use tenure_core::{Ask, Asked, Change, FencingToken, LeaseStore, Scope, Watch, WatchEvent, WatchSource};
 use tenure_sqlite::SqliteStore;
-use tenure_testkit::Process;
-
-#[test]
-fn as_a_child() {
-    let Some((role, file)) = role() else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    match role.as_str() {
-        "watcher without inotify" => runtime.block_on(watch_by_polling(&file)),
-        "watcher that gets inotify later" => runtime.block_on(watch_until_told_by_the_kernel(&file)),
-        "watchers with one inotify instance" => watch_idly(&file),
-        "watcher without descriptors" => runtime.block_on(watch_without_descriptors(&file)),
-        other => panic!("{other}"),
-    }
-}
-
-async fn watch_by_polling(file: &Path) {
-    let store = SqliteStore::open(file).unwrap();
-    assert_eq!(store.traits().watch, WatchSource::Poll);
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
-    println!("watching");
-    // Until it is killed.
-    loop {
-        println!("told of {:?}", watch.next().await.unwrap());
-    }
-}
-
-async fn watch_until_told_by_the_kernel(file: &Path) {
-    let store = SqliteStore::open(file).unwrap();
-    let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
-    assert!(!is_woken());
-    std::fs::write("/proc/sys/user/max_inotify_instances", "8").unwrap();
-    while watch.next().await.is_ok() {}
-    // As whoever watches is told to.
-    let _anew = store.watch(&Scope::Name(name("job"))).await.unwrap();
-    println!("woken by the kernel: {}", is_woken());
-}
-
-async fn watch_without_descriptors(file: &Path) {
-    let store = SqliteStore::open(file).unwrap();
-    let mut taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
-    let mut refusals = 0;
-    while let Err(error) = store.watch(&Scope::Name(name("job"))).await {
-        // Which says that a watch can never be had here.
-        assert_ne!(error.fault, Fault::Unsupported, "{error}");
-        refusals += 1;
-        drop(taken.pop().unwrap());
-    }
-    assert!(refusals > 0);
-    println!("watching in the end");
-}
-
-/// Watches of one handle, each on a thread of its own as those of elections are.
-const WATCHES: u32 = 40;
-
-/// Times in a second that a watch may wake which nobody has anything to tell; one that polls wakes 100 times.
-const WAKES_MAX: u64 = 20;
-
-fn watch_idly(file: &Path) {
-    let store = SqliteStore::open(file).unwrap();
-    let started = Arc::new(Barrier::new(WATCHES as usize + 1));
-    for _ in 0..WATCHES {
-        let (store, started) = (store.clone(), Arc::clone(&started));
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
-                started.wait();
-                panic!("told of {:?}", watch.next().await);
-            })
-        });
-    }
-    started.wait();
-    let (began, before) = (Instant::now(), wakes());
-    std::thread::sleep(Duration::from_secs(2));
-    let each = (wakes() - before) / u64::from(WATCHES) / began.elapsed().as_secs();
-    println!(
-        "idle: {}, woken {each} times a second",
-        if each < WAKES_MAX { "yes" } else { "no" }
-    );
-}
-
-/// How often the threads of this process have waited for something.
-fn wakes() -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    tasks
-        .map(|task| {
-            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-            let waits = status
-                .lines()
-                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-            waits.unwrap().trim().parse::<u64>().unwrap()
-        })
-        .sum()
-}
 
 fn wake_file(scratch: &Scratch) -> PathBuf {
     let mut path = scratch.file().into_os_string();
@@ -124,7 +19,7 @@ async fn next(watch: &mut Box<dyn Watch>) -> WatchEvent {
         .unwrap()
 }
 
-fn changed(lease: &str, change: Change, token: FencingToken) -> WatchEvent {
+pub fn changed(lease: &str, change: Change, token: FencingToken) -> WatchEvent {
     WatchEvent::Changed {
         name: name(lease),
         change,
@@ -340,18 +235,6 @@ async fn a_deleted_wake_file_is_noticed_although_somebody_has_it_open() {
     assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
 }
 
-/// One moment without a free instance must not have a process look a hundred times a second for as long as it lives.
-#[test]
-fn a_watch_that_polls_is_begun_anew_once_the_kernel_can_be_asked() {
-    let scratch = Scratch::new();
-    let none = "echo 0 > /proc/sys/user/max_inotify_instances";
-    let role = "watcher that gets inotify later";
-    let watcher = Process::spawn(in_role_after(none, module_path!(), role, &scratch.file())).unwrap();
-    watcher
-        .wait_for_line("woken by the kernel: true", PATIENCE)
-        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
-}
-
 /// A writer that is killed between its commit and the knock, or that never knocks.
 #[tokio::test]
 async fn a_change_without_a_knock_is_still_told() {
@@ -364,33 +247,6 @@ async fn a_change_without_a_knock_is_still_told() {
         next(&mut watch).await,
         changed("job", Change::Vacated, first.token)
     );
-}
-
-fn watcher_without_inotify(scratch: &Scratch) -> Process {
-    let exhausted = "echo 0 > /proc/sys/user/max_inotify_instances";
-    let watcher = in_role_after(
-        exhausted,
-        module_path!(),
-        "watcher without inotify",
-        &scratch.file(),
-    );
-    let watcher = Process::spawn(watcher).unwrap();
-    watcher
-        .wait_for_line("watching", PATIENCE)
-        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
-    watcher
-}
-
-/// A user has 128 as a rule, for all programs.
-#[test]
-fn all_watches_of_a_handle_are_woken_by_one_inotify_instance() {
-    let scratch = Scratch::new();
-    let one = "echo 1 > /proc/sys/user/max_inotify_instances";
-    let role = "watchers with one inotify instance";
-    let watchers = Process::spawn(in_role_after(one, module_path!(), role, &scratch.file())).unwrap();
-    watchers
-        .wait_for_line("idle: yes", PATIENCE)
-        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
 }
 
 /// It reads nothing of what the kernel says, and another of the same handle does.
@@ -444,49 +300,4 @@ async fn all_watches_of_a_handle_end_with_a_file_that_is_no_store_and_begin_anew
     let first = grant(&store, &Asker::new("first"), "job").await;
     assert_eq!(next(&mut watch).await, changed("job", Change::Taken, first.token));
     drop(watches);
-}
-
-/// What is in the new file counts, and not what goes on in the one that was removed.
-#[tokio::test]
-async fn a_watch_without_inotify_follows_a_file_that_was_replaced() {
-    let scratch = Scratch::new();
-    let store = scratch.open();
-    let first = grant(&store, &Asker::new("first"), "job").await;
-    let watcher = watcher_without_inotify(&scratch);
-    for suffix in ["", "-wal", "-shm"] {
-        let mut path = scratch.file().into_os_string();
-        path.push(suffix);
-        std::fs::remove_file(path).unwrap();
-    }
-    let second = grant(&store, &Asker::new("second"), "job").await;
-    assert!(second.token > first.token);
-    let told = format!("told of {:?}", changed("job", Change::Taken, second.token));
-    drop(watcher.wait_for_line(&told, PATIENCE).unwrap());
-}
-
-#[test]
-fn a_watch_for_which_no_descriptor_is_left_may_be_had_later() {
-    let scratch = Scratch::new();
-    drop(scratch.open());
-    let (few, role) = ("ulimit -n 64", "watcher without descriptors");
-    let watcher = in_role_after(few, module_path!(), role, &scratch.file());
-    let watcher = Process::spawn(watcher).unwrap();
-    watcher
-        .wait_for_line("watching in the end", PATIENCE)
-        .unwrap_or_else(|error| panic!("{error}\n{NAMESPACES_NEEDED}"));
-}
-
-#[tokio::test]
-async fn without_inotify_a_watch_polls() {
-    let scratch = Scratch::new();
-    let store = scratch.open();
-    let asker = Asker::new("first");
-    let first = grant(&store, &asker, "job").await;
-    let watcher = watcher_without_inotify(&scratch);
-    drop(store.release(&[asker.release("job", first.token)]).await);
-    drop(
-        watcher
-            .wait_for_line("told of Changed { name: \"job\", change: Vacated", PATIENCE)
-            .unwrap(),
-    );
 }

@@ -1,5 +1,5 @@
-//! Measures the store beside the same statements written straight on rusqlite, in turns, and how long a
-//! standby sleeps after a release.
+//! Measures the store beside the same statements written straight on rusqlite, in turns, many terms that are asked for
+//! together beside as many one after the other, and how long a standby sleeps after a release.
 //!
 //! `cargo run --release -p tenure-sqlite --example measure -- [ROUNDS]`
 
@@ -71,7 +71,32 @@ async fn measure(directory: &Path, rounds: u32) {
         store_p50.as_secs_f64() / raw_p50.as_secs_f64()
     );
     let _renewals = report("store renew", of_renew);
+    together(&store, rounds.min(1_000)).await;
     wake(directory, rounds.min(500)).await;
+}
+
+/// As many terms as `many`, each waiting for the disk by itself, and all at once.
+async fn together(store: &SqliteStore, many: u32) {
+    let of = |number: u32, how: &str| Acquire {
+        name: LeaseName::new(format!("{how} {number}")).unwrap(),
+        ..request()
+    };
+    let began = Instant::now();
+    for number in 0..many {
+        let _granted = store.acquire(&of(number, "alone")).await.unwrap();
+    }
+    let alone = began.elapsed();
+    let began = Instant::now();
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..many {
+        let (store, request) = (store.clone(), of(number, "together"));
+        asking.spawn(async move { store.acquire(&request).await.unwrap() });
+    }
+    let _granted = asking.join_all().await;
+    println!(
+        "{many} terms: {alone:?} one after the other, {:?} together",
+        began.elapsed()
+    );
 }
 
 /// From the moment before a release in one thread to its event in another, each with a handle and a runtime.

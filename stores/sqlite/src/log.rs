@@ -4,13 +4,13 @@ use crate::files::{FileIdentity, Files, Paths};
 use crate::trouble::Trouble;
 use rusqlite::Connection;
 use rustix::fs::{Mode, OFlags, fdatasync};
-use std::io;
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::Builder;
-use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tokio::sync::{Mutex, oneshot};
 
 /// The log of an open database.
 ///
@@ -24,17 +24,15 @@ pub(crate) struct Log {
     /// write: a later sync that succeeds proves nothing.
     is_doubtful: AtomicBool,
     /// One sync at a time: the kernel tells a failure to one of them, which has to be noted before another succeeds.
-    turn: Arc<Mutex<()>>,
+    turn: Mutex<()>,
     /// What syncs for others, once somebody has asked.
     thread: std::sync::Mutex<Option<Sender<Asked>>>,
+    #[cfg(test)]
+    syncs: std::sync::atomic::AtomicUsize,
 }
 
-/// What is to be synced for whoever has this turn, and where to say what came of it.
-type Asked = (
-    Arc<Log>,
-    OwnedMutexGuard<()>,
-    oneshot::Sender<Result<(), Trouble>>,
-);
+/// What is to be synced, and where to say what came of it.
+type Asked = (Arc<Log>, oneshot::Sender<Result<(), Errno>>);
 
 impl Log {
     /// Opens the log that stands at its path; `None` if that is another than `files` says.
@@ -48,8 +46,10 @@ impl Log {
             Arc::new(Self {
                 descriptor,
                 is_doubtful: AtomicBool::new(false),
-                turn: Arc::default(),
+                turn: Mutex::new(()),
                 thread: std::sync::Mutex::default(),
+                #[cfg(test)]
+                syncs: std::sync::atomic::AtomicUsize::default(),
             })
         })
     }
@@ -61,66 +61,56 @@ impl Log {
     /// [`Trouble::Unsynced`]: what was committed is seen by everybody, and a power cut may take it.
     pub(crate) fn sync_here(&self) -> Option<Result<(), Trouble>> {
         let _turn = self.turn.try_lock().ok()?;
-        Some(self.sync())
+        Some(self.sync().map_err(unsynced))
     }
 
-    /// The same on another thread, after those that are under way: who asks for it serves others meanwhile. Given up, it goes
-    /// on, and a failure is noted all the same. Where there is no thread left, on the one that asks.
+    /// The same on another thread, after the one that is under way, and together with all that others have asked for until
+    /// then: who asks for it serves others meanwhile. Given up, it goes on, and a failure is noted all the same. Where there is
+    /// no thread left, on the one that asks.
     ///
     /// # Errors
     /// As [`sync_here`](Self::sync_here).
     pub(crate) async fn sync_elsewhere(self: Arc<Self>) -> Result<(), Trouble> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
         let (synced, told) = oneshot::channel();
-        let asked = (Arc::clone(&self), turn, synced);
-        if let Err((_, turn, _)) = self.ask_thread(asked) {
-            let outcome = self.sync();
-            drop(turn);
-            return outcome;
-        }
-        let never_told = |_| Err(Trouble::Unsynced(io::Error::other("its thread has ended")));
-        told.await.unwrap_or_else(never_told)
+        let outcome = match self.ask_thread((Arc::clone(&self), synced)) {
+            // Never told: it has ended.
+            true => told.await.unwrap_or(Err(Errno::IO)),
+            false => {
+                let _turn = self.turn.lock().await;
+                self.sync()
+            }
+        };
+        outcome.map_err(unsynced)
     }
 
-    /// Has the thread do it that syncs for others. None of the runtime's: where the system gives it none, it panics, and keeps
-    /// what it was to do, and the turn with it, for ever.
-    ///
-    /// # Errors
-    /// What was asked: there is no thread.
-    fn ask_thread(&self, asked: Asked) -> Result<(), Asked> {
+    /// Has the thread do it that syncs for others; `false` if there is none. None of the runtime's: where the system gives it
+    /// none, it panics, and keeps what it was to do for ever.
+    fn ask_thread(&self, asked: Asked) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = match thread.take() {
+        let asked = match &*thread {
             Some(sender) => match sender.send(asked) {
-                Ok(()) => {
-                    *thread = Some(sender);
-                    return Ok(());
-                }
+                Ok(()) => return true,
                 Err(ended) => ended.0,
             },
             None => asked,
         };
         let (sender, work) = channel();
-        match Builder::new()
+        let _kept = sender.send(asked);
+        let spawned = Builder::new()
             .name("tenure-sync".to_owned())
-            .spawn(|| sync_for_others(work))
-        {
-            Ok(_) => sender
-                .send(asked)
-                .map(|()| *thread = Some(sender))
-                .map_err(|ended| ended.0),
-            Err(_) => Err(asked),
-        }
+            .spawn(|| sync_for_others(work));
+        *thread = spawned.ok().map(|_| sender);
+        thread.is_some()
     }
 
-    fn sync(&self) -> Result<(), Trouble> {
+    fn sync(&self) -> Result<(), Errno> {
         // One that failed since this was committed has had the kernel's word for it, too.
         if self.is_doubtful.load(Ordering::SeqCst) {
-            return Err(Trouble::Unsynced(rustix::io::Errno::IO.into()));
+            return Err(Errno::IO);
         }
-        fdatasync(&self.descriptor).map_err(|errno| {
-            self.is_doubtful.store(true, Ordering::SeqCst);
-            Trouble::Unsynced(errno.into())
-        })
+        #[cfg(test)]
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        fdatasync(&self.descriptor).inspect_err(|_| self.is_doubtful.store(true, Ordering::SeqCst))
     }
 
     /// Called before what shall be synced: where a sync has failed, begins the log anew.
@@ -137,19 +127,26 @@ impl Log {
     }
 }
 
-/// Until a sync fails, or nobody can ask any more.
+fn unsynced(errno: Errno) -> Trouble {
+    Trouble::Unsynced(errno.into())
+}
+
+/// Until a sync fails, or nobody can ask any more. All who have asked before a sync begins have committed before it, and are
+/// served by it: terms that are many wait for the disk together, and not one after the other.
 fn sync_for_others(work: Receiver<Asked>) {
-    while let Ok((log, turn, synced)) = work.recv() {
+    let mut work = Some(work);
+    while let Some((log, first)) = work.as_ref().and_then(|work| work.recv().ok()) {
+        let turn = log.turn.blocking_lock();
+        let others: Vec<_> = work.iter().flat_map(Receiver::try_iter).collect();
         let outcome = log.sync();
-        if outcome.is_err() {
-            // Before the next has its turn, and asks a thread that ends.
-            drop(work);
-            drop(turn);
-            let _given_up = synced.send(outcome);
-            return;
-        }
         drop(turn);
-        let _given_up = synced.send(outcome);
+        if outcome.is_err() {
+            // Before anybody hears of it, and asks a thread that ends.
+            work = None;
+        }
+        for synced in std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)) {
+            let _given_up = synced.send(outcome);
+        }
     }
 }
 
@@ -216,7 +213,7 @@ mod tests {
         run(async {
             let held = request("held", "a", seconds(300));
             let term = granted(take(&database, &held).await.unwrap());
-            let stalled = Arc::clone(&log.turn).lock_owned().await;
+            let stalled = log.turn.lock().await;
             let asked = request("job", "a", seconds(300));
             let mut taking = Box::pin(take(&database, &asked));
             is_kept_waiting(&mut taking).await;
@@ -237,7 +234,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (database, log) = opened(&directory);
         run(async {
-            let stalled = Arc::clone(&log.turn).lock_owned().await;
+            let stalled = log.turn.lock().await;
             let asked = request("job", "a", seconds(300));
             for _ in 0..2 {
                 let mut taking = Box::pin(take(&database, &asked));
@@ -257,7 +254,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (database, log) = opened(&directory);
         run(async {
-            let failing = Arc::clone(&log.turn).lock_owned().await;
+            let failing = log.turn.lock().await;
             let asked = request("job", "a", seconds(300));
             let mut taking = Box::pin(take(&database, &asked));
             is_kept_waiting(&mut taking).await;
@@ -268,6 +265,35 @@ mod tests {
             // The log is begun anew, with all of it on the disk.
             let again = granted(take(&database, &asked).await.unwrap());
             assert!(again.again);
+        });
+    }
+
+    #[test]
+    fn terms_that_wait_for_the_disk_wait_for_it_together() {
+        let directory = tempfile::tempdir().unwrap();
+        let (database, log) = opened(&directory);
+        run(async {
+            for held in ["one", "two"] {
+                let _term = granted(take(&database, &request(held, "a", seconds(300))).await.unwrap());
+            }
+            let before = log.syncs.load(Ordering::SeqCst);
+            let stalled = log.turn.lock().await;
+            let asked: Vec<_> = (0..50)
+                .map(|number| request(&format!("job {number}"), "a", seconds(300)))
+                .collect();
+            let mut taking: Vec<_> = asked
+                .iter()
+                .map(|asked| Box::pin(take(&database, asked)))
+                .collect();
+            for taking in &mut taking {
+                let answer = tokio::time::timeout(Duration::from_millis(2), taking).await;
+                assert!(answer.is_err(), "the disk was not waited for: {answer:?}");
+            }
+            drop(stalled);
+            for taking in taking {
+                let _term = granted(tokio::time::timeout(BOUND, taking).await.unwrap().unwrap());
+            }
+            assert_eq!(log.syncs.load(Ordering::SeqCst) - before, 1);
         });
     }
 

@@ -25,7 +25,12 @@ fn start(sandbox: &Sandbox, script: &str) -> Process {
     assert!(program.ends_with("/tenure"), "{program}");
     let arguments: Vec<String> = arguments
         .iter()
-        .map(|word| word.replace("unix:/run/", &format!("unix:{}/", sandbox.dir.path().display())))
+        .map(|word| {
+            word.replace(
+                "unix:/run/tenure-nightly/",
+                &format!("unix:{}/", sandbox.dir.path().display()),
+            )
+        })
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     Process::spawn(sandbox.command(&arguments)).unwrap()

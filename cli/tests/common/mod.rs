@@ -199,6 +199,8 @@ pub enum Need {
     ControlGroups,
     /// To be root: only root can make a program that changes its user, or give a file away.
     Root,
+    /// systemd, and to be root, who can start it as the first process of a namespace of its own.
+    Systemd,
 }
 
 /// A comma between the words of those that this machine is known not to give, and whose tests are left out.
@@ -216,6 +218,11 @@ pub fn leave_out_or_fail(need: Need) {
         Need::Root => (
             "root",
             "root, as only root can make a program that changes its user, or give a file away: run it as root",
+        ),
+        Need::Systemd => (
+            "systemd",
+            "the program of systemd, and root, who can start it as the first process of a PID namespace: install systemd, and \
+             run it as root",
         ),
     };
     let without = std::env::var(WITHOUT).unwrap_or_default();

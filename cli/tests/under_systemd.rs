@@ -1,0 +1,206 @@
+//! The unit in `deploy` under a systemd of its own: the first process of a PID namespace, with mounts and control groups that
+//! nobody else sees.
+
+use crate::common::{Need, SOON, Sandbox, leave_out_or_fail};
+use rustix::fs::chown;
+use rustix::process::{Gid, Uid, geteuid};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tenure_testkit::{Process, eventually, is_alive};
+
+const SYSTEMD: &str = "/lib/systemd/systemd";
+const UNIT: &str = include_str!("../../deploy/tenure@.service");
+
+/// The unit's user, whom no machine has.
+const USER: u32 = 64_201;
+
+/// What the first process does before it becomes systemd. It knows no unit but those in `$UNITS`: the machine's own would mount,
+/// set and clean up what is not theirs here. All but the folder of the test can only be read; what is written to `/etc`,
+/// `/usr/local/bin` and `/run` is in memory, and goes with it.
+const FIRST: &str = r#"set -e
+mount --make-rprivate /
+mount --bind "$FOLDER" "$FOLDER"
+mount -o remount,bind,ro /
+mount -t tmpfs tmpfs /run
+umount -l /sys/fs/cgroup 2>/dev/null || true
+mount -t cgroup2 cgroup /sys/fs/cgroup
+for folder in etc usr/local/bin; do
+  mkdir -p /run/upper/$folder /run/work/$folder
+  mount -t overlay overlay -o lowerdir=/$folder,upperdir=/run/upper/$folder,workdir=/run/work/$folder /$folder
+done
+echo "tenure:x:$USER_NUMBER:$USER_NUMBER::/:/bin/sh" >> /etc/passwd
+touch /usr/local/bin/tenure
+mount --bind "$TENURE" /usr/local/bin/tenure
+mkdir -p /etc/tenure
+printf 'TENURE_STORE=%s\nJOB=%s with arguments\n' "$STORE" "$JOB" > /etc/tenure/job.env
+mount -t proc proc /proc
+mount --bind /proc/sys /proc/sys
+mount -o remount,bind,ro /proc/sys
+exec env -i container=test PATH="$PATH" SYSTEMD_UNIT_PATH="$UNITS" SYSTEMD_GENERATOR_PATH=/run/nothing \
+  SYSTEMD_ENVIRONMENT_GENERATOR_PATH=/run/nothing \
+  /lib/systemd/systemd --system --unit=basic.target --log-target=null --show-status=0
+"#;
+
+/// What units depend on by default, and those that this one names; here they stand for nothing.
+const TARGETS: [&str; 6] = [
+    "sysinit.target",
+    "basic.target",
+    "shutdown.target",
+    "network-online.target",
+    "time-sync.target",
+    "multi-user.target",
+];
+
+/// A systemd that has started nothing, and knows the unit.
+struct Systemd {
+    process: Process,
+}
+
+impl Systemd {
+    fn start(sandbox: &Sandbox, job: &Path) -> Self {
+        let units = sandbox.dir.join("units");
+        fs::create_dir(&units).unwrap();
+        fs::write(units.join("tenure@.service"), UNIT).unwrap();
+        for target in TARGETS {
+            fs::write(units.join(target), "[Unit]\nDefaultDependencies=no\n").unwrap();
+        }
+        let mut command = Command::new("unshare");
+        command
+            .args([
+                "--fork",
+                "--pid",
+                "--mount",
+                "--cgroup",
+                "--ipc",
+                "--uts",
+                "--kill-child",
+            ])
+            .args(["sh", "-c", FIRST])
+            .env("USER_NUMBER", USER.to_string())
+            .env("TENURE", env!("CARGO_BIN_EXE_tenure"))
+            .env("STORE", &sandbox.store)
+            .env("JOB", job)
+            .env("FOLDER", sandbox.dir.path())
+            .env("UNITS", &units);
+        let process = Process::spawn(command).unwrap();
+        let systemd = Self { process };
+        eventually(SOON, "systemd answers", || {
+            let state = systemd.control(&["is-system-running"]).1;
+            if ["running", "degraded"].contains(&state.as_str()) {
+                Ok(())
+            } else {
+                Err(format!("{state}: {:?}", systemd.process.lines()))
+            }
+        });
+        systemd
+    }
+
+    /// The number of the first process, outside.
+    fn pid(&self) -> Option<u32> {
+        let parent = self.process.pid();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    }
+
+    /// `systemctl` with these arguments: whether it has succeeded, and what it says.
+    fn control(&self, arguments: &[&str]) -> (bool, String) {
+        let Some(pid) = self.pid() else {
+            return (false, "no systemd".to_owned());
+        };
+        let target = pid.to_string();
+        let mut command = Command::new("nsenter");
+        command
+            .args([
+                "--target",
+                &target,
+                "--pid",
+                "--mount",
+                "--cgroup",
+                "--ipc",
+                "--uts",
+                "systemctl",
+            ])
+            .args(arguments)
+            .stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.success(),
+            String::from_utf8(said).unwrap().trim().to_owned(),
+        )
+    }
+
+    /// A property of the unit.
+    fn property(&self, name: &str) -> String {
+        self.control(&["show", "tenure@job", "--value", "--property", name])
+            .1
+    }
+}
+
+/// The processes with this word: their numbers outside, which the job does not know.
+fn running(mark: &str) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|number| {
+            fs::read_to_string(format!("/proc/{number}/cmdline")).is_ok_and(|line| line.contains(mark))
+        })
+        .collect()
+}
+
+#[test]
+fn the_unit_runs_as_its_user_under_systemd_is_started_again_and_stops_without_failure() {
+    if !geteuid().is_root() || !Path::new(SYSTEMD).exists() {
+        return leave_out_or_fail(Need::Systemd);
+    }
+    let sandbox = Sandbox::new("under-systemd");
+    let mark = sandbox.path("sleeping");
+    // A part of the job leaves its process group and session, and takes no notice of SIGTERM.
+    let ran = sandbox.path("ran");
+    let script = format!(
+        "#!/bin/sh\nsetsid sh -c 'trap \"\" TERM; while true; do sleep 1; done' {mark} &\n\
+         echo \"$(id -un) $# $(grep ^0:: /proc/self/cgroup)\" >> {ran}\nexec sleep 300\n"
+    );
+    let job = sandbox.script("job", &script);
+    let user = (Some(Uid::from_raw(USER)), Some(Gid::from_raw(USER)));
+    chown(sandbox.dir.path(), user.0, user.1).unwrap();
+    let runs = || sandbox.read("ran").lines().count();
+    let systemd = Systemd::start(&sandbox, &job);
+
+    // Done when tenure says that it is ready.
+    let (started, said) = systemd.control(&["start", "tenure@job"]);
+    assert!(started, "{said}");
+    eventually(SOON, "it runs", || runs() == 1);
+    let line = sandbox.line("ran");
+    let (who, group) = line.split_once(" 0::").unwrap();
+    assert_eq!(who, "tenure 2");
+    // Delegate= lets tenure make it.
+    let (unit, own) = group.rsplit_once('/').unwrap();
+    assert!(
+        unit.ends_with("tenure@job.service") && own.starts_with("tenure-"),
+        "{group}"
+    );
+    eventually(SOON, "its state is told", || {
+        let status = systemd.property("StatusText");
+        status.contains("leads by token").then_some(()).ok_or(status)
+    });
+
+    // Nothing of the job outlives tenure, and systemd starts it again; the lease is nobody's until its ttl is over.
+    let before = running(&mark);
+    assert!(!before.is_empty());
+    let (killed, said) = systemd.control(&["kill", "--kill-who=main", "--signal=KILL", "tenure@job"]);
+    assert!(killed, "{said}");
+    eventually(SOON, "all of it is gone", || {
+        !before.iter().any(|process| is_alive(*process))
+    });
+    eventually(SOON, "it runs again", || runs() == 2);
+    assert_eq!(systemd.property("NRestarts"), "1");
+
+    let (stopped, said) = systemd.control(&["stop", "tenure@job"]);
+    assert!(stopped, "{said}");
+    let (state, result) = (systemd.property("ActiveState"), systemd.property("Result"));
+    assert_eq!((state.as_str(), result.as_str()), ("inactive", "success"));
+    assert!(running(&mark).is_empty(), "{:?}", running(&mark));
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+}

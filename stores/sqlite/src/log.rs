@@ -103,6 +103,12 @@ impl Log {
         thread.is_some()
     }
 
+    /// Lets no sync begin, as if the disk stalled, until what is answered is dropped.
+    #[cfg(test)]
+    pub(crate) fn stall(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.try_lock().expect("no sync is under way")
+    }
+
     fn sync(&self) -> Result<(), Errno> {
         // One that failed since this was committed has had the kernel's word for it, too.
         if self.is_doubtful.load(Ordering::SeqCst) {
@@ -213,7 +219,7 @@ mod tests {
         run(async {
             let held = request("held", "a", seconds(300));
             let term = granted(take(&database, &held).await.unwrap());
-            let stalled = log.turn.lock().await;
+            let stalled = log.stall();
             let asked = request("job", "a", seconds(300));
             let mut taking = Box::pin(take(&database, &asked));
             is_kept_waiting(&mut taking).await;
@@ -234,7 +240,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (database, log) = opened(&directory);
         run(async {
-            let stalled = log.turn.lock().await;
+            let stalled = log.stall();
             let asked = request("job", "a", seconds(300));
             for _ in 0..2 {
                 let mut taking = Box::pin(take(&database, &asked));
@@ -254,7 +260,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (database, log) = opened(&directory);
         run(async {
-            let failing = log.turn.lock().await;
+            let failing = log.stall();
             let asked = request("job", "a", seconds(300));
             let mut taking = Box::pin(take(&database, &asked));
             is_kept_waiting(&mut taking).await;
@@ -277,7 +283,7 @@ mod tests {
                 let _term = granted(take(&database, &request(held, "a", seconds(300))).await.unwrap());
             }
             let before = log.syncs.load(Ordering::SeqCst);
-            let stalled = log.turn.lock().await;
+            let stalled = log.stall();
             let asked: Vec<_> = (0..50)
                 .map(|number| request(&format!("job {number}"), "a", seconds(300)))
                 .collect();

@@ -8,10 +8,10 @@ mod table;
 pub use table::FencedTable;
 
 use crate::files::{self, FileIdentity, Files, Paths, refuse_removed};
-use crate::log::begin_anew;
+use crate::log::Log;
 use crate::only_path;
 use crate::patience::{Jitter, patiently, patiently_blocking};
-use crate::seat::{Seat, all_leave_if_others};
+use crate::seat::{Connected, Seat, all_leave_if_others};
 use crate::transaction;
 use crate::trouble::{Trouble, fault};
 use mark::ruled;
@@ -20,7 +20,6 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Leases, Mark, MarkPage, ResourceName,
@@ -65,13 +64,21 @@ pub struct SqliteFence {
     jitter: Jitter,
     /// As SQLite has opened it: absolute, so that it goes on to mean this file whatever the process's directory is.
     path: PathBuf,
-    // Claims and looks only.
-    connection: Arc<Seat<Connection>>,
-    /// A mark did not reach the disk. What others had written before it, and left to a later sync, may be lost as well: a
-    /// power cut would then end the log before a mark that is written behind it.
-    is_doubtful: AtomicBool,
+    seat: Arc<Seat<Marks>>,
     noter: Noter,
     leases: Leases,
+}
+
+/// The connection for claims and looks, and the log that it writes; none where the database has a rollback journal.
+struct Marks {
+    connection: Connection,
+    log: Option<Arc<Log>>,
+}
+
+impl Connected for Marks {
+    fn leave(&self) {
+        self.connection.leave();
+    }
 }
 
 impl SqliteFence {
@@ -85,14 +92,13 @@ impl SqliteFence {
         let shown = path.display().to_string();
         let jitter = Jitter::seeded();
         // The first look at a file waits for whoever writes it, or closes it, just now.
-        let (connection, paths, files) = patiently_blocking(&jitter, &shown, || connect(path, DURABLE))?;
+        let (marks, paths, files) = patiently_blocking(&jitter, &shown, || connect_marks(path))?;
         let fence = Self {
             shown,
             jitter,
             path: paths.database.clone(),
             noter: Noter::new(&paths.database),
-            connection: Seat::new(paths, (connection, files)),
-            is_doubtful: AtomicBool::new(false),
+            seat: Seat::new(paths, (marks, files)),
             leases: Leases::Here,
         };
         let looked = fence.with(|connection| {
@@ -200,25 +206,35 @@ impl SqliteFence {
     }
 
     fn with<T>(&self, look: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Trouble> {
-        look(&*self.connection.take(|| reconnect(&self.path, DURABLE))?)
+        look(&self.seat.take(|| reconnect_marks(&self.path))?.connection)
     }
 
-    /// Writes a mark, on the disk when it returns.
+    /// Writes, and answers what has to be on the disk before that counts: see [`settle`](Self::settle).
+    ///
+    /// Where a sync has failed, what others had written before it, and left to a later sync, may be lost as well, and a power cut
+    /// would end the log before a mark that is written behind it: so the log is begun anew first.
     fn write<T>(
         &self,
-        connection: &Connection,
         work: impl FnOnce(&Connection) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        // Whoever writes has the seat: nobody else sets or takes it back meanwhile.
-        if self.is_doubtful.load(Ordering::Relaxed) {
-            begin_anew(connection)?;
-            self.is_doubtful.store(false, Ordering::Relaxed);
+    ) -> Result<(T, Option<Arc<Log>>), Trouble> {
+        let marks = self.seat.take(|| reconnect_marks(&self.path))?;
+        if let Some(log) = &marks.log {
+            log.mend(&marks.connection)?;
         }
-        let written = transaction::write(connection, work);
-        if matches!(&written, Err(Trouble::Commit(error)) if fault(error) == Fault::Internal) {
-            self.is_doubtful.store(true, Ordering::Relaxed);
-        }
-        written
+        let written = transaction::write(&marks.connection, work)?;
+        Ok((written, marks.log.clone()))
+    }
+
+    /// Has what was written on the disk when it returns. Nothing of the file is locked meanwhile: a disk that stalls keeps
+    /// nobody from writing, as the holders of leases in the same file must.
+    async fn settle(&self, resource: &ResourceName, log: Option<Arc<Log>>) -> Result<(), FenceError> {
+        // With a rollback journal the commit has waited for the disk.
+        let Some(log) = log else { return Ok(()) };
+        let settled = match log.sync_here() {
+            Some(synced) => synced,
+            None => log.sync_elsewhere().await,
+        };
+        settled.map_err(|trouble| self.failure(resource, trouble))
     }
 
     fn failure(&self, resource: &ResourceName, trouble: Trouble) -> FenceError {
@@ -239,10 +255,17 @@ impl SqliteFence {
     async fn patiently<T: Send>(
         &self,
         resource: &ResourceName,
-        step: impl Fn(&Connection) -> Result<T, Trouble> + Send + Sync,
+        step: impl Fn() -> Result<T, Trouble> + Send + Sync,
     ) -> Result<T, FenceError> {
         let subject = || format!("fence \"{resource}\"");
-        Ok(patiently(&self.jitter, subject, &self.shown, || self.with(&step)).await?)
+        Ok(patiently(&self.jitter, subject, &self.shown, step).await?)
+    }
+
+    async fn kept(&self, resource: &ResourceName) -> Result<Option<mark::Kept>, FenceError> {
+        self.patiently(resource, || {
+            self.with(|connection| mark::kept(connection, resource))
+        })
+        .await
     }
 }
 
@@ -263,34 +286,29 @@ impl Fence for SqliteFence {
     ) -> Answer<'a, Result<Claimed, FenceError>> {
         Box::pin(async move {
             let leases = self.leases;
-            let looked = self.patiently(resource, |connection| {
-                mark::rule(connection, leases, resource, term)
-            });
-            if let Err(refused) = looked.await? {
+            let look = |connection: &Connection| mark::rule(connection, leases, resource, term);
+            if let Err(refused) = self.patiently(resource, || self.with(look)).await? {
                 return self.refuse(refused);
             }
-            let claimed = self.patiently(resource, |connection| {
-                self.write(connection, |connection| {
-                    mark::claim(connection, leases, resource, term)
-                })
-            });
-            claimed.await?.or_else(|refused| self.refuse(refused))
+            let claim = |connection: &Connection| mark::claim(connection, leases, resource, term);
+            let (claimed, log) = self.patiently(resource, || self.write(claim)).await?;
+            if claimed.is_ok() {
+                // Also one that was there: whoever has written it may be waiting for the disk, or have waited in vain.
+                self.settle(resource, log).await?;
+            }
+            claimed.or_else(|refused| self.refuse(refused))
         })
     }
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
         Box::pin(async move {
-            let kept = self
-                .patiently(resource, |connection| mark::kept(connection, resource))
-                .await?;
+            let kept = self.kept(resource).await?;
             ruled(resource, term, kept.as_ref()).or_else(|refused| self.refuse(refused))
         })
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        Box::pin(self.patiently(resource, |connection| {
-            Ok(mark::kept(connection, resource)?.map(|kept| kept.mark))
-        }))
+        Box::pin(async move { Ok(self.kept(resource).await?.map(|kept| kept.mark)) })
     }
 
     fn marks<'a>(&'a self, after: Option<&'a Cursor>) -> Answer<'a, Result<MarkPage, FenceError>> {
@@ -302,9 +320,12 @@ impl Fence for SqliteFence {
     }
 
     fn bump<'a>(&'a self, bump: &'a Bump) -> Answer<'a, Result<Mark, FenceError>> {
-        Box::pin(self.patiently(&bump.resource, move |connection| {
-            self.write(connection, |connection| mark::bump(connection, self.leases, bump))
-        }))
+        Box::pin(async move {
+            let lift = |connection: &Connection| mark::bump(connection, self.leases, bump);
+            let (mark, log) = self.patiently(&bump.resource, || self.write(lift)).await?;
+            self.settle(&bump.resource, log).await?;
+            Ok(mark)
+        })
     }
 
     fn note_refused(&self, refusal: &FenceError) {
@@ -343,25 +364,27 @@ fn missing(path: &Path) -> StoreError {
     )
 }
 
-/// EXTRA is FULL in a write-ahead log; with a rollback journal it also waits for the directory, without which a power cut
-/// could bring the journal back and take the claim away.
+/// With a rollback journal EXTRA also waits for the directory, without which a power cut could bring the journal back and take
+/// the claim away.
 const DURABLE: &str = "EXTRA";
 
-/// A connection that has read, the paths of what it has opened, and which files these are.
-fn connect(path: &Path, synchronous: &str) -> Result<(Connection, Paths, Files), Trouble> {
+/// A connection that has read, the paths of what it has opened, and which files these are. With a rollback journal its commits
+/// wait for the disk as `in_a_journal` says. A write-ahead log is only handed to the kernel: see [`Log`].
+fn connect(path: &Path, in_a_journal: &str) -> Result<(Connection, Paths, Files), Trouble> {
     let (connection, file) = FileIdentity::of_opening(path, || open(path))?;
     let file = file.ok_or(Trouble::Parted)?;
-    connection.pragma_update(None, "synchronous", synchronous)?;
     let paths = Paths::of(Path::new(connection.path().unwrap_or_default()));
     let shown = path.display().to_string();
     // It opens the log when it first reads.
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    let files = match mode.as_str() {
-        "wal" => Files::of_opened(file, &paths, &shown)?,
+    // While this connection is open nobody can leave the log; who begins one makes this one wait more than it must.
+    let (synchronous, files) = match mode.as_str() {
+        "wal" => ("NORMAL", Files::of_opened(file, &paths, &shown)?),
         // A journal is made anew for each transaction.
-        _ => Files::beside(file, &paths),
+        _ => (in_a_journal, Files::beside(file, &paths)),
     };
+    connection.pragma_update(None, "synchronous", synchronous)?;
     match files {
         Some(files) => Ok((connection, paths, files)),
         None => {
@@ -372,9 +395,35 @@ fn connect(path: &Path, synchronous: &str) -> Result<(Connection, Paths, Files),
 }
 
 /// As [`connect`], after the files at the path were found to be others.
-fn reconnect(path: &Path, synchronous: &str) -> Result<(Connection, Files), Trouble> {
-    let (connection, _, files) = connect(path, synchronous)?;
+fn reconnect(path: &Path, in_a_journal: &str) -> Result<(Connection, Files), Trouble> {
+    let (connection, _, files) = connect(path, in_a_journal)?;
     Ok((connection, files))
+}
+
+/// A connection for marks.
+fn connect_marks(path: &Path) -> Result<(Marks, Paths, Files), Trouble> {
+    let (connection, paths, files) = connect(path, DURABLE)?;
+    let log = files.log.is_some().then(|| Log::open(&paths, &files));
+    match log {
+        Some(None) => {
+            files::abandon(&connection);
+            Err(Trouble::Parted)
+        }
+        None => Ok((
+            Marks {
+                connection,
+                log: None,
+            },
+            paths,
+            files,
+        )),
+        Some(log) => Ok((Marks { connection, log }, paths, files)),
+    }
+}
+
+fn reconnect_marks(path: &Path) -> Result<(Marks, Files), Trouble> {
+    let (marks, _, files) = connect_marks(path)?;
+    Ok((marks, files))
 }
 
 /// Writes the row, whatever its mark: an `UPDATE` begins a write even where it finds nothing to change, so
@@ -410,4 +459,54 @@ fn is_stale_snapshot(error: &rusqlite::Error) -> bool {
         && error
             .sqlite_error()
             .is_some_and(|error| error.extended_code == ffi::SQLITE_BUSY_SNAPSHOT)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::SqliteFence;
+    use crate::SqliteStore;
+    use std::time::Duration;
+    use tenure_conformance::asking::{granted, renewal, request, seconds};
+    use tenure_core::{Claimed, Fence, LeaseName, LeaseStore, Renewed, ResourceName, Term};
+
+    /// In the leases' own file, where each needs the lock of the other.
+    #[test]
+    fn a_disk_that_stalls_while_a_term_claims_keeps_no_term_from_being_renewed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("leases.db");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let store = SqliteStore::open(&path).unwrap();
+            let fence = SqliteFence::create(&path).unwrap();
+            let held = request("held", "a", seconds(300));
+            let grant = granted(store.acquire(&held).await.unwrap());
+            let term = Term::new(LeaseName::new("held").unwrap(), grant.token);
+            let ledger = ResourceName::new("ledger").unwrap();
+            let log = fence
+                .seat
+                .take(|| unreachable!())
+                .ok()
+                .unwrap()
+                .log
+                .clone()
+                .unwrap();
+            let stalled = log.stall();
+            let mut claiming = Box::pin(fence.claim(&ledger, &term));
+            // Twice: what is there already is not on the disk yet, either.
+            for _ in 0..2 {
+                let early = tokio::time::timeout(Duration::from_millis(200), &mut claiming).await;
+                assert!(early.is_err(), "the disk was not waited for: {early:?}");
+                claiming = Box::pin(fence.claim(&ledger, &term));
+            }
+            let renewed = store.renew(&[renewal(&held, grant.token)]).await.remove(0);
+            assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+            drop(stalled);
+            assert_eq!(claiming.await.unwrap(), Claimed::Already);
+        });
+    }
 }

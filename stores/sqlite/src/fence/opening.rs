@@ -49,7 +49,7 @@ impl SqliteFence {
         found.map(|()| Self::new(path)).transpose()
     }
 
-    /// Installs the triggers of `table`: [`FencedTable::install`], on this fence's own connection.
+    /// Installs the triggers of `table`: [`FencedTable::install`], on a connection of its own, on the disk when it returns.
     ///
     /// # Errors
     /// As there. [`Fault::Busy`] if another process writes just now.
@@ -57,7 +57,7 @@ impl SqliteFence {
         self.on_own_connection(|connection| table.install(connection))
     }
 
-    /// Removes the triggers of `table`: [`FencedTable::remove`], on this fence's own connection.
+    /// Removes the triggers of `table`: [`FencedTable::remove`], on a connection of its own, on the disk when it returns.
     ///
     /// # Errors
     /// As there. [`Fault::Busy`] if another process writes just now.
@@ -70,12 +70,13 @@ impl SqliteFence {
         change: impl Fn(&rusqlite::Connection) -> Result<(), FenceError>,
     ) -> Result<(), FenceError> {
         let changed = patiently_blocking(&self.jitter, &self.shown, || {
-            self.with(|connection| match change(connection) {
+            // With the settings of SQLite itself, by which a commit waits for the disk.
+            match change(&open(&self.path)?) {
                 Err(FenceError::Store(error)) if error.fault == Fault::Busy => {
                     Err(Trouble::Statement(locked()))
                 }
                 outcome => Ok(outcome),
-            })
+            }
         });
         changed.map_err(|error: StoreError| FenceError::Store(error))?
     }

@@ -1,7 +1,7 @@
 //! A balance that only the current term changes: `cargo run -p tenure-postgres --example fenced -- postgres://…`.
 //!
-//! Makes the schema `tenure` and a table `balance` in that database, adds five cents as term 1 of a lease, lets term 2
-//! claim, and shows that term 1 is refused: by the fence in its own transaction, and by the table itself.
+//! Makes the schema `tenure` in that database, and a table of its own, which it removes at its end. Adds five cents as term 1 of a
+//! lease, lets term 2 claim, and shows that term 1 is refused: by the fence in its own transaction, and by the table itself.
 
 #![allow(clippy::unwrap_used, reason = "the example shows a refusal")]
 
@@ -16,33 +16,54 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fence = PostgresFence::connect(&url).await?;
     let (mut client, connection) = tenure_postgres::tokio_postgres::connect(&url, NoTls).await?;
     tokio::spawn(connection);
+    // One that is there already is somebody's, and ends this.
+    let table = format!("tenure_example_{}", std::process::id());
     client
-        .batch_execute("CREATE TABLE IF NOT EXISTS balance (cents bigint); TRUNCATE balance; INSERT INTO balance VALUES (0)")
+        .batch_execute(&format!(
+            "CREATE TABLE {table} (cents bigint); INSERT INTO {table} VALUES (0)"
+        ))
         .await?;
+    let shown = show(&mut client, &fence, &table).await;
+    client.batch_execute(&format!("DROP TABLE {table}")).await?;
+    shown
+}
 
+async fn show(
+    client: &mut Client,
+    fence: &PostgresFence,
+    table: &str,
+) -> Result<(), Box<dyn std::error::Error>> {
     // A name of its own each time: marks only rise. A leader has its term from `Leadership::term()`.
-    let ledger = ResourceName::new(format!("balance-{}", std::process::id()))?;
+    let ledger = ResourceName::new(table)?;
     let term = |number| {
         Ok::<_, Box<dyn std::error::Error>>(Term::new(LeaseName::new("nightly")?, FencingToken::new(number)?))
     };
     let (old, new) = (term(1)?, term(2)?);
 
     fence.claim(&ledger, &old).await?;
-    println!("{old}: {:?}", add_five(&mut client, &fence, &ledger, &old).await?);
+    println!(
+        "{old}: {:?}",
+        add_five(client, fence, table, &ledger, &old).await?
+    );
     fence.claim(&ledger, &new).await?;
     println!(
         "{old}, after the claim of the next: {}",
-        add_five(&mut client, &fence, &ledger, &old).await.unwrap_err()
+        add_five(client, fence, table, &ledger, &old).await.unwrap_err()
     );
-    println!("{new}: {:?}", add_five(&mut client, &fence, &ledger, &new).await?);
+    println!(
+        "{new}: {:?}",
+        add_five(client, fence, table, &ledger, &new).await?
+    );
 
-    fence.guard("balance", &ledger).await?;
-    let unknowing = client.execute("UPDATE balance SET cents = 0", &[]).await;
+    fence.guard(table, &ledger).await?;
+    let unknowing = client
+        .execute(&format!("UPDATE {table} SET cents = 0"), &[])
+        .await;
     println!(
         "a program that knows nothing of Tenure: {}",
         unknowing.unwrap_err()
     );
-    fence.unguard("balance").await?;
+    fence.unguard(table).await?;
     Ok(())
 }
 
@@ -50,13 +71,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn add_five(
     client: &mut Client,
     fence: &PostgresFence,
+    table: &str,
     ledger: &ResourceName,
     term: &Term,
 ) -> Result<i64, Box<dyn std::error::Error>> {
     let transaction = client.transaction().await?;
     fence.enter(&transaction, ledger, term).await?;
     let row = transaction
-        .query_one("UPDATE balance SET cents = cents + 5 RETURNING cents", &[])
+        .query_one(
+            &format!("UPDATE {table} SET cents = cents + 5 RETURNING cents"),
+            &[],
+        )
         .await?;
     transaction.commit().await?;
     Ok(row.get(0))

@@ -119,7 +119,8 @@ fn run(plan: &Plan) -> ExitCode {
     let failures = outcomes
         .iter()
         .filter(|outcome| outcome.failure.is_some())
-        .count();
+        .count()
+        + usize::from(orders.is_none());
     let (scenarios, took) = (plan.scenarios.len(), begun.elapsed().as_secs_f64());
     if let Some(orders) = orders {
         println!(

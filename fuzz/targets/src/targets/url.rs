@@ -26,6 +26,11 @@ pub const TARGET: Target = Target {
         "ca=",
         "cert=",
         "key=",
+        "postgres://",
+        "postgresql://",
+        "sslmode=",
+        "sslrootcert=",
+        "schema=",
         "mysql://",
         "mariadb://",
         "ssl-mode=",
@@ -90,7 +95,9 @@ fn judge(input: &[u8]) {
 }
 
 fn with_password(choices: &mut Choices<'_>) {
-    let scheme = match choices.byte() % 13 {
+    let scheme = match choices.byte() % 15 {
+        13 => "postgres://".to_owned(),
+        14 => "mysql://".to_owned(),
         12 => "nats://".to_owned(),
         8 => "redis://".to_owned(),
         9 => "redis+quorum://".to_owned(),
@@ -119,6 +126,7 @@ fn with_password(choices: &mut Choices<'_>) {
             "purgeAfter=",
             "prefix=",
             "primary=",
+            "schema=",
             "ssl-ca=",
             "replicas=",
             "rateErrorPpm=",
@@ -178,6 +186,16 @@ fn read_everywhere(url: &str, look: impl Fn(&str)) {
             look(&place);
         }
     }
+    #[cfg(feature = "postgres")]
+    match tenure_postgres::fuzzing::settle(url) {
+        Err(error) => refused(error),
+        Ok((place, schema)) => {
+            for shown in [&place, &schema] {
+                assert_one_line(shown);
+                look(shown);
+            }
+        }
+    }
     #[cfg(feature = "nats")]
     match tenure_nats::fuzzing::settle(url) {
         Err(error) => refused(error),
@@ -206,6 +224,9 @@ fn registry() -> Registry {
         "sqlite",
         "mongodb",
         "mongodb+srv",
+        "postgres",
+        "postgresql",
+        "mysql",
         "redis",
         "etcd",
         "etcds",

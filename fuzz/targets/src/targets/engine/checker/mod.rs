@@ -153,10 +153,15 @@ impl Checker {
                 continue;
             };
             let (token, until) = match authority {
-                Authority::Held { .. } if term.ending => {
-                    return broken("G10 a term that is being ended is doubtful", name, authority);
+                Authority::Held { .. } | Authority::Doubtful { .. } if term.ending => {
+                    return broken("G10 a term that is being ended is ending", name, authority);
                 }
-                Authority::Held { token, until } | Authority::Doubtful { token, until, .. } => (token, until),
+                Authority::Ending { .. } if !term.ending => {
+                    return broken("G10 nobody has ended this term", name, authority);
+                }
+                Authority::Held { token, until }
+                | Authority::Doubtful { token, until, .. }
+                | Authority::Ending { token, until, .. } => (token, until),
                 Authority::None => return broken("G11 belief lasts until the deadline", name, term),
             };
             if token != term.token || until != term.until {

@@ -73,3 +73,10 @@ async fn lease_that_is_taken_while_its_holder_believes_is_seen() {
         );
     }
 }
+
+#[tokio::test]
+async fn token_that_is_no_higher_than_one_before_is_seen() {
+    let seen = seen_on(&FlawedSubject::new(Defect::TokenStartsAgain)).await;
+    let falls = |violation: &String| violation.contains("is not above one that was given before");
+    assert!(seen.violations.iter().any(falls), "{seen:?}");
+}

@@ -118,11 +118,12 @@ fn report(deployment: Deployment, seen: &Seen) {
     }
     if !seen.has_shown_something() {
         eprintln!(
-            "{}: nothing was shown: {} outcomes unknown, {} terms given again, {:?}",
+            "{}: nothing was shown: {} outcomes unknown, {} terms given again, {:?}, never struck: {:?}",
             deployment.shown(),
             seen.unknown,
             seen.again,
-            seen.faults
+            seen.faults,
+            seen.unstruck
         );
     }
 }
@@ -138,5 +139,6 @@ mod tests {
         assert!(seen.terms >= 200 && seen.duplicate_tokens == 0, "{seen:?}");
         assert_eq!(seen.violations, [""; 0], "{seen:?}");
         assert!(seen.faults.network > 0 && seen.renewed > 0, "{seen:?}");
+        assert_eq!(seen.unstruck, [""; 0], "{seen:?}");
     }
 }

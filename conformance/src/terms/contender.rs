@@ -62,9 +62,9 @@ impl Contender {
         self.is_unsure = false;
     }
 
-    /// Wants the lease, holds it for a while, gives it back, until there were enough terms.
+    /// Wants the lease, holds it for a while, gives it back, until there were enough terms, and one of this lease after all harm.
     pub(super) async fn contend(mut self) {
-        while !self.count.is_reached() {
+        while !self.witness().has_led_since() {
             if !self.is_unsure {
                 let highest = self.witness().highest();
                 self.above = highest;

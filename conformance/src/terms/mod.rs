@@ -18,15 +18,15 @@ use crate::asking::random_bits;
 use contender::Contender;
 use faults::Faults;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tenure_core::{Durability, LeaseStore};
 use tenure_testkit::FaultProxy;
 use tokio::task::JoinSet;
 use witness::Witness;
 
-/// How long no lease may begin a term before the run is given up.
+/// How long no lease may begin a term before the run is given up, and how long any lease may take to begin one after all harm.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// What a run is to be like.
@@ -58,6 +58,17 @@ pub enum Promise {
     Exclusion,
     /// Tokens alone, as of [`Durability::FenceOnly`]: two may believe, and terms may be lost, which is counted and no violation.
     Tokens,
+}
+
+impl Promise {
+    /// What a store says of itself.
+    #[must_use]
+    pub fn of(store: &dyn LeaseStore) -> Self {
+        match store.traits().durability {
+            Durability::Safe => Self::Exclusion,
+            Durability::FenceOnly(_) => Self::Tokens,
+        }
+    }
 }
 
 /// What wants the leases: a store as one process has it.
@@ -102,8 +113,9 @@ impl Count {
     }
 }
 
-/// Runs until there were as many terms as the campaign wants, and tells what was seen. A run in which no term begins for two
-/// minutes ends there, and tells so as a violation.
+/// Runs until there were as many terms as the campaign wants, and then, with all faults over, until each lease has begun one more;
+/// tells what was seen. A run in which no term begins for two minutes ends there, and tells so as a violation, and so is a lease
+/// that nobody can have any more.
 ///
 /// # Panics
 /// If a store says less, or more, of what it is worth than the campaign holds it to.
@@ -116,12 +128,9 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
     let (mut contending, mut networks) = (JoinSet::new(), Vec::new());
     for (number, Process { store, ways }) in processes.into_iter().enumerate() {
         let traits = store.traits();
-        let worth = match traits.durability {
-            Durability::Safe => Promise::Exclusion,
-            Durability::FenceOnly(_) => Promise::Tokens,
-        };
         assert_eq!(
-            worth, campaign.promise,
+            Promise::of(&*store),
+            campaign.promise,
             "what is judged is not what {traits:?} promises"
         );
         for (lease, witness) in witnesses.iter().enumerate() {
@@ -133,24 +142,43 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
     let began = Instant::now();
     let (faults, ending) = afflict(campaign, deployment, &networks, &count, &mut contending).await;
     networks.iter().flatten().for_each(|way| way.heal());
-    if ending == Ending::Stalled {
-        contending.abort_all();
+    witnesses.iter().for_each(|witness| locked(witness).heal());
+    if ending == Ending::Complete {
+        let all_end = async {
+            while let Some(ended) = contending.join_next().await {
+                ended.expect("a contender ends by itself");
+            }
+        };
+        // Those that are over it are violations, below.
+        let _in_time = tokio::time::timeout(STALL_MAX, all_end).await;
     }
-    while let Some(ended) = contending.join_next().await {
-        assert!(
-            ended.is_ok() || ending == Ending::Stalled,
-            "a contender ends by itself: {ended:?}"
-        );
-    }
+    contending.shutdown().await;
     let mut sum = Witness::default();
     witnesses.iter().for_each(|witness| sum.add(witness));
-    if ending == Ending::Stalled {
-        sum.violate(format!("no term began for {STALL_MAX:?}, after {}", count.now()));
+    match ending {
+        Ending::Stalled => sum.violate(format!("no term began for {STALL_MAX:?}, after {}", count.now())),
+        Ending::Complete => {
+            let dead = |(_, witness): &(usize, &Arc<_>)| !locked(witness).has_led_since();
+            for (lease, _) in witnesses.iter().enumerate().filter(dead) {
+                sum.violate(format!(
+                    "job-{lease} began no term for {STALL_MAX:?} after all harm"
+                ));
+            }
+        }
     }
+    let ways = || networks.iter().flatten();
+    let is_struck = |command: &str| ways().any(|way| way.struck(command) > 0);
+    let mut unstruck = campaign.commands.to_vec();
+    unstruck.retain(|command| !is_struck(command));
     Seen {
-        has_networks: networks.iter().any(|ways| !ways.is_empty()),
+        has_networks: ways().next().is_some(),
+        unstruck,
         ..sum.told(campaign, began.elapsed(), faults)
     }
+}
+
+fn locked(witness: &Mutex<Witness>) -> MutexGuard<'_, Witness> {
+    witness.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How a run ended.

@@ -16,6 +16,9 @@ pub struct Seen {
     pub has_networks: bool,
     /// What was done to the processes' networks and to the members.
     pub faults: Faults,
+    /// The commands that were to be lost and repeated, and of which no request was: nobody sends them, or nobody knows them by that
+    /// name any more.
+    pub unstruck: Vec<&'static str>,
     /// Requests whose outcome nobody knew.
     pub unknown: u64,
     /// Grants that were over when they arrived.
@@ -35,11 +38,12 @@ pub struct Seen {
 
 impl Seen {
     /// Whether the run has shown something: one in which no outcome was unknown and no term was given again has not, nor has one
-    /// in which no member was harmed. Where there are no networks, an outcome is unknown by chance alone.
+    /// in which no member was harmed, or in which a command that was to be lost and repeated never was. Where there are no networks,
+    /// an outcome is unknown by chance alone.
     #[must_use]
     pub fn has_shown_something(&self) -> bool {
         let asked_again = self.unknown > 0 && self.again > 0;
-        let harmed = self.faults.killed > 0 && self.faults.frozen > 0;
+        let harmed = self.faults.killed > 0 && self.faults.frozen > 0 && self.unstruck.is_empty();
         harmed && (asked_again || !self.has_networks)
     }
 

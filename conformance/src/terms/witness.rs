@@ -10,6 +10,8 @@ use tenure_core::{Acquire, Attempt, FencingToken, Incarnation, Lease};
 #[derive(Default)]
 pub(super) struct Witness {
     terms: u64,
+    /// How many there were when nothing was done to the deployment any more.
+    healed_after: Option<u64>,
     pub(super) unknown: u64,
     late: u64,
     again: u64,
@@ -50,6 +52,16 @@ impl Witness {
 
     pub(super) fn violate(&mut self, violation: String) {
         self.violations.push(violation);
+    }
+
+    /// Nothing is done to the deployment any more.
+    pub(super) fn heal(&mut self) {
+        self.healed_after = Some(self.terms);
+    }
+
+    /// Whether a term has begun since then.
+    pub(super) fn has_led_since(&self) -> bool {
+        self.healed_after.is_some_and(|terms| self.terms > terms)
     }
 
     /// The highest token that was seen.
@@ -136,6 +148,7 @@ impl Witness {
             took,
             has_networks: false,
             faults,
+            unstruck: Vec::new(),
             unknown: self.unknown,
             late: self.late,
             again: self.again,

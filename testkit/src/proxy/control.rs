@@ -1,5 +1,6 @@
 //! What is asked of the proxy, shared by all its connections.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -28,6 +29,8 @@ pub(super) struct Control {
     state: watch::Sender<State>,
     tickets: Mutex<Vec<Ticket>>,
     counts: Mutex<Counts>,
+    /// How many requests of a command have met what was ordered for them.
+    struck: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Control {
@@ -41,6 +44,7 @@ impl Control {
             }),
             tickets: Mutex::default(),
             counts: Mutex::default(),
+            struck: Mutex::default(),
         }
     }
 
@@ -95,6 +99,9 @@ impl Control {
         };
         if let Some(ticket) = tickets.iter_mut().find(matching) {
             ticket.left -= 1;
+            if let Some(command) = &ticket.command {
+                *lock(&self.struck).entry(command.clone()).or_default() += 1;
+            }
             return Some(ticket.fault);
         }
         match self.fault() {
@@ -114,6 +121,10 @@ impl Control {
 
     pub(super) fn counts(&self) -> Counts {
         *lock(&self.counts)
+    }
+
+    pub(super) fn struck(&self, command: &str) -> u64 {
+        lock(&self.struck).get(command).copied().unwrap_or_default()
     }
 }
 

@@ -147,6 +147,12 @@ impl FaultProxy {
         self.control.order(fault, Some(command), count);
     }
 
+    /// How many requests of this command have met a fault that was ordered for it by [`next_commands`](Self::next_commands).
+    #[must_use]
+    pub fn struck(&self, command: &str) -> u64 {
+        self.control.struck(command)
+    }
+
     /// How many requests are still to meet their fault.
     #[must_use]
     pub fn faults_left(&self) -> usize {

@@ -236,16 +236,20 @@ async fn beside<T>(looking: &mut Option<Looking<'_>>, awaited: impl Future<Outpu
 
 /// Tells again and again that something may have been missed, ever more seldom, until nobody listens.
 async fn keep_looking(hint: WatchEvent, back_off: BackOff, hints: &mpsc::Sender<WatchEvent>) {
-    let mut pause = back_off.base;
-    loop {
-        // However long somebody wants to be left alone.
-        let pauses = pause.min(back_off.pause_max);
-        sleep(pauses.saturating_add(jitter(back_off.jitter_max))).await;
+    for pause in pauses(back_off) {
+        sleep(pause).await;
         if hints.send(hint.clone()).await.is_err() {
             return;
         }
-        pause = pause.saturating_mul(2).min(back_off.pause_max);
     }
+}
+
+/// Each twice as long as the one before, up to the longest, however long somebody wants to be left alone; and each with a jitter
+/// of its own.
+fn pauses(back_off: BackOff) -> impl Iterator<Item = Duration> {
+    let longest = back_off.pause_max;
+    std::iter::successors(Some(back_off.base), |pause| Some(pause.saturating_mul(2)))
+        .map(move |pause| pause.min(longest).saturating_add(jitter(back_off.jitter_max)))
 }
 
 /// What is told where something may have been missed.
@@ -331,4 +335,33 @@ fn panicked() -> StoreError {
 fn jitter(most: Duration) -> Duration {
     let bits = u32::try_from(random_bits() & u128::from(u32::MAX)).expect("32 bits");
     most.mul_f64(f64::from(bits) / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pauses;
+    use crate::driver::BackOff;
+    use std::time::Duration;
+
+    #[test]
+    fn looks_come_after_pauses_that_double_up_to_their_cap_and_are_longer_by_the_jitter_at_most() {
+        let milliseconds = Duration::from_millis;
+        let back_off = BackOff {
+            base: milliseconds(50),
+            jitter_max: milliseconds(20),
+            pause_max: milliseconds(150),
+        };
+        let drawn: Vec<_> = pauses(back_off).take(200).collect();
+        for (number, pause) in drawn.iter().enumerate() {
+            let least = milliseconds(*[50, 100].get(number).unwrap_or(&150));
+            assert!(
+                (least..=least + back_off.jitter_max).contains(pause),
+                "{number}: {drawn:?}"
+            );
+        }
+        assert!(
+            drawn[2..].iter().any(|pause| *pause != drawn[2]),
+            "nothing is drawn: {drawn:?}"
+        );
+    }
 }

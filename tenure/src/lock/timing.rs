@@ -106,3 +106,34 @@ impl LockTiming {
         self.back_off
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::LockTimingOptions;
+    use std::time::Duration;
+    use tenure_core::Ttl;
+
+    #[test]
+    fn the_buffer_is_taken_off_what_the_holder_trusts() {
+        let trusted = |buffer_percent| {
+            let ttl = Duration::from_secs(30);
+            let options = LockTimingOptions {
+                buffer_percent,
+                ..LockTimingOptions::new(ttl)
+            };
+            options
+                .check()
+                .unwrap()
+                .lease()
+                .trust(Ttl::from_secs(30).unwrap())
+        };
+        for percent in [1, 5, 10] {
+            let buffer = Duration::from_millis(300) * u32::from(percent);
+            assert_eq!(trusted(0) - trusted(percent), buffer, "{percent} %");
+        }
+        let default = LockTimingOptions::default().check().unwrap();
+        assert_eq!(default.lease().trust(Ttl::from_secs(30).unwrap()), trusted(10));
+    }
+}

@@ -13,9 +13,19 @@ pub enum Authority {
         /// When this belief ends, unless a renewal extends it.
         until: Moment,
     },
-    /// The process still leads, but begin no new work: the end is near without a confirmed renewal, or the
-    /// term is being ended.
+    /// The process still leads, but begin no new work: the end is near without a confirmed renewal. One may still come, and
+    /// end the doubt: wait, and ask again.
     Doubtful {
+        /// The token of its term.
+        token: FencingToken,
+        /// Since when.
+        since: Moment,
+        /// When this belief ends, unless a renewal extends it.
+        until: Moment,
+    },
+    /// The process still leads, but somebody wants its term to end: begin no new work, end what has begun, and step down.
+    /// Renewals go on meanwhile and take this never back: whoever waits for it to pass leads idly for ever.
+    Ending {
         /// The token of its term.
         token: FencingToken,
         /// Since when.
@@ -27,6 +37,30 @@ pub enum Authority {
     None,
 }
 
+impl Authority {
+    /// The token of the term, as long as the process leads: also where it is to begin no new work.
+    #[must_use]
+    pub const fn token(self) -> Option<FencingToken> {
+        match self {
+            Self::Held { token, .. } | Self::Doubtful { token, .. } | Self::Ending { token, .. } => {
+                Some(token)
+            }
+            Self::None => None,
+        }
+    }
+
+    /// When the belief ends, unless a renewal extends it; `None` where it has.
+    #[must_use]
+    pub const fn until(self) -> Option<Moment> {
+        match self {
+            Self::Held { until, .. } | Self::Doubtful { until, .. } | Self::Ending { until, .. } => {
+                Some(until)
+            }
+            Self::None => None,
+        }
+    }
+}
+
 /// What is believed of a term until something changes: enough to answer for every moment.
 ///
 /// A driver hands it to other threads, so that they can ask without the engine.
@@ -36,6 +70,8 @@ pub struct Belief {
     pub token: FencingToken,
     /// When doubt begins, or has begun, whatever its reason.
     pub doubt_from: Moment,
+    /// Since when it is being ended, if it is.
+    pub ending_from: Option<Moment>,
     /// When authority ends, unless a renewal extends it.
     pub until: Moment,
 }
@@ -47,10 +83,13 @@ impl Belief {
         let Self {
             token,
             doubt_from,
+            ending_from,
             until,
         } = *self;
         if now >= until {
             Authority::None
+        } else if let Some(since) = ending_from.filter(|since| now >= *since) {
+            Authority::Ending { token, since, until }
         } else if now >= doubt_from {
             Authority::Doubtful {
                 token,

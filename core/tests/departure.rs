@@ -11,7 +11,7 @@ fn the_release_is_sent_only_after_the_work_has_ended() {
         token: token(5),
     });
     assert!(requests.is_empty(), "the work still runs: {requests:?}");
-    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+    assert!(matches!(harness.authority(), Authority::Ending { .. }));
     assert!(
         is_renew(&harness.run_to_request()),
         "and the lease must not run out under it"

@@ -190,7 +190,7 @@ fn a_renewal_tells_of_a_wish_to_step_down() {
         wish: Wish::StepDown,
     };
     harness.answer(renewal.id, Reply::Renewed(vec![Ok(asked)]));
-    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+    assert!(matches!(harness.authority(), Authority::Ending { .. }));
     let asked = |event: &Event| matches!(event, Event::AskedToStepDown { token: of, .. } if *of == token(5));
     assert!(harness.events.iter().any(asked), "{:?}", harness.events);
 }
@@ -198,7 +198,7 @@ fn a_renewal_tells_of_a_wish_to_step_down() {
 #[test]
 fn doubt_that_has_begun_does_not_begin_later() {
     let since = |harness: &Harness| match harness.authority() {
-        Authority::Doubtful { since, .. } => since,
+        Authority::Doubtful { since, .. } | Authority::Ending { since, .. } => since,
         authority => panic!("{authority:?}"),
     };
     let step_down = |harness: &mut Harness| {
@@ -212,18 +212,20 @@ fn doubt_that_has_begun_does_not_begin_later() {
     step_down(&mut harness);
     assert_eq!(since(&harness), begun_at);
 
+    // What ends it is another reason, which has begun later.
+    let doubt_from = |harness: &Harness| harness.engine.belief(&job()).unwrap().doubt_from;
     let mut harness = Harness::leading();
     harness.now = harness.until().before(timing().grace() / 2);
     let begun_at = since(&harness);
     step_down(&mut harness);
-    assert_eq!(since(&harness), begun_at);
+    assert_eq!((doubt_from(&harness), since(&harness)), (begun_at, harness.now));
 }
 
 #[test]
 fn a_wish_to_step_down_brings_doubt_at_once_and_renewals_go_on_until_the_work_has_ended() {
     let mut harness = Harness::leading();
     harness.watch(Change::Asked, 5);
-    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+    assert!(matches!(harness.authority(), Authority::Ending { .. }));
     let renewal = harness.run_to_request();
     let asked = Renewed::Extended {
         ttl: Ttl::from_secs(30).unwrap(),
@@ -231,7 +233,7 @@ fn a_wish_to_step_down_brings_doubt_at_once_and_renewals_go_on_until_the_work_ha
     };
     harness.answer(renewal.id, Reply::Renewed(vec![Ok(asked)]));
     assert!(
-        matches!(harness.authority(), Authority::Doubtful { .. }),
+        matches!(harness.authority(), Authority::Ending { .. }),
         "a renewal does not end this doubt"
     );
     let asked = harness

@@ -77,7 +77,7 @@ fn a_renewal_of_a_term_that_is_being_ended_reassures_nobody() {
     let renewal = harness.run_to_request();
     harness.answer(renewal.id, Reply::Renewed(vec![Ok(extended())]));
     assert_eq!(count(&harness, is_reassured), 0);
-    assert!(matches!(harness.authority(), Authority::Doubtful { .. }));
+    assert!(matches!(harness.authority(), Authority::Ending { .. }));
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Deadline {
             token: belief.token,
             until: AtomicU64::new(belief.until.as_nanos()),
             doubt_from: AtomicU64::new(belief.doubt_from.as_nanos()),
-            ending_from: AtomicU64::new(NEVER),
+            ending_from: AtomicU64::new(belief.ending_from.map_or(NEVER, Moment::as_nanos)),
         }
     }
 
@@ -50,6 +50,7 @@ impl Deadline {
         Belief {
             token: self.token,
             doubt_from: Moment::from_nanos(doubt_from.min(ending_from)),
+            ending_from: (ending_from != NEVER).then(|| Moment::from_nanos(ending_from)),
             until: Moment::from_nanos(if is_over(until) { 0 } else { until }),
         }
     }
@@ -77,6 +78,9 @@ impl Deadline {
     /// Takes over what the engine believes; not if the term is over already.
     #[must_use]
     pub(crate) fn extend(&self, belief: &Belief) -> Extension {
+        if let Some(since) = belief.ending_from {
+            self.begin_to_end(since);
+        }
         self.doubt_from
             .store(belief.doubt_from.as_nanos(), Ordering::SeqCst);
         let until = belief.until.as_nanos();
@@ -90,9 +94,9 @@ impl Deadline {
         }
     }
 
-    /// Doubtful from `now` on, whatever renewals come.
-    pub(crate) fn begin_to_end(&self, now: Moment) {
-        self.ending_from.fetch_min(now.as_nanos(), Ordering::SeqCst);
+    /// Ending from `since` on, whatever renewals come.
+    pub(crate) fn begin_to_end(&self, since: Moment) {
+        self.ending_from.fetch_min(since.as_nanos(), Ordering::SeqCst);
     }
 
     /// Whether somebody has [ended](Self::end) it, rather than only seen it pass.

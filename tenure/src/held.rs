@@ -61,7 +61,9 @@ impl HeldTerm {
             let mut work = pin!(work);
             poll_fn(|context| match self.term.authority() {
                 Authority::None => Poll::Ready(None),
-                Authority::Held { .. } | Authority::Doubtful { .. } => work.as_mut().poll(context).map(Some),
+                Authority::Held { .. } | Authority::Doubtful { .. } | Authority::Ending { .. } => {
+                    work.as_mut().poll(context).map(Some)
+                }
             })
             .await
         };

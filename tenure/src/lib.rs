@@ -2,15 +2,22 @@
 //! process a **fencing token** that the data path checks.
 //!
 //! ```no_run
-//! use tenure::{Election, Registry};
+//! use tenure::{Election, Registry, ResourceName, sqlite::SqliteFence};
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! let store = Registry::connect("sqlite:/var/lib/app/leases.db").await?;
+//! let (fence, ledger) = (SqliteFence::new("/var/lib/app/ledger.db")?, ResourceName::new("ledger")?);
 //! let election = Election::builder("nightly-settlement", store).build()?;
 //! let leadership = election.campaign().await?;
-//! // The token goes with every write; the data path refuses a lower one.
-//! println!("leading with token {}", leadership.token());
-//! leadership.guard(async { /* the work, dropped when the term is lost */ }).await?;
+//! // First claim, then read: whatever an older leader still writes is refused from here on.
+//! leadership.claim(&fence, &ledger).await?;
+//! let term = leadership.term();
+//! leadership
+//!     .guard(async {
+//!         // The work, dropped when the term is lost. Each transaction enters: fence.enter(&transaction, &ledger, &term)?
+//!         println!("settling as {term}");
+//!     })
+//!     .await?;
 //! leadership.step_down().await;
 //! # Ok(())
 //! # }

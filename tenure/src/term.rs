@@ -91,10 +91,8 @@ impl SharedTerm {
             looked_at.set(clock::now());
             looked_at.get()
         });
-        match authority {
-            Authority::Held { until, .. } | Authority::Doubtful { until, .. } => until.since(looked_at.get()),
-            Authority::None => Duration::ZERO,
-        }
+        let until = authority.until();
+        until.map_or(Duration::ZERO, |until| until.since(looked_at.get()))
     }
 
     /// Settles whose it is, once: answers whether it is the asker's.

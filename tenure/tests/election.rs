@@ -38,7 +38,7 @@ async fn a_release_wakes_the_standby_long_before_the_lease_would_end() {
     let released_at = Instant::now();
     drop(leadership);
     let (won, _second) = soon("the second campaign", waiting).await.unwrap();
-    won.unwrap();
+    drop(won.unwrap());
     assert!(released_at.elapsed() < LONG_BEFORE, "{:?}", released_at.elapsed());
 }
 
@@ -158,12 +158,12 @@ async fn a_second_campaign_that_is_dropped_leaves_the_first_alone() {
 }
 
 #[tokio::test]
-async fn authority_is_doubtful_as_soon_as_the_term_is_being_ended() {
+async fn authority_says_that_the_term_is_being_ended_as_soon_as_it_is() {
     let site = Site::new();
     let election = site.election("first");
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     leadership.begin_to_step_down();
-    assert!(matches!(leadership.authority(), Authority::Doubtful { .. }));
+    assert!(matches!(leadership.authority(), Authority::Ending { .. }));
     assert!(leadership.is_ending());
     soon("the wish", leadership.interrupted()).await;
 }

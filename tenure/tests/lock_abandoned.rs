@@ -34,7 +34,7 @@ async fn a_waiter_that_is_not_polled_any_more_holds_no_queue_up_for_ever() {
     let are_in_the_queue = || async { store.list(&page).await.unwrap().leases.len() == 2 };
     eventually_async(Duration::from_secs(20), "it has its place", are_in_the_queue).await;
     drop(turn);
-    soon("who came later", theirs.lock("a")).await.unwrap();
+    drop(soon("who came later", theirs.lock("a")).await.unwrap());
 }
 
 /// In a loop of `select!`, say, one branch of which needs the lock that another has won.
@@ -266,7 +266,7 @@ async fn the_place_of_a_waiter_that_is_not_polled_is_extended_for_one_ttl_at_mos
     // The ttl begins with this poll, and what the store tells with the place.
     let polled_after = place().await.unwrap().held_for;
     drop(turn);
-    soon("who came later", theirs.lock("a")).await.unwrap();
+    drop(soon("who came later", theirs.lock("a")).await.unwrap());
     let place = place().await.unwrap();
     assert_eq!(
         (place.terms, place.occupancy()),

@@ -52,7 +52,7 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     }
     tokio::task::yield_now().await;
     // Before one of their releases is given up.
-    soon("another name", manager.lock("another")).await.unwrap();
+    drop(soon("another name", manager.lock("another")).await.unwrap());
     match soon("a look at a name whose release hangs", manager.try_lock("0")).await {
         Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
         other => panic!("{other:?}"),
@@ -63,7 +63,7 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     );
     store.releasing.add_permits(Semaphore::MAX_PERMITS / 2);
     for lock in waiting {
-        soon("who waited", lock).await.unwrap().unwrap();
+        drop(soon("who waited", lock).await.unwrap().unwrap());
     }
 }
 
@@ -92,7 +92,7 @@ async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {
     let late = look();
     tokio::time::sleep(quarter * 5 / 2).await;
     store.acquires.add_permits(1);
-    soon("the late look", late).await.unwrap().unwrap();
+    drop(soon("the late look", late).await.unwrap().unwrap());
 }
 
 type Wanted = JoinHandle<Result<Lock, LockError>>;
@@ -124,7 +124,7 @@ async fn whoever_wants_many_locks_at_once_sends_the_store_a_few_requests_at_a_ti
     assert!(store.acquisitions() <= 32, "{} at once", store.acquisitions());
     store.acquires.add_permits(Semaphore::MAX_PERMITS / 2);
     for lock in waiting {
-        soon("its turn", lock).await.unwrap().unwrap();
+        drop(soon("its turn", lock).await.unwrap().unwrap());
     }
 }
 
@@ -175,5 +175,5 @@ async fn attempts_that_are_dropped_before_their_answer_keep_no_other_lock_waitin
         drop(waiting.await);
     }
     store.acquires.add_permits(Semaphore::MAX_PERMITS / 2);
-    soon("another name", manager.lock("another")).await.unwrap();
+    drop(soon("another name", manager.lock("another")).await.unwrap());
 }

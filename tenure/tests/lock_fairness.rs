@@ -372,7 +372,7 @@ async fn a_dead_waiter_holds_the_queue_up_for_its_ttl_at_most() {
     let killed_at = Instant::now();
     assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
     let (lock, _two) = soon("its turn", waiting).await.unwrap();
-    lock.unwrap();
+    drop(lock.unwrap());
     let (took, ttl) = (killed_at.elapsed(), childs_timing().lease().ttl().duration());
     assert!(took > ttl / 3, "the dead waiter came first: {took:?}");
     assert!(took < ttl + LONG_BEFORE, "{took:?}");
@@ -461,5 +461,5 @@ async fn a_place_of_another_boot_holds_the_queue_up_for_its_ttl_at_most() {
         .execute_batch(&format!("{other_boot}; COMMIT"))
         .unwrap();
     assert_eq!(soon("the release", held.release()).await, LockRelease::Released);
-    soon("its turn", waiter.lock("a")).await.unwrap();
+    drop(soon("its turn", waiter.lock("a")).await.unwrap());
 }

@@ -19,7 +19,7 @@ async fn an_owner_that_would_wait_for_itself_is_told_at_once() {
     let outcome = other.try_lock_for("a", Duration::from_millis(100)).await;
     assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
     drop(lock);
-    soon("the next", owner.lock("a")).await.unwrap();
+    drop(soon("the next", owner.lock("a")).await.unwrap());
 }
 
 #[tokio::test]
@@ -38,9 +38,11 @@ async fn an_owner_that_waits_already_is_told_at_once() {
     waiting.abort();
     drop(waiting.await);
     drop(blocker);
-    soon("after the attempt has ended", owner.lock("a"))
-        .await
-        .unwrap();
+    drop(
+        soon("after the attempt has ended", owner.lock("a"))
+            .await
+            .unwrap(),
+    );
 }
 
 #[tokio::test]
@@ -140,7 +142,7 @@ async fn each_handle_of_an_owner_goes_once_by_its_task_or_by_its_release() {
     soon("its release", bound.release()).await;
     let in_task = soon("one more", owner.lock("a")).await.unwrap();
     let task = in_task.spawn(|mut lock| async move { (lock.release().await, lock) });
-    soon("the task", task).await.unwrap();
+    drop(soon("the task", task).await.unwrap());
     // Longer than until what is bound has been looked at.
     tokio::time::sleep(3 * manager.timing().lease().renew_every()).await;
     assert_eq!(outer.check(), Ok(outer.token()));

@@ -45,8 +45,8 @@ async fn a_look_of_two_requests_is_made_though_both_take_longer_than_one_may() {
         soon("in order", fair.try_lock_for("a", Duration::ZERO)),
         soon("of an application", tagged.try_lock_for("a", Duration::ZERO)),
     );
-    fair.unwrap();
-    tagged.unwrap();
+    drop(fair.unwrap());
+    drop(tagged.unwrap());
 }
 
 #[tokio::test]

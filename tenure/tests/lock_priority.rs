@@ -126,7 +126,7 @@ async fn one_who_may_not_lead_keeps_nobody_from_a_free_lock() {
     until_waiting(&site, &["never"]).await;
     let builder = site.manager_builder("other").fairness(Fairness::Fair);
     let other = builder.timing(long_lock_timing()).build().unwrap();
-    soon("the lock", other.try_lock("job")).await.unwrap();
+    drop(soon("the lock", other.try_lock("job")).await.unwrap());
     waits.abort();
 }
 
@@ -169,7 +169,7 @@ async fn a_turn_is_over_when_another_is_called_and_its_place_is_kept() {
     assert!(soon("the turn again", turn.regain()).await.unwrap());
     assert!(!late.is_finished(), "it kept its place");
     drop(turn);
-    soon("the last turn", late).await.unwrap();
+    drop(soon("the last turn", late).await.unwrap());
 }
 
 /// As by an operator, or by an outage of the store: others may have come before it meanwhile.

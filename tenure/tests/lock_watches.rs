@@ -218,7 +218,7 @@ async fn a_watch_that_is_needed_again_is_not_ended_for_having_been_idle() {
         drop(held);
         Instant::now()
     });
-    waited.unwrap();
+    drop(waited.unwrap());
     // Who is not woken looks when what was left by the last renewal is over.
     assert!(released_at.elapsed() < ttl / 2, "{:?}", released_at.elapsed());
 }
@@ -295,7 +295,7 @@ async fn whoever_waits_for_more_locks_than_can_be_watched_is_not_left_to_the_ttl
     }
     drop(held);
     for waiting in waiting {
-        soon("long before the ttl", waiting).await.unwrap().unwrap();
+        drop(soon("long before the ttl", waiting).await.unwrap().unwrap());
     }
 }
 

@@ -98,7 +98,7 @@ async fn one_look_tells_who_holds_it_and_costs_no_wait() {
     ));
     drop(lock);
     wait_until_vacant(&site, "a").await;
-    soon("the next look", ours.try_lock("a")).await.unwrap();
+    drop(soon("the next look", ours.try_lock("a")).await.unwrap());
 }
 
 #[tokio::test]
@@ -120,9 +120,11 @@ async fn a_bounded_wait_ends_in_time_and_leaves_nothing_behind() {
         Occupancy::Vacant,
         "nobody wants it"
     );
-    soon("in time", ours.try_lock_for("a", Duration::from_secs(10)))
-        .await
-        .unwrap();
+    drop(
+        soon("in time", ours.try_lock_for("a", Duration::from_secs(10)))
+            .await
+            .unwrap(),
+    );
 }
 
 #[tokio::test]
@@ -136,7 +138,7 @@ async fn a_release_wakes_whoever_waits_elsewhere_long_before_the_lock_would_end(
     let released_at = Instant::now();
     drop(lock);
     let (lock, _ours) = soon("the hand-over", waiting).await.unwrap();
-    lock.unwrap();
+    drop(lock.unwrap());
     assert!(released_at.elapsed() < LONG_BEFORE, "{:?}", released_at.elapsed());
 }
 
@@ -289,7 +291,7 @@ async fn one_lock_more_than_the_bound_is_refused_and_a_release_makes_room() {
         soon("the release", locks.pop().unwrap().release()).await,
         LockRelease::Released
     );
-    soon("one more", manager.lock("more")).await.unwrap();
+    drop(soon("one more", manager.lock("more")).await.unwrap());
 }
 
 #[tokio::test]
@@ -403,5 +405,5 @@ async fn a_longest_hold_that_no_winner_could_wake_up_in_is_refused_in_words() {
         assert!(names.iter().all(|name| line.contains(name)), "{line}");
     }
     let manager = build(MAX_HOLD_MIN).unwrap();
-    soon("the shortest", manager.lock("a")).await.unwrap();
+    drop(soon("the shortest", manager.lock("a")).await.unwrap());
 }

@@ -74,7 +74,7 @@ async fn a_timed_out_attempt_that_the_store_applied_is_found_and_released() {
     proxy.heal();
     let vacant = || async { direct.get(&name).await.unwrap().unwrap().occupancy() == Occupancy::Vacant };
     eventually_async(Duration::from_secs(10), "it is found and released", vacant).await;
-    soon("the next", manager.lock("a")).await.unwrap();
+    drop(soon("the next", manager.lock("a")).await.unwrap());
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_release_whose_answer_was_lost_is_not_told_as_a_loss() {
         soon("the hand-over", waiting)
     );
     assert_eq!(proxy.counts().cut_after, 1, "the answer was lost");
-    next.unwrap().0.unwrap();
+    drop(next.unwrap().0.unwrap());
     // On a machine that stood still the waiter comes only after the second release, which finds the first.
     match outcome {
         LockRelease::Unconfirmed(_) | LockRelease::Released => println!("{outcome:?}"),
@@ -192,7 +192,7 @@ async fn a_store_that_cannot_wake_is_looked_at() {
     drop(lock);
     let released_at = std::time::Instant::now();
     let (lock, _ours) = soon("the hand-over", waiting).await.unwrap();
-    lock.unwrap();
+    drop(lock.unwrap());
     // Without a watch, and long before the record would have ended.
     assert!(released_at.elapsed() < LONG_BEFORE, "{:?}", released_at.elapsed());
 }

@@ -36,7 +36,7 @@ async fn a_store_that_takes_no_writes_ends_the_term_at_its_deadline_and_not_befo
     // And when the store works again, so does the election: errors never end it.
     drop(lock);
     drop(leadership);
-    soon("the next campaign", election.campaign()).await.unwrap();
+    drop(soon("the next campaign", election.campaign()).await.unwrap());
 }
 
 #[tokio::test]

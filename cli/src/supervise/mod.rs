@@ -196,7 +196,7 @@ impl Watch<'_> {
                 () = &mut doubted, if self.ended.is_none() => match leadership.authority() {
                     // A renewal came just in time.
                     Authority::Held { .. } => doubted.set(leadership.doubted()),
-                    Authority::Doubtful { .. } => {
+                    Authority::Doubtful { .. } | Authority::Ending { .. } => {
                         self.terminate();
                         self.doubt(&job.shown(), voice);
                     }

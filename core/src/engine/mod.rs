@@ -123,6 +123,7 @@ impl Engine {
             Some(Seat::Term(term)) => Some(Belief {
                 token: term.token,
                 doubt_from: term.doubt_from(self.timing.grace),
+                ending_from: term.ending_since,
                 until: term.until,
             }),
             Some(Seat::Campaign(_) | Seat::Departure(_) | Seat::Search(_)) | None => None,

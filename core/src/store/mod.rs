@@ -46,7 +46,8 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///   [`Certainty::Unknown`]. Nothing may be left locked by dropping it.
 /// - When unsure whether a write was applied, the error says [`Certainty::Unknown`].
 ///
-/// No method has a default, so that a wrapper cannot forget one.
+/// But for [`watch_ends`](Self::watch_ends), which may cost more where it is forgotten and is as right, no method has a default:
+/// a wrapper cannot forget one.
 pub trait LeaseStore: Send + Sync {
     /// What this store is and can do. Constant for the life of the store; no I/O.
     fn traits(&self) -> StoreTraits;

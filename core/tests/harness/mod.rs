@@ -213,10 +213,7 @@ impl Harness {
     }
 
     pub fn until(&self) -> Moment {
-        match self.authority() {
-            Authority::Held { until, .. } | Authority::Doubtful { until, .. } => until,
-            Authority::None => panic!("not leading"),
-        }
+        self.authority().until().expect("not leading")
     }
 
     /// The events since the last call.

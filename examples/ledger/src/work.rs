@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use std::process::ExitCode;
 use std::time::Duration;
 use tenure::http::FencedRequest as _;
-use tenure::{Election, Leadership, Registry, Timing, Ttl};
+use tenure::{Authority, Election, Leadership, Registry, Timing, Ttl};
 
 pub async fn run(options: Work) -> Outcome<ExitCode> {
     let store = Registry::connect(&options.store).await?;
@@ -39,6 +39,9 @@ enum Never {}
 /// Ends only with what ends the term's work.
 async fn lead(leadership: &Leadership, remote: &Remote, options: &Work) -> Outcome<Never> {
     loop {
+        if let Authority::Ending { .. } = leadership.authority() {
+            return Err("was asked to step down".into());
+        }
         // The read shows the token too, and so claims: no older term can change any more what it reads.
         let request = remote
             .get_balance()

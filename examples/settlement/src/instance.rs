@@ -119,6 +119,8 @@ impl Instance {
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
+                // Nothing takes that back: whoever waited would keep the lease and do nothing.
+                Authority::Ending { .. } => return Ok(Ended::Over(Report::Asked)),
                 Authority::None => {
                     return Ok(Ended::Over(Report::Lost(leadership.lost().await.to_string())));
                 }

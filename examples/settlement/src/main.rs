@@ -24,7 +24,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 async fn main() -> ExitCode {
     let outcome = tokio::select! {
         outcome = execute(Arguments::parse().command) => outcome,
-        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        end = asked_to_end() => end.and_then(|signal| Err(format!("ended by {signal}").into())),
     };
     match outcome {
         Ok(code) => code,
@@ -33,6 +33,16 @@ async fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What systemd and Kubernetes stop a service with, and Ctrl-C. What was done until then is dropped: the leadership first, which
+/// gives the lease back, and another leads at once.
+async fn asked_to_end() -> Outcome<&'static str> {
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(tokio::select! {
+        _ = tokio::signal::ctrl_c() => "Ctrl-C",
+        _ = terminated.recv() => "SIGTERM",
+    })
 }
 
 async fn execute(command: Command) -> Outcome<ExitCode> {

@@ -26,6 +26,8 @@ pub enum Report {
     },
     /// The fence refused its write; the fence's own words.
     Refused(String),
+    /// It was asked to step down, and gives the lease back.
+    Asked,
     /// It does not lead any more; why.
     Lost(String),
     /// The ledger failed, and it will look again; the ledger's words.
@@ -48,6 +50,7 @@ impl fmt::Display for Report {
                 "holds, told {at}, before writing what comes after payment {settled}"
             ),
             Self::Refused(why) => f.write_str(why),
+            Self::Asked => f.write_str("was asked to step down"),
             Self::Lost(why) => write!(f, "lost: {why}"),
             Self::Trouble(why) => write!(f, "trouble: {why}"),
             Self::Complete { settled } => write!(f, "complete: all {settled} payments are settled"),
@@ -61,6 +64,9 @@ impl Report {
         let number = |text: &str| text.parse().ok();
         if line == "stands by" {
             return Some(Self::StandsBy);
+        }
+        if line == "was asked to step down" {
+            return Some(Self::Asked);
         }
         if line.starts_with("refused: ") {
             return Some(Self::Refused(line.to_owned()));
@@ -102,6 +108,7 @@ mod tests {
             Report::GoesOn { settled: 4_000 },
             Report::Holds { at: 10, settled: 20 },
             Report::Refused("refused: token 17 is stale".to_owned()),
+            Report::Asked,
             Report::Lost("its deadline passed".to_owned()),
             Report::Trouble("no primary".to_owned()),
             Report::Complete { settled: 9 },

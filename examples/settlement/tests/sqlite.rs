@@ -6,6 +6,9 @@ use common::{assert_settled_exactly_once, drill, said, settlement, summary, toke
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use tenure::{Registry, core::Ask};
 
 const SHORT: [&str; 4] = ["--payments", "60000", "--ttl", "2s"];
 
@@ -178,4 +181,77 @@ fn interrupt_is_heard_in_the_midst_of_the_batches_and_where_an_instance_holds() 
         let complete = told.any(|line| line.is_ok_and(|line| line.contains("complete")));
         assert!(!complete, "it went on to the end");
     }
+}
+
+/// What a process says, line by line, also while nobody listens.
+fn lines_of(process: &mut Killed) -> Receiver<String> {
+    let (sender, lines) = channel();
+    let told = BufReader::new(process.0.stdout.take().expect("piped")).lines();
+    std::thread::spawn(move || told.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+/// Far below the ttl of those who wait for it, and long enough for a loaded machine.
+const LONG: Duration = Duration::from_secs(120);
+
+#[track_caller]
+fn wait_for(lines: &Receiver<String>, wanted: &str) {
+    while let Ok(line) = lines.recv_timeout(LONG) {
+        if line.contains(wanted) {
+            return;
+        }
+    }
+    panic!("nothing was said of \"{wanted}\"");
+}
+
+/// Two instances with far more to do than they will; the first of them leads, and the other waits for it.
+fn leader_and_standby(folder: &Path) -> [(Killed, Receiver<String>); 2] {
+    payments(folder, "payments.csv", 100_000, 3);
+    let start = || {
+        let mut instance = instance(folder, "payments.csv", &["--batch", "1", "--ttl", "3600s"]);
+        let instance = instance.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Killed(instance.spawn().expect("it starts"));
+        let lines = lines_of(&mut process);
+        (process, lines)
+    };
+    let leader = start();
+    wait_for(&leader.1, "goes on after");
+    let standby = start();
+    wait_for(&standby.1, "stands by");
+    [leader, standby]
+}
+
+#[test]
+fn leader_that_is_asked_to_step_down_hands_over_and_stands_by() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [leader, standby] = leader_and_standby(folder.path());
+    let url = format!("sqlite:{}", folder.path().join("leases.db").display());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let store = Registry::connect(&url).await.expect("the store");
+        let name = "settlement/nightly".parse().expect("a name");
+        let lease = store.get(&name).await.expect("a look").expect("a lease");
+        let ask = Ask {
+            name,
+            token: lease.token,
+        };
+        store.ask(&ask).await.expect("it is asked");
+    });
+    wait_for(&leader.1, "was asked to step down");
+    wait_for(&standby.1, "goes on after");
+    wait_for(&leader.1, "stands by");
+}
+
+/// As systemd and Kubernetes end it: the others do not wait for the end of the lease.
+#[test]
+fn leader_that_is_terminated_hands_over_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [mut leader, standby] = leader_and_standby(folder.path());
+    let process = rustix::process::Pid::from_child(&leader.0.0);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it is there");
+    wait_for(&standby.1, "goes on after");
+    assert_eq!(leader.0.0.wait().expect("it ends").code(), Some(2));
 }

@@ -26,7 +26,7 @@ impl fmt::Display for AuthorityOver {
 impl std::error::Error for AuthorityOver {}
 
 impl FencingHeader {
-    /// What a term presents, as long as it may be believed: also while it is doubtful, to end what was begun.
+    /// What a term presents, as long as it may be believed: also while it is doubtful or ending, to end what was begun.
     ///
     /// A header that was made before authority ended is still sent after: this spares a request, and it is
     /// the server's fence that refuses.
@@ -34,11 +34,9 @@ impl FencingHeader {
     /// # Errors
     /// [`AuthorityOver`] for [`Authority::None`].
     pub fn of(lease: &LeaseName, authority: Authority) -> Result<Self, AuthorityOver> {
-        match authority {
-            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => {
-                Ok(Self(Term::new(lease.clone(), token)))
-            }
-            Authority::None => Err(AuthorityOver { lease: lease.clone() }),
+        match authority.token() {
+            Some(token) => Ok(Self(Term::new(lease.clone(), token))),
+            None => Err(AuthorityOver { lease: lease.clone() }),
         }
     }
 }

@@ -229,6 +229,7 @@ fn client_sets_one_header_while_authority_lasts_and_none_after() {
     for authority in [
         Authority::Held { token, until },
         Authority::Doubtful { token, since, until },
+        Authority::Ending { token, since, until },
     ] {
         let request = Request::put("/balance")
             .header(FENCING_TOKEN, HeaderValue::from_static("3;lease=\"a\""))

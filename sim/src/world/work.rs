@@ -91,14 +91,13 @@ impl World<'_> {
         }
         let authority = engine.authority(&self.names[index], Moment::from_nanos(local));
         let (working, believed) = (work.token, process.seats[index].believed);
-        let answered = match authority {
-            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => token.number(),
-            Authority::None => 0,
-        };
+        let answered = authority.token().map_or(0, FencingToken::number);
         self.judge(authority_ends_at_the_deadline(answered, believed, local));
         match authority {
             Authority::Held { .. } if answered == working => self.begin_step(slot, name, serial),
-            Authority::Held { .. } | Authority::Doubtful { .. } => self.think(slot, name, serial),
+            Authority::Held { .. } | Authority::Doubtful { .. } | Authority::Ending { .. } => {
+                self.think(slot, name, serial);
+            }
             // The term is over; its end is told when the engine is stepped next.
             Authority::None => {}
         }

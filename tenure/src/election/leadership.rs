@@ -15,6 +15,7 @@ use tenure_core::{
 /// It is no proof of leading: ask [`authority`](Self::authority) at each use, and let the data path check the
 /// [`token`](Self::token). Dropping it ends the term and releases the lease, in the background; so drop it
 /// only when the work has ended.
+#[must_use = "the lease is given back when this is dropped"]
 pub struct Leadership(HeldTerm, Grant);
 
 /// A term is over. Its work must stop: what it still writes is refused by a fence, and by nothing else.
@@ -136,7 +137,7 @@ impl Leadership {
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone, for whatever
-    /// reason. A renewal may end the doubt again: ask [`authority`](Self::authority). Needs what [`lost`](Self::lost) needs.
+    /// reason. A renewal may end the doubt again, unless the term is being ended: ask [`authority`](Self::authority). Needs what [`lost`](Self::lost) needs.
     pub async fn doubted(&self) {
         self.0.doubted().await;
     }

@@ -136,12 +136,17 @@ impl Election {
         }
     }
 
-    /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself.
+    /// Campaigns, and runs `work` while this process leads, until `work` has ended by itself: with whatever it answers, also
+    /// an error. For a candidate that is to stand by again after one, call this in a loop.
     ///
     /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a
     /// new campaign begins; after having been asked to step down only after one renewal interval, so that
     /// another candidate gets its turn. The lease is released when `work` has ended or was dropped, and the
-    /// last clone of its [`Leadership`] is gone.
+    /// last clone of its [`Leadership`] is gone: a task that keeps one keeps the lease, and this waits for it, unless
+    /// [`progress_within`](ElectionBuilder::progress_within) bounds that.
+    ///
+    /// Dropping this future, as at the end of a process, drops `work` and gives the lease back in the background:
+    /// [`close`](Self::close) waits for that.
     ///
     /// # Errors
     /// [`CampaignError`].

@@ -43,6 +43,7 @@ pub enum Fairness {
 }
 
 /// The first place in the queue for a lock; others move up when it is dropped.
+#[must_use = "the place in the queue is given up when this is dropped"]
 pub struct Turn {
     shared: Arc<Shared>,
     name: LeaseName,

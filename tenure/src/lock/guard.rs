@@ -22,6 +22,7 @@ use tenure_core::{
 /// It is no proof of holding: ask [`authority`](Self::authority) at each use, and let the data path check the
 /// [`token`](Self::token). A panic and an aborted task drop it; a guard that is leaked is extended until the
 /// manager's `max_hold`, unless it is [bound](Self::bound_to) to a task.
+#[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
     hold: Arc<Hold>,
     state: State,
@@ -191,10 +192,7 @@ impl Lock {
     /// # Errors
     /// [`LockLoss`]: it is over. A lock that was lost cannot be extended; take it anew.
     pub fn check(&self) -> Result<FencingToken, LockLoss> {
-        match self.authority() {
-            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => Ok(token),
-            Authority::None => Err(self.loss()),
-        }
+        self.authority().token().ok_or_else(|| self.loss())
     }
 
     /// Returns when the lock is over, and why: at once when another holder was seen, at the deadline if the store
@@ -216,7 +214,7 @@ impl Lock {
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone. An extension may end
-    /// the doubt again. Needs what [`lost`](Self::lost) needs.
+    /// the doubt again, unless the lock is to be given up on somebody's wish ([`Authority::Ending`]). Needs what [`lost`](Self::lost) needs.
     pub async fn doubted(&self) {
         if self.is_gone() {
             return;

@@ -72,8 +72,8 @@ impl Site {
         let token = leadership.token();
         let was_over = self.over.load(Ordering::SeqCst) >= token.number();
         let authority = leadership.authority();
-        match authority {
-            Authority::Held { token: of, until } | Authority::Doubtful { token: of, until, .. } => {
+        match authority.token().zip(authority.until()) {
+            Some((of, until)) => {
                 assert_eq!(of, token, "the authority of another term");
                 assert!(
                     !was_over,
@@ -81,7 +81,7 @@ impl Site {
                 );
                 self.check_belief(token);
             }
-            Authority::None => {
+            None => {
                 self.over.fetch_max(token.number(), Ordering::SeqCst);
             }
         }

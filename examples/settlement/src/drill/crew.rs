@@ -230,6 +230,7 @@ impl Crew {
             }
             Report::StandsBy
             | Report::GoesOn { .. }
+            | Report::Asked
             | Report::Lost(_)
             | Report::Trouble(_)
             | Report::Complete { .. } => {}

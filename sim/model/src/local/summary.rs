@@ -1,7 +1,6 @@
 use super::{Clock, Late, Local, NOW, Process, Sender, Work, lease_name};
 use crate::message::Ask;
 use crate::names::{Census, Ranks, small};
-use tenure_core::Authority;
 
 /// What is asked of a candidate most often. Small, so that those of all situations stay near the processor.
 #[derive(Clone, Copy, Debug)]
@@ -112,10 +111,8 @@ impl Summary {
             brief.tokens.add_name(token);
         }
         brief.ageing.add_name(process.left);
-        brief.believes = match process.engine.authority(&lease_name(), NOW) {
-            Authority::None => 0,
-            Authority::Held { token, .. } | Authority::Doubtful { token, .. } => small(token.number()),
-        };
+        let believed = process.engine.authority(&lease_name(), NOW).token();
+        brief.believes = believed.map_or(0, |token| small(token.number()));
         brief.state = State::Running(process.clock);
         self.work = process.work;
         self.left = process.left;

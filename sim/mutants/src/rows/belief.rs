@@ -72,6 +72,7 @@ pub(super) const ROWS: &[Row] = &[
                  return Some(Belief {
                      token: leaving.token,
                      doubt_from: Moment::ZERO,
+                     ending_from: None,
                      until: leaving.give_up_at,
                  });
              }

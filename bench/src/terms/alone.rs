@@ -12,7 +12,7 @@ use tenure_testkit::{
 };
 
 /// What PostgreSQL's proxy knows of the store's statements.
-const FUNCTIONS: &[&str] = &["acquire", "renew", "release"];
+const FUNCTIONS: &[&str] = &["take", "renew", "give_back"];
 
 /// A process whose only way is this one.
 fn process(store: impl LeaseStore + 'static, way: FaultProxy) -> Process {

@@ -8,6 +8,7 @@ mod care_arguments;
 mod common;
 mod deadline;
 mod default_store;
+mod doctor;
 mod endpoint;
 #[cfg(feature = "etcd")]
 mod etcd;

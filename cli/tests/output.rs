@@ -264,20 +264,6 @@ fn doctor_ends_with_1_where_no_lease_can_be_taken() {
 }
 
 #[test]
-fn a_second_doctor_warns_of_the_first_and_finds_nothing_bad() {
-    let sandbox = Sandbox::new("doctor-twice");
-    let first = sandbox.start(&["doctor", "--clock-for", "10m"]);
-    eventually(SOON, "it watches", || {
-        let all = sandbox.tenure(&["status", "--all"]).stdout;
-        all.contains("tenure-doctor/clock")
-    });
-    let second = sandbox.tenure(&["doctor"]);
-    assert_eq!(second.code, 0, "{second:?}");
-    assert!(second.stdout.contains("another doctor watches"), "{second:?}");
-    drop(first);
-}
-
-#[test]
 fn errors_are_json_where_json_was_asked_for() {
     let sandbox = Sandbox::new("json-errors");
     let ended = sandbox.tenure(&["run", "--output", "json", "--ttl", "0s", "job", "--", "true"]);

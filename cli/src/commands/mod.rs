@@ -38,7 +38,7 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
         Command::Fence(arguments) => fence::fence(&arguments, matches, store, form).await,
         Command::Gc(arguments) => gc::gc(&arguments, store, form, voice).await,
         Command::Explain(arguments) => explain::explain(&arguments, matches, form, voice),
-        Command::Doctor(arguments) => doctor::doctor(&arguments, store, form).await,
+        Command::Doctor(arguments) => return doctor::doctor(&arguments, store, form).await,
         Command::Store(arguments) => store::store(&arguments, store, form).await,
         Command::Warden { socket, command } => warden::guard(socket, &command).await,
         Command::Completions { shell } => {

@@ -146,6 +146,15 @@ impl Signals {
         }
     }
 
+    /// Does `work`, unless a signal asks for the end first.
+    pub(crate) async fn unless_ended<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
+        tokio::select! {
+            biased;
+            outcome = work => Ok(outcome),
+            signal = self.end_of_waiting() => Err(signal),
+        }
+    }
+
     /// Waits for what is the last that the store is asked for, as long as there is patience; but not for long, once a signal has
     /// asked for the end, before or meanwhile.
     pub(crate) async fn wait_at_the_end<T>(

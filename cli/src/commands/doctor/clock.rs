@@ -1,24 +1,16 @@
 //! Watching the clock that leases expire by: does it run as fast as ours, and does it step?
 //!
-//! What a store's clock says of the time of day decides nothing; how evenly it runs does. So a lease of our own is
-//! taken, and read again and again: what remains of it must shrink as fast as our own time passes.
+//! What a store's clock says of the time of day decides nothing; how evenly it runs does. So a lease of the doctor's
+//! own is read again and again: what remains of it must shrink as fast as our own time passes.
 
 use crate::commands::look::answer;
 use crate::output::short;
 use std::time::Duration;
-use tenure::core::{
-    Acquire, Acquired, Attempt, Fault, Finding, Moment, Note, Occupancy, Release, Timekeeper, Verdict,
-};
-use tenure::{LeaseName, LeaseStore, StoreError, Timing, Ttl, candidate, clock_now, default_candidate_id};
-
-/// The lease that is taken.
-const NAME: &str = "tenure-doctor/clock";
+use tenure::core::{Finding, Moment, Occupancy, Timekeeper, Verdict};
+use tenure::{LeaseName, LeaseStore, StoreError, Timing, clock_now};
 
 /// Pause between two readings.
 const READ_EVERY: Duration = Duration::from_millis(100);
-
-/// What the lease outlasts the watching by: a clock that steps by less is seen to.
-const ROOM: Duration = Duration::from_secs(60);
 
 /// What helps against steps.
 const NOT_STEPPED: &str =
@@ -47,69 +39,58 @@ struct Seen {
 
 /// Why there are no readings.
 enum NotWatched {
-    /// The lease was gone so long after it was taken.
+    /// The lease was gone so long after the watching began.
     Gone(Duration),
-    /// The store gives no lease.
-    Untaken(StoreError),
-    /// It gives one, or has given it to another doctor; in words.
-    Unable(String),
+    /// It could not be read.
+    Unable(StoreError),
 }
 
-/// Watches the store's clock for so long.
-pub(super) async fn watch(store: &dyn LeaseStore, timing: &Timing, time: Duration) -> Finding {
-    let finding = |verdict, detail: String, repair: Option<&str>| Finding {
-        subject: "clock's run".to_owned(),
-        verdict,
-        detail,
-        repair: repair.map(ToOwned::to_owned),
+/// Watches the store's clock for so long, by a lease that is held for longer.
+pub(super) async fn watch(
+    store: &dyn LeaseStore,
+    name: &LeaseName,
+    timing: &Timing,
+    time: Duration,
+) -> Finding {
+    let grain = match store.traits().timekeeper {
+        Timekeeper::Server => 0.001,
+        // A session's time is told in whole seconds.
+        Timekeeper::Session => 1.0,
+        Timekeeper::Observer => {
+            let detail = "the store times nothing: whoever waits counts by its own clock";
+            return finding(Verdict::Good, detail.to_owned(), None);
+        }
     };
-    let keeper = store.traits().timekeeper;
-    if keeper == Timekeeper::Observer {
-        let detail = "the store times nothing: whoever waits counts by its own clock".to_owned();
-        return finding(Verdict::Good, detail, None);
-    }
-    // A session's time is told in whole seconds.
-    let grain = if keeper == Timekeeper::Session { 1.0 } else { 0.001 };
-    match read_for(store, time, grain).await {
+    match readings(store, name, time, grain).await {
         Ok(readings) => {
             let (verdict, detail, repair) = judge(seen(&readings), timing, time);
             finding(verdict, detail, repair)
         }
-        Err(NotWatched::Gone(after)) => {
-            let detail = format!(
-                "lease \"{NAME}\" was gone {} after it was taken, a minute or more before its time: the clock was set far ahead, \
-                 or the store forgets",
-                short(after)
-            );
-            finding(Verdict::Bad, detail, Some(NOT_STEPPED))
-        }
-        Err(NotWatched::Untaken(error)) => {
-            let detail = format!("no lease can be taken: {}", error.message);
-            finding(Verdict::Bad, detail, repair_of(error.fault))
-        }
-        Err(NotWatched::Unable(why)) => {
-            let detail = format!("could not be watched: {why}");
-            finding(
-                Verdict::Warning,
-                detail,
-                Some("look at it by hand; it judges every expiry"),
-            )
+        Err(NotWatched::Gone(after)) => gone(name, after),
+        Err(NotWatched::Unable(error)) => {
+            let detail = format!("could not be watched: {}", error.message);
+            let repair = "look at it by hand; it judges every expiry";
+            finding(Verdict::Warning, detail, Some(repair))
         }
     }
 }
 
-/// What helps where no lease is given; where there is nothing to say, the store's own words have to do.
-fn repair_of(fault: Fault) -> Option<&'static str> {
-    match fault {
-        Fault::Unauthenticated | Fault::Forbidden => Some(
-            "give the user the rights of a candidate; one that is only to look: tenure doctor --clock-for 0s",
-        ),
-        Fault::ReadOnly => Some("have the store take writes, or name the one that does"),
-        Fault::Full => Some("make room where the store keeps its data"),
-        Fault::Unreachable | Fault::TimedOut | Fault::Busy => {
-            Some("see why it answers who reads and not who writes")
-        }
-        Fault::Unreadable | Fault::Unsupported | Fault::Invalid | Fault::Internal => None,
+/// The lease was gone so long after it was taken.
+pub(super) fn gone(name: &LeaseName, after: Duration) -> Finding {
+    let detail = format!(
+        "lease \"{name}\" was gone {} after it was taken, a minute or more before its time: the clock was set far ahead, or \
+         the store forgets",
+        short(after)
+    );
+    finding(Verdict::Bad, detail, Some(NOT_STEPPED))
+}
+
+fn finding(verdict: Verdict, detail: String, repair: Option<&str>) -> Finding {
+    Finding {
+        subject: "clock's run".to_owned(),
+        verdict,
+        detail,
+        repair: repair.map(ToOwned::to_owned),
     }
 }
 
@@ -153,51 +134,6 @@ fn judge(seen: Seen, timing: &Timing, time: Duration) -> (Verdict, String, Optio
     (Verdict::Good, detail, None)
 }
 
-/// Takes the lease, reads it for so long, and gives it back.
-async fn read_for(store: &dyn LeaseStore, time: Duration, grain: f64) -> Result<Vec<Reading>, NotWatched> {
-    let name = LeaseName::new(NAME).expect("this is a name");
-    let traits = store.traits();
-    let ttl = Ttl::try_from(time + ROOM).map_err(|error| NotWatched::Unable(error.to_string()))?;
-    let ttl = ttl.clamp(traits.ttl_min, traits.ttl_max);
-    let request = Acquire {
-        name: name.clone(),
-        candidate: candidate(default_candidate_id()),
-        attempt: Attempt::FIRST,
-        ttl,
-        note: Note::default(),
-    };
-    let token = match answer(store.acquire(&request))
-        .await
-        .map_err(NotWatched::Untaken)?
-    {
-        Acquired::Granted(grant) => grant.token,
-        Acquired::Held(lease) => {
-            let (holder, left) = (lease.holder.id, short(lease.remaining));
-            return Err(NotWatched::Unable(format!(
-                "lease \"{name}\" is held by {holder} for {left} more: another doctor watches, or one was broken off"
-            )));
-        }
-        Acquired::Superseded => {
-            let why = "the store took the request for an old one";
-            return Err(NotWatched::Untaken(StoreError::not_applied(Fault::Internal, why)));
-        }
-    };
-    let readings = readings(store, &name, time, grain).await;
-    let release = Release {
-        name,
-        incarnation: request.candidate.incarnation,
-        token,
-        attempt: request.attempt,
-    };
-    // Where this fails, it expires by itself.
-    let _answers = tokio::time::timeout(READ_EVERY * 10, store.release(&[release])).await;
-    readings
-}
-
-fn unable(error: StoreError) -> NotWatched {
-    NotWatched::Unable(error.message)
-}
-
 async fn readings(
     store: &dyn LeaseStore,
     name: &LeaseName,
@@ -208,7 +144,7 @@ async fn readings(
     let mut readings = Vec::new();
     while clock_now().since(began) < time {
         let sent = clock_now();
-        let lease = answer(store.get(name)).await.map_err(unable)?;
+        let lease = answer(store.get(name)).await.map_err(NotWatched::Unable)?;
         let received = clock_now();
         let lease = lease.filter(|lease| lease.occupancy() == Occupancy::Held);
         let lease = lease.ok_or_else(|| NotWatched::Gone(received.since(began)))?;
@@ -255,7 +191,7 @@ mod tests {
     use super::*;
 
     fn timing() -> Timing {
-        Timing::of(Ttl::from_secs(30).unwrap())
+        Timing::of(tenure::Ttl::from_secs(30).unwrap())
     }
 
     /// Readings each 100 ms for two seconds, of a clock that is ahead by this.

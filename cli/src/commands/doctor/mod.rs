@@ -1,32 +1,80 @@
 //! `tenure doctor`.
 
 mod clock;
+mod own_lease;
+mod round_trips;
 
 use super::explain;
 use super::look::{ANSWER_WAIT_MAX, answer};
 use crate::arguments::{DoctorArguments, Form};
-use crate::exit::{Code, Failure};
-use crate::output::{self, clean, short};
+use crate::exit::{Code, End, Failure, of_signal};
+use crate::output::{self, clean};
+use crate::supervise::Signals;
+use round_trips::{RoundTrips, unanswered};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tenure::core::{Durability, Finding, Verdict};
-use tenure::{LeaseName, LeaseStore, StoreError, Timing};
+use tenure::{LeaseName, LeaseStore, SharedStore, StoreError, Timing};
 
-/// Round trips that are measured, one after the other.
-const ROUND_TRIPS: usize = 20;
+/// Said of an advice where no renewal could be measured.
+const OF_READS_ALONE: &str = " (of reads alone; a renewal writes, which may take longer)";
 
 /// Longest examination: a dozen questions, each with the store's own limit.
 const EXAMINATION_MAX: Duration = Duration::from_secs(60);
 
-/// Shows how fit the store is to keep leases, and how fast.
+/// Shows how fit the store is to keep leases, and how fast; answers how to end.
 pub(crate) async fn doctor(
     arguments: &DoctorArguments,
     store: Option<&str>,
     form: Form,
-) -> Result<u8, Failure> {
+) -> Result<End, Failure> {
     let timing = arguments.timing.timing()?;
+    // A lease that is held at the end would be held for an hour.
+    let mut signals = Signals::take_in()?;
+    let (store, mut findings, reads) = match signals.unless_ended(examined(store)).await {
+        Ok(examined) => examined?,
+        Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
+    };
+    findings.push(match &reads {
+        Ok(reads) => reads.finding("read"),
+        Err(error) => unanswered("read", error),
+    });
+    let mut renewals = None;
+    if !arguments.clock_for.is_zero() {
+        let end = signals.end_of_waiting();
+        match own_lease::examine(&*store, &timing, arguments.clock_for, end).await {
+            Ok(by_lease) => {
+                findings.extend(by_lease.findings);
+                renewals = by_lease.renewals;
+            }
+            Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
+        }
+    }
+    let slow = reads
+        .ok()
+        .map(|reads| renewals.map_or(reads.p99, |renewals| renewals.p99.max(reads.p99)));
+    let advised = slow.map(Timing::advised);
+    let of_what = if renewals.is_some() { "" } else { OF_READS_ALONE };
+    findings.extend(advised.map(|advised| ttl_finding(&timing, &advised, of_what, &*store)));
+    let worst = findings.iter().map(|finding| finding.verdict).max();
+    let worst = worst.unwrap_or(Verdict::Good);
+    output::print(&match form {
+        Form::Text => text_of(&*store, &findings, worst),
+        Form::Json => json_of(&*store, &findings, worst, advised.as_ref()),
+    })?;
+    Ok(End::Code(match (worst, lost_by(&*store)) {
+        (Verdict::Bad, _) => Code::No.number(),
+        (Verdict::Warning | Verdict::Good, Some(_)) => Code::FenceOnly.number(),
+        (Verdict::Warning | Verdict::Good, None) => 0,
+    }))
+}
+
+/// The store, what it finds of itself, and how long reads take.
+async fn examined(
+    store: Option<&str>,
+) -> Result<(SharedStore, Vec<Finding>, Result<RoundTrips, StoreError>), Failure> {
     let store = super::open(store).await?;
-    let mut findings = tokio::time::timeout(EXAMINATION_MAX, store.examine())
+    let findings = tokio::time::timeout(EXAMINATION_MAX, store.examine())
         .await
         .map_err(|_| {
             Failure::new(
@@ -34,24 +82,8 @@ pub(crate) async fn doctor(
                 format!("the store could not be examined within {EXAMINATION_MAX:?}; is it frozen?"),
             )
         })??;
-    let reading = measure(&*store).await;
-    let advised = reading.as_ref().ok().map(|reading| Timing::advised(reading.p99));
-    findings.push(finding_of(reading));
-    if !arguments.clock_for.is_zero() {
-        findings.push(clock::watch(&*store, &timing, arguments.clock_for).await);
-    }
-    findings.extend(advised.map(|advised| ttl_finding(&timing, &advised, &*store)));
-    let worst = findings.iter().map(|finding| finding.verdict).max();
-    let worst = worst.unwrap_or(Verdict::Good);
-    output::print(&match form {
-        Form::Text => text_of(&*store, &findings, worst),
-        Form::Json => json_of(&*store, &findings, worst, advised.as_ref()),
-    })?;
-    Ok(match (worst, lost_by(&*store)) {
-        (Verdict::Bad, _) => Code::No.number(),
-        (Verdict::Warning | Verdict::Good, Some(_)) => Code::FenceOnly.number(),
-        (Verdict::Warning | Verdict::Good, None) => 0,
-    })
+    let reads = reads(&*store).await;
+    Ok((store, findings, reads))
 }
 
 /// How the store can lose what it has confirmed, if it can.
@@ -62,51 +94,13 @@ fn lost_by(store: &dyn LeaseStore) -> Option<&'static str> {
     }
 }
 
-struct Reading {
-    p50: Duration,
-    p99: Duration,
-}
-
 /// Reads a name that has no record: the cheapest round trip there is.
-async fn measure(store: &dyn LeaseStore) -> Result<Reading, StoreError> {
+async fn reads(store: &dyn LeaseStore) -> Result<RoundTrips, StoreError> {
     let name = LeaseName::new("tenure-doctor/round-trip").expect("this is a name");
-    let mut took = Vec::with_capacity(ROUND_TRIPS);
-    for _ in 0..ROUND_TRIPS {
-        let began = Instant::now();
-        answer(store.get(&name)).await?;
-        took.push(began.elapsed());
-    }
-    took.sort_unstable();
-    let at = |percent: usize| took.get((ROUND_TRIPS * percent).div_ceil(100) - 1).copied();
-    Ok(Reading {
-        p50: at(50).unwrap_or_default(),
-        p99: at(99).unwrap_or_default(),
-    })
+    RoundTrips::measure(async || answer(store.get(&name)).await.map(drop)).await
 }
 
-fn finding_of(reading: Result<Reading, StoreError>) -> Finding {
-    let subject = "read".to_owned();
-    match reading {
-        Ok(Reading { p50, p99 }) => Finding {
-            subject,
-            verdict: Verdict::Good,
-            detail: format!(
-                "{ROUND_TRIPS} round trips: p50 {}, p99 {}",
-                short(p50),
-                short(p99)
-            ),
-            repair: None,
-        },
-        Err(error) => Finding {
-            subject,
-            verdict: Verdict::Bad,
-            detail: format!("{error} (waited at most {ANSWER_WAIT_MAX:?})"),
-            repair: None,
-        },
-    }
-}
-
-fn ttl_finding(timing: &Timing, advised: &Timing, store: &dyn LeaseStore) -> Finding {
+fn ttl_finding(timing: &Timing, advised: &Timing, of_what: &str, store: &dyn LeaseStore) -> Finding {
     let subject = "ttl".to_owned();
     let (ttl, least) = (timing.ttl(), advised.ttl());
     if let Err(error) = timing.fits(&store.traits()) {
@@ -122,7 +116,7 @@ fn ttl_finding(timing: &Timing, advised: &Timing, store: &dyn LeaseStore) -> Fin
             subject,
             verdict: Verdict::Warning,
             detail: format!(
-                "{ttl} is below the advised {least}: three renewals of ten slow round trips each"
+                "{ttl} is below the advised {least}: three renewals of ten slow round trips each{of_what}"
             ),
             repair: Some(format!("--ttl {least}")),
         };
@@ -130,7 +124,7 @@ fn ttl_finding(timing: &Timing, advised: &Timing, store: &dyn LeaseStore) -> Fin
     Finding {
         subject,
         verdict: Verdict::Good,
-        detail: format!("{ttl} suits this store; the least advisable is {least}"),
+        detail: format!("{ttl} suits this store; the least advisable is {least}{of_what}"),
         repair: None,
     }
 }

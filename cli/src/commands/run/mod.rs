@@ -20,10 +20,8 @@ use crate::warden::tree::shows_own_processes;
 use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
-use rustix::process::Signal;
 use seeing::Seeing;
 use std::fs::File;
-use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -117,7 +115,7 @@ pub(super) async fn undertake(
     look_after(&mut job, &arguments.care).map_err(of_lease)?;
     let place = Place::find(store)?;
     let mut signals = take_charge(voice).map_err(of_lease)?;
-    let store = match unless_ended(&mut signals, place.open()).await {
+    let store = match signals.unless_ended(place.open()).await {
         Ok(opened) => opened.map_err(of_lease)?,
         Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
     };
@@ -260,7 +258,7 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
             // Whoever asked wants another to lead: it gets a renewal interval's start.
             Ok(Taken::HandedOver) => {
                 let start = tokio::time::sleep(turn.election.timing().renew_every());
-                let started = unless_ended(&mut turn.signals, start).await;
+                let started = turn.signals.unless_ended(start).await;
                 started.map_err(|signal| of_signal(signal.as_raw()))
             }
             Ok(Taken::Kept(failure)) => return Outcome::Keeps(failure),
@@ -321,13 +319,4 @@ fn created(path: &Path) -> Result<File, Failure> {
             format!("--trace \"{shown}\": {error}; {way_out}"),
         )
     })
-}
-
-/// Does `work`, unless a signal asks for the end first.
-async fn unless_ended<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Signal> {
-    tokio::select! {
-        biased;
-        outcome = work => Ok(outcome),
-        signal = signals.end_of_waiting() => Err(signal),
-    }
 }

@@ -242,7 +242,8 @@ impl Turn<'_> {
         let text = format!("lease \"{name}\": {what}; campaigning again in {}", short(out));
         let fields = json!({"lease": name.as_str(), "again_in_ms": in_json(out)});
         self.voice.say("cooldown", &text, fields);
-        super::unless_ended(&mut self.signals, tokio::time::sleep(out))
+        self.signals
+            .unless_ended(tokio::time::sleep(out))
             .await
             .map_err(|signal| of_signal(signal.as_raw()))
     }

@@ -1,0 +1,101 @@
+//! `tenure doctor` and the lease that it takes for itself.
+
+use crate::common::{SOON, Sandbox, exit_code, json};
+use std::time::Duration;
+use tenure_testkit::{Process, eventually};
+
+/// Its first name.
+const CLOCK: &str = "tenure-doctor/clock";
+
+/// A doctor that looks for long, and has its lease.
+fn patient(sandbox: &Sandbox) -> Process {
+    let doctor = sandbox.start(&["doctor", "--clock-for", "1h"]);
+    eventually(SOON, "it has its lease", || {
+        let all = sandbox.tenure(&["status", "--all"]).stdout;
+        all.contains(CLOCK)
+    });
+    doctor
+}
+
+fn store_of(sandbox: &Sandbox) -> rusqlite::Connection {
+    rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap()
+}
+
+/// What ends by a signal is no less over than what ends by itself: the next doctor would find the lease taken for an hour.
+#[test]
+fn a_doctor_that_is_ended_by_a_signal_gives_its_lease_back() {
+    let sandbox = Sandbox::new("doctor-ended");
+    let doctor = patient(&sandbox);
+    doctor.terminate();
+    assert_eq!(exit_code(&doctor), 128 + 15);
+    assert_eq!(sandbox.lease(CLOCK)["state"], "vacant");
+}
+
+#[test]
+fn a_second_doctor_has_a_lease_of_its_own() {
+    let sandbox = Sandbox::new("doctor-twice");
+    let _first = patient(&sandbox);
+    let second = sandbox.tenure(&["doctor", "--output", "json"]);
+    assert_eq!(second.code, 0, "{second:?}");
+    let findings = json(&second.stdout)["findings"].clone();
+    let findings = findings.as_array().unwrap();
+    for subject in ["renewal", "clock's run"] {
+        let found = findings.iter().find(|finding| finding["subject"] == subject);
+        assert_eq!(found.expect(subject)["verdict"], "good", "{second:?}");
+    }
+    let lease = sandbox.lease(&format!("{CLOCK}-2"));
+    assert_eq!((&lease["terms"], &lease["state"]), (&1.into(), &"vacant".into()));
+}
+
+/// It has seen of no lease that it is given: another code would say that one is to be had.
+#[test]
+fn a_doctor_that_gets_no_lease_beside_other_doctors_does_not_end_with_0() {
+    let sandbox = Sandbox::new("doctor-crowd");
+    let _first = patient(&sandbox);
+    let store = store_of(&sandbox);
+    let copy = format!("CREATE TEMP TABLE held AS SELECT * FROM lease WHERE name = '{CLOCK}'");
+    store.execute_batch(&copy).unwrap();
+    for number in 2..=8 {
+        let put = format!("UPDATE held SET name = '{CLOCK}-{number}'; INSERT INTO lease SELECT * FROM held");
+        store.execute_batch(&put).unwrap();
+    }
+    drop(store);
+    let doctor = sandbox.tenure(&["doctor"]);
+    assert_eq!(doctor.code, 1, "{doctor:?}");
+    assert!(doctor.stdout.contains("8 other doctors hold"), "{doctor:?}");
+}
+
+#[test]
+fn the_advised_ttl_suits_renewals_which_may_be_slower_than_reads() {
+    let sandbox = Sandbox::new("doctor-renewals");
+    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
+    let store = store_of(&sandbox);
+    store.execute_batch("CREATE TABLE many (n)").unwrap();
+    for _ in 0..200 {
+        store.execute_batch("INSERT INTO many VALUES (1)").unwrap();
+    }
+    let slow = "CREATE TRIGGER slow BEFORE UPDATE ON lease WHEN NEW.name = 'tenure-doctor/clock'
+                BEGIN SELECT sum(a.n + b.n + c.n) FROM many a, many b, many c; END";
+    store.execute_batch(slow).unwrap();
+    drop(store);
+    let doctor = sandbox.tenure(&["doctor", "--clock-for", "100ms", "--output", "json"]);
+    let told = json(&doctor.stdout);
+    let findings = told["findings"].as_array().unwrap();
+    let p99 = |subject| -> Duration {
+        let found = findings.iter().find(|finding| finding["subject"] == subject);
+        let detail = found.expect("it was measured")["detail"].as_str().unwrap();
+        let (_, p99) = detail.split_once("p99 ").unwrap();
+        humantime::parse_duration(p99).unwrap()
+    };
+    assert!(p99("renewal") > p99("read"), "{doctor:?}");
+    let ttl = Duration::from_millis(told["advised"]["ttl_ms"].as_u64().unwrap());
+    assert!(ttl >= p99("renewal") * 30, "{doctor:?}");
+}
+
+#[test]
+fn an_advice_of_reads_alone_says_so() {
+    let sandbox = Sandbox::new("doctor-reads");
+    let doctor = sandbox.tenure(&["doctor", "--ttl", "1h", "--clock-for", "0s"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert!(doctor.stdout.contains("of reads alone"), "{doctor:?}");
+}

@@ -5,7 +5,7 @@ use crate::exit::{Code, Failure};
 use crate::output::{Row, Rows};
 use std::future::Future;
 use std::time::Duration;
-use tenure::core::{Fault, Listed, Page};
+use tenure::core::{Fault, Listed, Page, Scope};
 use tenure::{LeaseName, LeaseStore, StoreError};
 
 /// Leases that are read at once.
@@ -42,6 +42,14 @@ impl Chosen {
                 Self::Names(names?)
             }
         })
+    }
+
+    /// What tells of them.
+    pub(crate) fn scopes(&self) -> Vec<Scope> {
+        match self {
+            Self::Prefix { prefix, .. } => vec![Scope::Prefix(prefix.clone())],
+            Self::Names(names) => names.iter().cloned().map(Scope::Name).collect(),
+        }
     }
 
     /// Reads them.

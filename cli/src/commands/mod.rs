@@ -4,6 +4,7 @@ mod doctor;
 mod explain;
 pub(crate) mod fence;
 mod gc;
+mod hints;
 mod history;
 mod lock;
 mod look;

@@ -75,7 +75,7 @@ async fn mysql(url: &str, statements: Statements, form: Form) -> Result<u8, Fail
 
 fn said(location: &str, form: Form) -> Result<u8, Failure> {
     output::print(&match form {
-        Form::Text => format!("{location}: is set up for leases and fences\n"),
+        Form::Text => output::line(&format!("{location}: is set up for leases and fences")),
         Form::Json => format!("{}\n", json!({"store": location, "ready": true})),
     })?;
     Ok(0)

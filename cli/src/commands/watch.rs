@@ -1,18 +1,17 @@
 //! `tenure watch`.
 
+use super::hints::Hints;
 use super::look::Chosen;
 use crate::arguments::{Form, SelectArguments};
 use crate::exit::Failure;
-use crate::output::{self, Row, Rows, Voice, json_of, line_of, table_of};
+use crate::output::{self, Row, Rows, Voice, clean, json_of, line_of, table_of};
 use clap::ArgMatches;
 use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::time::Duration;
-use tenure::core::{Occupancy, Scope, StoreTraits, WatchSource};
-use tenure::{LeaseStore, SharedStore};
-use tokio::sync::mpsc;
+use tenure::core::{Occupancy, StoreTraits, WatchSource};
 
 /// How often a terminal is redrawn: what remains is counted down by the store, renewals included.
 const REDRAW_EVERY: Duration = Duration::from_secs(1);
@@ -29,11 +28,8 @@ const EXPIRY_SEEN_AFTER: Duration = Duration::from_millis(20);
 /// Pause before a store that failed is asked again.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// Hints that may wait.
-const HINTS_WAITING: usize = 16;
-
-/// Clears the terminal, and what is above it.
-const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+/// Clears the terminal, but for what was scrolled off it before.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Shows leases and what becomes of them, until a signal ends it, or nobody reads it any more.
 pub(crate) async fn watch(
@@ -60,7 +56,7 @@ async fn show(
     let chosen = Chosen::new(arguments.selection(matches)?)?;
     let store = super::open(store).await?;
     let traits = store.traits();
-    let mut hints = follow(&store, &chosen);
+    let mut hints = Hints::follow(&store, chosen.scopes());
     let live = form == Form::Text && std::io::stdout().is_terminal();
     let mut shown = Shown::default();
     let mut failing = false;
@@ -71,14 +67,14 @@ async fn show(
             output::print(&format!(
                 "{CLEAR}{} at {}\n\n{}",
                 traits.kind,
-                traits.location,
+                clean(&traits.location),
                 table_of(&rows)
             ))?;
         } else {
             output::print(&shown.changes(&rows, form))?;
         }
         let pause = if live { REDRAW_EVERY } else { pause(&rows, &traits) };
-        wait(&mut hints, pause).await;
+        hints.wait(pause).await;
         loop {
             match chosen.read(&*store).await {
                 Ok(read) => {
@@ -95,43 +91,6 @@ async fn show(
                 }
             }
         }
-    }
-}
-
-/// Hints that something may have changed, for as long as the store gives them.
-fn follow(store: &SharedStore, chosen: &Chosen) -> mpsc::Receiver<()> {
-    let (sender, hints) = mpsc::channel(HINTS_WAITING);
-    let scopes: Vec<Scope> = match chosen {
-        Chosen::Prefix { prefix, .. } => vec![Scope::Prefix(prefix.clone())],
-        Chosen::Names(names) => names.iter().cloned().map(Scope::Name).collect(),
-    };
-    for scope in scopes {
-        let (store, sender) = (SharedStore::clone(store), sender.clone());
-        tokio::spawn(async move { pass_on(&*store, &scope, &sender).await });
-    }
-    hints
-}
-
-async fn pass_on(store: &dyn LeaseStore, scope: &Scope, hints: &mpsc::Sender<()>) {
-    loop {
-        match store.watch(scope).await {
-            Ok(mut watch) => {
-                while watch.next().await.is_ok() {
-                    // A queue that is full makes the reader look anyway.
-                    let _ = hints.try_send(());
-                }
-            }
-            Err(error) if error.fault.is_misconfiguration() => return,
-            Err(_) => {}
-        }
-        tokio::time::sleep(RETRY_EVERY).await;
-    }
-}
-
-async fn wait(hints: &mut mpsc::Receiver<()>, pause: Duration) {
-    tokio::select! {
-        Some(()) = hints.recv() => while hints.try_recv().is_ok() {},
-        () = tokio::time::sleep(pause) => {}
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::arguments::{Form, GlobalArguments};
 use crate::exit::{Code, Failure};
-use crate::output::{StandardError, unless_url};
+use crate::output::{StandardError, clean, inert, unless_url};
+use std::io::{self, Write};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -23,15 +24,36 @@ pub(crate) fn start(global: &GlobalArguments) -> Result<(), Failure> {
         (None, false, 2) => levels(LevelFilter::INFO, LevelFilter::DEBUG),
         (None, false, _) => levels(LevelFilter::TRACE, LevelFilter::TRACE),
     };
+    let form = global.log_format.unwrap_or(global.output);
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(|| StandardError)
+        .with_writer(move || Clean(form))
         .with_ansi(false);
     let registry = tracing_subscriber::registry().with(targets);
-    match global.log_format.unwrap_or(global.output) {
+    match form {
         Form::Text => registry.with(lines).init(),
         Form::Json => registry.with(lines.json().flatten_event(true)).init(),
     }
     Ok(())
+}
+
+/// Standard error for a line, without what would steer a terminal: names and notes are what others have chosen.
+struct Clean(Form);
+
+impl Write for Clean {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_end_matches('\n');
+        let cleaned = match self.0 {
+            Form::Text => clean(text).into(),
+            Form::Json => inert(text),
+        };
+        StandardError.write_all(format!("{cleaned}\n").as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads `info`, or `tenure=debug,mongodb=warn`.

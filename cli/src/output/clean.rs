@@ -23,11 +23,13 @@ pub(crate) fn clean(text: &str) -> String {
 /// Control characters, and what ends a line or sets the direction of all that follows: a holder's id could show its token
 /// back to front. Letters that are written from right to left are none of these.
 fn steers(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let marks_direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    let sets_direction = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || marks_direction || sets_direction
 }
 
 /// JSON that means the same and steers no terminal: it may hold as they are all control characters but those of ASCII.
-pub(super) fn inert(json: &str) -> Cow<'_, str> {
+pub(crate) fn inert(json: &str) -> Cow<'_, str> {
     let may_stay = |character: char| character < '\u{7f}' || !steers(character);
     if json.chars().all(may_stay) {
         return Cow::Borrowed(json);
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn json_means_the_same_whatever_was_escaped() {
-        let text = "a\u{7f}b\u{9b}2Jc\u{202e}d\u{2069}e\u{1b}f\\u0041größer漢字";
+        let text = "a\u{7f}\u{200e}b\u{9b}2Jc\u{202e}d\u{2069}e\u{1b}f\\u0041größer漢字";
         let json = serde_json::to_string(text).unwrap();
         let inert = inert(&json);
         assert!(!inert.contains(steers), "{inert}");
@@ -101,8 +103,8 @@ mod tests {
     #[test]
     fn a_name_cannot_turn_what_stands_around_it_back_to_front() {
         assert_eq!(
-            clean("a\u{202e}b\u{2066}c\u{2028}d"),
-            "a\\u{202e}b\\u{2066}c\\u{2028}d"
+            clean("a\u{202e}b\u{2066}c\u{2028}d\u{200f}e\u{61c}f"),
+            "a\\u{202e}b\\u{2066}c\\u{2028}d\\u{200f}e\\u{61c}f"
         );
         // They are written from right to left by themselves.
         for name in ["שלום", "سلام", "नमस्ते", "漢字"] {

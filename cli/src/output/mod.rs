@@ -8,7 +8,7 @@ mod table;
 mod voice;
 mod whole;
 
-pub(crate) use clean::{clean, in_json, line, short, unless_url};
+pub(crate) use clean::{clean, in_json, inert, line, short, unless_url};
 pub(crate) use leases::{Row, Rows, json_of, line_of, table_of};
 pub(crate) use marks::{json_of_listed, json_of_mark, table_of_marks};
 pub(crate) use standard_error::{StandardError, flush, write_aside};
@@ -16,7 +16,6 @@ pub(crate) use table::columns;
 pub(crate) use voice::Voice;
 
 use crate::exit::{Code, Failure};
-use clean::inert;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use whole::write_whole;

@@ -1,5 +1,4 @@
-use super::clean::inert;
-use super::{StandardError, clean, write_aside};
+use super::{StandardError, clean, inert, write_aside};
 use crate::arguments::Form;
 use crate::exit::Failure;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What the machine refuses to `tenure` while it leads costs the work at most, and never leaves it without its lease.
 
-use crate::common::{SOON, Sandbox, exit_code, parent_of, signal, until_watched};
+use crate::common::{SOON, Sandbox, ended, exit_code, parent_of, signal, until_watched};
 use rustix::process::{Signal, geteuid};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -40,11 +40,15 @@ impl Drop for Stopped {
 /// Starts it as somebody whom the machine may refuse something.
 fn start(sandbox: &Sandbox, arguments: &[&str]) -> Process {
     let mut command = sandbox.command(arguments);
+    as_nobody(sandbox, &mut command);
+    Process::spawn(command).unwrap()
+}
+
+fn as_nobody(sandbox: &Sandbox, command: &mut Command) {
     if geteuid().is_root() {
         chown(sandbox.dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         command.uid(NOBODY).gid(NOBODY);
     }
-    Process::spawn(command).unwrap()
 }
 
 /// From here on it gets no thread beside those that it has.
@@ -85,6 +89,28 @@ fn a_look_up_that_gets_no_thread_is_a_page_that_fails() {
     let line = "--health-http failed 1 times in a row: Resource temporarily unavailable";
     process.wait_for_line(line, SOON).unwrap();
     assert_eq!(sandbox.lease("job")["state"], "vacant");
+}
+
+/// What a thread was to write is written without one, as long as there is none.
+#[test]
+fn who_gets_no_thread_for_its_messages_says_so() {
+    let sandbox = Sandbox::new("no-thread-at-all");
+    let tenure = sandbox.command(&["run", "job", "--", "true"]);
+    let mut command = Command::new("prlimit");
+    command
+        .arg("--nproc=1:1")
+        .arg(tenure.get_program())
+        .args(tenure.get_args());
+    for (variable, value) in tenure.get_envs() {
+        match value {
+            Some(value) => command.env(variable, value),
+            None => command.env_remove(variable),
+        };
+    }
+    as_nobody(&sandbox, &mut command);
+    let refused = ended(command);
+    assert_eq!(refused.code, 70, "{refused:?}");
+    assert!(refused.stderr.contains("cannot write aside"), "{refused:?}");
 }
 
 /// Its place in the queue is a term of its own, beside which a new one is put on the disk by a thread.

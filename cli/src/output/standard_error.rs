@@ -30,12 +30,14 @@ static LINES: OnceLock<Lines> = OnceLock::new();
 pub(crate) fn write_aside(form: Form) -> Result<(), Failure> {
     let failed = |error| Failure::new(Code::Internal, format!("cannot write aside: {error}"));
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
-    let lines = LINES.get_or_init(Lines::default);
+    let lines = || LINES.get_or_init(Lines::default);
     std::thread::Builder::new()
         .name("tenure messages".to_owned())
-        .spawn(move || lines.write_on(File::from(output), form))
-        .map(drop)
-        .map_err(failed)
+        .spawn(move || lines().write_on(File::from(output), form))
+        .map_err(failed)?;
+    // Not before there is a thread: what is said without one, as why there is none, would never be written.
+    lines();
+    Ok(())
 }
 
 /// Waits for what was not written yet, but not for long: at the end.

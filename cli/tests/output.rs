@@ -1,7 +1,6 @@
 //! What is printed, for people and for programs.
 
 use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
-use tenure_testkit::eventually;
 
 #[test]
 fn status_shows_every_lease_in_a_table() {
@@ -115,6 +114,16 @@ fn names_and_notes_cannot_turn_the_line_that_shows_them_back_to_front() {
         assert!(!shown.stdout.contains('\u{202e}'), "{shown:?}");
         assert!(shown.stdout.matches(escaped).count() >= times, "{shown:?}");
     }
+    for form in ["text", "json"] {
+        let log = sandbox
+            .tenure(&["-v", "--log-format", form, "run", turned, "--", "true"])
+            .stderr;
+        let told = log.lines().filter(|line| line.contains("Leadership acquired"));
+        assert!(told.clone().count() == 1 && !log.contains('\u{202e}'), "{log}");
+        if form == "json" {
+            assert_eq!(told.map(json).next().unwrap()["lease"], turned);
+        }
+    }
     let refused = sandbox.tenure(&["--output", "json", "run", turned, "--", "no such\u{9b}command"]);
     assert!(!refused.stderr.contains(['\u{202e}', '\u{9b}']), "{refused:?}");
     assert!(
@@ -216,6 +225,35 @@ fn explain_says_what_a_timing_promises_or_all_that_is_wrong() {
         json(&wrong.stdout)["violations"].as_array().unwrap().len() >= 2,
         "{wrong:?}"
     );
+}
+
+#[test]
+fn explain_takes_a_timing_that_was_typed_whatever_the_environment_says() {
+    let explain = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let mut command = bare(&[&["explain", "--output", "json"], arguments].concat());
+        command.envs(variables.iter().copied());
+        ended(command)
+    };
+    let (preset, round_trip) = (("TENURE_PRESET", "batch"), ("TENURE_ROUND_TRIP", "100ms"));
+    for variables in [&[preset][..], &[preset, round_trip]] {
+        let own = explain(variables, &["--ttl", "15s", "--grace", "4s"]);
+        assert_eq!(own.code, 0, "{own:?}");
+        let own = json(&own.stdout);
+        assert_eq!(
+            (&own["ttl_ms"], &own["grace_ms"]),
+            (&15_000.into(), &4_000.into())
+        );
+    }
+    let with_more = explain(&[preset, ("TENURE_TTL", "20s")], &["--renew", "3s"]);
+    assert_eq!(with_more.code, 0, "{with_more:?}");
+    let with_more = json(&with_more.stdout);
+    assert_eq!(
+        (&with_more["ttl_ms"], &with_more["renew_every_ms"]),
+        (&20_000.into(), &3_000.into())
+    );
+    let typed_twice = explain(&[], &["--preset", "batch", "--grace", "4s"]);
+    assert_eq!(typed_twice.code, 2, "{typed_twice:?}");
+    assert!(typed_twice.stderr.contains("--grace"), "{typed_twice:?}");
 }
 
 #[test]

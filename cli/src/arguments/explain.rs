@@ -1,5 +1,5 @@
 use super::durations::duration;
-use super::{TimingArguments, prevailing};
+use super::{TimingArguments, prevailing_of};
 use clap::{ArgMatches, Args, ValueEnum};
 use std::time::Duration;
 use tenure::{Timing, TimingError};
@@ -54,12 +54,10 @@ impl ExplainArguments {
     /// # Errors
     /// A usage error where two were typed; every violation of the timing otherwise.
     pub(crate) fn timing(&self, matches: &ArgMatches) -> Result<Result<Timing, TimingError>, clap::Error> {
-        let mut source = prevailing(matches, "preset", "round_trip")?;
-        for part in ["ttl", "renew", "grace"] {
-            if let Some(other) = source {
-                source = prevailing(matches, other, part)?;
-            }
-        }
+        let source = prevailing_of(
+            matches,
+            &[&["preset"], &["round_trip"], &["ttl", "renew", "grace"]],
+        )?;
         Ok(match (source, self.preset, self.round_trip) {
             (Some("preset"), Some(Preset::Batch), _) => Ok(Timing::batch()),
             (Some("preset"), Some(Preset::Controller), _) => Ok(Timing::controller()),

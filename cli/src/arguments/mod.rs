@@ -278,15 +278,26 @@ pub(crate) fn prevailing<'a>(
     first: &'a str,
     second: &'a str,
 ) -> Result<Option<&'a str>, clap::Error> {
-    let given = |id| is_on_command_line(id, matches);
-    let present = |id| given(id) || matches!(matches.value_source(id), Some(ValueSource::EnvVariable));
-    match (present(first), present(second)) {
-        (false, false) => Ok(None),
-        (true, false) => Ok(Some(first)),
-        (false, true) => Ok(Some(second)),
-        (true, true) if given(first) && !given(second) => Ok(Some(first)),
-        (true, true) if given(second) && !given(first) => Ok(Some(second)),
-        (true, true) => Err(excluded(&first.replace('_', "-"), &second.replace('_', "-"))),
+    prevailing_of(matches, &[&[first], &[second]])
+}
+
+/// As [`prevailing`], of sets of options that go together and exclude those of the others: one of the set that counts.
+///
+/// # Errors
+/// A usage error when some of two sets were given in the same place, and none of any set in a better one.
+fn prevailing_of<'a>(matches: &ArgMatches, sets: &[&[&'a str]]) -> Result<Option<&'a str>, clap::Error> {
+    let source = |id: &&str| matches.value_source(id);
+    let best = |set: &&[&'a str]| set.iter().copied().rev().max_by_key(source);
+    let best = sets.iter().filter_map(best);
+    let mut given: Vec<&str> = best
+        .filter(|id| source(id) > Some(ValueSource::DefaultValue))
+        .collect();
+    let first_source = given.iter().map(source).max();
+    given.retain(|id| Some(source(id)) == first_source);
+    match given[..] {
+        [first, second, ..] => Err(excluded(&first.replace('_', "-"), &second.replace('_', "-"))),
+        [first] => Ok(Some(first)),
+        [] => Ok(None),
     }
 }
 

@@ -21,6 +21,8 @@ fn documentation() -> String {
         "# The metrics of Tenure\n\n\
          `lease` is the name of an election's lease, or `*` for all locks of a process together. Every other label has a few\n\
          fixed values. Where to look first: [alerts.yaml](alerts.yaml), [grafana.json](grafana.json).\n\n\
+         Over OTLP, Prometheus appends `_total` to the names of counters, unless its `translation_strategy` says otherwise; the\n\
+         alerts and the dashboard take both names.\n\n\
          This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics metrics`, from\n\
          `tenure::metrics::METRICS`.\n\n\
          | name | kind | labels | what it tells |\n|---|---|---|---|\n",
@@ -76,6 +78,24 @@ fn dashboard_and_alerts_use_every_metric_and_no_other() {
             "{} is shown nowhere",
             metric.name
         );
+    }
+}
+
+/// Over OTLP a counter has another name than where it is scraped.
+#[test]
+fn dashboard_and_alerts_look_for_a_counter_by_both_of_its_names() {
+    for file in ["alerts.yaml", "grafana.json"] {
+        let text = std::fs::read_to_string(deploy(file)).unwrap();
+        let text = text.replace("\\\"", "\"");
+        for counter in METRICS.iter().filter(|metric| metric.kind == MetricKind::Counter) {
+            for (at, _) in text.match_indices(counter.name) {
+                let (before, after) = (&text[..at], &text[at + counter.name.len()..]);
+                let is_whole = !after.starts_with('_') && !before.ends_with('_');
+                let is_asked_for = after.starts_with(['{', '[', '(']);
+                let has_both = before.ends_with("{__name__=~\"") && after.starts_with("(_total)?\"");
+                assert!(!is_whole || !is_asked_for || has_both, "{file}: {}", counter.name);
+            }
+        }
     }
 }
 

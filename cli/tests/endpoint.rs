@@ -25,7 +25,7 @@ fn page(mut stream: impl Read + Write, path: &str) -> (u16, String) {
     (status, body.to_owned())
 }
 
-fn get(address: &str, path: &str) -> (u16, String) {
+pub fn get(address: &str, path: &str) -> (u16, String) {
     let connect = || TcpStream::connect(address).ok();
     let stream = eventually(SOON, "the pages", connect);
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -33,7 +33,7 @@ fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 /// The value of a metric's line that begins so.
-fn metric(address: &str, line: &str) -> Option<f64> {
+pub fn metric(address: &str, line: &str) -> Option<f64> {
     let (status, body) = get(address, "/metrics");
     assert_eq!(status, 200);
     let found = body.lines().find_map(|other| other.strip_prefix(line));

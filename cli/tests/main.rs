@@ -26,6 +26,7 @@ mod health;
 mod history;
 mod hooks;
 mod inherited;
+mod labels;
 mod interrupt;
 mod kubernetes;
 mod leaving;

@@ -1,6 +1,6 @@
 //! `tenure lock`: flock(1) across machines.
 
-use super::run::{Queue, Wishes, undertake};
+use super::run::{Kind, Queue, Wishes, undertake};
 use crate::arguments::{Again, LockArguments};
 use crate::exit::{End, Failure};
 use crate::output::Voice;
@@ -24,6 +24,7 @@ pub(crate) async fn lock(
     };
     let arguments = arguments.into_run();
     let wishes = Wishes {
+        kind: Kind::Lock,
         name,
         candidate: arguments.label(matches),
         again: Again::Once,

@@ -19,6 +19,7 @@ pub struct ElectionBuilder {
     timing: Timing,
     note: Result<Note, NoteTooLong>,
     progress_within: Option<Duration>,
+    meter: fn() -> Meter,
     pub(crate) recorder: Option<OpenRecorder>,
 }
 
@@ -66,6 +67,7 @@ impl ElectionBuilder {
             timing: Timing::batch(),
             note: Ok(Note::default()),
             progress_within: None,
+            meter: Meter::of_leases,
             recorder: None,
         }
     }
@@ -97,6 +99,13 @@ impl ElectionBuilder {
         self
     }
 
+    /// Tells its metrics with those of all locks, under the label `*`: for one whose name is one of many, as of orders, each of
+    /// which would leave series of its own. Default: under its name.
+    pub fn metrics_with_all_locks(mut self) -> Self {
+        self.meter = Meter::of_locks;
+        self
+    }
+
     /// Starts the election's thread. It does nothing until it is asked to campaign.
     ///
     /// # Errors
@@ -120,7 +129,7 @@ impl ElectionBuilder {
             stands_back: false,
             tag: None,
             announce,
-            meter: Meter::of_leases(),
+            meter: (self.meter)(),
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

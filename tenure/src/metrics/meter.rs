@@ -33,6 +33,8 @@ pub(crate) struct Meter {
 enum Of {
     Leases,
     Locks,
+    /// Nothing is told.
+    Nothing,
 }
 
 struct Term {
@@ -51,6 +53,11 @@ impl Meter {
         Self::new(Of::Locks)
     }
 
+    /// For a lock manager of which nothing is told.
+    pub(crate) fn of_nothing() -> Self {
+        Self::new(Of::Nothing)
+    }
+
     fn new(of: Of) -> Self {
         Self {
             of,
@@ -65,12 +72,15 @@ impl Meter {
     fn label(&self, name: &LeaseName) -> String {
         match self.of {
             Of::Leases => name.to_string(),
-            Of::Locks => ALL_LOCKS.to_owned(),
+            Of::Locks | Of::Nothing => ALL_LOCKS.to_owned(),
         }
     }
 
     /// A request is sent.
     pub(crate) fn sent(&self, operation: &Operation) {
+        if self.of == Of::Nothing {
+            return;
+        }
         if let Operation::Acquire(acquire) = operation {
             counter!(ATTEMPTS, "lease" => self.label(&acquire.name)).increment(1);
         }
@@ -78,6 +88,9 @@ impl Meter {
 
     /// A request was answered after `took`, or was given up.
     pub(crate) fn answered(&mut self, about: &About, reply: Option<&Reply>, took: Duration) {
+        if self.of == Of::Nothing {
+            return;
+        }
         if reply.is_some() {
             histogram!(REQUEST_SECONDS, "operation" => about.operation).record(took.as_secs_f64());
         }
@@ -103,7 +116,8 @@ impl Meter {
             self.reached();
         } else if self.unreachable.is_none() {
             let label = label();
-            gauge!(UNREACHABLE_SINCE, "lease" => label.clone()).set(unix_time(Duration::ZERO));
+            let since = unix_time(Duration::ZERO) - took.as_secs_f64();
+            gauge!(UNREACHABLE_SINCE, "lease" => label.clone()).set(since);
             self.unreachable = Some(label);
         }
         self.answered_at = clock::now();
@@ -130,6 +144,9 @@ impl Meter {
 
     /// Something happened.
     pub(crate) fn event(&mut self, event: &Event) {
+        if self.of == Of::Nothing {
+            return;
+        }
         match event {
             Event::Acquired {
                 name, grant, until, ..
@@ -232,6 +249,7 @@ impl Meter {
                     histogram!(TERM_SECONDS, "lease" => label).record(lasted.as_secs_f64());
                 }
             }
+            Of::Nothing => {}
         }
     }
 }

@@ -49,6 +49,7 @@ pub(crate) async fn run(
     arguments.care.settle(again, matches)?;
     let name = LeaseName::new(arguments.given_name(matches)?)?;
     let wishes = Wishes {
+        kind: Kind::Election,
         name,
         candidate: arguments.label(matches),
         again,
@@ -60,12 +61,22 @@ pub(crate) async fn run(
 
 /// What the arguments of a command come to.
 pub(super) struct Wishes {
+    pub(super) kind: Kind,
     pub(super) name: LeaseName,
     /// Its label, if it was given one.
     pub(super) candidate: Option<String>,
     pub(super) again: Again,
     pub(super) patience: Patience,
     pub(super) queue: Queue,
+}
+
+/// What the lease is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// One of a few elections.
+    Election,
+    /// A lock, whose name may be one of any number: nothing that outlives it is told under that.
+    Lock,
 }
 
 /// Whether there is an order among those who wait.
@@ -98,6 +109,7 @@ pub(super) async fn undertake(
     voice: Voice,
 ) -> Result<End, Failure> {
     let Wishes {
+        kind,
         name,
         candidate,
         again,
@@ -139,6 +151,9 @@ pub(super) async fn undertake(
     if let Some(candidate) = candidate {
         builder = builder.candidate(&candidate);
     }
+    if kind == Kind::Lock {
+        builder = builder.metrics_with_all_locks();
+    }
     let election = builder.build().map_err(|error| of_lease(error.into()))?;
     let credentials = if arguments.share_credentials {
         Credentials::Shared
@@ -151,7 +166,7 @@ pub(super) async fn undertake(
         election.candidate().clone(),
         pages_store,
     ));
-    let told = seeing.begin(&board, &election, place).map_err(of_lease)?;
+    let told = seeing.begin(kind, &board, &election, place).map_err(of_lease)?;
     let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
     let chronicle = history_store.map(|store| Chronicle::new(store, &election));
@@ -287,6 +302,7 @@ fn in_queue(store: SharedStore, election: &Election, priority: Priority) -> Resu
         .candidate(election.candidate().id.as_str())
         .timing(timing)
         .priority(priority)
+        .without_metrics()
         .build()?;
     Ok(queue)
 }

@@ -1,5 +1,6 @@
 //! What tells others how it goes: pages, and a collector.
 
+use super::Kind;
 use crate::arguments::MetricsArguments;
 use crate::endpoint::{Board, Endpoint, SocketFile};
 use crate::exit::{Code, Failure};
@@ -59,6 +60,7 @@ impl Seeing {
     )]
     pub(super) fn begin(
         mut self,
+        kind: Kind,
         board: &Arc<Board>,
         election: &Election,
         place: Place,
@@ -70,7 +72,7 @@ impl Seeing {
             self.recorders.add(recorder);
             told.collector = Some(collector);
         }
-        if self.recorders.install()? {
+        if self.recorders.install()? && kind == Kind::Election {
             aside("refusals", tell_noted_refusals(place, Arc::clone(board)))
                 .map_err(|error| Failure::new(Code::Internal, format!("refusals cannot be told: {error}")))?;
         }

@@ -62,6 +62,25 @@ fn a_candidate_that_the_store_has_never_served_is_seen_not_to_lead() {
     assert!(!text.contains("leader_status"), "{text}");
 }
 
+/// What was asked an hour ago, and was not answered, was not reached then.
+#[test]
+fn an_outage_began_when_what_was_not_answered_was_asked() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let took = Duration::from_secs(3600);
+    let name = LeaseName::new("job").expect("a name");
+    let before = super::unix_time(Duration::ZERO);
+    let text = ::metrics::with_local_recorder(&recorder, || {
+        let mut meter = Meter::of_leases();
+        meter.answered(&About::of(&Operation::Look(name)), None, took);
+        recorder.handle().render()
+    });
+    let begin = format!("{UNREACHABLE_SINCE}{{lease=\"job\"}} ");
+    let since = text.lines().find_map(|line| line.strip_prefix(&begin));
+    let since: f64 = since.expect("it is told").parse().expect("a number");
+    let asked = super::unix_time(Duration::ZERO) - took.as_secs_f64();
+    assert!(before - took.as_secs_f64() <= since && since <= asked, "{since}");
+}
+
 /// What the gauges say while the meter is there, and when it has gone.
 fn before_and_after(meter: fn() -> Meter, label: &str) -> [[Option<f64>; 3]; 2] {
     let recorder = PrometheusBuilder::new().build_recorder();

@@ -235,7 +235,11 @@ fn what_variables_say_of_headers_attributes_and_spans_is_heeded() {
     command
         .env("OTEL_METRIC_EXPORT_INTERVAL", "200")
         .env("OTEL_EXPORTER_OTLP_HEADERS", format!("{KEY}=secret"))
-        .env("OTEL_RESOURCE_ATTRIBUTES", "deployment=blue")
+        .env(
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "deployment=blue,service.name=tenure,service.instance.id=i-7",
+        )
+        .env("OTEL_SERVICE_NAME", "billing")
         .env("OTEL_TRACES_SAMPLER", "always_off");
     let process = Process::spawn(command).unwrap();
     eventually(SOON, "the leader is told of", || {
@@ -246,7 +250,13 @@ fn what_variables_say_of_headers_attributes_and_spans_is_heeded() {
         !keys.is_empty() && keys.iter().all(|key| key == "secret"),
         "{keys:?}"
     );
-    assert!(collector.all_have(("deployment", "blue")));
+    for said in [
+        ("deployment", "blue"),
+        ("service.name", "billing"),
+        ("service.instance.id", "i-7"),
+    ] {
+        assert!(collector.all_have(said), "{said:?}");
+    }
     process.terminate();
     process.wait_for_exit(SOON).unwrap();
     assert!(collector.spans().is_empty(), "nobody asked for them");

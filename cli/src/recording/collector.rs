@@ -11,6 +11,7 @@ use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::resource::EnvResourceDetector;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use std::time::Duration;
 use tenure::metrics::{METRICS, MetricKind};
@@ -70,10 +71,7 @@ impl Collector {
             .recv()
             .map_err(|gone| refused(gone.to_string()))?
             .map_err(|error| refused(error.to_string()))?;
-        let resource = Resource::builder()
-            .with_service_name("tenure")
-            .with_attribute(KeyValue::new("service.instance.id", candidate.to_owned()))
-            .build();
+        let resource = resource(candidate);
         let metrics = SdkMeterProvider::builder()
             .with_resource(resource.clone())
             .with_periodic_exporter(metrics)
@@ -111,6 +109,23 @@ impl Collector {
             let _ = tokio::time::timeout(LAST_TELL_TIME_MAX, ended).await;
         }
     }
+}
+
+/// Of whom all is told: what the variables say, and else this.
+fn resource(candidate: &str) -> Resource {
+    let ours = [
+        ("service.name", "tenure".to_owned()),
+        ("service.instance.id", candidate.to_owned()),
+    ];
+    let ours = ours.map(|(key, value)| KeyValue::new(key, value));
+    let named = std::env::var("OTEL_SERVICE_NAME")
+        .ok()
+        .filter(|name| !name.is_empty());
+    Resource::builder()
+        .with_attributes(ours)
+        .with_detector(Box::new(EnvResourceDetector::new()))
+        .with_attributes(named.map(|name| KeyValue::new("service.name", name)))
+        .build()
 }
 
 /// An exporter to this place.

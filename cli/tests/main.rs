@@ -26,12 +26,13 @@ mod health;
 mod history;
 mod hooks;
 mod inherited;
-mod labels;
 mod interrupt;
 mod kubernetes;
+mod labels;
 mod leaving;
 mod leftovers;
 mod lock;
+mod log_page;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 #[cfg(feature = "mysql")]

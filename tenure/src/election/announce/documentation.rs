@@ -17,6 +17,9 @@ use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::subscriber::with_default;
 
+/// What is logged by others than elections and locks, and what the command says; its own tests compare that.
+const BESIDE: &str = include_str!("beside.md");
+
 /// Set, the documentation is written anew instead of being compared.
 const WRITE: &str = "TENURE_WRITE_DOCS";
 
@@ -315,8 +318,9 @@ fn documentation() -> String {
     let when = "A campaign, or a wait for a lock, has won, and its future is kept without being polled.";
     either.add(lines.last().expect("it is announced").clone(), when);
     let head = "# The log of Tenure\n\n\
-         Every line has the target `tenure`. In `--log-format json` its fields have the names below, and `candidate` is in all\n\
-         lines but \"Failover detected\" and \"Taken over\". Those of elections have `lease` besides, and those of locks `lock`.\n\n\
+         Every line of elections and locks has the target `tenure`. In `--log-format json` its fields have the names below, and\n\
+         `candidate` is in all but \"Failover detected\" and \"Taken over\". Those of elections have `lease` besides, and those of\n\
+         locks `lock`.\n\n\
          This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce`, from the lines\n\
          themselves.";
     let tables = [
@@ -325,7 +329,7 @@ fn documentation() -> String {
         ("Either, with `lease`", either),
     ];
     let sections = tables.map(|(heading, table)| format!("\n## {heading}\n\n{}", table.text));
-    format!("{head}\n{}", sections.concat())
+    format!("{head}\n{}{BESIDE}", sections.concat())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod scene;
 mod view;
 
-use super::look::{ANSWER_WAIT_MAX, Chosen};
+use super::look::Chosen;
 use crate::arguments::{Selection, TopArguments};
 use crate::exit::{Code, Failure};
 use crate::supervise::ignored_at_start;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tenure::SharedStore;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// How often it is drawn: what remains is counted down between two looks.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
@@ -113,12 +113,9 @@ fn looks(store: SharedStore, arguments: &TopArguments) -> mpsc::Receiver<Look> {
         let Ok(chosen) = chosen else { return };
         loop {
             let sent = Instant::now();
-            let read = timeout(ANSWER_WAIT_MAX, chosen.read(&*store)).await;
-            let look = match read {
-                Ok(Ok(rows)) => Ok((rows, sent)),
-                Ok(Err(failure)) => Err(failure.message),
-                Err(_) => Err(format!("no answer within {ANSWER_WAIT_MAX:?}")),
-            };
+            // Each of its requests is waited for by itself: a store with many leases may take long, and answers all the while.
+            let look = chosen.read(&*store).await;
+            let look = look.map(|rows| (rows, sent)).map_err(|failure| failure.message);
             if sender.send(look).await.is_err() {
                 return;
             }

@@ -27,6 +27,7 @@ pub(super) struct Change {
 /// How a lease was when it was looked at last.
 struct Before {
     token: FencingToken,
+    terms: u64,
     occupancy: Occupancy,
     holder: String,
     asked: bool,
@@ -96,7 +97,9 @@ impl Scene {
         let mut told = Vec::new();
         let new_term = before.as_ref().is_none_or(|before| before.token != lease.token);
         if new_term && !first {
-            changes += 1;
+            // Several may have come and gone between two looks.
+            let known = before.as_ref().map_or(0, |before| before.terms);
+            changes += lease.terms.saturating_sub(known).max(1);
             let from = before
                 .as_ref()
                 .map_or(String::new(), |before| format!(", after {}", before.holder));
@@ -119,7 +122,10 @@ impl Scene {
                     told.push(format!("{} was asked to step down", lease.holder.id));
                 }
             }
-            Occupancy::Vacant if was_held && !first => told.push(format!("{} gave it back", lease.holder.id)),
+            // The record is the same, whoever has ended the term.
+            Occupancy::Vacant if was_held && !first => {
+                told.push(format!("{} gave it back, or it was vacated", lease.holder.id))
+            }
             Occupancy::Expired if was_held && !first => {
                 told.push(format!("it expired under {}", lease.holder.id))
             }
@@ -139,6 +145,7 @@ impl Scene {
         });
         let seen = Before {
             token: lease.token,
+            terms: lease.terms,
             occupancy,
             holder: lease.holder.id.to_string(),
             asked: lease.asked_to_step_down,
@@ -230,12 +237,15 @@ mod tests {
             told,
             [
                 "one was asked to step down",
-                "one gave it back",
+                "one gave it back, or it was vacated",
                 "two leads by token 2, after one and 2s without a leader",
                 "it expired under two",
             ]
         );
         assert_eq!(scene.leases[0].changes, 1);
+        let much_later = began + Duration::from_secs(60);
+        scene.take_in(rows(&[lease("job", "three", 7)]), much_later, much_later);
+        assert_eq!(scene.leases[0].changes, 6, "terms that no look has seen");
     }
 
     #[test]

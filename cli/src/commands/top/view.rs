@@ -7,6 +7,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, List, ListItem, Paragraph, Row as TableRow, Table, TableState};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 use tenure::core::{Lease, Occupancy};
 
@@ -16,16 +17,64 @@ const BAR: u32 = 10;
 /// Rows below the leases.
 const BELOW: u16 = 9;
 
-const HEADINGS: [&str; 8] = [
-    "LEASE",
-    "STATE",
-    "LEADER",
-    "TOKEN",
-    "LEFT",
-    "LEADS FOR",
-    "STANDBYS",
-    "CHANGES",
+/// A column: its heading, and how many cells it needs.
+struct Column {
+    heading: &'static str,
+    cells: u16,
+}
+
+const fn column(heading: &'static str, cells: u16) -> Column {
+    Column { heading, cells }
+}
+
+/// In their order; those of names take what is left beside the others.
+const COLUMNS: [Column; 8] = [
+    column("LEASE", NAME_MIN),
+    column("STATE", 13),
+    column("LEADER", NAME_MIN),
+    column("LEFT", 11 + LEFT_WORDS),
+    column("LEADS FOR", LEADS_FOR),
+    column("TOKEN", 14),
+    column("STANDBYS", 8),
+    column("CHANGES", 7),
 ];
+
+/// How many of them are shown however narrow the terminal is.
+const COLUMNS_MIN: usize = 5;
+
+/// Cells that a name needs to be told from others.
+const NAME_MIN: u16 = 12;
+
+/// Cells of durations.
+const LEFT_WORDS: u16 = 9;
+const LEADS_FOR: u16 = 12;
+
+/// The widths of the columns that are shown on a terminal of this width: the last are left out before names are cut.
+fn widths(width: u16) -> Vec<u16> {
+    let needed = |shown: &[Column]| shown.iter().map(|column| column.cells + 1).sum::<u16>() - 1;
+    let shown = (COLUMNS_MIN..=COLUMNS.len())
+        .rev()
+        .find(|shown| needed(&COLUMNS[..*shown]) <= width);
+    let shown = &COLUMNS[..shown.unwrap_or(COLUMNS_MIN)];
+    let mut widths: Vec<u16> = shown.iter().map(|column| column.cells).collect();
+    let left = width.saturating_sub(needed(shown));
+    widths[0] += left - left * 2 / 5;
+    widths[2] += left * 2 / 5;
+    widths
+}
+
+/// As much of a duration as fits into so many cells, by whole words: one without its last unit is another.
+fn fitting(duration: Duration, cells: u16) -> String {
+    let mut told = String::new();
+    for word in short(duration).split(' ') {
+        if !told.is_empty() && told.len() + 1 + word.len() > usize::from(cells) {
+            break;
+        }
+        let gap = if told.is_empty() { "" } else { " " };
+        told = format!("{told}{gap}{word}");
+    }
+    told
+}
 
 /// Draws all of it as of `now`.
 pub(super) fn draw(
@@ -44,27 +93,44 @@ pub(super) fn draw(
     .areas(frame.area());
     frame.render_widget(heading(scene, store, now), top);
     let dim = scene.trouble.is_some();
-    let rows = scene.leases.iter().map(|seen| row(seen, age(scene, now)));
-    let widths = [
-        Constraint::Fill(3),
-        Constraint::Length(13),
-        Constraint::Fill(2),
-        Constraint::Length(14),
-        Constraint::Length(20),
-        Constraint::Length(10),
-        Constraint::Length(8),
-        Constraint::Length(7),
-    ];
+    let (in_sight, mut selected_there) = window(
+        scene.leases.len(),
+        usize::from(middle.height.max(2)) - 1,
+        selected,
+    );
+    let rows = scene.leases[in_sight]
+        .iter()
+        .map(|seen| row(seen, age(scene, now)));
+    let widths = widths(middle.width);
+    let headings = COLUMNS.iter().take(widths.len()).map(|column| column.heading);
     let table = Table::new(rows, widths)
-        .header(TableRow::new(HEADINGS).add_modifier(Modifier::BOLD))
+        .header(TableRow::new(headings).add_modifier(Modifier::BOLD))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
         .style(if dim { Style::new().dim() } else { Style::new() });
-    frame.render_stateful_widget(table, middle, selected);
+    frame.render_stateful_widget(table, middle, &mut selected_there);
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(2)]).areas(bottom);
     let seen = selected.selected().and_then(|index| scene.leases.get(index));
     standbys(frame, seen, left);
     changes(frame, scene, right, now);
     frame.render_widget(Line::from("q quit   ↑ ↓ choose a lease").dim(), keys);
+}
+
+/// Which of so many leases are in sight, in so many rows, and which of these is selected: with a hundred thousand of them it would
+/// take longer to make a row of each than there is until the next is drawn.
+fn window(leases: usize, rows: usize, selected: &mut TableState) -> (Range<usize>, TableState) {
+    let chosen = selected
+        .selected()
+        .map(|chosen| chosen.min(leases.saturating_sub(1)));
+    let chosen = chosen.filter(|_| leases > 0);
+    selected.select(chosen);
+    let offset = selected.offset_mut();
+    if let Some(chosen) = chosen {
+        *offset = (*offset).clamp((chosen + 1).saturating_sub(rows), chosen);
+    }
+    *offset = (*offset).min(leases.saturating_sub(rows));
+    let begin = *offset;
+    let there = TableState::new().with_selected(chosen.map(|chosen| chosen - begin));
+    (begin..(begin + rows).min(leases), there)
 }
 
 fn heading(scene: &Scene, store: &str, now: Instant) -> Line<'static> {
@@ -127,17 +193,17 @@ fn row(seen: &Seen, age: Duration) -> TableRow<'static> {
         } else {
             Cell::from(format!("({holder})")).dim()
         },
-        Cell::from(lease.token.to_string()),
         if held {
             Cell::from(left(lease, age))
         } else {
             Cell::from("-")
         },
         Cell::from(if held {
-            short(lease.held_for + age)
+            fitting(lease.held_for + age, LEADS_FOR)
         } else {
             "-".to_owned()
         }),
+        Cell::from(lease.token.to_string()),
         Cell::from(if standbys == 0 {
             "-".to_owned()
         } else {
@@ -165,7 +231,7 @@ fn left(lease: &Lease, age: Duration) -> Line<'static> {
     Line::from(vec![
         Span::styled("█".repeat(cells), colour),
         Span::styled("░".repeat(empty), Style::new().dim()),
-        Span::raw(format!(" {}", short(remaining))),
+        Span::raw(format!(" {}", fitting(remaining, LEFT_WORDS))),
     ])
 }
 
@@ -212,10 +278,13 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     fn drawn(scene: &Scene, now: Instant) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(120, 24)).unwrap();
-        let mut selected = TableState::new().with_selected(0);
+        drawn_on(120, scene, now, &mut TableState::new().with_selected(0))
+    }
+
+    fn drawn_on(columns: u16, scene: &Scene, now: Instant, selected: &mut TableState) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(columns, 24)).unwrap();
         terminal
-            .draw(|frame| draw(frame, scene, "sqlite at /x", &mut selected, now))
+            .draw(|frame| draw(frame, scene, "sqlite at /x", selected, now))
             .unwrap();
         terminal.backend().to_string()
     }
@@ -246,5 +315,62 @@ mod tests {
             "{silent}"
         );
         assert!(silent.contains("░░░░░░░░░░ 0"), "{silent}");
+    }
+
+    #[test]
+    fn who_leads_what_is_seen_on_a_terminal_of_eighty_columns() {
+        let (mut scene, now) = (Scene::default(), Instant::now());
+        let held = Lease {
+            held_for: Duration::from_secs(12 * 3600 + 34 * 60 + 56),
+            ..lease("settlement", "host-1-eu", 1)
+        };
+        scene.take_in(vec![Row::Lease(Box::new(held))], now, now);
+        for (columns, has_more) in [(80, false), (120, true)] {
+            let drawn = drawn_on(columns, &scene, now, &mut TableState::new());
+            for expected in ["settlement", "host-1-eu", "held", "████████░░ 8s", "12h 34m"]
+            {
+                assert!(drawn.contains(expected), "{expected}: {drawn}");
+            }
+            assert_eq!(drawn.contains("STANDBYS"), has_more, "{drawn}");
+        }
+    }
+
+    #[test]
+    fn a_duration_that_does_not_fit_loses_whole_units() {
+        let long = Duration::from_secs(12 * 3600 + 34 * 60 + 56);
+        for (cells, shown) in [(11, "12h 34m 56s"), (10, "12h 34m"), (6, "12h"), (1, "12h")] {
+            assert_eq!(fitting(long, cells), shown);
+        }
+    }
+
+    #[test]
+    fn the_selected_of_many_leases_is_in_sight_and_stays_within_them() {
+        let (mut scene, now) = (Scene::default(), Instant::now());
+        let leases = (1..=100).map(|number| lease(&format!("lease-{number:03}"), "host", number));
+        scene.take_in(
+            leases.map(|lease| Row::Lease(Box::new(lease))).collect(),
+            now,
+            now,
+        );
+        let mut selected = TableState::new().with_selected(0);
+        let shows = |selected: &mut TableState, first: &str, last: &str| {
+            let drawn = drawn_on(80, &scene, now, selected);
+            let rows: Vec<&str> = drawn
+                .lines()
+                .filter(|line| line.contains("lease-") && line.contains("held"))
+                .collect();
+            assert!(
+                rows[0].contains(first) && rows.last().unwrap().contains(last),
+                "{drawn}"
+            );
+        };
+        shows(&mut selected, "lease-001", "lease-012");
+        (0..12).for_each(|_| selected.select_next());
+        shows(&mut selected, "lease-002", "lease-013");
+        (0..5).for_each(|_| selected.select_previous());
+        shows(&mut selected, "lease-002", "lease-013");
+        (0..500).for_each(|_| selected.select_next());
+        shows(&mut selected, "lease-089", "lease-100");
+        assert_eq!(selected.selected(), Some(99));
     }
 }

@@ -20,6 +20,7 @@ mod fence_counting;
 #[cfg(feature = "etcd")]
 mod fence_elsewhere;
 mod fence_files;
+mod fence_many;
 mod flock;
 mod gc;
 mod health;

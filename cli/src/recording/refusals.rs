@@ -1,11 +1,15 @@
 //! What the fences beside the leases have refused, as their marks tell.
 
-use crate::commands::fence::{FencePlace, Making, Opened, all};
+use crate::commands::fence::{FencePlace, Making, Opened, page};
 use crate::endpoint::Board;
+use crate::exit::Failure;
+use crate::output::Voice;
 use crate::place::Place;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::ListedMark;
+use tenure::{Fence, ListedMark};
+use tokio::time::Instant;
 
 /// The gauge that is set.
 const NOTED: &str = "lease_fence_refusals_noted";
@@ -16,37 +20,93 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// How long a look may take.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// A look reads the marks of all leases. It rests for so many times as long as that took: of many marks, each leader's look would
+/// be all that the store is asked for.
+const REST_LOOKS: u32 = 20;
+
+/// How many marks a look reads at most.
+const MARKS_MAX: usize = 100_000;
+
 /// Tells as a metric how many writes the fences of this lease have refused, for as long as this process lives.
 ///
-/// Where there are no marks beside the leases, or no right to look at them, nothing is told.
-pub(crate) async fn tell_noted_refusals(place: Place, board: Arc<Board>) {
+/// Where there are no marks beside the leases, or no right to look at them, nothing is told. Nor is a sum of some of them: where
+/// there are too many to be read, that is said.
+pub(crate) async fn tell_noted_refusals(place: Place, board: Arc<Board>, voice: Voice) {
     let place = FencePlace::BesideLeases(place);
     let mut opened = None;
+    let mut is_untold = false;
     loop {
         board.until_works().await;
-        let look = tokio::time::timeout(LOOK_TIME_MAX, look(&place, &mut opened, &board));
-        if let Ok(Some(noted)) = look.await {
-            #[allow(clippy::cast_precision_loss, reason = "exact up to 2^53 refusals")]
-            metrics::gauge!(NOTED, "lease" => board.lease().to_owned()).set(noted as f64);
+        let began = Instant::now();
+        let mut read = 0;
+        let look = look(&place, &mut opened, &board, &mut read);
+        let look = tokio::time::timeout(LOOK_TIME_MAX, look).await;
+        // A store that has told none does not answer.
+        let unfinished = if read > 0 { Look::TooMany } else { Look::Failed };
+        match look.unwrap_or(unfinished) {
+            Look::Refused(noted) => {
+                #[allow(clippy::cast_precision_loss, reason = "exact up to 2^53 refusals")]
+                metrics::gauge!(NOTED, "lease" => board.lease().to_owned()).set(noted as f64);
+                is_untold = false;
+            }
+            Look::TooMany if !is_untold => {
+                say_untold(board.lease(), voice);
+                is_untold = true;
+            }
+            Look::TooMany | Look::Failed => {}
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(LOOK_EVERY.max(began.elapsed() * REST_LOOKS)).await;
     }
 }
 
-async fn look(place: &FencePlace, opened: &mut Option<Opened>, board: &Board) -> Option<u64> {
+fn say_untold(lease: &str, voice: Voice) {
+    let text = format!(
+        "lease \"{lease}\": {NOTED} stays as it is: a look reads {MARKS_MAX} marks of fences at most, for {LOOK_TIME_MAX:?} at \
+         most, and not all were read; remove those of resources that are gone, or keep the marks elsewhere"
+    );
+    voice.say("refusals_untold", &text, json!({"lease": lease}));
+}
+
+/// What came of a look.
+enum Look {
+    /// So many were refused.
+    Refused(u64),
+    /// Not all marks can be read in time.
+    TooMany,
+    /// There are none, or they cannot be read now.
+    Failed,
+}
+
+async fn look(place: &FencePlace, opened: &mut Option<Opened>, board: &Board, read: &mut usize) -> Look {
     if opened.is_none() {
-        *opened = place.open(Making::Never).await.ok()?;
+        *opened = place.open(Making::Never).await.ok().flatten();
     }
-    let Ok(marks) = all(opened.as_ref()?.fence()).await else {
+    let Some(fence) = opened.as_ref() else {
+        return Look::Failed;
+    };
+    let look = refused(fence.fence(), board.lease(), read).await;
+    look.unwrap_or_else(|_| {
         // It may have to be opened anew.
         *opened = None;
-        return None;
-    };
-    let understood = marks.iter().filter_map(ListedMark::understood);
-    let of_lease = understood.filter(|mark| {
-        mark.lease
-            .as_ref()
-            .is_some_and(|lease| lease.as_str() == board.lease())
-    });
-    Some(of_lease.fold(0, |sum, mark| mark.refused.saturating_add(sum)))
+        Look::Failed
+    })
+}
+
+/// By the marks of this lease; `read` tells how many were read, of all.
+async fn refused(fence: &dyn Fence, lease: &str, read: &mut usize) -> Result<Look, Failure> {
+    let (mut refused, mut after) = (0_u64, None);
+    loop {
+        let page = page(fence, after.as_ref()).await?;
+        *read += page.marks.len();
+        let understood = page.marks.iter().filter_map(ListedMark::understood);
+        let of_lease = understood.filter(|mark| mark.lease.as_ref().is_some_and(|of| of.as_str() == lease));
+        refused = of_lease.fold(refused, |sum, mark| mark.refused.saturating_add(sum));
+        if page.next.is_none() {
+            return Ok(Look::Refused(refused));
+        }
+        if *read >= MARKS_MAX {
+            return Ok(Look::TooMany);
+        }
+        after = page.next;
+    }
 }

@@ -168,6 +168,6 @@ pub const METRICS: [Metric; 18] = [
         REFUSALS_NOTED,
         MetricKind::Gauge,
         &["lease"],
-        "Writes that the fences beside the lease have ever refused, in any process, as their marks tell; a `tenure run` that leads looks every 15 s.",
+        "Writes that the fences beside the lease have ever refused, in any process, as their marks tell. A `tenure run` that leads looks every 15 s, or at longer intervals where that takes long, at the marks of all leases: beyond 100,000 marks, or 5 s, it is not told, which is logged.",
     ),
 ];

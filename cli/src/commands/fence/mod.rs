@@ -15,12 +15,11 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
 use std::future::Future;
+use tenure::core::Cursor;
 use tenure::{
-    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, ResourceName, StoreError, Term,
+    Bump, Claimed, Fence, FenceError, FencingToken, LeaseName, ListedMark, MarkPage, ResourceName,
+    StoreError, Term,
 };
-
-/// Most marks that are shown.
-const SHOWN_MAX: usize = 100_000;
 
 /// Does what was asked of the fence.
 pub(crate) async fn fence(
@@ -174,17 +173,22 @@ async fn one(fence: &dyn Fence, resource: &ResourceName) -> Result<Option<Listed
     decided(looking).await
 }
 
-/// Every mark, page by page.
+/// Every mark. However many: where some were left out, nobody could tell.
 pub(crate) async fn all(fence: &dyn Fence) -> Result<Vec<ListedMark>, Failure> {
     let (mut marks, mut after) = (Vec::new(), None);
     loop {
-        let page = decided(fence.marks(after.as_ref())).await?;
+        let page = page(fence, after.as_ref()).await?;
         marks.extend(page.marks);
-        if page.next.is_none() || marks.len() >= SHOWN_MAX {
+        if page.next.is_none() {
             return Ok(marks);
         }
         after = page.next;
     }
+}
+
+/// The marks after `after`.
+pub(crate) async fn page(fence: &dyn Fence, after: Option<&Cursor>) -> Result<MarkPage, Failure> {
+    decided(fence.marks(after)).await
 }
 
 async fn guard(

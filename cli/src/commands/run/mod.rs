@@ -166,7 +166,9 @@ pub(super) async fn undertake(
         election.candidate().clone(),
         pages_store,
     ));
-    let told = seeing.begin(kind, &board, &election, place).map_err(of_lease)?;
+    let told = seeing
+        .begin(kind, &board, &election, place, voice)
+        .map_err(of_lease)?;
     let queue = queue_store.map(|(store, priority)| in_queue(store, &election, priority).map_err(of_lease));
     let queue = queue.transpose()?;
     let chronicle = history_store.map(|store| Chronicle::new(store, &election));

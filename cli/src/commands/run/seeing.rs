@@ -4,6 +4,7 @@ use super::Kind;
 use crate::arguments::MetricsArguments;
 use crate::endpoint::{Board, Endpoint, SocketFile};
 use crate::exit::{Code, Failure};
+use crate::output::Voice;
 use crate::place::Place;
 #[cfg(feature = "opentelemetry")]
 use crate::recording::Collector;
@@ -64,6 +65,7 @@ impl Seeing {
         board: &Arc<Board>,
         election: &Election,
         place: Place,
+        voice: Voice,
     ) -> Result<Told, Failure> {
         let mut told = Told::default();
         #[cfg(feature = "opentelemetry")]
@@ -73,7 +75,7 @@ impl Seeing {
             told.collector = Some(collector);
         }
         if self.recorders.install()? && kind == Kind::Election {
-            aside("refusals", tell_noted_refusals(place, Arc::clone(board)))
+            aside("refusals", tell_noted_refusals(place, Arc::clone(board), voice))
                 .map_err(|error| Failure::new(Code::Internal, format!("refusals cannot be told: {error}")))?;
         }
         if let Some(endpoint) = self.endpoint {

@@ -26,7 +26,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::{Election, LeaseName, LockManager, LockTimingOptions, Priority, SharedStore, Timing};
+use tenure::{
+    Election, ElectionBuilder, LeaseName, LockManager, LockTimingOptions, Priority, SharedStore, Timing,
+};
 use turn::{Taken, Turn};
 
 /// How many request time-outs to wait for the release, and for leaving without one: an answer that does not
@@ -77,6 +79,26 @@ pub(super) enum Kind {
     Election,
     /// A lock, whose name may be one of any number: nothing that outlives it is told under that.
     Lock,
+}
+
+impl Kind {
+    fn build(
+        self,
+        mut builder: ElectionBuilder,
+        trace: Option<&Path>,
+        candidate: Option<&str>,
+    ) -> Result<Election, Failure> {
+        if let Some(path) = trace {
+            builder = builder.trace(created(path)?);
+        }
+        if let Some(candidate) = candidate {
+            builder = builder.candidate(candidate);
+        }
+        match self {
+            Self::Election => Ok(builder.build()?),
+            Self::Lock => Ok(builder.metrics_with_all_locks().build()?),
+        }
+    }
 }
 
 /// Whether there is an order among those who wait.
@@ -142,19 +164,11 @@ pub(super) async fn undertake(
     let observed = Some(store.clone()).filter(|store| signs::are_needed(store, patience));
     // One attempt has no place in the queue: it would hold up who came after.
     let queue_store = queue_store.filter(|_| patience != Patience::OneAttempt);
-    let mut builder = Election::builder(&name, store)
+    let builder = Election::builder(&name, store)
         .timing(timing)
         .note(arguments.note);
-    if let Some(path) = &arguments.trace {
-        builder = builder.trace(created(path)?);
-    }
-    if let Some(candidate) = candidate {
-        builder = builder.candidate(&candidate);
-    }
-    if kind == Kind::Lock {
-        builder = builder.metrics_with_all_locks();
-    }
-    let election = builder.build().map_err(|error| of_lease(error.into()))?;
+    let election = kind.build(builder, arguments.trace.as_deref(), candidate.as_deref());
+    let election = election.map_err(of_lease)?;
     let credentials = if arguments.share_credentials {
         Credentials::Shared
     } else {

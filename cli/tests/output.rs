@@ -257,51 +257,6 @@ fn explain_takes_a_timing_that_was_typed_whatever_the_environment_says() {
 }
 
 #[test]
-fn doctor_finds_a_good_store_good_and_advises_a_ttl() {
-    let sandbox = Sandbox::new("doctor");
-    // Long enough for a disk that others keep busy, too.
-    let text = sandbox.tenure(&["doctor", "--ttl", "1h"]);
-    assert_eq!(text.code, 0, "{text:?}");
-    for part in ["durability", "round trips: p50", "suits this store"] {
-        assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
-    }
-    let report = json(&sandbox.tenure(&["doctor", "--output", "json"]).stdout);
-    assert_ne!(report["verdict"], "bad");
-    assert!(report["advised"]["ttl_ms"].as_u64().unwrap() >= 1000);
-    let hasty = sandbox.tenure(&["doctor", "--ttl", "100ms"]);
-    assert!(hasty.stdout.contains("below the advised"), "{hasty:?}");
-}
-
-#[test]
-fn doctor_ends_with_1_where_leases_are_not_safe() {
-    let sandbox = Sandbox::new("doctor-bad");
-    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
-    let connection = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
-    connection.execute_batch("UPDATE lease SET token = -5").unwrap();
-    drop(connection);
-    let ended = sandbox.tenure(&["doctor"]);
-    assert_eq!(ended.code, 1, "{ended:?}");
-    assert!(ended.stdout.contains("repair: "), "{ended:?}");
-}
-
-/// Everything is read, and the store's own trial goes well: the lease that the clock is watched by is refused.
-#[test]
-fn doctor_ends_with_1_where_no_lease_can_be_taken() {
-    let sandbox = Sandbox::new("doctor-untaken");
-    assert_eq!(sandbox.tenure(&["run", "job", "--", "true"]).code, 0);
-    let connection = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
-    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON lease WHEN NEW.name = 'tenure-doctor/clock'
-                  BEGIN SELECT RAISE(ABORT, 'refused'); END";
-    connection.execute_batch(refuse).unwrap();
-    drop(connection);
-    let doctor = sandbox.tenure(&["doctor"]);
-    assert_eq!(doctor.code, 1, "{doctor:?}");
-    assert!(doctor.stdout.contains("no lease can be taken"), "{doctor:?}");
-    let verdict = doctor.stdout.lines().last().unwrap();
-    assert!(verdict.starts_with("Leases are not safe here"), "{doctor:?}");
-}
-
-#[test]
 fn errors_are_json_where_json_was_asked_for() {
     let sandbox = Sandbox::new("json-errors");
     let ended = sandbox.tenure(&["run", "--output", "json", "--ttl", "0s", "job", "--", "true"]);

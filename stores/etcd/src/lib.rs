@@ -27,6 +27,7 @@ mod release;
 mod renew;
 mod roll;
 mod session;
+mod side_by_side;
 mod site;
 mod store;
 mod unused;

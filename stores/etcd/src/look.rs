@@ -4,16 +4,22 @@ use crate::fault::Failure;
 use crate::found::{Found, Remains};
 use crate::keys::shown;
 use crate::lane::Lane;
+use crate::record::unreadable;
+use crate::side_by_side::side_by_side;
 use crate::site::{PARTS_MAX, Site, raft_term, transact};
 use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, TxnRequest};
 use crate::wire::lease::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use crate::wire::path;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
+use tenure_core::{Cursor, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
 use tenure_remote::Deed;
 use tokio::task::JoinSet;
+
+/// How many sessions are asked for at once what remains of them. One after another, those of a queue in which as many processes
+/// wait would take longer than its reader does.
+const SESSIONS_AT_ONCE: usize = 64;
 
 /// Most keys of a lease.
 const KEYS_OF_LEASE_MAX: i64 = 4;
@@ -124,7 +130,7 @@ impl Site {
     ) -> Result<Option<Lease>, StoreError> {
         let remains = match &found.holder {
             Some(holder) if found.record.is_some() => {
-                let remains = self.remains(holder.session).await;
+                let remains = remains(&self.requests, holder.session).await;
                 remains.map_err(|failure| self.failed(&failure, Deed::Read, name))?
             }
             Some(_) | None => Remains::default(),
@@ -132,45 +138,47 @@ impl Site {
         Ok(found.lease(name, remains))
     }
 
-    /// What remains of a session. The server tells whole seconds that have not begun; the one that has is added, so that
-    /// who waits for it does not come too early.
-    async fn remains(&self, session: i64) -> Result<Remains, Failure> {
-        let request = LeaseTimeToLiveRequest {
-            id: session,
-            keys: false,
-        };
-        let told: LeaseTimeToLiveResponse = self.requests.unary(path::LEASE_TIME_TO_LIVE, &request).await?;
-        let seconds = |number: i64| Duration::from_secs(u64::try_from(number).unwrap_or(0));
-        let granted = seconds(told.granted_ttl);
-        let remaining = match told.ttl {
-            ..0 => Duration::ZERO,
-            whole => (seconds(whole) + Duration::from_secs(1)).min(granted),
-        };
-        Ok(Remains {
-            remaining,
-            renewed_ago: granted.saturating_sub(remaining),
-        })
-    }
-
     /// Reads a page, in the order of the names.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
-        let (rows, next) = self.rows(page, "the list of leases").await?;
-        let mut sessions = BTreeMap::new();
-        let mut leases = Vec::new();
-        for (name, rows) in &rows {
-            match self.listed(name, rows, &mut sessions).await {
-                Ok(Some(lease)) => leases.push(Listed::Lease(lease)),
-                // What an operator has removed the record of.
-                Ok(None) => {}
-                Err(error) if error.fault == Fault::Unreadable => leases.push(Listed::Unreadable {
-                    key: shown(name.as_bytes()),
-                    error,
-                }),
-                Err(error) => return Err(error),
+        let subject = "the list of leases";
+        let (rows, next) = self.rows(page, subject).await?;
+        let found = rows
+            .iter()
+            .map(|(name, rows)| (name.as_str(), self.found(name, rows)));
+        let found: Vec<_> = found.collect();
+        let readable = found.iter().filter_map(|(_, found)| found.as_ref().ok());
+        let readable = readable.filter(|(_, found)| found.record.is_some());
+        let sessions = readable.filter_map(|(_, found)| found.holder.as_ref().map(|holder| holder.session));
+        let remains = self.remains_of(sessions.collect()).await;
+        let remains = remains.map_err(|failure| failure.error(Deed::Read, subject, &self.place))?;
+        let listed = found.into_iter().filter_map(|(key, found)| match found {
+            Ok((name, found)) => {
+                let session = found.holder.as_ref().map(|holder| holder.session);
+                let remains = session.and_then(|session| remains.get(&session));
+                // Without a record: what an operator has removed that of.
+                let lease = found.lease(&name, remains.copied().unwrap_or_default());
+                lease.map(Listed::Lease)
             }
-        }
-        Ok(LeasePage { leases, next })
+            Err(error) => Some(Listed::Unreadable {
+                key: shown(key.as_bytes()),
+                error,
+            }),
+        });
+        Ok(LeasePage {
+            leases: listed.collect(),
+            next,
+        })
+    }
+
+    /// What remains of each of these sessions.
+    async fn remains_of(&self, sessions: BTreeSet<i64>) -> Result<BTreeMap<i64, Remains>, Failure> {
+        let asking = sessions.into_iter().map(|session| {
+            let lane = Arc::clone(&self.requests);
+            async move { remains(&lane, session).await.map(|remains| (session, remains)) }
+        });
+        let asked = side_by_side(asking, SESSIONS_AT_ONCE).await;
+        asked.into_iter().collect()
     }
 
     /// The keys of a page's leases by their names, and where the next page begins.
@@ -216,28 +224,31 @@ impl Site {
         Ok((by_name, last.or(seen_up_to).filter(|_| more)))
     }
 
-    async fn listed(
-        &self,
-        name: &str,
-        rows: &[KeyValue],
-        sessions: &mut BTreeMap<i64, Remains>,
-    ) -> Result<Option<Lease>, StoreError> {
+    fn found(&self, name: &str, rows: &[KeyValue]) -> Result<(LeaseName, Found), StoreError> {
         let found = Found::read(&self.keys, name, rows)?;
         let named = LeaseName::new(name).map_err(|error| {
-            crate::record::unreadable(rows.first().map_or(&[], |row| &row.key), name, &error.to_string())
+            unreadable(rows.first().map_or(&[], |row| &row.key), name, &error.to_string())
         })?;
-        let remains = match &found.holder {
-            None => Remains::default(),
-            Some(holder) => match sessions.get(&holder.session) {
-                Some(known) => *known,
-                None => {
-                    let remains = self.remains(holder.session).await;
-                    let remains = remains.map_err(|failure| self.failed(&failure, Deed::Read, &named))?;
-                    sessions.insert(holder.session, remains);
-                    remains
-                }
-            },
-        };
-        Ok(found.lease(&named, remains))
+        Ok((named, found))
     }
+}
+
+/// What remains of a session. The server tells whole seconds that have not begun; the one that has is added, so that
+/// who waits for it does not come too early.
+async fn remains(lane: &Lane, session: i64) -> Result<Remains, Failure> {
+    let request = LeaseTimeToLiveRequest {
+        id: session,
+        keys: false,
+    };
+    let told: LeaseTimeToLiveResponse = lane.unary(path::LEASE_TIME_TO_LIVE, &request).await?;
+    let seconds = |number: i64| Duration::from_secs(u64::try_from(number).unwrap_or(0));
+    let granted = seconds(told.granted_ttl);
+    let remaining = match told.ttl {
+        ..0 => Duration::ZERO,
+        whole => (seconds(whole) + Duration::from_secs(1)).min(granted),
+    };
+    Ok(Remains {
+        remaining,
+        renewed_ago: granted.saturating_sub(remaining),
+    })
 }

@@ -23,5 +23,6 @@ mod members;
 mod moved;
 mod put_back;
 mod sessions;
+mod side_by_side;
 mod succession;
 mod tokens;

@@ -3,10 +3,16 @@
 use crate::attached::Sitting;
 use crate::found::Found;
 use crate::keys::Part;
+use crate::side_by_side::side_by_side;
 use crate::site::{PARTS_MAX, ROUNDS_MAX, Site, transact_each};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
-use tenure_core::{LeaseName, Release, Released, StoreError};
+use std::sync::Arc;
+use tenure_core::{LeaseName, Occupancy, Release, Released, StoreError};
 use tenure_remote::Deed;
+
+/// How many requests of a batch are under way at once. One after another, a batch of thousands would take longer than its caller
+/// waits.
+const PARTS_AT_ONCE: usize = 16;
 
 type Verdict = Result<Released, StoreError>;
 
@@ -24,12 +30,35 @@ fn certain(found: Result<Found, StoreError>) -> Result<Seen, StoreError> {
 
 impl Site {
     /// Gives leases back, many with one request. A release only removes keys, so it works on a server that is full, too.
-    pub(crate) async fn release(&self, requests: &[Release]) -> Vec<Verdict> {
-        let mut verdicts = Vec::with_capacity(requests.len());
-        for part in requests.chunks(PARTS_MAX) {
-            verdicts.extend(self.release_part(part).await);
+    pub(crate) async fn release(self: &Arc<Self>, requests: &[Release]) -> Vec<Verdict> {
+        if requests.len() <= PARTS_MAX {
+            return self.release_part(requests).await;
         }
-        verdicts
+        // A batch that was given up goes on where it was when it is asked for again: what was given back then comes last.
+        let mut places: Vec<usize> = (0..requests.len()).collect();
+        places.sort_by_cached_key(|place| self.seems_given_back(&requests[*place]));
+        let parts = places.chunks(PARTS_MAX).map(|places| {
+            let (site, places) = (Arc::clone(self), places.to_vec());
+            let part: Vec<Release> = places.iter().map(|place| requests[*place].clone()).collect();
+            async move { (places, site.release_part(&part).await) }
+        });
+        let parts: Vec<_> = parts.collect();
+        let mut verdicts: Vec<Option<Verdict>> = vec![None; requests.len()];
+        for (places, part) in side_by_side(parts, PARTS_AT_ONCE).await {
+            for (place, verdict) in places.into_iter().zip(part) {
+                verdicts[place] = Some(verdict);
+            }
+        }
+        let unanswered = |verdict: Option<Verdict>| verdict.unwrap_or_else(|| Err(self.misunderstood()));
+        verdicts.into_iter().map(unanswered).collect()
+    }
+
+    /// Whether it was given back, as far as was seen.
+    fn seems_given_back(&self, request: &Release) -> bool {
+        let known = self.known.last(&request.name);
+        known.is_some_and(|found| {
+            found.is_term(&sitting(request), request.token) && found.occupancy() == Occupancy::Vacant
+        })
     }
 
     async fn release_part(&self, requests: &[Release]) -> Vec<Verdict> {

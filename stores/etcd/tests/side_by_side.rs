@@ -1,7 +1,9 @@
 //! What is asked or done of many at once: side by side, and going on where it was.
-use crate::common::{Scratch, request, seconds, shared, take};
+use crate::common::{Scratch, giving_back, request, seconds, shared, take};
+use crate::sessions::{counted, take_many};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{LeasePage, LeaseStore, Listed, Page};
+use tenure_core::{LeasePage, LeaseStore, Listed, Occupancy, Page, Release};
 use tenure_testkit::{Fault, FaultProxy};
 
 async fn page(store: &impl LeaseStore) -> LeasePage {
@@ -55,4 +57,53 @@ async fn page_of_many_sessions_takes_no_round_trip_for_each() {
         );
         assert!((least..=most).contains(&lease.remaining), "{lease:?}");
     }
+}
+
+/// As an engine does whose time for them is over: it drops the request, and sends it again.
+#[tokio::test]
+async fn releases_that_are_given_up_again_and_again_go_on_where_they_were() {
+    const LEASES: usize = 6_000;
+    // Fewer than there are parts of a hundred.
+    const REQUESTS: u64 = 40;
+    const ROUNDS: usize = 40;
+    let (proxy, store, direct) = counted().await;
+    let (store, other) = (Arc::new(store), direct.store().await);
+    let held = take_many(&store, LEASES).await;
+    let releases: Vec<Release> = held
+        .iter()
+        .map(|(asked, token)| giving_back(asked, *token))
+        .collect();
+    for _ in 0..ROUNDS {
+        let before = proxy.counts().requests;
+        let enough = async {
+            while proxy.counts().requests < before + REQUESTS {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = enough => {}
+            verdicts = store.release(&releases) => {
+                assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+                break;
+            }
+        }
+    }
+    let mut vacant = 0;
+    let mut after = None;
+    loop {
+        let page = Page {
+            prefix: String::new(),
+            after,
+            limit: 1_000,
+        };
+        let page = other.list(&page).await.unwrap();
+        let is_vacant = |listed: &&Listed| matches!(listed, Listed::Lease(lease) if lease.occupancy() == Occupancy::Vacant);
+        vacant += page.leases.iter().filter(is_vacant).count();
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(vacant, LEASES);
 }

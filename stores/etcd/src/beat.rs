@@ -15,9 +15,11 @@ use tenure_core::{Renewed, StoreError};
 use tenure_remote::Deed;
 
 /// Which keys are on a session.
-#[derive(Default)]
-struct Listing {
+#[derive(Default, Debug)]
+pub(crate) struct Listing {
     keys: HashSet<Vec<u8>>,
+    /// Who told.
+    member: u64,
     /// The member's revision when it told: a key that was put by a later one cannot be among them, but one of the same name
     /// that a server has again which was put back.
     revision: i64,
@@ -42,7 +44,7 @@ impl Site {
         let (mut extended, probed) = tokio::join!(self.extend_all(&asked), probe);
         note_extended(&mut asked, &extended);
         let probed = probed.map(|raft_term| Witness { sent, raft_term });
-        let mut attached: BTreeMap<i64, Listing> = BTreeMap::new();
+        let mut attached: BTreeMap<i64, Arc<Listing>> = BTreeMap::new();
         let sessions: BTreeMap<i64, Arc<Session>> = asked
             .iter()
             .filter_map(|one| one.session.clone())
@@ -69,14 +71,14 @@ impl Site {
                 verdicts[one.place] = Some(Err(one.failed(error.clone())));
                 continue;
             }
-            let Some(Listing { keys, revision }) = attached.get(&session.id) else {
+            let Some(listing) = attached.get(&session.id) else {
                 left.push(one);
                 continue;
             };
-            let has = |part| keys.contains(&self.keys.part(one.name(), part));
+            let has = |part| listing.keys.contains(&self.keys.part(one.name(), part));
             // Keys on the session have names alone. Asked after they were listed: whoever had put one there by then was a
             // member before he did.
-            if has(Part::Holder) && session.holds_alone(&one.sitting, one.request.token, *revision) {
+            if has(Part::Holder) && session.holds_alone(&one.sitting, one.request.token, listing.revision) {
                 verdicts[one.place] = Some(Ok(Renewed::Extended {
                     ttl: session.ttl,
                     wish: wish(has(Part::Wish)),
@@ -94,28 +96,34 @@ impl Site {
         session: &Arc<Session>,
         kept: Option<Result<Kept, StoreError>>,
         probed: &Result<Witness, Failure>,
-    ) -> Result<Listing, StoreError> {
+    ) -> Result<Arc<Listing>, StoreError> {
         let failed = |failure: &Failure| failure.error(Deed::Write, "the session of leases", &self.place);
         let kept = kept.unwrap_or_else(|| Err(self.misunderstood()))?;
         let witness = probed.as_ref().map_err(failed)?;
         let proven = self.prove(&self.renewals, session, kept, *witness).await;
         let Kept::Until { member, .. } = proven.map_err(|failure| failed(&failure))? else {
-            return Ok(Listing::default());
+            return Ok(Arc::default());
         };
+        let listing = session.listing.ask(self.list_keys(session)).await;
+        let listing = listing.map_err(|failure| failed(&failure))?;
+        if listing.member != member {
+            let moved = "the connection went to another member under the request; ask again";
+            return Err(failed(&Failure::Status(tonic::Status::unavailable(moved))));
+        }
+        Ok(listing)
+    }
+
+    async fn list_keys(&self, session: &Session) -> Result<Arc<Listing>, Failure> {
         let request = LeaseTimeToLiveRequest {
             id: session.id,
             keys: true,
         };
-        let listed: Result<LeaseTimeToLiveResponse, _> =
-            self.renewals.unary(path::LEASE_TIME_TO_LIVE, &request).await;
-        let listed = listed.map_err(|failure| failed(&failure))?;
-        let Some(header) = listed.header.filter(|header| header.member_id == member) else {
-            let moved = "the connection went to another member under the request; ask again";
-            return Err(failed(&Failure::Status(tonic::Status::unavailable(moved))));
-        };
-        Ok(Listing {
+        let listed: LeaseTimeToLiveResponse = self.renewals.unary(path::LEASE_TIME_TO_LIVE, &request).await?;
+        let header = listed.header.unwrap_or_default();
+        Ok(Arc::new(Listing {
             keys: listed.keys.into_iter().collect(),
+            member: header.member_id,
             revision: header.revision,
-        })
+        }))
     }
 }

@@ -27,6 +27,7 @@ mod release;
 mod renew;
 mod roll;
 mod session;
+mod shared;
 mod side_by_side;
 mod site;
 mod store;

@@ -1,9 +1,11 @@
 //! Sessions: one for all leases of the process with the same ttl, so that one request extends them all.
 
 use crate::attached::{Attached, Member, Put, Sitting};
+use crate::beat::Listing;
 use crate::clock;
 use crate::fault::Failure;
 use crate::lane::Lane;
+use crate::shared::Shared;
 use crate::wire::lease::{LeaseGrantRequest, LeaseGrantResponse};
 use crate::wire::path;
 use std::collections::HashMap;
@@ -37,6 +39,8 @@ pub(crate) struct Session {
     serial: AtomicU64,
     /// Held while it is cleared of what nobody holds: once at a time.
     pub(crate) clearing: tokio::sync::Mutex<()>,
+    /// Which keys are on it: they are all told at once, whoever asks for some of them.
+    pub(crate) listing: Shared<Result<Arc<Listing>, Failure>>,
 }
 
 struct State {
@@ -64,6 +68,7 @@ impl Session {
             state: Mutex::new(state),
             serial: AtomicU64::new(0),
             clearing: tokio::sync::Mutex::default(),
+            listing: Shared::default(),
         }
     }
 

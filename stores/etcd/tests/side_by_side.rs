@@ -1,10 +1,11 @@
 //! What is asked or done of many at once: side by side, and going on where it was.
 use crate::common::{Scratch, giving_back, request, seconds, shared, take};
-use crate::sessions::{counted, take_many};
+use crate::sessions::{counted, renewals, take_many};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{LeasePage, LeaseStore, Listed, Occupancy, Page, Release};
+use tenure_core::{LeasePage, LeaseStore, Listed, Occupancy, Page, Release, Renewed};
 use tenure_testkit::{Fault, FaultProxy};
+use tokio::task::JoinSet;
 
 async fn page(store: &impl LeaseStore) -> LeasePage {
     let page = Page {
@@ -106,4 +107,36 @@ async fn releases_that_are_given_up_again_and_again_go_on_where_they_were() {
         }
     }
     assert_eq!(vacant, LEASES);
+}
+
+/// As those of a hundred thousand locks are: each names every key of the session.
+#[tokio::test]
+async fn batches_of_one_beat_share_the_list_of_their_session() {
+    const BATCHES: usize = 8;
+    const ROUNDS: usize = 20;
+    let (proxy, store, _direct) = counted().await;
+    let store = Arc::new(store);
+    let held = take_many(&store, BATCHES * 101).await;
+    let beat = renewals(&held);
+    store.renew(&beat[..1]).await.remove(0).unwrap();
+    let mut costs = Vec::new();
+    for _ in 0..ROUNDS {
+        // So that they come side by side, on a busy machine as well.
+        proxy.set(Fault::Hold);
+        let before = proxy.counts().requests;
+        let mut renewing = JoinSet::new();
+        for batch in beat.chunks(101) {
+            let (store, batch) = (Arc::clone(&store), batch.to_vec());
+            renewing.spawn(async move { store.renew(&batch).await });
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        proxy.heal();
+        for verdict in renewing.join_all().await.into_iter().flatten() {
+            assert!(matches!(verdict, Ok(Renewed::Extended { .. })), "{verdict:?}");
+        }
+        costs.push(proxy.counts().requests - before);
+    }
+    // An extension, a reading, and the list, which some of them share.
+    let fewest = costs.iter().min().unwrap();
+    assert!(*fewest <= 2 * BATCHES as u64 + 3, "{costs:?}");
 }

@@ -2,7 +2,7 @@
 
 use crate::attached::Sitting;
 use crate::keys::{Keys, Part, shown};
-use crate::record::{Record, unreadable, wall_clock_ms};
+use crate::record::{Record, unreadable, wall_clock_ms, without_record};
 use crate::session::Session;
 use crate::wire::kv::KeyValue;
 use serde_json::Value;
@@ -84,7 +84,13 @@ impl Found {
                 Some(_) | None => {}
             }
         }
-        Ok(found)
+        match (&found.record, &found.holder) {
+            // Whoever holds it may go on believing in that: it is nobody else's yet. Without a session it is no holder's.
+            (None, Some(holder)) if holder.session != 0 => {
+                Err(without_record(keys.lease(name).as_bytes(), name))
+            }
+            (Some(_), _) | (None, _) => Ok(found),
+        }
     }
 
     /// Whether the lease may be taken, where there is a record.

@@ -35,7 +35,7 @@ impl Keys {
         }
     }
 
-    fn lease(&self, text: &str) -> String {
+    pub(crate) fn lease(&self, text: &str) -> String {
         format!("{}/lease/{text}", self.prefix)
     }
 

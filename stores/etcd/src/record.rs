@@ -62,8 +62,20 @@ pub(crate) fn unreadable(key: &[u8], name: &str, why: &str) -> StoreError {
     StoreError::not_applied(
         Fault::Unreadable,
         format!(
-            "lease \"{name}\" at key \"{key}\": {why}; the record was left as it is; look at it with etcdctl get, then mend or \
-             remove it"
+            "lease \"{name}\" at key \"{key}\": {why}; the record was left as it is; look at it with etcdctl get, then mend it, or \
+             remove it when its holder has stopped"
+        ),
+    )
+}
+
+/// A lease is held whose record somebody has removed.
+pub(crate) fn without_record(key: &[u8], name: &str) -> StoreError {
+    let (key, name) = (shown(key), shown(name.as_bytes()));
+    StoreError::not_applied(
+        Fault::Unreadable,
+        format!(
+            "lease \"{name}\" at key \"{key}\": the record is gone, and the lease is held; stop its holder: it is free when the \
+             holder's session has ended"
         ),
     )
 }

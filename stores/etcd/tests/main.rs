@@ -26,3 +26,4 @@ mod sessions;
 mod side_by_side;
 mod succession;
 mod tokens;
+mod without_record;

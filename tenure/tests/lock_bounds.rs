@@ -67,6 +67,56 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
     }
 }
 
+/// The last would come to its one look after as many time-outs as there are slices of those that are begun at once.
+#[tokio::test]
+async fn looks_at_a_store_that_answers_no_attempt_end_without_each_being_begun() {
+    const NAMES: u32 = 300;
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    store.acquires = Semaphore::new(0);
+    let store = Arc::new(store);
+    let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
+    let manager = Arc::new(manager.build().unwrap());
+    let look = |number: u32| {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.try_lock(format!("{number}")).await })
+    };
+    let looks: Vec<Wanted> = (0..NAMES).map(look).collect();
+    for look in looks {
+        match soon("a look", look).await.unwrap() {
+            Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let begun = store.acquisitions();
+    assert!(begun < NAMES / 2, "{begun} were begun, one slice after another");
+    assert_eq!(manager.locks(), 0);
+    store.acquires.add_permits(Semaphore::MAX_PERMITS / 2);
+    soon("a lock of a store that answers", manager.lock("0"))
+        .await
+        .unwrap();
+}
+
+/// Each of them waits longer than a time-out, and none of them in vain.
+#[tokio::test]
+async fn looks_at_a_slow_store_are_all_made() {
+    const NAMES: u32 = 200;
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    let timing = long_lock_timing();
+    store.delay = timing.lease().request_timeout() / 4;
+    let manager = LockManager::builder(Arc::new(store)).timing(timing);
+    let manager = Arc::new(manager.build().unwrap());
+    let look = |number: u32| {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.try_lock(format!("{number}")).await })
+    };
+    let looks: Vec<Wanted> = (0..NAMES).map(look).collect();
+    for look in looks {
+        soon("a look", look).await.unwrap().unwrap();
+    }
+}
+
 /// The earlier one had waited for a release, which was answered in time.
 #[tokio::test]
 async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {

@@ -1,7 +1,7 @@
 //! What the driver does when something has happened.
 
 use super::place::Seen;
-use super::{Driver, NotWon, Progressing, WATCH_TERM_AFTER, announce_not_taken_up};
+use super::{Driver, LateLook, NotWon, Progressing, WATCH_TERM_AFTER, announce_not_taken_up};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
         match event {
             Event::Acquired { name, grant, .. } => {
+                self.answered_at = clock::now();
                 self.first_attempts.done(name);
                 self.won(name, grant);
             }
@@ -51,7 +52,10 @@ impl Driver {
                 self.first_attempts.call(name);
             }
             Event::Withdrawn { name } => self.first_attempts.call(name),
-            Event::Standby { lease, .. } => self.stand_by(lease),
+            Event::Standby { lease, .. } => {
+                self.answered_at = clock::now();
+                self.stand_by(lease);
+            }
             Event::AttemptFailed { name, error, .. } => self.attempt_failed(name, error),
             Event::RenewalFailed { .. } | Event::Doubted { .. } | Event::Reassured { .. } => {}
         }
@@ -170,28 +174,34 @@ impl Driver {
         }
     }
 
-    /// Whoever came for one look does not wait for a release that the store does not answer.
+    /// Whoever came for one look does not wait for a release that the store does not answer, nor for others' attempts while it
+    /// answers none.
     pub(super) fn end_late_looks(&mut self) {
         let now = clock::now();
+        let answers = self.answered_at.after(self.plan.timing.request_timeout()) > now;
         while self.late_looks.front().is_some_and(|look| look.due <= now)
-            && let Some(look) = self.late_looks.pop_front()
+            && let Some(LateLook { name, number, .. }) = self.late_looks.pop_front()
         {
-            if !self.first_attempts.is_parked(&look.name, look.number) {
+            let why = if self.first_attempts.is_parked(&name, number) {
+                "the store does not tell whether this process has given it back"
+            } else if self.first_attempts.held_back(&name) != Some(number) {
                 continue;
-            }
-            let Some(place) = self.places.get_mut(&look.name) else {
+            } else if answers {
+                self.await_look(name, number);
+                continue;
+            } else {
+                "the store answers none of this process's attempts, and this one was not begun"
+            };
+            let Some(place) = self.places.get_mut(&name) else {
                 continue;
             };
             place.end_look(|| {
-                let message = format!(
-                    "lease \"{}\": the store does not tell whether this process has given it back; is it reachable?",
-                    look.name
-                );
+                let message = format!("lease \"{name}\": {why}; is the store reachable?");
                 NotWon::Store(StoreError::not_applied(Fault::TimedOut, message))
             });
             if !place.forget_those_who_left() {
-                self.first_attempts.done(&look.name);
-                self.tidy(&look.name);
+                self.first_attempts.done(&name);
+                self.tidy(&name);
             }
         }
     }

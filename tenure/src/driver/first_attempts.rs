@@ -33,7 +33,7 @@ pub(super) enum Readiness {
 /// The next of those that are about to begin.
 pub(super) enum Next {
     Begin(LeaseName),
-    /// It waits aside until it is [called](FirstAttempts::call); by this number it can be told from a later one.
+    /// It waits aside until it is [called](FirstAttempts::call); by its number it can be told from a later one.
     Parked(LeaseName, u64),
 }
 
@@ -67,14 +67,20 @@ impl FirstAttempts {
         None
     }
 
-    /// What came before it is over: it has its turn again.
+    /// What came before it is over: it has its turn again, among those that wait for theirs by its number.
     pub(super) fn call(&mut self, name: &LeaseName) {
-        if self.parked.remove(name).is_some() {
-            self.want(name.clone());
+        if let Some(number) = self.parked.remove(name) {
+            self.held_back.insert(number, name.clone());
+            self.places.insert(name.clone(), number);
         }
     }
 
-    /// Whether it still waits aside, since it was parked by this number.
+    /// By which number it is held back, if it is.
+    pub(super) fn held_back(&self, name: &LeaseName) -> Option<u64> {
+        self.places.get(name).copied()
+    }
+
+    /// Whether it still waits aside by this number.
     pub(super) fn is_parked(&self, name: &LeaseName, number: u64) -> bool {
         self.parked.get(name) == Some(&number)
     }

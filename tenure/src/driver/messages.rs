@@ -75,8 +75,14 @@ impl Driver {
             self.step(Input::Tick);
         }
         if self.places.entry(name.clone()).or_default().admit(waiting) {
-            self.first_attempts.want(name);
+            self.first_attempts.want(name.clone());
             self.follow();
+            let looks = |place: &super::Place| place.is_looked_at();
+            if let Some(number) = self.first_attempts.held_back(&name)
+                && self.places.get(&name).is_some_and(looks)
+            {
+                self.await_look(name, number);
+            }
         } else {
             self.tidy(&name);
         }

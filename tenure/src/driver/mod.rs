@@ -93,6 +93,8 @@ struct Driver {
     first_attempts: FirstAttempts,
     /// Until when those who came for one look wait for what comes before it, in that order.
     late_looks: VecDeque<LateLook>,
+    /// When the store answered an attempt last.
+    answered_at: Moment,
     /// Leases that others are let have first, by when that is over.
     standing_back: BTreeSet<(Moment, LeaseName)>,
     /// Terms that their winners have not taken up yet.
@@ -115,7 +117,7 @@ struct Driver {
     events: broadcast::Sender<Event>,
 }
 
-/// A campaign that was [parked](FirstAttempts), by its number.
+/// A campaign that was held back or [parked](FirstAttempts), by its number.
 struct LateLook {
     due: Moment,
     name: LeaseName,
@@ -165,6 +167,7 @@ impl Driver {
             places: BTreeMap::new(),
             first_attempts: FirstAttempts::default(),
             late_looks: VecDeque::new(),
+            answered_at: Moment::ZERO,
             standing_back: BTreeSet::new(),
             offers: Offers::default(),
             looking: BTreeSet::new(),
@@ -276,12 +279,15 @@ impl Driver {
             match self.first_attempts.next(readiness)? {
                 Next::Begin(name) if self.plan.tag.is_none() => return Some(self.campaign_for(name)),
                 Next::Begin(name) => self.look_first(name, Duration::ZERO),
-                Next::Parked(name, number) => {
-                    let due = clock::now().after(self.plan.timing.request_timeout());
-                    self.late_looks.push_back(LateLook { due, name, number });
-                }
+                Next::Parked(name, number) => self.await_look(name, number),
             }
         }
+    }
+
+    /// If somebody comes for one look at this, it is over when the store has had time enough to answer.
+    fn await_look(&mut self, name: LeaseName, number: u64) {
+        let due = clock::now().after(self.plan.timing.request_timeout());
+        self.late_looks.push_back(LateLook { due, name, number });
     }
 
     fn take_in_progress(&mut self) {

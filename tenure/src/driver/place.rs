@@ -179,11 +179,15 @@ impl Place {
         first.is_some_and(|first| first.queueing == Queueing::Follow)
     }
 
+    /// Whether the first who waits came for one look.
+    pub(super) fn is_looked_at(&self) -> bool {
+        let first = self.crowd.as_ref().and_then(|crowd| crowd.waiting.front());
+        first.is_some_and(|first| first.queueing == Queueing::OneLook)
+    }
+
     /// Tells the first one, if it came for one look.
     pub(super) fn end_look(&mut self, why: impl FnOnce() -> NotWon) {
-        let came_to_look = |first: &Waiting| first.queueing == Queueing::OneLook;
-        let first = self.crowd.as_ref().and_then(|crowd| crowd.waiting.front());
-        if first.is_some_and(came_to_look)
+        if self.is_looked_at()
             && let Some(waiting) = self.next_waiting()
         {
             waiting.disappoint(why());

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tenure::core::{Event, Occupancy};
-use tenure::{Fairness, FencingToken, LockError, LockManager, LockTiming, LockTimingOptions};
+use tenure::core::{Event, NameFault, Occupancy};
+use tenure::{BuildError, Fairness, FencingToken, LockError, LockManager, LockTiming, LockTimingOptions};
 use tenure_testkit::eventually_async;
 use tokio::task::JoinHandle;
 
@@ -137,4 +137,46 @@ async fn one_who_was_passed_over_and_leaves_does_not_end_the_turn_of_the_next() 
         tokens.push(soon("its turn", other).await.unwrap().unwrap());
     }
     assert!(tokens.is_sorted(), "in the order in which they came: {tokens:?}");
+}
+
+/// The place in the queue is a lease, too, whose name holds the lock's and the candidate's.
+#[tokio::test]
+async fn a_fair_lock_whose_place_would_have_too_long_a_name_is_refused_with_the_length_that_it_may_have() {
+    let site = Site::new();
+    let fair = |id: usize| {
+        let builder = site.manager_builder(&"c".repeat(id));
+        builder.fairness(Fairness::Fair).build()
+    };
+    let manager = fair(100).unwrap();
+    let longest = 255 - "/candidates/1/".len() - 100;
+    drop(
+        soon("the longest", manager.lock("n".repeat(longest)))
+            .await
+            .unwrap(),
+    );
+    let longer = "n".repeat(longest + 1);
+    for refused in [
+        soon("a longer one", manager.lock(&longer)).await,
+        soon("a look at it", manager.try_lock(&longer)).await,
+    ] {
+        let Err(LockError::Name(error)) = refused else {
+            panic!("{refused:?}")
+        };
+        let (bytes, bytes_max) = (longest + 1, longest);
+        assert_eq!(error.fault, NameFault::TooLong { bytes, bytes_max });
+        let told = error.to_string();
+        assert!(
+            told.contains("candidate id") && told.contains("fair lock"),
+            "{told}"
+        );
+        assert!(!told.contains("/candidates/"), "{told}");
+    }
+    // One for which no name at all is short enough is refused at once.
+    let longest = 255 - "a/candidates/1/".len();
+    assert!(fair(longest).is_ok());
+    let Err(BuildError::Name(error)) = fair(longest + 1) else {
+        panic!("no name has room beside this id")
+    };
+    let (bytes, bytes_max) = (longest + 1, longest);
+    assert_eq!(error.fault, NameFault::TooLong { bytes, bytes_max });
 }

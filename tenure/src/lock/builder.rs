@@ -1,6 +1,7 @@
 use super::acquire::Shared;
 use super::announce::announce;
 use super::line::Lines;
+use super::standby::check_room_for_place;
 use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};
 use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Plan, Watching};
 use crate::election::BuildError;
@@ -97,7 +98,8 @@ impl LockManagerBuilder {
     /// Who gets a lock next. Default: [`Fairness::Barging`].
     ///
     /// With [`Fairness::Fair`] the id of this [candidate](Self::candidate) is its place in the queues: no two
-    /// processes that run at once may share it, or the second waits until the first has no place.
+    /// processes that run at once may share it, or the second waits until the first has no place. That place has a name of 255 bytes
+    /// at most, too: the lock's, `/candidates/`, the priority and the id.
     pub fn fairness(mut self, fairness: Fairness) -> Self {
         self.fairness = fairness;
         self
@@ -132,6 +134,9 @@ impl LockManagerBuilder {
         let tag = self.tag.transpose().map_err(BuildError::Name)?;
         let id = tag.as_ref().map_or(Ok(id.clone()), |tag| tag.mark(&id));
         let candidate = identity::candidate(id.map_err(BuildError::Name)?);
+        if self.fairness == Fairness::Fair {
+            check_room_for_place(self.priority, &candidate.id).map_err(BuildError::Name)?;
+        }
         let note = self.note.map_err(BuildError::Note)?;
         if let Some(max_hold) = self.max_hold.filter(|max_hold| *max_hold < MAX_HOLD_MIN) {
             return Err(BuildError::MaxHold(max_hold));

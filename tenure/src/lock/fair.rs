@@ -7,7 +7,7 @@
 use super::LockError;
 use super::acquire::Shared;
 use super::line::{Call, Number, Round};
-use super::standby::{place_of, queue_of, ranked};
+use super::standby::{own_place, queue_of, ranked};
 use crate::driver::{watch_or_look, watch_scope};
 use crate::held::HeldTerm;
 use crate::sync::{mpsc, select, sleep};
@@ -152,7 +152,7 @@ impl Shared {
         name: &LeaseName,
         round: Arc<Round>,
     ) -> Result<Turn, LockError> {
-        let place = place_of(&queue_of(name), self.priority, &self.candidate.id).map_err(LockError::Name)?;
+        let place = self.place_in_queue(name)?;
         loop {
             // A place that was lost, by an outage of the store, is another's: it begins anew at the end.
             let taking = self.take_place(&place);
@@ -167,6 +167,11 @@ impl Shared {
                 });
             }
         }
+    }
+
+    /// The lease by which this process waits for a lock in order.
+    pub(super) fn place_in_queue(&self, name: &LeaseName) -> Result<LeaseName, LockError> {
+        own_place(name, self.priority, &self.candidate.id).map_err(LockError::Name)
     }
 
     /// How long others of this process wait for one whose future is not polled.

@@ -13,12 +13,15 @@ use crate::sync::timeout;
 use std::cmp::Reverse;
 use std::time::Duration;
 use tenure_core::{
-    Ask, Asked, CandidateId, Fault, FencingToken, Lease, LeaseName, Listed, NameError, Occupancy, Page,
-    Priority, StoreError,
+    Ask, Asked, CandidateId, Fault, FencingToken, Lease, LeaseName, Listed, NameError, NameFault, Occupancy,
+    Page, Priority, StoreError,
 };
 
 /// What is between the name of a lease and those who wait for it.
 pub(crate) const CANDIDATES: &str = "/candidates/";
+
+/// How much of a name an error shows.
+const SHOWN_CHARACTERS_MAX: usize = 40;
 
 /// Records of a queue that are read at once.
 const PAGE: u16 = 1_000;
@@ -115,8 +118,59 @@ pub(super) fn queue_of(name: &LeaseName) -> String {
 }
 
 /// The lease by which a candidate waits.
-pub(super) fn place_of(queue: &str, priority: Priority, id: &CandidateId) -> Result<LeaseName, NameError> {
+fn place_of(queue: &str, priority: Priority, id: &CandidateId) -> Result<LeaseName, NameError> {
     LeaseName::new(format!("{queue}{priority}/{id}"))
+}
+
+/// The lease by which this process waits for a lease.
+///
+/// # Errors
+/// The two names together are too long: it says how long that of the lease may be.
+pub(super) fn own_place(
+    name: &LeaseName,
+    priority: Priority,
+    id: &CandidateId,
+) -> Result<LeaseName, NameError> {
+    place_of(&queue_of(name), priority, id).map_err(|error| {
+        let what = "with this candidate id, the name of a fair lock";
+        too_long_by(error, what, name.as_str())
+    })
+}
+
+/// Whether there is a name at all whose place by this id is not too long.
+///
+/// # Errors
+/// How long the id may be.
+pub(super) fn check_room_for_place(priority: Priority, id: &CandidateId) -> Result<(), NameError> {
+    let shortest = format!("a{CANDIDATES}");
+    let place = place_of(&shortest, priority, id);
+    place.map(drop).map_err(|error| {
+        let what = "where locks are fair, the candidate id (with its owner tag)";
+        too_long_by(error, what, id.as_str())
+    })
+}
+
+/// Says of one part of a name that was too long as a whole how long that part may be.
+fn too_long_by(error: NameError, what: &'static str, part: &str) -> NameError {
+    let NameFault::TooLong { bytes, bytes_max } = error.fault else {
+        return error;
+    };
+    let beginning = part
+        .chars()
+        .take(SHOWN_CHARACTERS_MAX)
+        .flat_map(char::escape_debug);
+    NameError {
+        what,
+        // It may be a URL.
+        shown: match error.shown.is_empty() {
+            true => String::new(),
+            false => beginning.collect(),
+        },
+        fault: NameFault::TooLong {
+            bytes: part.len(),
+            bytes_max: bytes_max.saturating_sub(bytes - part.len()),
+        },
+    }
 }
 
 /// As [`Standby::list`]; a request takes at most `time_max`.

@@ -1,4 +1,5 @@
 //! Those of one process who wait in its turn: when they leave it, and that they keep it for as long as they wait.
+use crate::harness::counting::Counting;
 use crate::harness::{Site, long_lock_timing, soon};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -179,4 +180,17 @@ async fn a_fair_lock_whose_place_would_have_too_long_a_name_is_refused_with_the_
     };
     let (bytes, bytes_max) = (longest + 1, longest);
     assert_eq!(error.fault, NameFault::TooLong { bytes, bytes_max });
+}
+
+#[tokio::test]
+async fn a_look_by_a_manager_that_was_closed_asks_the_store_nothing() {
+    let site = Site::new();
+    let store = Arc::new(Counting::new(site.store()));
+    let manager = LockManager::builder(store.clone()).fairness(Fairness::Fair);
+    let manager = manager.timing(long_lock_timing()).build().unwrap();
+    let owner = manager.owner();
+    soon("closing", manager.close()).await;
+    let looked = soon("a look", owner.try_lock("a")).await;
+    assert!(matches!(looked, Err(LockError::Stopped(_))), "{looked:?}");
+    assert_eq!(store.pages(), 0);
 }

@@ -98,6 +98,9 @@ impl Shared {
                 (Fairness::Barging, _) => None,
                 (Fairness::Fair, Queueing::OneLook) => {
                     // One whose turn never comes has none by a look, either: everybody is before it.
+                    if *self.closing.borrow() {
+                        return Err(LockError::Stopped(name.clone()));
+                    }
                     self.place_in_queue(name)?;
                     let is_last = !self.priority.may_lead();
                     if is_last || self.others_wait(name).await.map_err(LockError::Store)? {

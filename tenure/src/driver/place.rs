@@ -145,9 +145,12 @@ impl Place {
 
     /// Whether the term goes over to the next who waits here, without being released in between; counts it.
     pub(super) fn hands_on(&mut self, token: FencingToken, now: Moment) -> bool {
+        let Some(term) = self.term.as_ref().filter(|term| term.token() == token) else {
+            // It is over already, and the row is of the term that there is.
+            return false;
+        };
         // Somebody who asked for its end is not to find it taken again from within.
-        let goes_over = |term: &Arc<SharedTerm>| term.token() == token && term.phase() == Phase::Running;
-        if !self.term.as_ref().is_some_and(goes_over) || !self.forget_those_who_left() {
+        if term.phase() != Phase::Running || !self.forget_those_who_left() {
             self.row.end();
             return false;
         }
@@ -247,5 +250,31 @@ impl Place {
 
     pub(super) fn is_empty(&self) -> bool {
         self.crowd.is_none() && self.term.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Moment, Place, SharedTerm};
+    use std::sync::Arc;
+    use tenure_core::{Belief, FencingToken};
+
+    /// The end of a term may be told when the next has begun: it is not that one's.
+    #[test]
+    fn end_of_an_earlier_term_ends_no_row_of_a_later_one() {
+        let token = |number| FencingToken::new(number).expect("a token");
+        let now = Moment::ZERO;
+        let mut place = Place {
+            term: Some(Arc::new(SharedTerm::new(Belief {
+                token: token(2),
+                doubt_from: now,
+                until: now,
+            }))),
+            ..Place::default()
+        };
+        place.row.hand_on(now);
+        assert!(!place.hands_on(token(1), now));
+        assert!(place.row.goes_on());
+        assert!(!place.hands_on(token(2), now) && !place.row.goes_on());
     }
 }

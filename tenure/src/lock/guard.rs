@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, ResourceName,
-    Term,
+    Authority, Cause, Claimed, Departure, Fault, Fence, FenceError, FencingToken, LeaseName, Moment,
+    ResourceName, StoreError, Term,
 };
 
 /// A lock that is held: exists from being taken until it is dropped, which releases it in the background.
@@ -277,8 +277,9 @@ impl Lock {
             self.state = self.leave();
         }
         if let State::Leaving(departed) = &mut self.state {
-            let nobody_tells = |_| Departed::from(Departure::Unconfirmed(None));
-            let departed = departed.await.unwrap_or_else(nobody_tells);
+            let departed = departed
+                .await
+                .unwrap_or_else(|_| Departed::from(self.nobody_tells()));
             let release = LockRelease::of(departed, self.token(), |cause| match cause {
                 Some(cause) => self.loss_by(cause),
                 None => self.loss(),
@@ -310,6 +311,15 @@ impl Lock {
         let (departed, answer) = oneshot::channel();
         self.hold.held.end(Some(departed));
         State::Leaving(answer)
+    }
+
+    /// The driver has ended before it could say what became of the release.
+    fn nobody_tells(&self) -> Departure {
+        let message = format!(
+            "lock \"{}\": the lock manager's thread ended during the release; it may be held until its ttl is over",
+            self.name()
+        );
+        Departure::Unconfirmed(Some(StoreError::unknown(Fault::Internal, message)))
     }
 
     fn loss(&self) -> LockLoss {

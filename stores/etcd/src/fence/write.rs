@@ -9,7 +9,8 @@ use tenure_remote::Deed;
 
 /// A transaction of the user's own, to be made behind the fence.
 ///
-/// Servers take 128 conditions and as many operations, unless they are told otherwise. No key may be written twice.
+/// Servers take 128 conditions, of which the fence's own is one, and as many operations, unless they are told otherwise. No key
+/// may be written twice.
 #[derive(Clone, Default, Debug)]
 pub struct FencedTransaction {
     conditions: Vec<Compare>,

@@ -22,8 +22,8 @@ pub use engine::{
 
 pub use fence::{
     Bump, Claimed, Fence, FenceError, Horizon, Leases, ListedMark, MARKS_MAX, Mark, MarkPage,
-    REFUSALS_METRIC, REMOVE_MARK, Refusals, Refused, Ruling, bump_clock_ms, bumped, check_owner,
-    decide_claim, decide_entry, horizon, is_counted,
+    REFUSALS_METRIC, REMOVE_MARK, RefusalLine, Refusals, Refused, Ruling, UntoldRefusals, bump_clock_ms,
+    bumped, check_owner, decide_claim, decide_entry, horizon, is_counted,
 };
 pub use observed::{
     CONFLICTS_MAX, Clock, CompareAndSwap, Decide, Decision, Entry, Floor, ListedRecord, Need, ObservedStore,

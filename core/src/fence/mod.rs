@@ -11,7 +11,7 @@ pub use mark::{
     is_counted,
 };
 pub use page::{ListedMark, MARKS_MAX, MarkPage, REMOVE_MARK};
-pub use refusals::{REFUSALS_METRIC, Refusals, Refused};
+pub use refusals::{REFUSALS_METRIC, RefusalLine, Refusals, Refused, UntoldRefusals};
 
 use crate::store::{Answer, Cursor};
 use crate::{FencingToken, ResourceName, Term};

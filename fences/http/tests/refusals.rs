@@ -1,15 +1,15 @@
 //! Refusals that the gate decides by its own memory: they are seen beside the mark, as those of the fence itself.
-use crate::common::{Counting, Marks, ledger, presented, protection, term, token};
+use crate::common::{Counting, LONG, Marks, ledger, presented, protection, term, token};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::any;
 use http::{Request, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tenure_core::{Fence, FencingToken, Mark};
-use tenure_http::{FenceLayer, Gate};
-use tenure_testkit::Warnings;
+use std::time::Instant;
+use tenure_core::{Fence, FencingToken, Mark, ResourceName};
+use tenure_http::{FenceLayer, Gate, Refusal};
+use tenure_testkit::{Warnings, eventually_async};
 use tenure_watermark::Watermark;
 use tower::ServiceExt as _;
 
@@ -60,52 +60,51 @@ async fn every_refusal_by_the_gate_is_counted_once_beside_the_mark_of_a_watermar
     assert_eq!(counted(mark), Some((7, Some(token(7)))));
 }
 
-/// Each with how many since its last line.
+/// Whether the fence has refused them or the gate before it, and whatever the resources: the lines tell of each once, of the last
+/// ones, too, after which nobody is refused any more.
 #[tokio::test]
-async fn refusals_are_logged_by_the_fence_and_by_the_gate_before_it() {
-    let marks = Marks::new();
-    for fence in [
-        Arc::new(marks.fence()) as Arc<dyn Fence>,
-        Arc::new(Watermark::new()),
-    ] {
-        let lines = Warnings::listen().of(refuse_seven(fence)).await;
-        // On a loaded machine the next second may have come, and then another line.
-        let first = |line: &&String| {
-            line.contains("token 5 is stale for \"ledger\", which term 9 has claimed")
-                && line.contains("refusals=1 ")
-        };
-        let firsts: Vec<_> = lines.iter().filter(first).collect();
-        let of_gate = firsts.iter().filter(|line| line.starts_with("tenure_http"));
-        assert_eq!((firsts.len(), of_gate.count()), (2, 1), "{lines:#?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn refusals_of_stale_terms_that_take_turns_are_a_line_a_second() {
-    let fence = Arc::new(Watermark::new());
-    fence.claim(&ledger(), &term(9)).await.unwrap();
-    let layer = FenceLayer::new(Gate::new(fence), protection());
-    let routes = Router::new().fallback(any(|| async {})).layer(layer);
-    let refuse = async |number| {
-        let request = Request::put("/").header("fencing-token", presented(number));
-        let answer = routes.clone().oneshot(request.body(Body::empty()).unwrap());
-        assert_eq!(answer.await.unwrap().status(), StatusCode::CONFLICT);
-    };
+async fn refusals_of_a_burst_are_told_of_once_each_and_in_a_line_a_second() {
+    const RESOURCES: u64 = 100;
+    const OF_EACH: u64 = 5;
     let warnings = Warnings::listen();
-    let lines = warnings.of(async {
-        for _ in 0..500 {
-            refuse(5).await;
-            refuse(6).await;
+    let marks = Marks::new();
+    let fences = [
+        ("burst-of-a-file", Arc::new(marks.fence()) as Arc<dyn Fence>),
+        ("burst-in-memory", Arc::new(Watermark::new())),
+    ];
+    for (resources, fence) in fences {
+        let gate = Gate::new(fence).wait_at_most(LONG);
+        let names = (0..RESOURCES).map(|number| ResourceName::new(format!("{resources}-{number}")).unwrap());
+        let names: Vec<ResourceName> = names.collect();
+        for name in &names {
+            drop(gate.admit(name, &term(9)).await.unwrap());
         }
-        tokio::time::advance(Duration::from_secs(1)).await;
-        refuse(5).await;
-    });
-    let lines = lines.await;
-    let of_gate = lines.iter().filter(|line| line.starts_with("tenure_http"));
-    let counts: Vec<_> = of_gate
-        .filter_map(|line| line.split("refusals=").nth(1)?.split(' ').next())
-        .collect();
-    assert_eq!(counts, ["1", "1000"], "{lines:#?}");
+        let began = Instant::now();
+        for _ in 0..OF_EACH {
+            for name in &names {
+                let refusal = gate.admit(name, &term(5)).await.unwrap_err();
+                assert!(matches!(refusal, Refusal::Stale { .. }), "{refusal}");
+            }
+        }
+        let told = || {
+            let lines = warnings.about(resources);
+            let count = |line: &String| -> u64 {
+                let count = line.split("refusals=").nth(1).unwrap().split(' ').next();
+                count.unwrap().parse().unwrap()
+            };
+            let sum: u64 = lines.iter().map(count).sum();
+            (sum, lines)
+        };
+        let all = async || match told() {
+            (sum, _) if sum >= RESOURCES * OF_EACH => Ok(()),
+            few => Err(format!("{few:#?}")),
+        };
+        eventually_async(LONG, "all are told of", all).await;
+        let (sum, lines) = told();
+        let seconds = began.elapsed().as_secs();
+        assert_eq!(sum, RESOURCES * OF_EACH, "{lines:#?}");
+        assert!(lines.len() as u64 <= seconds + 1, "in {seconds} s: {lines:#?}");
+    }
 }
 
 /// A stranger may name any resource: what nobody has claimed must leave no trace in the fence's store.

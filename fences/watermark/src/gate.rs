@@ -1,7 +1,7 @@
 //! One resource: its mark, and who is inside.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tenure_core::{
     Bump, Claimed, Fault, FenceError, FencingToken, Horizon, LeaseName, Mark, ResourceName, Ruling,
     StoreError, Term, bump_clock_ms, bumped, decide_claim, decide_entry, horizon,
@@ -10,9 +10,6 @@ use tokio::sync::Notify;
 
 /// How long one claim waits for the writes of earlier terms that are inside. After that it may be made again.
 pub const CLAIM_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Shortest time between two warnings about refusals of one resource: a refused writer may try a million times.
-const WARNING_EVERY: Duration = Duration::from_secs(1);
 
 /// One resource. Its lock is held for a few instructions and never across an await.
 pub(crate) struct Gate {
@@ -44,8 +41,6 @@ struct State {
     earlier: u64,
     refused: u64,
     last_refused: Option<FencingToken>,
-    warned_at: Option<Instant>,
-    unwarned: u64,
 }
 
 impl Gate {
@@ -62,8 +57,6 @@ impl Gate {
                 earlier: 0,
                 refused: 0,
                 last_refused: None,
-                warned_at: None,
-                unwarned: 0,
             },
         )
     }
@@ -265,23 +258,13 @@ impl State {
     }
 
     fn count(&mut self, error: &FenceError) {
-        let Some((resource, token)) = error.refused() else {
+        let Some((_, token)) = error.refused() else {
             return;
         };
         #[cfg(feature = "metrics")]
         metrics::counter!(tenure_core::REFUSALS_METRIC, "reason" => error.reason().unwrap_or_default())
             .increment(1);
         self.refused = self.refused.saturating_add(1);
-        self.unwarned = self.unwarned.saturating_add(1);
         self.last_refused = Some(token);
-        let now = Instant::now();
-        if self
-            .warned_at
-            .is_none_or(|warned| now.duration_since(warned) >= WARNING_EVERY)
-        {
-            self.warned_at = Some(now);
-            tracing::warn!(%resource, %token, refusals = self.unwarned, "{error}");
-            self.unwarned = 0;
-        }
     }
 }

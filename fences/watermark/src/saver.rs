@@ -1,9 +1,10 @@
-//! Refusals on their way into the file: at the cost of the refused, not of the term that holds the mark.
+//! Refusals on their way into the file and the log: at the cost of the refused, not of the term that holds the mark.
 
 use crate::watermark::Marks;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tenure_core::{FenceError, RefusalLine, UntoldRefusals};
 
 /// Shortest time between two saves.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
@@ -14,7 +15,8 @@ const RETRY_EVERY_MAX: Duration = Duration::from_secs(30);
 /// How many times as long as a save took the disk is left alone after it: a file of many marks is long.
 const REST: u32 = 10;
 
-/// Saves refusals on a thread that lives from the first of them until all are saved and there were none for a second.
+/// Saves refusals, where there is a file, and tells of them, on a thread that lives from the first of them until all are saved and
+/// there were none for a second.
 #[derive(Default)]
 pub(crate) struct Saver {
     shared: Arc<Shared>,
@@ -31,6 +33,7 @@ struct Shared {
 struct State {
     /// Whether something was refused that the last save has not taken along.
     refused: bool,
+    untold: UntoldRefusals,
     /// Whether the thread lives; when it does not, whoever is refused starts it.
     running: bool,
     closing: bool,
@@ -38,9 +41,10 @@ struct State {
 
 impl Saver {
     /// Something was refused, and counted in memory. Never waits for the disk.
-    pub(crate) fn refused(&self, marks: &Arc<Marks>) {
+    pub(crate) fn refused(&self, marks: &Arc<Marks>, refusal: &FenceError) {
         let mut state = self.shared.lock();
         state.refused = true;
+        state.untold.count(refusal);
         if state.running {
             return;
         }
@@ -61,6 +65,7 @@ impl Saver {
         if let Some(thread) = thread {
             let _panicked = thread.join();
         }
+        self.shared.tell();
     }
 }
 
@@ -69,10 +74,19 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Here, and not where they happen: a refused writer may try a million times.
+    fn tell(&self) {
+        let line = self.lock().untold.take();
+        if let Some(RefusalLine { refusals, last }) = line {
+            tracing::warn!(refusals, "{last}");
+        }
+    }
+
     fn save_until_quiet(&self, marks: &Marks) {
         let mut pause = SAVE_EVERY;
         loop {
             self.lock().refused = false;
+            self.tell();
             let began = Instant::now();
             match marks.save() {
                 Ok(()) => pause = SAVE_EVERY,

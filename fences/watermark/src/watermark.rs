@@ -61,8 +61,8 @@ pub const OPEN_WAIT_MAX: Duration = Duration::from_secs(5);
 ///   system's to fence.
 ///
 /// Clones share one state. A claim on a watermark with a file writes all its marks (about 80 bytes each), and
-/// claims at once share one write; `admit` only ever looks at memory. Refusals are counted in memory, and written
-/// about once a second while there are new ones, by a thread that lives only as long. At most [`RESOURCES_MAX`]
+/// claims at once share one write; `admit` only ever looks at memory. Refusals are counted in memory, and written and
+/// told in the log about once a second while there are new ones, by a thread that lives only as long. At most [`RESOURCES_MAX`]
 /// resources.
 #[derive(Clone)]
 pub struct Watermark(Arc<Shared>);
@@ -158,7 +158,7 @@ impl Watermark {
 
     fn refused(&self, error: FenceError) -> FenceError {
         if error.refused().is_some() {
-            self.0.save_soon();
+            self.0.save_soon(&error);
         }
         error
     }
@@ -255,11 +255,9 @@ impl Marks {
 }
 
 impl Shared {
-    /// What a gate has counted in memory is on its way into the file, if there is one.
-    fn save_soon(&self) {
-        if self.marks.keeper.is_some() {
-            self.saver.refused(&self.marks);
-        }
+    /// What a gate has counted in memory is on its way into the log, and into the file, if there is one.
+    fn save_soon(&self, refusal: &FenceError) {
+        self.saver.refused(&self.marks, refusal);
     }
 }
 
@@ -323,7 +321,7 @@ impl Fence for Watermark {
         };
         if let Some(gate) = self.0.marks.gate(resource) {
             gate.count(refusal);
-            self.0.save_soon();
+            self.0.save_soon(refusal);
         }
     }
 }

@@ -55,9 +55,9 @@ async fn writer_that_is_refused_again_and_again_costs_a_note_and_a_line_a_second
         .iter()
         .filter_map(|line| line.split("refusals=").nth(1)?.split(' ').next()?.parse().ok())
         .collect();
-    assert_eq!(counts.first(), Some(&1), "{lines:#?}");
-    let rest = &counts[1..];
-    assert!(!rest.is_empty() && rest.len() as u64 <= seconds, "{lines:#?}");
-    assert!(counts.iter().sum::<u64>() <= refused, "{lines:#?}");
-    assert!(rest[0] > 1, "{lines:#?}");
+    assert_eq!(counts.iter().sum::<u64>(), refused, "{lines:#?}");
+    assert!(
+        counts.len() > 1 && counts.len() as u64 <= seconds + 2,
+        "{lines:#?}"
+    );
 }

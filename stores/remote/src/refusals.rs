@@ -4,8 +4,8 @@ use crate::thread::OwnThread;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tenure_core::{FenceError, FencingToken, Refusals, Refused, ResourceName};
+use std::time::Duration;
+use tenure_core::{FenceError, FencingToken, RefusalLine, Refusals, Refused, ResourceName};
 
 /// Shortest time between two notes: a refused writer that tries without end costs one small write a second.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
@@ -58,8 +58,6 @@ pub struct Noter<N: Notes> {
 struct State {
     refusals: Refusals,
     running: bool,
-    warned_at: Option<Instant>,
-    unwarned: u64,
 }
 
 impl<N: Notes> Noter<N> {
@@ -110,7 +108,6 @@ impl<N: Notes> Noter<N> {
             .increment(1);
         let mut state = self.lock();
         state.refusals.count(error);
-        state.warn(error);
         !std::mem::replace(&mut state.running, true)
     }
 
@@ -138,8 +135,8 @@ impl<N: Notes> Noter<N> {
         }
     }
 
-    /// Writes what has been counted, after a note that is under way. What cannot be written, in half a minute each, stays counted,
-    /// and is written with a later note.
+    /// Writes what has been counted, after a note that is under way, and tells of it in the log. What cannot be written, in half a
+    /// minute each, stays counted, and is written with a later note.
     pub async fn note(&self) {
         let _all = self.note_all().await;
     }
@@ -147,10 +144,15 @@ impl<N: Notes> Noter<N> {
     /// The same; whether all of it was written.
     async fn note_all(&self) -> bool {
         let _turn = self.writing.lock().await;
-        let mut pending = Pending {
-            noter: self,
-            left: self.lock().refusals.take().collect(),
+        let (line, left) = {
+            let mut state = self.lock();
+            (state.refusals.take_line(), state.refusals.take().collect())
         };
+        // Here, and not where they happen: a refused writer may try a million times.
+        if let Some(RefusalLine { refusals, last }) = line {
+            tracing::warn!(refusals, "{last}");
+        }
+        let mut pending = Pending { noter: self, left };
         let began = tokio::time::Instant::now();
         let (mut failed, mut why) = (0, None);
         while let Some((resource, refused)) = pending.left.get(failed)
@@ -200,20 +202,6 @@ impl<N: Notes> Drop for Task<'_, N> {
     fn drop(&mut self) {
         if !self.ended {
             self.noter.lock().running = false;
-        }
-    }
-}
-
-impl State {
-    /// At most once a second: a refused writer may try a million times.
-    fn warn(&mut self, error: &FenceError) {
-        self.unwarned = self.unwarned.saturating_add(1);
-        let now = Instant::now();
-        let due = |warned| now.duration_since(warned) >= NOTE_EVERY;
-        if self.warned_at.is_none_or(due) {
-            self.warned_at = Some(now);
-            tracing::warn!(refusals = self.unwarned, "{error}");
-            self.unwarned = 0;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The resources that a gate knows.
 
 use super::seat::Seat;
+use super::warnings::Warnings;
 use crate::refusal::Refusal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,17 +12,20 @@ use tenure_core::ResourceName;
 const RESOURCES_MAX: usize = 100_000;
 
 #[derive(Default)]
-pub(super) struct Resources(Mutex<BTreeMap<ResourceName, Arc<Seat>>>);
+pub(super) struct Resources {
+    seats: Mutex<BTreeMap<ResourceName, Arc<Seat>>>,
+    warnings: Arc<Mutex<Warnings>>,
+}
 
 impl Resources {
     /// Whether the fence has told of a mark for it; it may have one that this gate does not know yet.
     pub(super) fn has_mark(&self, resource: &ResourceName) -> bool {
-        let seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         seats.get(resource).is_some_and(|seat| seat.mark().is_some())
     }
 
     pub(super) fn seat(&self, resource: &ResourceName) -> Result<Arc<Seat>, Refusal> {
-        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seat) = seats.get(resource) {
             return Ok(Arc::clone(seat));
         }
@@ -34,7 +38,7 @@ impl Resources {
                 resource: resource.clone(),
             });
         }
-        let seat = Arc::new(Seat::new(resource.clone()));
+        let seat = Arc::new(Seat::new(resource.clone(), Arc::clone(&self.warnings)));
         seats.insert(resource.clone(), Arc::clone(&seat));
         Ok(seat)
     }

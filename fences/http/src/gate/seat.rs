@@ -30,6 +30,8 @@ pub(crate) struct Seat {
     mark: AtomicU64,
     changed: Notify,
     claims: tokio::sync::Mutex<()>,
+    /// Of all resources of the gate.
+    warnings: Arc<Mutex<Warnings>>,
 }
 
 #[derive(Default)]
@@ -40,7 +42,6 @@ struct State {
     holder: Option<Holder>,
     inside: BTreeMap<FencingToken, usize>,
     waiting: usize,
-    warnings: Warnings,
 }
 
 /// What a term may do now.
@@ -63,13 +64,14 @@ pub(crate) enum Step {
 }
 
 impl Seat {
-    pub(super) fn new(resource: ResourceName) -> Self {
+    pub(super) fn new(resource: ResourceName, warnings: Arc<Mutex<Warnings>>) -> Self {
         Self {
             resource,
             state: Mutex::default(),
             mark: AtomicU64::new(0),
             changed: Notify::new(),
             claims: tokio::sync::Mutex::default(),
+            warnings,
         }
     }
 
@@ -189,13 +191,11 @@ impl Seat {
     }
 
     pub(crate) fn stale(&self, token: FencingToken, mark: FencingToken) -> Refusal {
-        let refusal = Refusal::Stale {
+        Refusal::Stale {
             resource: self.resource.clone(),
             token,
             mark,
-        };
-        self.warn(Refused::Stale, &refusal);
-        refusal
+        }
     }
 
     pub(crate) fn older_inside(&self, token: FencingToken, inside: usize, waited: Duration) -> Refusal {
@@ -229,7 +229,9 @@ impl Seat {
 
     /// Once a second at most for each kind: what keeps trying fills no log.
     fn warn(&self, refused: Refused, told: &dyn Display) {
-        let warned = self.state().warnings.count(refused, Instant::now());
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let warned = warnings.count(refused, Instant::now());
+        drop(warnings);
         match warned {
             Some(refusals) => warn!(refusals, "{told}"),
             None => debug!("{told}"),

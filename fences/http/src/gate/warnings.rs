@@ -3,21 +3,21 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest time between two warnings about refusals of one resource.
+/// Shortest time between two warnings about refusals of one kind.
 const WARNING_EVERY: Duration = Duration::from_secs(1);
 
-/// What is refused: each is told of by itself, as a stale writer that never stops would hide the rest.
+/// What is refused: each is told of by itself, as one that never stops would hide the rest. What a fence refuses is told of by the
+/// fence, also where it was refused by what that has told before.
 #[derive(Clone, Copy)]
 pub(super) enum Refused {
-    Stale,
     OlderInside,
     Crowded,
     Unavailable,
 }
 
-/// Of one resource.
+/// Of all resources of a gate.
 #[derive(Default)]
-pub(super) struct Warnings([Limiter; 4]);
+pub(super) struct Warnings([Limiter; 3]);
 
 impl Warnings {
     /// One more refusal. How many of its kind there were since the last warning, if it is time for another.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tenure_core::{FenceError, Refusals};
+use tenure_core::{FenceError, RefusalLine, Refusals};
 
 /// Shortest time between two notes: a refused writer that tries without end costs one short write a second.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
@@ -38,8 +38,6 @@ struct Shared {
 #[derive(Default)]
 struct State {
     refusals: Refusals,
-    warned_at: Option<Instant>,
-    unwarned: u64,
     /// Whether the thread lives; when it does not, whoever counts starts it.
     running: bool,
     closing: bool,
@@ -69,7 +67,6 @@ impl Noter {
             .increment(1);
         let mut state = self.shared.lock();
         state.refusals.count(error);
-        state.warn(error);
         if state.running {
             return;
         }
@@ -104,7 +101,17 @@ impl Shared {
         let jitter = Jitter::seeded();
         let mut seat: Option<Arc<Seat<Connection>>> = None;
         loop {
-            let pending: Vec<_> = self.lock().refusals.take().collect();
+            let (line, pending) = {
+                let mut state = self.lock();
+                (
+                    state.refusals.take_line(),
+                    state.refusals.take().collect::<Vec<_>>(),
+                )
+            };
+            // Here, and not where they happen: a refused writer may try a million times.
+            if let Some(RefusalLine { refusals, last }) = line {
+                tracing::warn!(refusals, "{last}");
+            }
             let noted = self.patiently(&jitter, || {
                 let seat = match &mut seat {
                     Some(seat) => seat,
@@ -155,22 +162,6 @@ impl Shared {
                 }
             }
             std::thread::sleep(jitter.pause());
-        }
-    }
-}
-
-impl State {
-    /// At most once a second: a refused writer may try a million times.
-    fn warn(&mut self, error: &FenceError) {
-        self.unwarned = self.unwarned.saturating_add(1);
-        let now = Instant::now();
-        if self
-            .warned_at
-            .is_none_or(|warned| now.duration_since(warned) >= NOTE_EVERY)
-        {
-            self.warned_at = Some(now);
-            tracing::warn!(refusals = self.unwarned, "{error}");
-            self.unwarned = 0;
         }
     }
 }

@@ -8,6 +8,7 @@ use tenure_core::{
     Term,
 };
 use tenure_sqlite::SqliteFence;
+use tenure_testkit::{Warnings, eventually_async};
 
 #[test]
 fn as_a_child() {
@@ -38,6 +39,46 @@ fn term(lease: &str, number: u64) -> Term {
 fn fence(scratch: &Scratch) -> SqliteFence {
     SqliteFence::install(&scratch.raw()).unwrap();
     SqliteFence::new(scratch.file()).unwrap()
+}
+
+/// Somebody has removed the table.
+#[tokio::test]
+async fn refusals_that_cannot_be_noted_are_told_of_and_tried_ever_more_seldom() {
+    let warnings = Warnings::listen();
+    let scratch = Scratch::new();
+    let fence = fence(&scratch);
+    scratch.sql("DROP TABLE tenure_fence");
+    fence.note_refused(&FenceError::Stale {
+        resource: ledger(),
+        token: token(5),
+        mark: token(9),
+    });
+    let file = scratch.file().display().to_string();
+    let failures = || {
+        let lines = warnings.about(&file);
+        lines
+            .iter()
+            .filter(|line| line.contains("could not be noted"))
+            .count()
+    };
+    let told = async || (failures() > 0).then_some(());
+    eventually_async(PATIENCE, "it is told of", told).await;
+    let began = Instant::now();
+    // For as many tries as seconds, where each is a second after the one before.
+    while began.elapsed() < Duration::from_secs(5) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let failures = failures();
+    assert!((1..=3).contains(&failures), "{:#?}", warnings.about(&file));
+    SqliteFence::install(&scratch.raw()).unwrap();
+    fence.claim(&ledger(), &term("nightly", 9)).await.unwrap();
+    drop(fence);
+    let mark = SqliteFence::new(scratch.file())
+        .unwrap()
+        .mark(&ledger())
+        .await
+        .unwrap();
+    assert_eq!(mark.unwrap().refused, 1, "it stayed counted");
 }
 
 fn enter(connection: &mut Connection, fence: &SqliteFence, term: &Term) -> Result<(), FenceError> {

@@ -15,6 +15,9 @@ use tenure_core::{FenceError, RefusalLine, Refusals};
 /// Shortest time between two notes: a refused writer that tries without end costs one short write a second.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 
+/// Longest pause after a note that failed: a file that stays as it is is tried once in that time, and the log says so once in it.
+const NOTE_AGAIN_MAX: Duration = Duration::from_secs(30);
+
 /// Longest that dropping a fence waits until its last refusals are noted.
 const LAST_NOTE_WAIT_MAX: Duration = Duration::from_millis(100);
 
@@ -100,6 +103,7 @@ impl Shared {
     fn note_until_quiet(&self) {
         let jitter = Jitter::seeded();
         let mut seat: Option<Arc<Seat<Connection>>> = None;
+        let mut pause = NOTE_EVERY;
         loop {
             let (line, pending) = {
                 let mut state = self.lock();
@@ -126,6 +130,16 @@ impl Shared {
                     pending.iter().try_for_each(each)
                 })
             });
+            let shown = || self.path.display().to_string();
+            let noted = noted.map_err(|trouble| trouble.into_error("the fence", &shown()));
+            pause = match &noted {
+                Ok(()) => NOTE_EVERY,
+                Err(error) => {
+                    let refusals: u64 = pending.iter().map(|(_, refused)| refused.count).sum();
+                    tracing::warn!(refusals, "refusals could not be noted: {error}");
+                    (pause * 2).min(NOTE_AGAIN_MAX)
+                }
+            };
             let mut state = self.lock();
             if noted.is_err() && !state.closing {
                 for (resource, refused) in &pending {
@@ -134,7 +148,7 @@ impl Shared {
             }
             let waited = self
                 .changed
-                .wait_timeout_while(state, NOTE_EVERY, |state| !state.closing);
+                .wait_timeout_while(state, pause, |state| !state.closing);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if state.refusals.is_empty() {
                 state.running = false;

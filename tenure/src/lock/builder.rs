@@ -98,8 +98,8 @@ impl LockManagerBuilder {
     /// Who gets a lock next. Default: [`Fairness::Barging`].
     ///
     /// With [`Fairness::Fair`] the id of this [candidate](Self::candidate) is its place in the queues: no two
-    /// processes that run at once may share it, or the second waits until the first has no place. That place has a name of 255 bytes
-    /// at most, too: the lock's, `/candidates/`, the priority and the id.
+    /// processes that run at once may share it, or the second waits until the first has no place. That place has a name of
+    /// 255 bytes at most, too: the lock's, `/candidates/`, the priority and the id.
     pub fn fairness(mut self, fairness: Fairness) -> Self {
         self.fairness = fairness;
         self

@@ -3,6 +3,7 @@
 use std::fmt;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::TlsFiles;
+use tenure_remote::url::split_scheme;
 
 /// What every key begins with, unless the URL has a path.
 pub(crate) const PREFIX: &str = "tenure";
@@ -53,7 +54,7 @@ impl StoreUrl {
     /// # Errors
     /// [`Fault::Invalid`]. The message never shows the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
+        let (scheme, rest) = split_scheme("etcd", url)?.ok_or_else(unreadable)?;
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         let security = security(scheme, query)?;
         // The last @ ends the credentials: one in a badly encoded password must not become a host's name.
@@ -62,6 +63,13 @@ impl StoreUrl {
             None => (None, address),
         };
         let (hosts, path) = place.split_once('/').unwrap_or((place, ""));
+        // As it was written: the hosts behind it would be a part of the prefix, and each order of the hosts have its own leases.
+        if path.contains(',') {
+            return Err(invalid(
+                "the etcd URL has a comma in its prefix: name all members before it (etcd://host,host,host/prefix); a prefix with \
+                 a comma is written with %2C",
+            ));
+        }
         let hosts: Vec<Host> = hosts.split(',').map(read_host).collect::<Result<_, _>>()?;
         if hosts.len() > HOSTS_MAX {
             return Err(invalid(&format!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::url::split_scheme;
 
 /// Database, where the URL names none.
 pub(crate) const DATABASE: &str = "tenure";
@@ -32,7 +33,8 @@ impl StoreUrl {
     /// [`Fault::Invalid`]: not a MongoDB URL, or one of our options has no sense. The message shows the
     /// option, never the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        if !(url.starts_with("mongodb://") || url.starts_with("mongodb+srv://")) {
+        let scheme = split_scheme("MongoDB", url)?.map(|(scheme, _)| scheme);
+        if !matches!(scheme, Some("mongodb" | "mongodb+srv")) {
             return Err(invalid(
                 "the MongoDB URL must begin with mongodb:// or mongodb+srv://",
             ));

@@ -177,6 +177,8 @@ async fn url_that_cannot_be_read_is_refused_without_showing_it() {
         format!("mongodb://me:{SECRET}@127.0.0.1/db?serverSelectionTimeoutMS=never"),
         String::new(),
         "mongodb://".to_owned(),
+        // A list of URLs.
+        "mongodb://a,mongodb://b/db".to_owned(),
     ];
     for url in urls {
         assert_eq!(refused(&url).await.fault, Fault::Invalid, "{url}");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::read_certificates;
+use tenure_remote::url::split_scheme;
 
 /// Where MySQL and MariaDB listen.
 const PORT: u16 = 3306;
@@ -43,10 +44,9 @@ impl StoreUrl {
     /// # Errors
     /// [`Fault::Invalid`]: not such a URL, or an option has no sense. The message shows an option's name, never the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        let rest = url
-            .strip_prefix("mysql://")
-            .or_else(|| url.strip_prefix("mariadb://"));
-        let rest = rest.ok_or_else(|| invalid("the MySQL URL must begin with mysql:// or mariadb://"))?;
+        let Some(("mysql" | "mariadb", rest)) = split_scheme("MySQL", url)? else {
+            return Err(invalid("the MySQL URL must begin with mysql:// or mariadb://"));
+        };
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         // Special characters of a password that was not escaped shift everything after them, and host and database are
         // shown: what then would be part of one is refused.

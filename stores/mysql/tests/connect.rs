@@ -68,6 +68,8 @@ async fn url_of_mysql_that_cannot_be_read_is_refused_without_showing_it() {
         format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-cert=/mine.pem"),
         format!("mysql://me:{SECRET}@127.0.0.1/db?ssl-mode=verify-identity&ssl-mode=disabled"),
         format!("postgres://me:{SECRET}@127.0.0.1/db"),
+        // A list of URLs.
+        "mysql://a,mysql://b/db".to_owned(),
         String::new(),
     ];
     for url in urls {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::TlsFiles;
+use tenure_remote::url::split_scheme;
 
 /// The bucket of a URL that names none.
 const BUCKET: &str = "tenure";
@@ -66,7 +67,7 @@ impl StoreUrl {
     /// # Errors
     /// [`Fault::Invalid`]. The message shows the bucket or an option's value at most, never the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
+        let (scheme, rest) = split_scheme("NATS", url)?.ok_or_else(unreadable)?;
         let security = match scheme {
             "nats" => Security::Plain,
             "nats+tls" => Security::Tls,

@@ -33,9 +33,18 @@ async fn urls_that_cannot_be_read_are_refused_without_their_secrets() {
         "nats+tls://user:hunter2@host?cert=/etc/nats/cert.pem",
         "nats://user:hunter2@host?ca=/etc/nats/ca.pem",
         "natss://host",
+        // As a client of NATS takes them: read as one URL, the first or the last alone would be asked.
+        "nats://a:4222,nats://b:4222/app",
+        "nats://user:hunter2@a,nats://user:hunter2@b",
     ] {
         let error = refused(url).await;
         assert_eq!(error.fault, Fault::Invalid, "{url}: {error}");
+        let is_list = url.matches("://").count() > 1;
+        assert_eq!(
+            error.message.contains("write the scheme once"),
+            is_list,
+            "{error}"
+        );
     }
 }
 

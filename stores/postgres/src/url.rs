@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::url::split_scheme;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 
@@ -49,7 +50,8 @@ impl StoreUrl {
     /// [`Fault::Invalid`]: not a PostgreSQL URL, or an option has no sense. The message shows an option of ours, never
     /// the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+        let scheme = split_scheme("PostgreSQL", url)?.map(|(scheme, _)| scheme);
+        if !matches!(scheme, Some("postgres" | "postgresql")) {
             return Err(invalid(
                 "the PostgreSQL URL must begin with postgres:// or postgresql://",
             ));

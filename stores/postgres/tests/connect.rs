@@ -73,10 +73,19 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@127.0.0.1/db?connect_timeout=1&connect_timeout=2"),
         format!("postgres://me:x?{SECRET}&{SECRET}"),
         format!("mongodb://me:{SECRET}@127.0.0.1/db"),
+        // A list of URLs: its database would be the others.
+        "postgres://a,postgres://b/db".to_owned(),
         String::new(),
     ];
     for url in urls {
-        assert_eq!(refused(&url).await.fault, Fault::Invalid, "{url}");
+        let error = refused(&url).await;
+        assert_eq!(error.fault, Fault::Invalid, "{url}");
+        let is_list = url.matches("://").count() > 1;
+        assert_eq!(
+            error.message.contains("write the scheme once"),
+            is_list,
+            "{error}"
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::TlsFiles;
+use tenure_remote::url::split_scheme;
 
 /// What the names of all keys begin with, unless the URL has `prefix=`.
 pub(crate) const PREFIX: &str = "tenure";
@@ -78,7 +79,7 @@ impl StoreUrl {
     /// # Errors
     /// [`Fault::Invalid`]. The message shows an option at most, never the URL.
     pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
-        let (scheme, rest) = url.split_once("://").ok_or_else(unreadable)?;
+        let (scheme, rest) = split_scheme("Redis", url)?.ok_or_else(unreadable)?;
         let (security, kind) = match scheme.split_once('+').unwrap_or((scheme, "")) {
             ("redis", kind) => (Security::Plain, kind),
             ("rediss", kind) => (Security::Tls, kind),

@@ -37,6 +37,8 @@ async fn urls_that_cannot_be_read_are_refused_without_their_password() {
         "redis+quorum://:hunter2@a,b,c?purgeAfter=30d",
         "redis+magic://:hunter2@a",
         "http://:hunter2@a",
+        // A list of URLs, of which the last alone would be asked.
+        "redis://:hunter2@a,redis://:hunter2@b",
     ] {
         let error = refused(url).await;
         assert_eq!(error.fault, Fault::Invalid, "{url}: {error}");

@@ -8,6 +8,7 @@
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
 //! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`]: the files that a URL names, as those for TLS.
+//! - [`url`]: what their URLs have in common.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`connection_failed`], [`line()`]: errors as the contract wants them.
 //!
@@ -24,6 +25,7 @@ mod refusals;
 mod store;
 mod thread;
 mod tls_files;
+pub mod url;
 mod watch;
 
 pub use errors::{Deed, after_a_step, connection_failed, lease_subject, line, timed_out};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::{Deed, line};
+use tenure_remote::{Deed, line, none_lets_in};
 use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
 
@@ -82,30 +82,21 @@ impl Servers {
     /// Connects to the first of the servers that answers and lets in.
     ///
     /// # Errors
-    /// Not applied: nothing of a request was sent. It is one that only a person can mend where every server says so: one that
-    /// was forgotten when a password was changed must not end what the others, which are away for a moment, let go on.
+    /// Not applied: nothing of a request was sent. What it [comes to](none_lets_in).
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
-        let (mut refused, mut away): (Option<StoreError>, Option<StoreError>) = (None, None);
+        let mut failed = Vec::new();
         for server in (0..count).map(|step| (first + step) % count) {
             match self.connect_to(server).await {
                 Ok(dialled) => {
                     self.first.store(server, Ordering::Relaxed);
                     return Ok(dialled);
                 }
-                Err(error) if error.fault.is_misconfiguration() => refused = Some(error),
-                Err(error) => away = Some(error),
+                Err(error) => failed.push(error),
             }
         }
-        Err(match (refused, away) {
-            (None, None) => StoreError::not_applied(Fault::Invalid, "the NATS URL names no server"),
-            (Some(error), None) | (None, Some(error)) => error,
-            (Some(refused), Some(away)) => StoreError {
-                message: format!("{}; and {}", away.message, refused.message),
-                ..away
-            },
-        })
+        Err(none_lets_in(failed))
     }
 
     /// Whether there is another to turn to.

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::none_lets_in;
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::config::{Host, LoadBalanceHosts};
@@ -90,7 +91,7 @@ impl Dial {
     ///
     /// # Errors
     /// Not applied: nothing was asked yet. What each host said, to be put behind what was to be done, by [`about`]; the fault is
-    /// the last one's.
+    /// what it [comes to](none_lets_in).
     pub(crate) async fn connect(&self) -> Result<Dialled, StoreError> {
         let count = self.url.hosts.len();
         let first = self.first.load(Ordering::Relaxed);
@@ -101,11 +102,7 @@ impl Dial {
                 self.latest.store(dialled.host, Ordering::Relaxed);
                 Ok(dialled)
             }
-            Err(failed) => {
-                let fault = failed.last().map_or(Fault::Invalid, |error| error.fault);
-                let said: Vec<String> = failed.into_iter().map(|error| error.message).collect();
-                Err(StoreError::not_applied(fault, said.join(";")))
-            }
+            Err(failed) => Err(none_lets_in(failed)),
         }
     }
 
@@ -228,7 +225,7 @@ where
 /// Puts what was to be done before what the hosts said of it.
 pub(crate) fn about(what: &str) -> impl Fn(StoreError) -> StoreError {
     move |error| StoreError {
-        message: format!("{what}{}", error.message),
+        message: format!("{what} {}", error.message),
         ..error
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_conformance::wire::bounded;
-use tenure_core::{Acquired, Certainty, LeaseStore, Released, Renewed, Scope, WatchEvent};
+use tenure_core::{Acquired, Certainty, Fault as Cause, LeaseStore, Released, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::{Fault, FaultProxy, Postgres, VanishedHost, eventually_async};
 use tokio::net::TcpListener;
@@ -161,6 +161,25 @@ async fn every_host_is_told_of_when_none_will_do() {
         assert!(error.message.contains(&said), "{error}");
     }
     assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+}
+
+/// A standby that was never told of the role, say, while the primary is started anew: that must end nobody's campaign.
+#[tokio::test]
+async fn refusal_of_one_host_is_a_mistake_only_where_every_host_refuses() {
+    let there = Postgres::shared().await.address();
+    let gone = format!("127.0.0.1:{}", tenure_testkit::free_port());
+    let told_of = async |hosts: [&String; 2]| {
+        let [one, other] = hosts;
+        let url = format!("postgres://postgres@{one},{other}/no_such_database");
+        let error = PostgresStore::connect(&url).await.unwrap_err();
+        for host in hosts {
+            assert!(error.message.contains(host), "{error}");
+        }
+        error.fault
+    };
+    assert_eq!(told_of([&there, &gone]).await, Cause::Unreachable);
+    assert_eq!(told_of([&gone, &there]).await, Cause::Unreachable);
+    assert_eq!(told_of([&there, &there]).await, Cause::Invalid);
 }
 
 /// Each of them has the whole bound, and none of them the sum of those before it.

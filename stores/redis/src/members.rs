@@ -1,12 +1,13 @@
 //! Members of a cluster: each leads to the one that rules the records, and some may be gone.
 
-use crate::connect::{Dialled, Target, silent};
+use crate::connect::{Dialled, Target};
 use crate::url::invalid;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tenure_core::{Fault, StoreError};
+use tenure_core::StoreError;
+use tenure_remote::none_lets_in;
 
 /// How long a member is waited for alone before the next one is dialled beside it. Nine that are silent one after the other would
 /// take longer than connecting may.
@@ -20,7 +21,7 @@ impl Target {
         let first = self.first_member.load(Ordering::Relaxed);
         let mut places = (0..count).map(|step| (first + step) % count);
         let mut dials = FuturesUnordered::new();
-        let mut last = None;
+        let mut failed = Vec::new();
         loop {
             let place = places.next();
             dials.extend(place.map(|place| self.dial_member(place)));
@@ -35,15 +36,16 @@ impl Target {
                 },
             };
             match ended {
-                Some((place, Err(error))) if error.fault == Fault::Unreachable => {
-                    last = Some(error);
+                Some((place, Ok(dialled))) => {
+                    self.first_member.store(place, Ordering::Relaxed);
+                    return Ok(dialled);
+                }
+                // What one says is true of that one: its own passwords are each member's.
+                Some((place, Err(error))) => {
+                    failed.push(error);
                     self.begin_after(Some(place));
                 }
-                Some((place, dialled)) => {
-                    self.first_member.store(place, Ordering::Relaxed);
-                    return dialled;
-                }
-                None => return Err(last.unwrap_or_else(|| silent(&self.url.hosts[first]))),
+                None => return Err(none_lets_in(failed)),
             }
         }
     }

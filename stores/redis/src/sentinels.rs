@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
+use tenure_remote::none_lets_in;
 
 /// How long a sentinel may take to answer before the next one is asked.
 const SENTINEL_TIME_MAX: Duration = Duration::from_millis(700);
@@ -160,47 +161,44 @@ impl Target {
         primary: &str,
         places: impl Iterator<Item = usize>,
     ) -> Result<(usize, Named), StoreError> {
-        let (mut last, mut unauthenticated) = (None, 0);
+        let mut failed = Vec::new();
+        let unknown = |told: String| StoreError::not_applied(Fault::Unreachable, told);
         for place in places {
             let sentinel = &self.url.hosts[place];
             let asking = self.ask_sentinel(sentinel, primary);
             match tokio::time::timeout(SENTINEL_TIME_MAX, asking).await {
                 Ok(Ok(Some(named))) => match &*lock(&self.guide.known) {
                     Some(known) if !known.yields_to(&named) => {
-                        last = Some(format!(
+                        failed.push(unknown(format!(
                             "the sentinel at {sentinel} names {}, and {} was named after it",
                             named.host, known.primary.host
-                        ));
+                        )));
                     }
                     _ => return Ok((place, named)),
                 },
                 Ok(Ok(None)) => {
-                    last = Some(format!(
+                    failed.push(unknown(format!(
                         "the sentinel at {sentinel} watches no primary \"{}\"",
                         primary.escape_debug()
-                    ));
+                    )));
                 }
-                Ok(Err(error)) => {
-                    unauthenticated += usize::from(error.fault == Fault::Unauthenticated);
-                    last = Some(error.message);
-                }
-                Err(_late) => last = Some(format!("the sentinel at {sentinel} did not answer")),
+                Ok(Err(error)) => failed.push(error),
+                Err(_late) => failed.push(unknown(format!("the sentinel at {sentinel} did not answer"))),
             }
         }
-        let last = last.unwrap_or_default();
-        // One that cannot be reached may be the one that lets us in.
-        let (fault, repair) = match unauthenticated == self.url.hosts.len() {
-            true => (
-                Fault::Unauthenticated,
-                "; sentinelUser= and sentinelPassword= in the URL say who asks the sentinels, and empty that nobody is named",
-            ),
-            false => (Fault::Unreachable, ""),
+        let error = none_lets_in(failed);
+        let repair = match error.fault {
+            Fault::Unauthenticated => {
+                "; sentinelUser= and sentinelPassword= in the URL say who asks the sentinels, and empty that nobody is named"
+            }
+            _ => "",
         };
         Err(StoreError::not_applied(
-            fault,
+            error.fault,
             format!(
-                "no sentinel of {} tells where the primary is; the last: {last}{repair}",
-                self.url.shown()
+                "no sentinel of {} tells where the primary is: {}{repair}",
+                self.url.shown(),
+                error.message
             ),
         ))
     }

@@ -149,6 +149,31 @@ async fn member_of_a_cluster_that_takes_no_more_clients_is_passed_over() {
     }
 }
 
+/// It was forgotten when the others' password was changed, and they are away for a moment: that must end nobody's campaign.
+#[tokio::test]
+async fn member_of_a_cluster_that_lets_nobody_in_is_passed_over() {
+    let cluster = RedisCluster::start(RedisBuild::Redis).await.expect("a cluster");
+    let members = cluster.members();
+    let owner = owner_of(members, slot_of(&members[0], "{tenure}").await, 0).await;
+    let locked = (owner + 1) % RedisCluster::PRIMARIES;
+    let set: String = ask(&members[locked], &["CONFIG", "SET", "requirepass", "another"]).await;
+    assert_eq!(set, "OK");
+    let (locked, owner) = (members[locked].address(), members[owner].address());
+    let store = RedisStore::connect(&format!("redis://{locked},{owner}")).await;
+    let grant = take(&store.expect("connects"), &request("job", "a", seconds(300))).await;
+    assert_eq!(grant.terms, 1);
+    let gone = format!("127.0.0.1:{}", free_port());
+    for hosts in [[&locked, &gone], [&gone, &locked]] {
+        let error = refused(&format!("redis://{},{}", hosts[0], hosts[1])).await;
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+        for host in hosts {
+            assert!(error.message.contains(host), "{error}");
+        }
+    }
+    let error = refused(&format!("redis://{locked}")).await;
+    assert_eq!(error.fault, Fault::Unauthenticated, "{error}");
+}
+
 /// Each of them would have leases of its own.
 #[tokio::test]
 async fn servers_that_are_no_members_of_a_cluster_are_not_taken_for_each_other() {

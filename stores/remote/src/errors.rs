@@ -18,7 +18,7 @@ pub enum Deed {
 
 impl Deed {
     /// The error of this deed on `subject` (as `lease "x"`) at `place` (the store's location). `certainty` is what holds
-    /// for a write.
+    /// for a write. An empty subject is to be put before it by who knows it.
     #[must_use]
     pub fn error(
         self,
@@ -34,7 +34,7 @@ impl Deed {
                 Deed::Read => Certainty::NotApplied,
                 Deed::Write => certainty,
             },
-            message: format!("{subject} at {place}: {why}"),
+            message: format!("{subject} at {place}: {why}").trim_start().to_owned(),
         }
     }
 }
@@ -53,6 +53,21 @@ pub fn after_a_step(error: StoreError) -> StoreError {
 pub fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duration, check: &str) -> StoreError {
     let why = format!("no answer within {allowed:?}; check {check}");
     deed.error(Fault::TimedOut, Certainty::Unknown, subject, place, why)
+}
+
+/// What it comes to that none of several places lets in, with what each says. A mistake that only a person can mend is one only where
+/// each of them says so: where one was forgotten when a password was changed, the others may be away for a moment, and that must
+/// end nobody's campaign.
+#[must_use]
+pub fn none_lets_in(failed: Vec<StoreError>) -> StoreError {
+    let passing = failed.iter().rfind(|error| !error.fault.is_misconfiguration());
+    let fault = passing
+        .or(failed.last())
+        .map_or(Fault::Invalid, |error| error.fault);
+    let mut told: Vec<String> = failed.into_iter().map(|error| error.message).collect();
+    // Of a file that cannot be read all say the same.
+    told.dedup();
+    StoreError::not_applied(fault, told.join("; "))
 }
 
 /// Why a connection failed, in a foreign error's words, and the way out where they do not lead there. `plain` is the option by

@@ -1,11 +1,16 @@
 //! What every store is asked whose URL names PEM files for TLS.
 
 use crate::asking::{request, seconds, take};
+use std::fs::{copy, write};
+use std::time::Duration;
 use tenure_core::{Fault, LeaseStore, StoreError};
-use tenure_testkit::{ScratchDir, SelfSigned};
+use tenure_testkit::{ScratchDir, SelfSigned, eventually_async};
+
+/// How long a server may take to be there again.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server's certificate is trusted because the URL says so, and the client's is asked for. The server shows `theirs`, and lets
-/// in whoever shows `ours`; its URL is the second scheme, of TLS, with this place.
+/// in whoever shows `ours`; its URL is the second scheme, of TLS, with this place on `localhost`.
 ///
 /// # Panics
 /// If the store has the defect.
@@ -33,8 +38,7 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
         format!("ca={}&{known}", ours.file),
     ] {
         let error = refused(encrypted, &unknown).await;
-        let is_away = [Fault::Unreachable, Fault::TimedOut].contains(&error.fault);
-        assert!(is_away, "{unknown}: {error}");
+        assert!(is_away(&error), "{unknown}: {error}");
     }
     let folder = ScratchDir::new("certificates");
     let pipe = folder.pipe("ca.pem").display().to_string();
@@ -68,4 +72,48 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
         assert_eq!(error.fault, Fault::Invalid, "{useless}: {error}");
         assert!(error.message.contains(&told), "{useless}: {error}");
     }
+}
+
+/// The certificates are replaced in place before they expire, one file after the other, and the server is started anew with its own.
+/// Its URL is that with which both sides are known to each other.
+///
+/// # Panics
+/// If the store has the defect.
+pub async fn replaced_certificates_are_used<Store: LeaseStore>(
+    [ours, theirs]: [&SelfSigned; 2],
+    url: &str,
+    connect: impl AsyncFn(&str) -> Result<Store, StoreError>,
+    mut restart: impl AsyncFnMut(),
+) {
+    let store = match connect(url).await {
+        Ok(store) => store,
+        Err(error) => panic!("they know each other: {error}"),
+    };
+    let asked = request("job", "a", seconds(60));
+    take(&store, &asked).await;
+
+    // The server's first, and then the client's: caught before its key is written. It passes, so it is nothing that ends a campaign.
+    theirs.renew();
+    write(&ours.key, "").expect("a file is written");
+    restart().await;
+    let error = eventually_async(PATIENCE, "a connection without a key", || async {
+        let told = store.get(&asked.name).await.err();
+        told.filter(|error| error.message.contains(&ours.key))
+    })
+    .await;
+    assert!(!error.fault.is_misconfiguration(), "{error}");
+    copy(&SelfSigned::new("another").key, &ours.key).expect("a file is written");
+    let Err(error) = store.get(&asked.name).await else {
+        panic!("the key is another's")
+    };
+    assert!(!error.fault.is_misconfiguration(), "{error}");
+
+    ours.renew();
+    restart().await;
+    let renewed = || async { store.get(&asked.name).await.is_ok() };
+    eventually_async(PATIENCE, "a connection by the new ones", renewed).await;
+}
+
+fn is_away(error: &StoreError) -> bool {
+    [Fault::Unreachable, Fault::TimedOut].contains(&error.fault)
 }

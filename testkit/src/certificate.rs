@@ -21,19 +21,31 @@ impl SelfSigned {
     #[must_use]
     pub fn new(label: &str) -> Self {
         let folder = ScratchDir::new(label);
+        let path = |name| folder.join(name).display().to_string();
+        let made = Self {
+            both: path("both.pem"),
+            file: path("certificate.pem"),
+            key: path("key.pem"),
+            _folder: folder,
+        };
+        made.renew();
+        made
+    }
+
+    /// Puts another certificate and its key into the same files.
+    ///
+    /// # Panics
+    /// If it cannot be made, or written.
+    pub fn renew(&self) {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate of fixed names is made");
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let write = |name, text| {
-            let path = folder.join(name);
-            std::fs::write(&path, text).expect("a file is written");
-            path.display().to_string()
-        };
-        Self {
-            both: write("both.pem", format!("{certificate}{key}")),
-            file: write("certificate.pem", certificate),
-            key: write("key.pem", key),
-            _folder: folder,
+        for (path, text) in [
+            (&self.both, format!("{certificate}{key}")),
+            (&self.file, certificate),
+            (&self.key, key),
+        ] {
+            std::fs::write(path, text).expect("a file is written");
         }
     }
 }

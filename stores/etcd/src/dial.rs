@@ -8,7 +8,7 @@ use http::uri::PathAndQuery;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
-use tenure_remote::{TlsFiles, TlsParts, line};
+use tenure_remote::{RenewedFiles, TlsFiles, TlsParts, line};
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -38,8 +38,10 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The members, and how to connect to each.
 pub(crate) struct Members {
+    /// Each without TLS, which is [added](Self::secured) when it is dialled.
     endpoints: Vec<(String, Endpoint)>,
     url: StoreUrl,
+    files: RenewedFiles,
     /// The one to begin with: moved on when a member was of no use.
     first: AtomicUsize,
 }
@@ -59,32 +61,45 @@ impl Members {
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid), with the file.
     pub(crate) fn new(url: StoreUrl) -> Result<Self, StoreError> {
-        let tls = match &url.security {
-            Security::Plain => None,
-            Security::Tls(files) => Some(encryption(files)?),
+        let scheme = match url.security {
+            Security::Plain => "http",
+            Security::Tls(_) => "https",
         };
         let mut endpoints = Vec::new();
         for host in &url.hosts {
-            let scheme = if tls.is_some() { "https" } else { "http" };
-            let mut endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
+            let endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
                 .map_err(|_| invalid("a host in the etcd URL is none"))?
                 .connect_timeout(MEMBER_TIME_MAX)
                 .tcp_nodelay(true)
                 .tcp_keepalive(Some(PING_EVERY))
                 .http2_keep_alive_interval(PING_EVERY)
                 .keep_alive_timeout(PING_TIME_MAX);
-            if let Some(tls) = &tls {
-                endpoint = endpoint
-                    .tls_config(tls.clone())
-                    .map_err(|error| invalid(&format!("TLS cannot be set up: {}", line(error))))?;
-            }
             endpoints.push((host.to_string(), endpoint));
         }
-        Ok(Self {
+        let members = Self {
             endpoints,
             url,
+            files: RenewedFiles::default(),
             first: AtomicUsize::new(0),
-        })
+        };
+        for (_, endpoint) in &members.endpoints {
+            members.secured(endpoint)?;
+        }
+        Ok(members)
+    }
+
+    /// The same member, by the files as they are now: they are replaced before they expire.
+    fn secured(&self, endpoint: &Endpoint) -> Result<Endpoint, StoreError> {
+        let endpoint = endpoint.clone();
+        let Security::Tls(files) = &self.url.security else {
+            return Ok(endpoint);
+        };
+        let secured = encryption(files).and_then(|tls| {
+            endpoint
+                .tls_config(tls)
+                .map_err(|error| invalid(&format!("TLS cannot be set up: {}", line(error))))
+        });
+        secured.map_err(|error| self.files.wrong(error))
     }
 
     /// Connects to a member, and authenticates: to the one whose turn it is, or to the next that can be reached. Who gives
@@ -138,12 +153,14 @@ impl Members {
 
     /// Connects to one, and authenticates, each in bounded time.
     async fn reach(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
+        let endpoint = self.secured(endpoint).map_err(Failure::Undialled)?;
         let connecting = tokio::time::timeout(MEMBER_TIME_MAX, endpoint.connect()).await;
         let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))?;
         let channel = channel.map_err(|error| {
             let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), root);
             Failure::undialled(format!("{host} cannot be reached: {}", line(cause)))
         })?;
+        self.files.are_of_use();
         let mut connection = Connection {
             channel,
             token: None,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::{Deed, line, none_lets_in};
+use tenure_remote::{Deed, RenewedFiles, line, none_lets_in};
 use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
 
@@ -35,6 +35,8 @@ pub(crate) struct Servers {
     first: AtomicUsize,
     /// How many connections were made.
     made: AtomicU64,
+    /// Those of the credentials, and for TLS.
+    files: RenewedFiles,
 }
 
 /// A connection. It does not heal: the next request makes another.
@@ -69,6 +71,7 @@ impl Servers {
             place,
             first: AtomicUsize::new(0),
             made: AtomicU64::new(0),
+            files: RenewedFiles::default(),
         }
     }
 
@@ -149,21 +152,26 @@ impl Servers {
         let (closed, ended) = watch::channel(false);
         let (denials, _) = broadcast::channel(DENIALS_WAITING_MAX);
         let greetings = Arc::new(AtomicUsize::new(0));
-        let pass = Pass::of(&self.url.login).map_err(|why| failed(Fault::Invalid, why))?;
+        let pass = Pass::of(&self.url.login)
+            .map_err(|why| failed(Fault::Invalid, why))
+            // The driver reads them, too, and takes one with nothing in it.
+            .and_then(|pass| self.url.tls.read().map(|_parts| pass))
+            .map_err(|error| self.files.wrong(error))?;
         let options = self.options(each.address, pass, &greetings, closed, denials.clone());
-        // The driver reads them, too, and takes one with nothing in it.
-        drop(self.url.tls.read()?);
         match tokio::time::timeout(allowed, options.connect(address)).await {
-            Ok(Ok(client)) => Ok(Dialled {
-                client,
-                ended,
-                left: watch::Sender::new(false),
-                denials,
-                server,
-                // Not before it is there.
-                number: self.made.fetch_add(1, Ordering::SeqCst),
-                made_at: Instant::now(),
-            }),
+            Ok(Ok(client)) => {
+                self.files.are_of_use();
+                Ok(Dialled {
+                    client,
+                    ended,
+                    left: watch::Sender::new(false),
+                    denials,
+                    server,
+                    // Not before it is there.
+                    number: self.made.fetch_add(1, Ordering::SeqCst),
+                    made_at: Instant::now(),
+                })
+            }
             Ok(Err(_)) if greetings.load(Ordering::SeqCst) > 1 => {
                 let why = "it broke off after its greeting; check which server is there".to_owned();
                 Err(failed(Fault::Unreachable, why))

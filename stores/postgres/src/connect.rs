@@ -6,7 +6,6 @@ use crate::fault::Deed;
 use crate::schema::{QUICK, VERSION, literal};
 use crate::site::Site;
 use crate::store::PostgresStore;
-use crate::tls::connector;
 use crate::url::{Listening, StoreUrl};
 use std::future::Future;
 use std::time::Duration;
@@ -69,8 +68,7 @@ pub(crate) async fn bounded<T>(
 
 /// A site that nothing is known of yet.
 pub(crate) fn site(url: StoreUrl) -> Result<Site, StoreError> {
-    let connector = connector(&url.trust)?;
-    let dial = Dial::new(url, connector, CONNECT_TIME_MAX);
+    let dial = Dial::new(url, CONNECT_TIME_MAX)?;
     Ok(Site::new(dial, REQUEST_TIME_MAX))
 }
 

@@ -3,6 +3,7 @@
 use crate::direct::greeted_by;
 use crate::fault::{Deed, line, store_error, timed_out};
 use crate::lane::Live;
+use crate::tls::connector;
 use crate::url::{StoreUrl, place};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::none_lets_in;
+use tenure_remote::{RenewedFiles, none_lets_in};
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::config::{Host, LoadBalanceHosts};
@@ -31,7 +32,8 @@ const NEXT_AFTER: Duration = Duration::from_millis(200);
 /// How connections are made.
 pub(crate) struct Dial {
     pub(crate) url: StoreUrl,
-    connector: MakeRustlsConnect,
+    /// The file of the roots, if the URL names one.
+    files: RenewedFiles,
     /// For messages; it holds no secret.
     pub(crate) place: String,
     /// How long one address may take, and what is asked on a connection that is being made.
@@ -53,16 +55,21 @@ pub(crate) struct Dialled {
 }
 
 impl Dial {
-    pub(crate) fn new(url: StoreUrl, connector: MakeRustlsConnect, time_max: Duration) -> Self {
-        Self {
-            connector,
+    /// Reads the file of the roots. Sends nothing.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`]: it is of no use.
+    pub(crate) fn new(url: StoreUrl, time_max: Duration) -> Result<Self, StoreError> {
+        drop(connector(&url.trust)?);
+        Ok(Self {
+            files: RenewedFiles::default(),
             place: url.place(),
             time_max,
             first: AtomicUsize::new(beginning(&url.config, url.hosts.len())),
             latest: AtomicUsize::default(),
             answered: Mutex::default(),
             url,
-        }
+        })
     }
 
     /// Connects, and drives the connection on the calling runtime.
@@ -153,9 +160,12 @@ impl Dial {
 
     async fn log_in(&self, host: usize, config: Config) -> Result<(Dialled, Option<IpAddr>), StoreError> {
         let allowed = self.allowed();
+        // As the file is now: it is replaced before what it holds expires.
+        let connector = connector(&self.url.trust).map_err(|error| self.files.wrong(error))?;
         // The driver's own bound is for the socket: a frozen server's system takes connections, and nobody greets.
-        match timeout(allowed, config.connect(self.connector.clone())).await {
+        match timeout(allowed, config.connect(connector)).await {
             Ok(Ok((client, connection))) => {
+                self.files.are_of_use();
                 let address = config.get_hostaddrs().first().copied();
                 let dialled = Dialled {
                     client,

@@ -3,14 +3,14 @@ use crate::common::{Scratch, only_the_cleaner_cleans_up, request, seconds, take}
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Durability, Fault, LeaseStore, Scope, StoreError, Verdict, WatchSource};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::{PgBouncer, Postgres, ScratchDir, free_port};
+use tenure_testkit::{PgBouncer, Postgres, free_port};
 
 const SECRET: &str = "hunter2-s3cret";
 
 /// Far beyond the promise of 5 s, for a loaded machine.
 const BOUND: Duration = Duration::from_secs(20);
 
-async fn refused(url: &str) -> StoreError {
+pub async fn refused(url: &str) -> StoreError {
     let began = Instant::now();
     let error = PostgresStore::connect(url)
         .await
@@ -333,87 +333,5 @@ async fn hosts_are_tried_in_turn() {
     assert!(
         location.contains(&nobody.to_string()) && !location.contains(SECRET),
         "{location}"
-    );
-}
-
-/// Encryption is used where it is demanded, and whoever verifies is not talked to by anybody else.
-#[tokio::test]
-async fn encryption_is_used_and_verified_where_that_is_asked_for() {
-    let server = Postgres::with_encryption().await.unwrap();
-    let root = server.root_certificate();
-    let at = |host: &str, options: &str| {
-        format!("postgres://postgres@{host}:{}/postgres?{options}", server.port())
-    };
-    PostgresStore::init(&at("127.0.0.1", "sslmode=require"))
-        .await
-        .unwrap();
-    let verified = format!("sslmode=verify-full&sslrootcert={}", root.display());
-    for options in ["", "sslmode=prefer", "sslmode=require"] {
-        let store = PostgresStore::connect(&at("127.0.0.1", options)).await.unwrap();
-        take(&store, &request(&format!("job{options}"), "a", seconds(60))).await;
-    }
-    let store = PostgresStore::connect(&at("localhost", &verified)).await.unwrap();
-    take(&store, &request("verified", "a", seconds(60))).await;
-    for (host, options) in [
-        ("127.0.0.1", "sslmode=disable"),
-        // Another name than the certificate's; and a root that did not sign it.
-        ("127.0.0.1", verified.as_str()),
-        ("localhost", "sslmode=verify-full"),
-    ] {
-        let error = refused(&at(host, options)).await;
-        assert!(
-            matches!(error.fault, Fault::Unreachable | Fault::Unauthenticated),
-            "{options}: {error}"
-        );
-    }
-}
-
-/// Whoever names roots wants them used, whatever else the URL says: nobody else is talked to, and nobody without encryption.
-#[tokio::test]
-async fn roots_that_are_named_are_used_also_without_a_mode_in_postgres() {
-    let server = Postgres::with_encryption().await.unwrap();
-    let stranger = Postgres::with_encryption().await.unwrap();
-    let plain = Postgres::shared().await;
-    let root = server.root_certificate();
-    let at = |host: &str, port: u16, options: &str| {
-        format!("postgres://postgres@{host}:{port}/postgres?{options}")
-    };
-    let port = server.port();
-    PostgresStore::init(&at("127.0.0.1", port, "sslmode=require"))
-        .await
-        .unwrap();
-    for mode in [
-        "",
-        "&sslmode=allow",
-        "&sslmode=prefer",
-        "&sslmode=require",
-        "&sslmode=verify-ca",
-    ] {
-        let options = format!("sslrootcert={}{mode}", root.display());
-        let store = PostgresStore::connect(&at("localhost", port, &options))
-            .await
-            .unwrap();
-        drop(store);
-        // Another name, other roots, no encryption.
-        let others = format!("sslrootcert={}{mode}", stranger.root_certificate().display());
-        for url in [
-            at("127.0.0.1", port, &options),
-            at("localhost", port, &others),
-            at("localhost", plain.port(), &options),
-        ] {
-            assert_eq!(refused(&url).await.fault, Fault::Unreachable, "{url}");
-        }
-    }
-    let folder = ScratchDir::new("roots");
-    let options = format!("sslrootcert={}", folder.pipe("root.pem").display());
-    let error = refused(&at("localhost", port, &options)).await;
-    assert_eq!(error.fault, Fault::Invalid, "{error}");
-    assert!(error.message.contains("no plain file"), "{error}");
-    let options = format!("sslrootcert={}&sslmode=disable", root.display());
-    let error = refused(&at("localhost", port, &options)).await;
-    assert_eq!(error.fault, Fault::Invalid);
-    assert!(
-        error.message.contains("sslrootcert") && error.message.contains("sslmode"),
-        "{error}"
     );
 }

@@ -7,6 +7,7 @@ mod common;
 mod conformance;
 mod connect;
 mod dial;
+mod encryption;
 mod examination;
 mod faults;
 mod fence;

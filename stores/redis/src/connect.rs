@@ -7,14 +7,14 @@ use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion,
-    PushInfo, PushKind, RedisConnectionInfo, RedisError, TlsCertificates, Value,
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, RedisError, TlsCertificates, Value,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::TlsParts;
+use tenure_remote::{RenewedFiles, TlsParts};
 
 /// How long one connection may take, its handshake included.
 pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
@@ -43,6 +43,7 @@ pub(crate) struct Target {
     pub(crate) guide: Arc<Guide>,
     /// The member of a cluster to dial first: a place in the URL's list. All connections of a store share it.
     pub(crate) first_member: Arc<AtomicUsize>,
+    files: RenewedFiles,
 }
 
 /// A connection to the server that rules the records.
@@ -79,6 +80,7 @@ impl Target {
             keys,
             guide: Arc::default(),
             first_member: Arc::default(),
+            files: RenewedFiles::default(),
         }
     }
 
@@ -156,6 +158,7 @@ impl Target {
             Ok(connected) => connected.map_err(|error| self.failed(&error, &host))?,
             Err(_late) => return Err(silent(&host)),
         };
+        self.files.are_of_use();
         let hello = Hello::read(&hello);
         hello.check_version(&host)?;
         if hello.sentinel {
@@ -219,7 +222,8 @@ impl Target {
         let info = info
             .set_redis_settings(settings.set_db(i64::from(self.url.database)))
             .set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let TlsParts { roots, identity } = self.url.tls.read()?;
+        let read = self.url.tls.read().map_err(|error| self.files.wrong(error));
+        let TlsParts { roots, identity } = read?;
         let client = match (roots, identity) {
             (None, None) => Client::open(info),
             (root_cert, identity) => Client::build_with_tls(
@@ -254,6 +258,10 @@ impl Target {
                      needlessly (CLIENT LIST)"
                 ),
             );
+        }
+        // That a key is not its certificate's is found out when connecting.
+        if error.kind() == ErrorKind::InvalidClientConfig {
+            return self.files.wrong(failed);
         }
         match repeats(error, self.url.passwords()) {
             // What connects sends the password, and a server or a proxy may quote what it could not read.

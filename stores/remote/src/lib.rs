@@ -7,7 +7,7 @@
 //! - [`ReadWatch`], [`WatchPlaces`]: watches that are read there, and how many there may be.
 //! - [`findings`]: what an examination says.
 //! - [`Link`]: one connection that heals, dialled once for all who need it.
-//! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`]: the files that a URL names, as those for TLS.
+//! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as those for TLS.
 //! - [`url`]: what their URLs have in common.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
 //! - [`Deed`], [`timed_out`], [`none_lets_in`], [`connection_failed`], [`line()`]: errors as the contract wants them.
@@ -22,6 +22,7 @@ mod plain_file;
 mod pulse;
 mod purge;
 mod refusals;
+mod renewed_files;
 mod store;
 mod thread;
 mod tls_files;
@@ -34,6 +35,7 @@ pub use link::{Dial, Link, Open, Waiting};
 pub use plain_file::begin_of_file;
 pub use purge::PurgeRequests;
 pub use refusals::{Noter, Notes, pause_between_rounds};
+pub use renewed_files::RenewedFiles;
 pub use store::{Remote, Requests};
 pub use thread::{OwnThread, Running, System};
 pub use tls_files::{TlsFiles, TlsParts, read_certificates};

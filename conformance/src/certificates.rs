@@ -40,6 +40,12 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
         let error = refused(encrypted, &unknown).await;
         assert!(is_away(&error), "{unknown}: {error}");
     }
+    let by_address = place.replace("localhost", "127.0.0.1");
+    let misnamed = connect(&format!("{encrypted}://{by_address}?ca={}&{known}", theirs.file)).await;
+    match misnamed {
+        Ok(_) => panic!("the certificate is another host's"),
+        Err(error) => assert!(is_away(&error), "{error}"),
+    }
     let folder = ScratchDir::new("certificates");
     let pipe = folder.pipe("ca.pem").display().to_string();
     for (scheme, useless, told) in [

@@ -2,7 +2,7 @@
 
 use crate::ScratchDir;
 
-/// A certificate for `localhost` and its loopback address that nobody else has signed, and its key, in PEM files.
+/// A certificate for the name `localhost` alone, and no address, that nobody else has signed, and its key, in PEM files.
 pub struct SelfSigned {
     /// The certificate's file, which is its own root as well.
     pub file: String,
@@ -37,8 +37,8 @@ impl SelfSigned {
     /// # Panics
     /// If it cannot be made, or written.
     pub fn renew(&self) {
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate of fixed names is made");
+        let names = ["localhost".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate of a fixed name is made");
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
         for (path, text) in [
             (&self.both, format!("{certificate}{key}")),

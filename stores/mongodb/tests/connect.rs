@@ -57,7 +57,8 @@ async fn why_no_server_could_be_asked_is_said() {
 async fn both_sides_of_a_connection_to_mongodb_are_known_by_their_certificates() {
     let [theirs, ours] = ["theirs", "ours"].map(SelfSigned::new);
     let server = Mongod::with_tls(&theirs, &ours).await.expect("a server with TLS");
-    let at = |options: &str| with_database(&server.uri(), "db", &format!("tls=true&{options}"));
+    let named = server.uri().replace("127.0.0.1", "localhost");
+    let at = |options: &str| with_database(&named, "db", &format!("tls=true&{options}"));
     let (trusted, shown) = (
         format!("tlsCAFile={}", theirs.file),
         format!("tlsCertificateKeyFile={}", ours.both),
@@ -77,6 +78,10 @@ async fn both_sides_of_a_connection_to_mongodb_are_known_by_their_certificates()
         let error = refused(&at(unknown)).await;
         assert_eq!(error.fault, Fault::Unreachable, "{unknown}: {error}");
     }
+    // The certificate is another host's.
+    let known = format!("tls=true&{trusted}&{shown}");
+    let error = refused(&with_database(&server.uri(), "db", &known)).await;
+    assert_eq!(error.fault, Fault::Unreachable, "{error}");
 }
 
 /// The driver would wait for a writer of the pipe without end, and trust nobody where a file holds no certificate.

@@ -200,6 +200,12 @@ async fn weaker_confirmation_than_promised_is_refused() {
         // Not by its name, which may be a part of a password.
         ("w=backup", "w by the name of a tag"),
         ("journal=false", "journal=false"),
+        // Nobody would know which server has confirmed.
+        ("tls=true&tlsInsecure=true", "tlsInsecure"),
+        (
+            "tls=true&tlsAllowInvalidCertificates=true",
+            "tlsAllowInvalidCertificates",
+        ),
     ] {
         let error = refused(&with_database(&uri, "never", option)).await;
         assert_eq!(error.fault, Fault::Invalid, "{error}");

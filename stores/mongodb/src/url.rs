@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::url::split_scheme;
+use tenure_remote::url::{self, split_scheme};
 
 /// Database, where the URL names none.
 pub(crate) const DATABASE: &str = "tenure";
@@ -143,26 +143,7 @@ fn purge_after(text: &str) -> Result<Duration, StoreError> {
 }
 
 fn decoded(text: &str) -> Result<String, StoreError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = (*first == b'%')
-            .then(|| after.get(..2))
-            .flatten()
-            .and_then(|pair| std::str::from_utf8(pair).ok())
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        match escaped {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| invalid("an option in the MongoDB URL is not UTF-8"))
+    url::decoded(text).ok_or_else(|| invalid("an option in the MongoDB URL is not UTF-8"))
 }
 
 pub(crate) fn invalid(message: &str) -> StoreError {

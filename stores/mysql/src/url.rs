@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::read_certificates;
-use tenure_remote::url::split_scheme;
+use tenure_remote::url::{self, split_scheme};
 
 /// Where MySQL and MariaDB listen.
 const PORT: u16 = 3306;
@@ -188,18 +188,7 @@ fn certificates(path: PathBuf) -> Result<PathBuf, StoreError> {
 }
 
 fn decoded(text: &str) -> Result<String, StoreError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = (*first == b'%').then(|| after.get(..2)).flatten();
-        let escaped = digits
-            .and_then(|pair| std::str::from_utf8(pair).ok())
-            .filter(|pair| pair.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).map_err(|_| invalid("a part of the MySQL URL is not UTF-8"))
+    url::decoded(text).ok_or_else(|| invalid("a part of the MySQL URL is not UTF-8"))
 }
 
 /// What to say of a URL that cannot be read: none of it, as any part may be the password.

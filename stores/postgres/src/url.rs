@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
-use tenure_remote::url::split_scheme;
+use tenure_remote::url::{self, split_scheme};
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
 
 /// How long a connection may take to be made to one address, unless the URL has `connect_timeout`.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(2);
@@ -276,17 +276,7 @@ fn schema_name(name: &str) -> Result<String, StoreError> {
 }
 
 fn decoded(text: &str) -> Result<String, StoreError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = (*first == b'%').then(|| after.get(..2)).flatten();
-        let escaped = digits
-            .and_then(|pair| std::str::from_utf8(pair).ok())
-            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8(bytes).map_err(|_| invalid("an option in the PostgreSQL URL is not UTF-8"))
+    url::decoded(text).ok_or_else(|| invalid("an option in the PostgreSQL URL is not UTF-8"))
 }
 
 pub(crate) fn invalid(message: &str) -> StoreError {

@@ -1,29 +1,13 @@
 //! The store's URL.
 
-use std::fmt;
 use std::time::Duration;
 use tenure_core::{Fault, StoreError};
 use tenure_remote::TlsFiles;
-use tenure_remote::url::split_scheme;
+pub(crate) use tenure_remote::url::Host;
+use tenure_remote::url::{self, split_scheme};
 
 /// What the names of all keys begin with, unless the URL has `prefix=`.
 pub(crate) const PREFIX: &str = "tenure";
-
-/// A server by its name and port.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Host {
-    pub(crate) name: String,
-    pub(crate) port: u16,
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name.contains(':') {
-            true => write!(f, "[{}]:{}", self.name, self.port),
-            false => write!(f, "{}:{}", self.name, self.port),
-        }
-    }
-}
 
 /// What the hosts of a URL are.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -258,31 +242,7 @@ fn filled(text: String) -> Option<String> {
 }
 
 fn read_host(text: &str, default_port: u16) -> Result<Host, StoreError> {
-    let (name, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (name, port) = rest.split_once(']').ok_or_else(unreadable)?;
-            (name, port.strip_prefix(':').or(port.is_empty().then_some("")))
-        }
-        None => text
-            .split_once(':')
-            .map_or((text, Some("")), |(name, port)| (name, Some(port))),
-    };
-    let port = match port.ok_or_else(unreadable)? {
-        "" => default_port,
-        digits => digits
-            .parse()
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or_else(unreadable)?,
-    };
-    let odd = |character: char| !(character.is_alphanumeric() || "-._:%".contains(character));
-    if name.is_empty() || name.len() > HOST_BYTES_MAX || name.contains(odd) {
-        return Err(unreadable());
-    }
-    Ok(Host {
-        name: name.to_owned(),
-        port,
-    })
+    Host::read(text, default_port).ok_or_else(unreadable)
 }
 
 fn plain(what: &str, text: String) -> Result<String, StoreError> {
@@ -330,25 +290,8 @@ fn purge_after(text: &str) -> Result<Duration, StoreError> {
     })
 }
 
-/// Percent-decoding. An incomplete escape stands for itself.
 fn decoded(text: &str) -> Result<String, StoreError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digit = |place: usize| after.get(place).and_then(|digit| char::from(*digit).to_digit(16));
-        let escaped = (*first == b'%').then(|| digit(0).zip(digit(1))).flatten();
-        match escaped.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).map_err(|_| unreadable())
+    url::decoded(text).ok_or_else(unreadable)
 }
 
 /// Not in the words of what was stumbled over: where a URL is cut off or not escaped, that is the password.
@@ -374,9 +317,6 @@ const QUORUM_MIN: usize = 3;
 
 /// Most servers of a quorum: each costs a connection and a request.
 const QUORUM_MAX: usize = 9;
-
-/// Longest name of a host, in bytes: what the DNS allows, and an address with its zone.
-const HOST_BYTES_MAX: usize = 253;
 
 /// Longest prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 100;

@@ -32,19 +32,23 @@ pub async fn both_sides_are_known_by_their_certificates<Store: LeaseStore>(
             .err()
             .unwrap_or_else(|| panic!("connected with {options}"))
     };
-    for unknown in [
-        format!("ca={}", theirs.file),
-        known.clone(),
-        format!("ca={}&{known}", ours.file),
+    for (unknown, way_out) in [
+        (format!("ca={}", theirs.file), ""),
+        (known.clone(), "by ca="),
+        (format!("ca={}&{known}", ours.file), ""),
     ] {
         let error = refused(encrypted, &unknown).await;
+        assert!(error.message.contains(way_out), "{unknown}: {error}");
         assert!(is_away(&error), "{unknown}: {error}");
     }
     let by_address = place.replace("localhost", "127.0.0.1");
     let misnamed = connect(&format!("{encrypted}://{by_address}?ca={}&{known}", theirs.file)).await;
     match misnamed {
         Ok(_) => panic!("the certificate is another host's"),
-        Err(error) => assert!(is_away(&error), "{error}"),
+        Err(error) => assert!(
+            is_away(&error) && error.message.contains("name the host"),
+            "{error}"
+        ),
     }
     let folder = ScratchDir::new("certificates");
     let pipe = folder.pipe("ca.pem").display().to_string();

@@ -8,7 +8,7 @@ use http::uri::PathAndQuery;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::StoreError;
-use tenure_remote::{RenewedFiles, TlsFiles, TlsParts, line};
+use tenure_remote::{RenewedFiles, TlsFiles, TlsParts, TlsWords, line};
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -35,6 +35,11 @@ const PING_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Longest answer that is taken, in bytes: a page of leases with the longest notes is far below.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+const TLS: TlsWords = TlsWords {
+    plain: "etcd:",
+    roots: "ca=",
+};
 
 /// The members, and how to connect to each.
 pub(crate) struct Members {
@@ -158,7 +163,8 @@ impl Members {
         let channel = connecting.map_err(|_late| silent(host, MEMBER_TIME_MAX))?;
         let channel = channel.map_err(|error| {
             let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), root);
-            Failure::undialled(format!("{host} cannot be reached: {}", line(cause)))
+            let way_out = TLS.way_out(&cause);
+            Failure::undialled(format!("{host} cannot be reached: {}{way_out}", line(cause)))
         })?;
         self.files.are_of_use();
         let mut connection = Connection {

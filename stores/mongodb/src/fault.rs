@@ -4,6 +4,7 @@ use mongodb::bson::Document;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::TlsWords;
 pub(crate) use tenure_remote::{Deed, after_a_step, line};
 
 /// The server refused an insert because the key exists.
@@ -104,11 +105,7 @@ fn judge(error: &Error) -> (Fault, Certainty, String) {
                 true => NotApplied,
                 false => Unknown,
             };
-            (
-                Fault::Unreachable,
-                certainty,
-                format!("the connection failed: {}", line(io)),
-            )
+            (Fault::Unreachable, certainty, TLS.connection_failed(io))
         }
         ErrorKind::ConnectionPoolCleared { .. } => (
             Fault::Unreachable,
@@ -127,14 +124,21 @@ fn judge(error: &Error) -> (Fault, Certainty, String) {
     }
 }
 
+const TLS: TlsWords = TlsWords {
+    plain: "tls=false",
+    roots: "tlsCAFile=",
+};
+
 /// Why no server was found: the driver tells in one text what it knows of each, and the first failure stands for all.
 fn unselected(message: &str) -> String {
     let failure = message
         .split_once("Error: Kind: ")
         .and_then(|(_, rest)| rest.split(", labels: ").next());
     let failure = failure.map_or_else(String::new, |failure| format!(" ({})", line(failure)));
+    let way_out = TLS.way_out(message);
     format!(
-        "no primary could be reached in time{failure}; check host, port, TLS and replicaSet in the URL, and the set's state"
+        "no primary could be reached in time{failure}; check host, port, TLS and replicaSet in the URL, and the set's \
+         state{way_out}"
     )
 }
 

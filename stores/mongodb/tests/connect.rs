@@ -78,10 +78,13 @@ async fn both_sides_of_a_connection_to_mongodb_are_known_by_their_certificates()
         let error = refused(&at(unknown)).await;
         assert_eq!(error.fault, Fault::Unreachable, "{unknown}: {error}");
     }
+    let error = refused(&at(&shown)).await;
+    assert!(error.message.contains("by tlsCAFile="), "{error}");
     // The certificate is another host's.
     let known = format!("tls=true&{trusted}&{shown}");
     let error = refused(&with_database(&server.uri(), "db", &known)).await;
     assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    assert!(error.message.contains("name the host"), "{error}");
 }
 
 /// The driver would wait for a writer of the pipe without end, and trust nobody where a file holds no certificate.

@@ -4,7 +4,7 @@ use crate::schema::{BUSY, FOREIGN, READ_ONLY, STALE, UNCLAIMED};
 use mysql_async::{DriverError, Error, IoError, ServerError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::{Deed, connection_failed, line};
+use tenure_remote::{Deed, TlsWords, line};
 
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
@@ -62,13 +62,15 @@ pub(crate) fn is_going(code: u16) -> bool {
 fn broken(error: &IoError) -> String {
     // Certificates, sockets and names; none of them knows the password.
     match error {
-        IoError::Io(error) => connection_failed(error, PLAIN),
-        IoError::Tls(error) => connection_failed(format!("encryption: {error}"), PLAIN),
+        IoError::Io(error) => TLS.connection_failed(error),
+        IoError::Tls(error) => TLS.connection_failed(format!("encryption: {error}")),
     }
 }
 
-/// The option by which nothing is encrypted.
-const PLAIN: &str = "ssl-mode=disabled";
+const TLS: TlsWords = TlsWords {
+    plain: "ssl-mode=disabled",
+    roots: "ssl-ca=",
+};
 
 /// Not in the driver's own words where they quote what was received.
 fn by_driver(error: &DriverError) -> (Fault, Certainty, String) {

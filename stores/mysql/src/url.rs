@@ -85,7 +85,10 @@ impl StoreUrl {
 
     /// Host, port and database, for people.
     pub(crate) fn place(&self) -> String {
-        format!("{}:{}/{}", self.host, self.port, self.database)
+        match self.host.contains(':') {
+            true => format!("[{}]:{}/{}", self.host, self.port, self.database),
+            false => format!("{}:{}/{}", self.host, self.port, self.database),
+        }
     }
 }
 

@@ -382,13 +382,14 @@ async fn encryption_of_mysql_is_used_and_verified_where_that_is_asked_for() {
             .remove(0)
             .unwrap();
     }
-    for (host, options) in [
+    for (host, options, way_out) in [
         // The server refuses who does not encrypt; another name than the certificate's; a root that did not sign it.
-        ("127.0.0.1", "ssl-mode=disabled"),
-        ("127.0.0.1", verified.as_str()),
-        ("localhost", "ssl-mode=verify-ca"),
+        ("127.0.0.1", "ssl-mode=disabled", ""),
+        ("127.0.0.1", verified.as_str(), "name the host"),
+        ("localhost", "ssl-mode=verify-ca", "by ssl-ca="),
     ] {
         let error = refused(&at(host, options)).await;
+        assert!(error.message.contains(way_out), "{options}: {error}");
         assert!(
             matches!(error.fault, Fault::Unreachable | Fault::Unauthenticated),
             "{options}: {error}"

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::{Deed, RenewedFiles, line, none_lets_in};
+use tenure_remote::{Deed, RenewedFiles, TlsWords, line, none_lets_in};
 use tokio::net::lookup_host;
 use tokio::sync::{broadcast, watch};
 
@@ -25,6 +25,11 @@ const ADDRESSES_MAX: usize = 9;
 
 /// Refusals that may wait to be looked at by the requests under way.
 const DENIALS_WAITING_MAX: usize = 64;
+
+const TLS: TlsWords = TlsWords {
+    plain: "nats:",
+    roots: "ca=",
+};
 
 /// The servers, and how connections to them are made.
 pub(crate) struct Servers {
@@ -177,9 +182,9 @@ impl Servers {
                 Err(failed(Fault::Unreachable, why))
             }
             Ok(Err(error)) => {
-                let source = error
-                    .source()
-                    .map_or_else(String::new, |source| format!(": {}", line(source)));
+                let source = error.source().map_or_else(String::new, |source| {
+                    format!(": {}{}", line(source), TLS.way_out(source))
+                });
                 let why = format!("{}{source}", error.kind());
                 let (fault, why) = match error.kind() {
                     ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => (

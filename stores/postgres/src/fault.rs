@@ -4,7 +4,7 @@ use crate::schema::LATER;
 use std::error::Error as _;
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
-use tenure_remote::connection_failed;
+use tenure_remote::TlsWords;
 pub(crate) use tenure_remote::{Deed, line};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
@@ -50,13 +50,15 @@ fn is_fatal(answer: &DbError) -> bool {
 fn without_answer(error: &Error) -> String {
     match error.source() {
         // Certificates, sockets and names; none of them knows the password.
-        Some(source) => connection_failed(source, PLAIN),
-        None => connection_failed(error, PLAIN),
+        Some(source) => TLS.connection_failed(source),
+        None => TLS.connection_failed(error),
     }
 }
 
-/// The option by which nothing is encrypted.
-pub(crate) const PLAIN: &str = "sslmode=disable";
+pub(crate) const TLS: TlsWords = TlsWords {
+    plain: "sslmode=disable",
+    roots: "sslrootcert=",
+};
 
 /// A statement that the server refused changed nothing, as each is a transaction of its own. What
 /// [broke off](breaks_off) was perhaps not refused.

@@ -120,11 +120,10 @@ impl ServerCertVerifier for Unverified {
 
 #[cfg(test)]
 mod tests {
-    use crate::fault::PLAIN;
+    use crate::fault::TLS;
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
     use rustls::server::ParsedCertificate;
-    use tenure_remote::connection_failed;
 
     /// As many make one by hand: without extensions, and so of version 1.
     const VERSION_1: &str = "\
@@ -143,13 +142,13 @@ ssoejaIAHtTV\n\
     fn certificate_of_the_first_version_is_told_with_the_way_out() {
         let certificate = CertificateDer::from_pem_slice(VERSION_1.as_bytes()).unwrap();
         let error = ParsedCertificate::try_from(&certificate).map(drop).unwrap_err();
-        let told = connection_failed(error, PLAIN);
+        let told = TLS.connection_failed(error);
         assert!(
-            told.contains("make one of version 3") && told.contains(PLAIN),
+            told.contains("make one of version 3") && told.contains(TLS.plain),
             "{told}"
         );
         assert!(!told.contains('\n'), "{told}");
-        let other = connection_failed("invalid peer certificate: Expired", PLAIN);
-        assert!(!other.contains("version"), "{other}");
+        let other = TLS.connection_failed("invalid peer certificate: Expired");
+        assert!(!other.contains("version") && other.contains("renew"), "{other}");
     }
 }

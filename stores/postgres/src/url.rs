@@ -90,6 +90,11 @@ impl StoreUrl {
             .parse()
             .map_err(|_quotes_the_url| Self::unreadable())?;
         config.ssl_mode(mode);
+        if config.get_ssl_negotiation() == SslNegotiation::Direct && mode != SslMode::Require {
+            return Err(invalid(
+                "sslnegotiation=direct in the PostgreSQL URL needs sslmode=require or verify-full, as nothing is asked before",
+            ));
+        }
         settle(&mut config);
         let parsed = Self {
             hosts: hosts(&config)?,
@@ -98,11 +103,12 @@ impl StoreUrl {
             schema,
             listening,
         };
-        let place = parsed.place();
         // An @ beyond the credentials is one that a password should have escaped: then host or database, which are shown,
         // hold the rest of it.
-        let spilt = query.contains('@') || place.contains('@');
-        if parsed.config.get_hosts().is_empty() || place.contains(char::is_control) || spilt {
+        let named = shown_hosts(&parsed.config) + parsed.config.get_dbname().unwrap_or_default();
+        let spilt = query.contains('@') || named.contains('@');
+        let is_one_line = !parsed.place().contains(char::is_control);
+        if parsed.config.get_hosts().is_empty() || !is_one_line || spilt {
             return Err(Self::unreadable());
         }
         Ok(parsed)
@@ -125,16 +131,21 @@ impl StoreUrl {
 
 /// Hosts, database and schema, for people.
 pub(crate) fn place(config: &Config, schema: &str) -> String {
+    let database = config.get_dbname().or(config.get_user()).unwrap_or("?");
+    format!("{}/{database}.{schema}", shown_hosts(config))
+}
+
+fn shown_hosts(config: &Config) -> String {
     let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {
         let port = port(config, index);
         match host {
+            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
             Host::Tcp(name) => format!("{name}:{port}"),
             Host::Unix(path) => format!("{}:{port}", path.display()),
         }
     });
     let hosts: Vec<String> = hosts.collect();
-    let database = config.get_dbname().or(config.get_user()).unwrap_or("?");
-    format!("{}/{database}.{schema}", hosts.join(","))
+    hosts.join(",")
 }
 
 fn port(config: &Config, host: usize) -> u16 {
@@ -218,11 +229,7 @@ fn settle(config: &mut Config) {
     }
 }
 
-fn encryption(
-    mode: Option<&str>,
-    roots: Option<String>,
-) -> Result<(tokio_postgres::config::SslMode, Trust), StoreError> {
-    use tokio_postgres::config::SslMode;
+fn encryption(mode: Option<&str>, roots: Option<String>) -> Result<(SslMode, Trust), StoreError> {
     // Whoever names roots wants them used: no mode goes on without them, as libpq's `prefer` does. The name is checked,
     // too, where libpq would check the chain alone.
     Ok(match (mode.unwrap_or("prefer"), roots) {
@@ -297,6 +304,21 @@ mod tests {
         );
         let url = url.expect("a URL");
         assert!(url.hosts == [url.config]);
+    }
+
+    #[test]
+    fn place_is_shown_as_a_url_names_it() {
+        for (url, place) in [
+            (
+                "postgres://[::1],[fe80::1]:5433/bank",
+                "[::1]:5432,[fe80::1]:5433/bank.tenure",
+            ),
+            // No database is named, so it is the user's.
+            ("postgres://me%40corp:secret@db", "db:5432/me@corp.tenure"),
+        ] {
+            let parsed = StoreUrl::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+            assert_eq!(parsed.place(), place);
+        }
     }
 
     #[test]

@@ -67,6 +67,8 @@ async fn url_of_postgres_that_cannot_be_read_is_refused_without_showing_it() {
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslrootcert=/no/such/file"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=prefer&sslrootcert=/no/such/file"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslcert=/mine.pem"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?sslnegotiation=direct"),
+        format!("postgres://me:{SECRET}@127.0.0.1/db?sslnegotiation=direct&sslmode=disable"),
         // Of two, nobody could say which counts: of ours, of the driver's, and of what may be a password's end.
         format!("postgres://me:{SECRET}@127.0.0.1/db?schema=a&schema=b"),
         format!("postgres://me:{SECRET}@127.0.0.1/db?sslmode=verify-full&listen=off&sslmode=disable"),

@@ -23,13 +23,14 @@ async fn encryption_is_used_and_verified_where_that_is_asked_for() {
     }
     let store = PostgresStore::connect(&at("localhost", &verified)).await.unwrap();
     take(&store, &request("verified", "a", seconds(60))).await;
-    for (host, options) in [
-        ("127.0.0.1", "sslmode=disable"),
+    for (host, options, way_out) in [
+        ("127.0.0.1", "sslmode=disable", ""),
         // Another name than the certificate's; and a root that did not sign it.
-        ("127.0.0.1", verified.as_str()),
-        ("localhost", "sslmode=verify-full"),
+        ("127.0.0.1", verified.as_str(), "name the host"),
+        ("localhost", "sslmode=verify-full", "by sslrootcert="),
     ] {
         let error = refused(&at(host, options)).await;
+        assert!(error.message.contains(way_out), "{options}: {error}");
         assert!(
             matches!(error.fault, Fault::Unreachable | Fault::Unauthenticated),
             "{options}: {error}"

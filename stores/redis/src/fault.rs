@@ -3,6 +3,7 @@
 use redis::{ErrorKind, RedisError};
 use std::time::Duration;
 use tenure_core::{Certainty, Fault, StoreError};
+use tenure_remote::TlsWords;
 pub(crate) use tenure_remote::{Deed, line};
 
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
@@ -84,14 +85,15 @@ fn judge(error: &RedisError) -> (Fault, Certainty, String) {
         ),
         ErrorKind::InvalidClientConfig | ErrorKind::Client => (Fault::Invalid, NotApplied, told()),
         ErrorKind::Io if error.is_timeout() => (Fault::TimedOut, Unknown, told()),
-        ErrorKind::Io => (
-            Fault::Unreachable,
-            Unknown,
-            format!("the connection failed: {}", line(error)),
-        ),
+        ErrorKind::Io => (Fault::Unreachable, Unknown, TLS.connection_failed(error)),
         _ => (Fault::Internal, Unknown, told()),
     }
 }
+
+const TLS: TlsWords = TlsWords {
+    plain: "redis:",
+    roots: "ca=",
+};
 
 /// What a script is answered with whose user lacks the right to one of its commands, keys or channels: by Redis before
 /// 7.2, and by later ones and Valkey.

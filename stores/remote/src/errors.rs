@@ -70,19 +70,44 @@ pub fn none_lets_in(failed: Vec<StoreError>) -> StoreError {
     StoreError::not_applied(fault, told.join("; "))
 }
 
-/// Why a connection failed, in a foreign error's words, and the way out where they do not lead there. `plain` is the option by
-/// which nothing is encrypted.
-#[must_use]
-pub fn connection_failed(error: impl Display, plain: &str) -> String {
-    let why = line(error);
-    // The library's, which reads no certificate of the first version, also where nobody asks whose it is.
-    let way_out = match why.contains("UnsupportedCertVersion") {
-        true => format!(
-            "; the server's certificate is of version 1 of X.509: make one of version 3 (with a subjectAltName), or say {plain}"
-        ),
-        false => String::new(),
-    };
-    format!("the connection failed: {why}{way_out}")
+/// The options of a store's URL that decide whom an encrypted connection trusts.
+#[derive(Clone, Copy, Debug)]
+pub struct TlsWords {
+    /// By which nothing is encrypted.
+    pub plain: &'static str,
+    /// By which a file of roots is named.
+    pub roots: &'static str,
+}
+
+impl TlsWords {
+    /// What to do about a server's certificate that a foreign error is about, to be put behind its words, which do not lead there.
+    #[must_use]
+    pub fn way_out(self, error: impl Display) -> String {
+        let why = error.to_string();
+        let Self { plain, roots } = self;
+        let says = |words: &[&str]| words.iter().any(|word| why.contains(word));
+        // In the words of the library, which reads no certificate of the first version, also where nobody asks whose it is.
+        if says(&["UnsupportedCertVersion"]) {
+            format!(
+                "; the server's certificate is of version 1 of X.509: make one of version 3 (with a subjectAltName), or say {plain}"
+            )
+        } else if says(&["UnknownIssuer"]) {
+            format!("; name a PEM file of the roots that have signed the server's certificate by {roots}")
+        } else if says(&["NotValidForName", "not valid for name"]) {
+            "; name the host in the URL as its certificate does, or make one for this name".to_owned()
+        } else if says(&["Expired", "certificate expired"]) {
+            "; renew the server's certificate".to_owned()
+        } else {
+            String::new()
+        }
+    }
+
+    /// Why a connection failed, in a foreign error's words, and the way out.
+    #[must_use]
+    pub fn connection_failed(self, error: impl Display) -> String {
+        let error = error.to_string();
+        format!("the connection failed: {}{}", line(&error), self.way_out(&error))
+    }
 }
 
 /// A foreign text as one line of bounded length.

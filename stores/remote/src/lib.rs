@@ -10,7 +10,7 @@
 //! - [`TlsFiles`], [`read_certificates`], [`begin_of_file`], [`RenewedFiles`]: the files that a URL names, as those for TLS.
 //! - [`url`]: what their URLs have in common.
 //! - [`TriedInVain`]: what those who stand in line learn of who was before them.
-//! - [`Deed`], [`timed_out`], [`none_lets_in`], [`connection_failed`], [`line()`]: errors as the contract wants them.
+//! - [`Deed`], [`timed_out`], [`none_lets_in`], [`TlsWords`], [`line()`]: errors as the contract wants them.
 //!
 //! No store's user needs this crate; it promises nothing to others.
 
@@ -29,7 +29,7 @@ mod tls_files;
 pub mod url;
 mod watch;
 
-pub use errors::{Deed, after_a_step, connection_failed, lease_subject, line, none_lets_in, timed_out};
+pub use errors::{Deed, TlsWords, after_a_step, lease_subject, line, none_lets_in, timed_out};
 pub use in_line::TriedInVain;
 pub use link::{Dial, Link, Open, Waiting};
 pub use plain_file::begin_of_file;

@@ -1,10 +1,12 @@
 //! Members of a quorum that missed a term, or lost it while they were away: renewals bring it to them.
 
-use crate::common::{Record, Three, giving_back, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    Record, Three, given_back_in_each, giving_back, in_every_member, renewal, request, seconds, take,
+};
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, FencingToken, LeaseStore, Occupancy, Page, Released, Renew, Renewed};
 use tenure_redis::RedisStore;
-use tenure_testkit::{RequestFault, eventually_async};
+use tenure_testkit::{RedisServer, RequestFault, eventually_async};
 
 /// How long something is waited for, on a loaded machine.
 const BOUND: Duration = Duration::from_secs(60);
@@ -19,6 +21,7 @@ impl Three {
         in_every_member(&self.servers, token).await;
         let released = self.store.release(&[giving_back(&before, token)]).await.remove(0);
         assert_eq!(released, Ok(Released::Vacated));
+        given_back_in_each(self.servers.iter().map(RedisServer::url), "job").await;
         let token = take(&self.store, asked).await.token;
         in_every_member(&self.servers, token).await;
         token
@@ -319,6 +322,7 @@ async fn is_harmless(meanwhile: Meanwhile, late: Duration) -> bool {
         let released = three.store.release(&[giving_back(&asked, token)]).await.remove(0);
         assert_eq!(released, Ok(Released::Vacated), "{meanwhile:?}");
         if matches!(meanwhile, Meanwhile::NextTerm | Meanwhile::NextTermUnheard) {
+            given_back_in_each(three.servers.iter().map(RedisServer::url), "job").await;
             held = take(&three.store, &next).await.token;
         }
         for member in 0..3 {

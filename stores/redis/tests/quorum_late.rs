@@ -1,6 +1,9 @@
 //! A quorum whose members answer late or never, asked by who has little time.
 
-use crate::common::{giving_back, granted, renewal, request, seconds, take};
+use crate::common::{
+    connection, given_back_in_each, giving_back, granted, in_every_member, quorum_through_a_proxy, renewal,
+    request, seconds, take,
+};
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed};
 use tenure_redis::QuorumStore;
@@ -91,6 +94,7 @@ async fn outdated() -> Outdated {
     let token = take(&store, &before).await.token;
     let released = store.release(&[giving_back(&before, token)]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
+    given_back_in_each(servers.iter().map(RedisServer::url), "job").await;
     servers[1].kill();
     let held = request("job", "a", seconds(300));
     let grant = store.acquire(&held).await.map(granted).expect("two of three");
@@ -135,4 +139,47 @@ async fn what_a_silent_member_may_have_done_is_not_told_as_undone() {
     let error = outdated.store.renew(&renewals).await.remove(0);
     let error = error.expect_err("one of three has extended it");
     assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+}
+
+/// What a majority has taken and confirmed waits for nobody else, and so does not learn who is silent: the next renewal is to hear who
+/// has lost the term, to bring it there.
+#[tokio::test]
+async fn slower_member_is_not_given_up_by_who_does_not_wait_for_it() {
+    let servers = servers(3, RedisOptions::default()).await;
+    let mut asked = request("job", "a", seconds(300));
+    let later = |pause| Fault::Delay {
+        to_server: Duration::ZERO,
+        to_client: pause,
+    };
+    let mut member = connection(&servers[2].url()).await;
+    let forget = redis::cmd("DEL").arg("{tenure}:lease:job").to_owned();
+    let look = redis::cmd("EXISTS").arg("{tenure}:lease:job").to_owned();
+    // A slow machine may be late for that, but not every time.
+    for _ in 0..TRIES_MAX {
+        let (proxy, store) = quorum_through_a_proxy(&servers, 2).await;
+        let mut is_brought = false;
+        // Once as it is, so that all scripts are known; then longer than any member is waited for, and less.
+        for pauses in [[0, 0], [5_000, 20]] {
+            proxy.set(later(Duration::from_millis(pauses[0])));
+            let token = take(&store, &asked).await.token;
+            in_every_member(&servers, token).await;
+            let _gone: i64 = forget.query_async(&mut member).await.expect("the test can ask");
+            proxy.set(later(Duration::from_millis(pauses[1])));
+            let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+            assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+            is_brought = false;
+            for _ in 0..20 {
+                let known: i64 = look.query_async(&mut member).await.expect("the test can ask");
+                is_brought |= known == 1;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+            assert_eq!(released, Ok(Released::Vacated));
+            asked.attempt = asked.attempt.next();
+        }
+        if is_brought {
+            return;
+        }
+    }
+    panic!("no renewal hears the slower member");
 }

@@ -1,6 +1,8 @@
 //! A quorum whose members' requests and replies get lost, or arrive twice: of a minority, and of a majority.
 
-use crate::common::{connection, giving_back, granted, in_each, renewal, request, seconds, take};
+use crate::common::{
+    connection, given_back_in_each, giving_back, granted, in_each, renewal, request, seconds, take,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tenure_conformance::wire::{BOUND, bounded};
@@ -33,11 +35,13 @@ async fn connect(hosts: Vec<String>) -> QuorumStore {
     let warm = request("warm", "warm", seconds(60));
     let token = take(&store, &warm).await.token;
     // Else a renewal may come before it, and bring the term, which the faults of the test would meet.
-    in_each(hosts.iter().map(|host| format!("redis://{host}")), "warm", token).await;
+    let urls = || hosts.iter().map(|host| format!("redis://{host}"));
+    in_each(urls(), "warm", token).await;
     let renewed = store.renew(&[renewal(&warm, token)]).await.remove(0);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     let released = store.release(&[giving_back(&warm, token)]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
+    given_back_in_each(urls(), "warm").await;
     store
 }
 

@@ -1,8 +1,8 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
 use super::agree::Agreed;
-use super::candidacy::{Given, Taken, confirm, count_mine, count_of, take};
-use super::member::is_in_doubt;
+use super::candidacy::{Given, Taken, confirm, count_mine, count_new, count_of, take};
+use super::member::{Progress, is_in_doubt};
 use super::remains::Try;
 use super::rivals::Order;
 use super::token::{Mine, Standing, choose};
@@ -120,7 +120,7 @@ impl Quorum {
         let others: Vec<usize> = (0..self.members.len())
             .filter(|place| Some(*place) != first)
             .collect();
-        let before = (count_mine(&taken), taken.len());
+        let before = (count_mine(&taken), taken.len(), count_new(&taken));
         trying.asks(others.iter().copied());
         let rest = self
             .ask(
@@ -130,7 +130,11 @@ impl Quorum {
                 |answers, waiting| {
                     let mine = before.0 + count_mine(answers);
                     let differing = before.1 + answers.len() - mine;
-                    self.is_settled(mine, differing, waiting)
+                    let settled = self.is_settled(mine, differing, waiting);
+                    // Whoever is slower is asked to confirm, behind this. What it may have confirmed before, for this attempt,
+                    // is wanted only where others have, too.
+                    let new = before.2 + count_new(answers);
+                    Progress::complete_if(new >= self.majority(), Progress::decided_if(settled))
                 },
             )
             .await;
@@ -296,7 +300,8 @@ impl Quorum {
                 |answers, waiting| {
                     let confirmed =
                         before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
-                    confirmed >= self.majority() || confirmed + waiting < self.majority()
+                    let is_vain = confirmed + waiting < self.majority();
+                    Progress::complete_if(confirmed >= self.majority(), Progress::decided_if(is_vain))
                 },
             )
             .await;
@@ -348,7 +353,12 @@ impl Quorum {
         }
         let taken = places.len();
         let undone = self
-            .ask(places, Deed::Write, |site| trying.undo(site), |_, _| true)
+            .ask(
+                places,
+                Deed::Write,
+                |site| trying.undo(site),
+                |_, _| Progress::Decided,
+            )
             .await;
         trying.effect.add(taken - undone.answers.len());
         trying.hears(undone.answers.iter().map(|(place, ())| (*place, false)));

@@ -33,6 +33,34 @@ pub(super) struct Member {
     silent: AtomicBool,
 }
 
+/// What the answers that came mean for those that did not yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// They may change what it comes to.
+    Open,
+    /// They cannot, but what they know makes the answer a better one: they are waited for a little.
+    Decided,
+    /// Nor does the answer want anything of theirs.
+    Complete,
+}
+
+impl Progress {
+    pub(super) fn decided_if(is_decided: bool) -> Self {
+        match is_decided {
+            true => Self::Decided,
+            false => Self::Open,
+        }
+    }
+
+    /// Where a majority has done what was asked, or else.
+    pub(super) fn complete_if(is_complete: bool, otherwise: Self) -> Self {
+        match is_complete {
+            true => Self::Complete,
+            false => otherwise,
+        }
+    }
+}
+
 /// The answers of those that answered in time, by their places.
 pub(super) struct Poll<T> {
     pub(super) answers: Vec<(usize, T)>,
@@ -117,7 +145,7 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 }
 
 impl Quorum {
-    /// Asks these members at once. Waits until all have answered, or it `is_decided` by the answers that came and the
+    /// Asks these members at once. Waits until all have answered, or there is enough `progress` by the answers that came and the
     /// number of those that may still come, and the rest is late.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
@@ -126,7 +154,7 @@ impl Quorum {
         places: impl IntoIterator<Item = usize>,
         deed: Deed,
         ask: impl Fn(Arc<Site>) -> Asking,
-        is_decided: impl Fn(&[(usize, T)], usize) -> bool,
+        progress: impl Fn(&[(usize, T)], usize) -> Progress,
     ) -> Poll<T>
     where
         T: Send + 'static,
@@ -152,8 +180,16 @@ impl Quorum {
         let began = Instant::now();
         let mut until = None;
         while !asked.is_empty() {
-            if until.is_none() && is_decided(&poll.answers, asked.len()) {
-                until = Some(Instant::now() + straggler_time(began.elapsed()));
+            match progress(&poll.answers, asked.len()) {
+                Progress::Open => {}
+                Progress::Decided => {
+                    until.get_or_insert_with(|| Instant::now() + straggler_time(began.elapsed()));
+                }
+                Progress::Complete => {
+                    // Nobody has waited for them: whether they are silent is for the answers that come.
+                    lively.clear();
+                    break;
+                }
             }
             let next = match until {
                 None => asked.join_next().await,
@@ -203,7 +239,7 @@ impl Quorum {
         T: Send + 'static,
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let is_enough = |answers: &[(usize, T)], _| answers.len() >= self.majority();
+        let is_enough = |answers: &[(usize, T)], _| Progress::decided_if(answers.len() >= self.majority());
         self.ask(0..self.members.len(), deed, ask, is_enough).await
     }
 }

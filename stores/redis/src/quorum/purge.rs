@@ -8,6 +8,7 @@
 //! that it does not know. The clock alone would not do, as in one server, since a token is chosen in one request and
 //! confirmed by another, which may come at any time later.
 
+use super::member::Progress;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::reply::misunderstood;
@@ -90,7 +91,7 @@ impl Quorum {
             async move { site.page(&page).await }
         };
         let poll = self
-            .ask(0..self.members.len(), Deed::Read, read, |_, _| false)
+            .ask(0..self.members.len(), Deed::Read, read, |_, _| Progress::Open)
             .await;
         if poll.answers.len() < self.majority() {
             return Err(self.undecided(SUBJECT, poll.answers.len(), &poll.errors, Effect::Nothing));
@@ -133,7 +134,9 @@ impl Quorum {
             let names = Arc::clone(names);
             async move { judge(&site, &names, unused_for_ms, purging).await }
         };
-        let poll = self.ask(members.iter().copied(), deed, ask, |_, _| false).await;
+        let poll = self
+            .ask(members.iter().copied(), deed, ask, |_, _| Progress::Open)
+            .await;
         let effect = match purging {
             Purging::Removes => Effect::of(poll.answers.len()),
             Purging::OnlyLooks => Effect::Nothing,

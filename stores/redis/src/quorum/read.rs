@@ -1,6 +1,7 @@
 //! Reading: what a majority knows.
 
 use super::agree::Agreed;
+use super::member::Progress;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
@@ -37,8 +38,9 @@ impl Quorum {
                     async move { site.sighting(&name).await }
                 },
                 |answers, waiting| {
-                    answers.len() >= self.majority()
-                        && self.is_agreed(answers.iter().filter_map(|(_, seen)| seen.as_ref()), waiting)
+                    let seen = answers.iter().filter_map(|(_, seen)| seen.as_ref());
+                    let is_enough = answers.len() >= self.majority() && self.is_agreed(seen, waiting);
+                    Progress::decided_if(is_enough)
                 },
             )
             .await;

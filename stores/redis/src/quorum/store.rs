@@ -1,4 +1,4 @@
-use super::member::Member;
+use super::member::{Member, Progress};
 use super::remains::Tries;
 use super::rivals::Rivals;
 use super::watch::QuorumWatch;
@@ -71,7 +71,7 @@ impl Quorum {
         // All are waited for: what one does not tell now is not asked again.
         let assess = |site: Arc<Site>| async move { site.assess().await };
         let poll = self
-            .ask(0..self.members.len(), Deed::Read, assess, |_, _| false)
+            .ask(0..self.members.len(), Deed::Read, assess, |_, _| Progress::Open)
             .await;
         if poll.answers.len() < self.majority() {
             return Err(self.undecided("connecting", poll.answers.len(), &poll.errors, Effect::Nothing));

@@ -1,6 +1,6 @@
 //! Extending and giving back: each member decides for itself, a majority counts.
 
-use super::member::Poll;
+use super::member::{Poll, Progress};
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::site::subject;
@@ -19,7 +19,9 @@ impl Quorum {
                     async move { whole(site.renew(&asked).await) }
                 },
                 |answers, waiting| {
-                    (0..requests.len()).all(|place| self.is_renewal_settled(answers, place, waiting))
+                    // All are waited for a little: who answers that it has lost a term is to have it back.
+                    let is_settled = |place| self.is_renewal_settled(answers, place, waiting);
+                    Progress::decided_if((0..requests.len()).all(is_settled))
                 },
             )
             .await;
@@ -84,16 +86,36 @@ impl Quorum {
             .for_each(|request| self.rivals.is_not_held(&request.name));
         let asked = requests.to_vec();
         let poll = self
-            .ask_majority(Deed::Write, |site| {
-                let asked = asked.clone();
-                async move { whole(site.release(&asked).await) }
-            })
+            .ask(
+                0..self.members.len(),
+                Deed::Write,
+                |site| {
+                    let asked = asked.clone();
+                    async move { whole(site.release(&asked).await) }
+                },
+                |answers, _| {
+                    let is_vacated = |place| self.is_vacated(answers, place);
+                    let is_enough = answers.len() >= self.majority();
+                    Progress::complete_if(
+                        (0..requests.len()).all(is_vacated),
+                        Progress::decided_if(is_enough),
+                    )
+                },
+            )
             .await;
         let verdict = |(place, request): (usize, &Release)| {
             let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
             self.released(request, answers.collect(), &poll)
         };
         requests.iter().enumerate().map(verdict).collect()
+    }
+
+    /// Of the request at this place, whether a majority has given back what it names.
+    fn is_vacated(&self, answers: &[(usize, Each<Released>)], place: usize) -> bool {
+        let vacated = answers
+            .iter()
+            .filter(|(_, answers)| matches!(answers[place], Ok(Released::Vacated)));
+        vacated.count() >= self.majority()
     }
 
     fn released(
@@ -138,7 +160,7 @@ impl Quorum {
                 },
                 |answers, waiting| {
                     let noted = noted_in(answers);
-                    self.is_settled(noted, answers.len() - noted, waiting)
+                    Progress::decided_if(self.is_settled(noted, answers.len() - noted, waiting))
                 },
             )
             .await;

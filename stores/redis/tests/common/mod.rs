@@ -125,20 +125,35 @@ pub async fn in_every_member(servers: &[RedisServer], token: FencingToken) {
 
 /// The same of another lease, in the servers of these URLs.
 pub async fn in_each(urls: impl IntoIterator<Item = String>, lease: &str, token: FencingToken) {
+    let has_it = |record: &Record| {
+        record.get("generation") == Some(&token.to_string()) && !record.contains_key("unconfirmed")
+    };
+    in_each_comes(urls, lease, has_it).await;
+}
+
+/// Waits until each of these servers has heard that the lease was given back: a majority is enough for an answer.
+pub async fn given_back_in_each(urls: impl IntoIterator<Item = String>, lease: &str) {
+    in_each_comes(urls, lease, |record| record.contains_key("releasedAt")).await;
+}
+
+/// Waits until the record of the lease is such a one in each of these servers.
+async fn in_each_comes(
+    urls: impl IntoIterator<Item = String>,
+    lease: &str,
+    is_wanted: impl Fn(&Record) -> bool,
+) {
     for url in urls {
-        let look = redis::cmd("HMGET")
+        let look = redis::cmd("HGETALL")
             .arg(format!("{{tenure}}:lease:{lease}"))
-            .arg(&["generation", "unconfirmed"])
             .to_owned();
         let mut member = connection(&url).await;
         let limit = Instant::now() + Duration::from_secs(60);
         loop {
-            let (generation, unconfirmed): (Option<String>, Option<String>) =
-                look.query_async(&mut member).await.expect("the test can ask");
-            if generation == Some(token.to_string()) && unconfirmed.is_none() {
+            let record: Record = look.query_async(&mut member).await.expect("the test can ask");
+            if is_wanted(&record) {
                 break;
             }
-            assert!(Instant::now() < limit, "a member has {generation:?} of {token}");
+            assert!(Instant::now() < limit, "a member has {record:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -1,10 +1,12 @@
 //! What a quorum says of an acquisition that failed after its members had done some of it.
 
-use crate::common::{Three, connection, giving_back, in_every_member, renewal, request, seconds, take};
+use crate::common::{
+    Three, connection, giving_back, in_each, in_every_member, renewal, request, seconds, take,
+};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed, StoreError};
-use tenure_testkit::{Fault, RequestFault, eventually_async};
+use tenure_testkit::{Fault, RedisServer, RequestFault, eventually_async};
 
 /// How often something is tried that has to succeed, on a machine that may stall now and then.
 const TRIES_MAX: usize = 20;
@@ -71,7 +73,8 @@ async fn failed_after_a_majority_confirmed() -> Option<StoreError> {
     three.candidacy_of_a_rival(2).await;
     // The first member knows the script that takes, and is to be sent the text of the one that confirms.
     let held = request("held", "a", seconds(300));
-    take(&three.store, &held).await;
+    let token = take(&three.store, &held).await.token;
+    in_each(three.servers.iter().map(RedisServer::url), "held", token).await;
     three.asked(0, "SCRIPT", &["FLUSH"]).await;
     let refused = three.store.acquire(&request("held", "b", seconds(300))).await;
     assert!(matches!(refused, Ok(Acquired::Held(_))), "{refused:?}");

@@ -24,6 +24,7 @@ mod quorum_attempts;
 mod quorum_away;
 mod quorum_certainty;
 mod quorum_conformance;
+mod quorum_guess;
 mod quorum_late;
 mod quorum_members;
 mod quorum_purge;

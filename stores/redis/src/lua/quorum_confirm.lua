@@ -12,6 +12,10 @@ if not r.unconfirmed then
 end
 -- Above the term before, or above whatever was removed here.
 if #r.generation > #token or (#r.generation == #token and r.generation >= token) then return 'gone' end
+-- Who guessed the token may not have heard of all terms before, or this member may not have.
+if r.unconfirmed == 'later' and (#r.terms > #terms or #r.terms == #terms and r.terms >= terms) then
+  terms = r.terms == MAX and MAX or seldom().one_more(key, 'terms')
+end
 redis.call('HSET', key, 'generation', token, 'terms', terms, 'expiresAt', expires)
 -- A wish that stands there was for the term before.
 if r.stepDownAskedAt then

@@ -4,7 +4,7 @@ use super::agree::Agreed;
 use super::candidacy::{Given, Taken, confirm, count_mine, count_new, count_of, take};
 use super::member::{Progress, is_in_doubt};
 use super::remains::Try;
-use super::rivals::Order;
+use super::rivals::{Order, Term};
 use super::token::{Mine, Standing, choose};
 use super::{Effect, Quorum, unsure};
 use crate::connect::CONNECTION_TIME_MAX;
@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(8);
 const FIRST_TIME_MAX: Duration = Duration::from_millis(300);
 
 /// What a round came to.
-enum Round {
+pub(super) enum Round {
     Decided(Result<Acquired, StoreError>),
     /// Others are in the middle of it.
     Again,
@@ -41,6 +41,9 @@ impl Quorum {
     /// Decides an acquisition.
     pub(super) async fn acquire(self: &Arc<Self>, request: &Acquire) -> Result<Acquired, StoreError> {
         let mut trying = Try::begin(self, request);
+        if trying.is_over {
+            return Ok(Acquired::Superseded);
+        }
         let rounds = self.rounds(request, &mut trying);
         let late = |_| {
             Err(timed_out(
@@ -63,10 +66,8 @@ impl Quorum {
             }
             match self.round(request, round, trying).await {
                 Round::Decided(answer) => {
-                    match answer {
-                        Ok(Acquired::Granted(_)) => self.rivals.is_held(&request.name),
-                        Ok(_) => self.rivals.is_not_held(&request.name),
-                        Err(_) => {}
+                    if !matches!(answer, Ok(Acquired::Granted(_)) | Err(_)) {
+                        let _lost = self.rivals.is_not_held(&request.name);
                     }
                     return answer.map_err(|error| trying.effect.told_in(error));
                 }
@@ -91,6 +92,13 @@ impl Quorum {
             0 => self.rivals.order_at_first(&request.name),
             _ => self.rivals.order(),
         };
+        let asked_at = Instant::now();
+        if round == 0
+            && order == Order::AllAtOnce
+            && let Some(guess) = self.guess(request, trying)
+        {
+            return self.take_at_once(request, guess, trying).await;
+        }
         let first = match order {
             Order::AllAtOnce => None,
             // None where all were silent: whoever asks may not have the time for one that still is, and would never hear the
@@ -146,7 +154,8 @@ impl Quorum {
         taken.extend(rest.answers);
         errors.extend(rest.errors);
         trying.effect.add(rest.late + unsure(&errors));
-        self.weigh(request, order, taken, &errors, trying).await
+        self.weigh(request, (order, asked_at), taken, &errors, trying)
+            .await
     }
 
     /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed. Nothing where
@@ -165,10 +174,11 @@ impl Quorum {
         })
     }
 
-    async fn weigh(
+    /// What became of a round that was asked in this order, and then.
+    pub(super) async fn weigh(
         &self,
         request: &Acquire,
-        order: Order,
+        (order, asked_at): (Order, Instant),
         taken: Vec<(usize, Taken)>,
         errors: &[StoreError],
         trying: &mut Try,
@@ -194,12 +204,16 @@ impl Quorum {
                 // A duplicate may be about to have its token confirmed: then that is this one's, too.
                 return Round::Again;
             }
-            return self.confirm(request, order, &mine, trying).await;
+            return self.confirm(request, (order, asked_at), &mine, trying).await;
         }
         trying
             .effect
             .add(mine.iter().filter(|(_, mine)| mine.is_confirmed()).count());
         self.undo(&mine, trying).await;
+        if answered >= self.majority() && (superseded || !held.is_empty()) && trying.leaves_a_guess() {
+            // Nobody else goes on with it, and it would keep others out for a ttl.
+            return Round::Decided(Ok(trying.split()));
+        }
         if superseded {
             return Round::Decided(Ok(Acquired::Superseded));
         }
@@ -243,7 +257,7 @@ impl Quorum {
     async fn confirm(
         &self,
         request: &Acquire,
-        order: Order,
+        (order, asked_at): (Order, Instant),
         mine: &[(usize, Mine)],
         trying: &mut Try,
     ) -> Round {
@@ -323,22 +337,41 @@ impl Quorum {
         if decided.token != token {
             (token, terms, again) = (decided.token, decided.terms, true);
         }
-        // What a member knows of later terms that were none comes after this one, not before.
-        let before = mine
-            .iter()
-            .map(|(_, mine)| mine)
-            .filter(|mine| !mine.is_confirmed());
-        let last = before
-            .filter(|mine| mine.token < Some(token))
-            .max_by_key(|mine| mine.token);
-        trying.is_granted();
-        Round::Decided(Ok(Acquired::Granted(Grant {
+        let grant = Grant {
             token,
             ttl: request.ttl,
             terms,
             again,
-            predecessor: last.and_then(|mine| mine.predecessor.clone()),
-        })))
+            predecessor: None,
+        };
+        self.granted(request, asked_at, mine, grant, trying)
+    }
+
+    /// What these members, which were asked then, know of the term before is the grant's, too.
+    pub(super) fn granted(
+        &self,
+        request: &Acquire,
+        asked_at: Instant,
+        mine: &[(usize, Mine)],
+        mut grant: Grant,
+        trying: &mut Try,
+    ) -> Round {
+        let mine = || mine.iter().map(|(_, mine)| mine);
+        // What a member knows of later terms that were none comes after this one, not before.
+        let last = mine()
+            .filter(|mine| !mine.is_confirmed() && mine.token < Some(grant.token))
+            .max_by_key(|mine| mine.token);
+        grant.predecessor = last.and_then(|mine| mine.predecessor.clone());
+        self.rivals.is_held(Term {
+            name: request.name.clone(),
+            incarnation: request.candidate.incarnation,
+            token: grant.token,
+            terms: grant.terms,
+            clock_ms: mine().map(|mine| mine.now_ms).max().unwrap_or(0),
+            asked_at,
+        });
+        trying.is_granted();
+        Round::Decided(Ok(Acquired::Granted(grant)))
     }
 
     /// Lets go of what was taken, and waits for it: who asks next is not held up.

@@ -1,5 +1,6 @@
 //! What a candidate asks of one member: to take the record, and to confirm its token.
 
+use super::Effect;
 use super::token::{Mine, Standing};
 use crate::fault::Deed;
 use crate::read::Sighting;
@@ -7,6 +8,7 @@ use crate::record::{decode, is_confirmed, predecessor};
 use crate::reply::misunderstood;
 use crate::script::{Arguments, CONFIRM, TAKE};
 use crate::site::{Site, subject};
+use futures_util::future::join;
 use std::sync::Arc;
 use tenure_core::{Acquire, FencingToken, LeaseName, StoreError};
 
@@ -117,6 +119,25 @@ pub(super) async fn confirm(
         })),
         "gone" | "unreadable" => Ok(None),
         _ => Err(misunderstood()),
+    }
+}
+
+/// Both at once, with a token that was guessed: the confirming is carried out behind the taking, on the same connection.
+pub(super) async fn take_and_confirm(
+    site: Arc<Site>,
+    request: Acquire,
+    token: FencingToken,
+    terms: u64,
+) -> Result<(Taken, Option<Given>), StoreError> {
+    let taking = take(Arc::clone(&site), request.clone());
+    let (taken, given) = join(taking, confirm(site, request, token, terms)).await;
+    match taken? {
+        // What is taken may be confirmed, whatever was not heard.
+        Taken::Mine(mine) => match given {
+            Ok(given) => Ok((Taken::Mine(mine), given)),
+            Err(error) => Err(Effect::Possible.told_in(error)),
+        },
+        other => Ok((other, None)),
     }
 }
 

@@ -4,6 +4,7 @@ mod acquire;
 mod adopt;
 mod agree;
 mod candidacy;
+mod guess;
 mod member;
 mod purge;
 mod read;

@@ -50,6 +50,8 @@ struct LettingGo {
     task: AbortHandle,
     attempt: Attempt,
     members: BTreeSet<usize>,
+    /// The attempt is over, and what members have confirmed for it is being given back.
+    is_split: bool,
 }
 
 impl Default for Tries {
@@ -90,6 +92,12 @@ pub(super) struct Try {
     tokens: BTreeSet<FencingToken>,
     /// None of its tokens is ever anybody's.
     is_split: bool,
+    /// No other one of the same process was under way, or had left anything, when this one began.
+    pub(super) is_alone: bool,
+    /// It is one of an attempt that was split, and is being given back.
+    pub(super) is_over: bool,
+    /// Members were asked to confirm a token that was guessed.
+    has_guessed: bool,
 }
 
 impl Try {
@@ -101,11 +109,26 @@ impl Try {
         latest.begun += 1;
         let number = latest.begun;
         let mut taken = BTreeSet::new();
-        if let Some((_, Some(before))) = latest.by_key.insert(key, (number, None))
-            && before.attempt == request.attempt
-        {
-            before.task.abort();
-            taken = before.members;
+        let before = latest.by_key.remove(&key);
+        let is_alone = before.is_none();
+        // Whoever was not told that would be granted what is given back just now.
+        let is_over = before.as_ref().is_some_and(|(_, before)| {
+            let before = before.as_ref();
+            before.is_some_and(|before| before.is_split && before.attempt == request.attempt)
+        });
+        match before {
+            Some(before) if is_over => {
+                latest.by_key.insert(key, before);
+            }
+            before => {
+                latest.by_key.insert(key, (number, None));
+                if let Some((_, Some(before))) = before
+                    && before.attempt == request.attempt
+                {
+                    before.task.abort();
+                    taken = before.members;
+                }
+            }
         }
         drop(latest);
         Self {
@@ -118,6 +141,9 @@ impl Try {
             taken,
             tokens: BTreeSet::new(),
             is_split: false,
+            is_alone,
+            is_over,
+            has_guessed: false,
         }
     }
 
@@ -140,6 +166,21 @@ impl Try {
     /// A member may confirm this token, or has.
     pub(super) fn confirms(&mut self, token: FencingToken) {
         self.tokens.insert(token);
+    }
+
+    /// A member may confirm this token, which was guessed: this is the first request of its attempt.
+    pub(super) fn guesses(&mut self, token: FencingToken) {
+        self.has_guessed = true;
+        self.confirms(token);
+    }
+
+    /// Whether members may have confirmed a token that was guessed, and no other request of the attempt can be granted it.
+    pub(super) fn leaves_a_guess(&self) -> bool {
+        let key = (self.request.name.clone(), self.request.candidate.incarnation);
+        let is_last = |(last, _): &(u64, _)| *last == self.number;
+        self.has_guessed
+            && !self.taken.is_empty()
+            && self.quorum.tries.lock().by_key.get(&key).is_some_and(is_last)
     }
 
     /// It has come to a term.
@@ -207,6 +248,7 @@ impl Drop for Try {
                 task: task.abort_handle(),
                 attempt: self.request.attempt,
                 members,
+                is_split: self.is_split,
             });
         }
     }

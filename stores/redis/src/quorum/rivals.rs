@@ -1,8 +1,8 @@
-//! Whether others ask for leases, too.
+//! Whether others ask for leases, too, and what this store had last.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::LeaseName;
+use tenure_core::{FencingToken, Incarnation, LeaseName};
 
 /// For how long whoever was met is remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -13,7 +13,37 @@ pub(super) struct Rivals {
     /// When it has met another candidate last, for whatever lease, or another request of its own attempt.
     met: Mutex<Option<Instant>>,
     /// What it was granted last, until that is over.
-    held: Mutex<Option<LeaseName>>,
+    held: Mutex<Option<Term>>,
+    /// What it gave back last, until it is asked for again.
+    given_back: Mutex<Option<Term>>,
+}
+
+/// A term that this store was granted.
+#[derive(Clone)]
+pub(super) struct Term {
+    pub(super) name: LeaseName,
+    pub(super) incarnation: Incarnation,
+    pub(super) token: FencingToken,
+    pub(super) terms: u64,
+    /// The highest clock of the members that were taken for it, which were asked then.
+    pub(super) clock_ms: u64,
+    pub(super) asked_at: Instant,
+}
+
+/// For how long it is known from a clock that was seen what it shows: clocks that differ by a two-thousandth differ by what is
+/// added to it then.
+const CLOCK_IS_KNOWN: Duration = Duration::from_secs(10);
+
+/// The token of the next term is not behind the clocks, though it is chosen before they are seen.
+const AHEAD_OF_CLOCK: Duration = Duration::from_millis(5);
+
+impl Term {
+    /// The token of the term that follows, if there was none between.
+    pub(super) fn next_token(&self) -> Option<FencingToken> {
+        let since = self.asked_at.elapsed() + AHEAD_OF_CLOCK;
+        let since_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        FencingToken::successor(Some(self.token), self.clock_ms.saturating_add(since_ms))
+    }
 }
 
 /// In which order the members are asked.
@@ -39,23 +69,34 @@ impl Rivals {
     /// How to ask for this lease at first: where one process hands it on within itself, every other candidate is told that it is
     /// held, and asks in no member's way.
     pub(super) fn order_at_first(&self, name: &LeaseName) -> Order {
-        match lock(&self.held).as_ref() == Some(name) {
+        match lock(&self.held).as_ref().is_some_and(|held| held.name == *name) {
             true => Order::AllAtOnce,
             false => self.order(),
         }
     }
 
     /// It was granted.
-    pub(super) fn is_held(&self, name: &LeaseName) {
-        let mut held = lock(&self.held);
-        if held.as_ref() != Some(name) {
-            *held = Some(name.clone());
-        }
+    pub(super) fn is_held(&self, term: Term) {
+        lock(&self.given_back).take_if(|before| before.name == term.name);
+        *lock(&self.held) = Some(term);
     }
 
-    /// It is given back, or was lost.
-    pub(super) fn is_not_held(&self, name: &LeaseName) {
-        lock(&self.held).take_if(|held| held == name);
+    /// It is given back, or was lost: what was known of it.
+    pub(super) fn is_not_held(&self, name: &LeaseName) -> Option<Term> {
+        lock(&self.held).take_if(|held| held.name == *name)
+    }
+
+    /// A majority has it back.
+    pub(super) fn is_given_back(&self, term: Term) {
+        *lock(&self.given_back) = Some(term);
+    }
+
+    /// The term that this process gave back a moment ago, if it is the last of this lease for all that is known. It is told once:
+    /// what becomes of the next term may be known to nobody.
+    pub(super) fn given_back(&self, name: &LeaseName, incarnation: Incarnation) -> Option<Term> {
+        lock(&self.given_back)
+            .take_if(|term| (&term.name, term.incarnation) == (name, incarnation))
+            .filter(|term| term.asked_at.elapsed() < CLOCK_IS_KNOWN)
     }
 }
 
@@ -72,9 +113,53 @@ fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, REMEMBERED, Rivals, order};
+    use super::{Order, REMEMBERED, Rivals, Term, order};
     use std::time::{Duration, Instant};
-    use tenure_core::LeaseName;
+    use tenure_core::{FencingToken, Incarnation, LeaseName};
+
+    fn term(name: &LeaseName) -> Term {
+        Term {
+            name: name.clone(),
+            incarnation: Incarnation::from_bits(1),
+            token: FencingToken::new(7).unwrap(),
+            terms: 3,
+            clock_ms: 1_000,
+            asked_at: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn next_token_is_above_the_last_and_not_behind_the_clock() {
+        let term = term(&LeaseName::new("ours").unwrap());
+        let next = term.next_token().unwrap().number();
+        assert!((1_005..100_000).contains(&next), "{next}");
+        let ahead = Term {
+            token: FencingToken::new(4_000_000_000_000).unwrap(),
+            ..term
+        };
+        assert_eq!(ahead.next_token().unwrap().number(), 4_000_000_000_001);
+    }
+
+    #[test]
+    fn what_was_given_back_is_told_once_and_to_who_gave_it_back() {
+        let ours = LeaseName::new("ours").unwrap();
+        let (me, another) = (Incarnation::from_bits(1), Incarnation::from_bits(2));
+        let rivals = Rivals::default();
+        rivals.is_given_back(term(&ours));
+        assert!(rivals.given_back(&LeaseName::new("other").unwrap(), me).is_none());
+        assert!(rivals.given_back(&ours, another).is_none());
+        assert!(rivals.given_back(&ours, me).is_some());
+        assert!(rivals.given_back(&ours, me).is_none());
+        rivals.is_given_back(term(&ours));
+        rivals.is_held(Term {
+            incarnation: another,
+            ..term(&ours)
+        });
+        assert!(
+            rivals.given_back(&ours, me).is_none(),
+            "another term was there since"
+        );
+    }
 
     #[test]
     fn what_is_handed_on_is_asked_of_all_at_once_until_it_is_over() {
@@ -82,7 +167,7 @@ mod tests {
         let rivals = Rivals::default();
         rivals.are_met();
         assert_eq!(rivals.order_at_first(&ours), Order::OneFirst);
-        rivals.is_held(&ours);
+        rivals.is_held(term(&ours));
         assert_eq!(rivals.order_at_first(&ours), Order::AllAtOnce);
         assert_eq!(rivals.order_at_first(&other), Order::OneFirst);
         assert_eq!(rivals.order(), Order::OneFirst, "if that was in vain");

@@ -1,6 +1,7 @@
 //! Extending and giving back: each member decides for itself, a majority counts.
 
 use super::member::{Poll, Progress};
+use super::rivals::Term;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::site::subject;
@@ -81,9 +82,10 @@ impl Quorum {
 
     /// Gives leases back.
     pub(super) async fn release(&self, requests: &[Release]) -> Vec<Result<Released, StoreError>> {
-        requests
+        let held: Vec<Option<Term>> = requests
             .iter()
-            .for_each(|request| self.rivals.is_not_held(&request.name));
+            .map(|request| self.rivals.is_not_held(&request.name))
+            .collect();
         let asked = requests.to_vec();
         let poll = self
             .ask(
@@ -107,7 +109,15 @@ impl Quorum {
             let answers = poll.answers.iter().map(|(_, answers)| answers[place].clone());
             self.released(request, answers.collect(), &poll)
         };
-        requests.iter().enumerate().map(verdict).collect()
+        let verdicts: Vec<_> = requests.iter().enumerate().map(verdict).collect();
+        for ((request, held), verdict) in requests.iter().zip(held).zip(&verdicts) {
+            if let (Some(term), Ok(Released::Vacated)) = (held, verdict)
+                && term.token == request.token
+            {
+                self.rivals.is_given_back(term);
+            }
+        }
+        verdicts
     }
 
     /// Of the request at this place, whether a majority has given back what it names.

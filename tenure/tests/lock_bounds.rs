@@ -92,9 +92,11 @@ async fn looks_at_a_store_that_answers_no_attempt_end_without_each_being_begun()
     assert!(begun < NAMES / 2, "{begun} were begun, one slice after another");
     assert_eq!(manager.locks(), 0);
     store.acquires.add_permits(Semaphore::MAX_PERMITS / 2);
-    soon("a lock of a store that answers", manager.lock("0"))
-        .await
-        .unwrap();
+    drop(
+        soon("a lock of a store that answers", manager.lock("0"))
+            .await
+            .unwrap(),
+    );
 }
 
 /// Each of them waits longer than a time-out, and none of them in vain.
@@ -113,7 +115,7 @@ async fn looks_at_a_slow_store_are_all_made() {
     };
     let looks: Vec<Wanted> = (0..NAMES).map(look).collect();
     for look in looks {
-        soon("a look", look).await.unwrap().unwrap();
+        drop(soon("a look", look).await.unwrap().unwrap());
     }
 }
 

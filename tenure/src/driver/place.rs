@@ -268,6 +268,7 @@ mod tests {
             term: Some(Arc::new(SharedTerm::new(Belief {
                 token: token(2),
                 doubt_from: now,
+                ending_from: None,
                 until: now,
             }))),
             ..Place::default()

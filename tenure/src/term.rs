@@ -122,7 +122,7 @@ impl SharedTerm {
         self.deadline.has_been_ended()
     }
 
-    /// Authority is doubtful from now on.
+    /// The term is ending from now on.
     pub(crate) fn begin_to_end(&self) {
         self.deadline.begin_to_end(clock::now());
         self.enter(Phase::Ending);

@@ -192,7 +192,7 @@ pub enum Event {
         /// Since when there was no progress.
         idle_for: Duration,
     },
-    /// Somebody asked the holder to step down; the term is doubtful from now.
+    /// Somebody asked the holder to step down; the term is ending from now.
     AskedToStepDown {
         /// The lease.
         name: LeaseName,

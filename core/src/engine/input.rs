@@ -78,7 +78,7 @@ pub enum Command {
         /// The lease.
         name: LeaseName,
     },
-    /// Begin to end the term: authority becomes doubtful at once, renewals go on until the work has ended.
+    /// Begin to end the term: authority says `Ending` at once, renewals go on until the work has ended.
     StepDown {
         /// The lease.
         name: LeaseName,

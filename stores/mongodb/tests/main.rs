@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod client;
+mod commands;
 mod common;
 mod conformance;
 mod connect;

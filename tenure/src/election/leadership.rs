@@ -189,7 +189,7 @@ impl Leadership {
         self.0.progress();
     }
 
-    /// Marks the term as ending: authority is doubtful from now, renewals go on until this is dropped.
+    /// Marks the term as ending: authority says so from now, renewals go on until this is dropped.
     pub fn begin_to_step_down(&self) {
         self.0.term().begin_to_end();
         let (name, token) = (self.name().clone(), self.token());

@@ -1,0 +1,84 @@
+//! How many commands of the server a call comes to.
+
+use crate::common::{Scratch, renewal, request, seconds, take};
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
+use mongodb::event::EventHandler;
+use mongodb::event::command::CommandEvent;
+use mongodb::options::ClientOptions;
+use std::sync::{Arc, Mutex};
+use tenure_core::{Fence, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName, Term};
+use tenure_mongodb::{MongoFence, MongoStore};
+use tenure_testkit::ReplicaSet;
+
+/// The commands that a client has sent.
+#[derive(Clone, Default)]
+struct Commands(Arc<Mutex<Vec<String>>>);
+
+impl Commands {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("nobody panics here"))
+    }
+}
+
+async fn counted(scratch: &Scratch) -> (Client, Commands) {
+    let mut options = ClientOptions::parse(&scratch.uri).await.expect("a URL");
+    let commands = Commands::default();
+    let sent = commands.clone();
+    options.command_event_handler = Some(EventHandler::callback(move |event| {
+        if let CommandEvent::Started(started) = event {
+            let mut sent = sent.0.lock().expect("nobody panics here");
+            sent.push(started.command_name);
+        }
+    }));
+    options.retry_writes = Some(false);
+    (Client::with_options(options).expect("a client"), commands)
+}
+
+#[tokio::test]
+async fn beat_of_many_leases_of_mongodb_is_a_few_commands() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let (client, commands) = counted(&scratch).await;
+    let store = MongoStore::with_client(client, &scratch.database, "job_leases")
+        .await
+        .expect("attaches");
+    let mut renewals = Vec::new();
+    for number in 0..130 {
+        let asked = request(&format!("job-{number}"), "holder", seconds(60));
+        let token = take(&store, &asked).await.token;
+        renewals.push(renewal(&asked, token));
+    }
+    commands.take();
+    for renewed in store.renew(&renewals).await {
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+    let sent = commands.take();
+    assert!((1..=3).contains(&sent.len()), "{sent:?}");
+}
+
+#[tokio::test]
+async fn entering_a_fence_of_mongodb_is_one_command_of_the_transaction() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let (client, commands) = counted(&scratch).await;
+    let database = client.database(&scratch.database);
+    let ledger = database.collection::<Document>("ledger");
+    ledger.insert_one(doc! { "_id": 1 }).await.expect("an account");
+    let (fence, resource) = (
+        MongoFence::new(&database),
+        ResourceName::new("ledger").expect("a name"),
+    );
+    let term = Term::new(
+        LeaseName::new("nightly").expect("a name"),
+        FencingToken::new(5).expect("a token"),
+    );
+    fence.claim(&resource, &term).await.expect("a claim");
+    let mut session = client.start_session().await.expect("a session");
+    session.start_transaction().await.expect("a transaction");
+    commands.take();
+    fence
+        .enter(&mut session, &resource, &term)
+        .await
+        .expect("admitted");
+    assert_eq!(commands.take().len(), 1);
+    session.abort_transaction().await.expect("given up");
+}

@@ -57,6 +57,7 @@ pub async fn measure(seconds: u64) {
     );
     #[allow(clippy::cast_precision_loss, reason = "a handful")]
     judge("  unforced changes of leader", unforced as f64, 0.0, "");
+    assert_eq!(unforced, 0, "leadership was lost with nobody's doing");
     waiting.abort();
     leadership.step_down().await;
 }

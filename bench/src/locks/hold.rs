@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use tenure::{Authority, Lock, LockManager, LockTimingOptions};
 use tenure_testkit::Size;
 
-/// Calls of the store that a beat may take, of 10,000 locks or fewer; of more, one for each thousand. How many requests of the
-/// server one call is, the tests of each store count at its wire: one, but on NATS one for each lock, and on a quorum one for
-/// each member.
+/// Calls of the store that a beat may take, of 10,000 locks or fewer; of more, one for each thousand. One is a call of
+/// [`LeaseStore::renew`](tenure::LeaseStore::renew). How many requests of the server that is, the tests of the stores count: one, but
+/// two on MongoDB, on NATS one for each lock, and on a quorum one for each member.
 const CALLS_MAX: u32 = 10;
 
 /// Tasks that take the locks.
@@ -76,6 +76,7 @@ pub async fn measure(kind: Kind, locks: u32, time: Duration, ttl: Duration) {
         1024.0,
         "bytes a lock",
     );
+    assert_eq!(lost, 0, "locks were lost");
     // Released one by one, 100,000 would take longer than the measurement: they end with the process.
     held.into_iter().for_each(std::mem::forget);
     std::mem::forget(manager);

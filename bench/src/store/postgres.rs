@@ -15,6 +15,9 @@ pub async fn measure(rounds: u32) {
         bare.turn(round.into()).await
     })
     .await;
+    let alike = Bare::connect_to_release_at_once(&server.uri()).await;
+    let what = "PostgreSQL, whose bare release waits for no disk either";
+    compare(what, rounds, &store, async |round| alike.turn(round.into()).await).await;
     let own = Own::connect(&server.uri()).await;
     let what = "PostgreSQL, Tenure's own functions called by the bare driver";
     compare(what, rounds, &store, async |round| own.turn(round.into()).await).await;
@@ -65,12 +68,25 @@ pub struct Bare {
 
 impl Bare {
     pub async fn connect(uri: &str) -> Self {
+        Self::connect_with(uri, VACATE).await
+    }
+
+    /// As careful as the store, whose release need not survive a power cut: the lease ends by itself then.
+    async fn connect_to_release_at_once(uri: &str) -> Self {
+        let vacate = VACATE.replace(
+            "SELECT pg_notify",
+            "SELECT set_config('synchronous_commit', 'off', true), pg_notify",
+        );
+        Self::connect_with(uri, &vacate).await
+    }
+
+    async fn connect_with(uri: &str, vacate: &str) -> Self {
         let (client, connection) = tokio_postgres::connect(uri, NoTls).await.unwrap();
         tokio::spawn(connection);
         client.batch_execute(SET_UP).await.unwrap();
         Self {
             take: client.prepare(TAKE).await.unwrap(),
-            vacate: client.prepare(VACATE).await.unwrap(),
+            vacate: client.prepare(vacate).await.unwrap(),
             client,
         }
     }
@@ -88,6 +104,7 @@ impl Bare {
 }
 
 const SET_UP: &str = "
+    DROP TABLE IF EXISTS bare;
     CREATE TABLE bare (
         name text PRIMARY KEY, owner text, incarnation text, attempt bigint, token bigint, ttl_ms bigint,
         acquired_at timestamptz, expires_at timestamptz, released_at timestamptz

@@ -23,6 +23,9 @@ use tenure_core::{Fault, StoreError};
 use tenure_remote::{Remote, WatchPlaces};
 use tokio::sync::Semaphore;
 
+/// Longest name of a database that the server takes, in bytes. One that is longer would stand in every message.
+const DATABASE_BYTES_MAX: usize = 63;
+
 /// How long a request waits for a primary to be found, unless the URL has `serverSelectionTimeoutMS`. The
 /// driver's own 30 s would be the whole lease.
 const SELECTION_TIME_MAX: Duration = Duration::from_secs(2);
@@ -256,6 +259,13 @@ pub(crate) async fn driver_options(url: &str) -> Result<ClientOptions, StoreErro
     let shown = hosts(&options.hosts) + options.default_database.as_deref().unwrap_or_default();
     if shown.contains(char::is_control) {
         return Err(StoreUrl::unreadable());
+    }
+    let database = options.default_database.as_deref().unwrap_or_default();
+    if database.len() > DATABASE_BYTES_MAX {
+        return Err(invalid(&format!(
+            "the database in the MongoDB URL has a name of {} bytes; {DATABASE_BYTES_MAX} are the most that MongoDB takes",
+            database.len()
+        )));
     }
     refuse_weak(options.write_concern.as_ref())?;
     tls_files::check(&options)?;

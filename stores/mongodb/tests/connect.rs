@@ -370,3 +370,12 @@ async fn server_that_blocks_writes_is_read_only() {
     );
     assert!(error.message.contains("job"), "{error}");
 }
+
+/// It would stand in every message.
+#[tokio::test]
+async fn database_whose_name_is_longer_than_the_server_takes_is_refused() {
+    let uri = ReplicaSet::shared().await.uri();
+    let error = refused(&with_database(&uri, &"d".repeat(64), "")).await;
+    assert_eq!(error.fault, Fault::Invalid, "{error}");
+    assert!(error.message.contains("64 bytes"), "{error}");
+}

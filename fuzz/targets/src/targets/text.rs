@@ -7,8 +7,9 @@ pub(super) fn assert_one_line(message: &str) {
     assert!(!message.is_empty(), "a message is empty");
     assert!(
         message.len() <= LINE_BYTES_MAX,
-        "a message has {} bytes",
-        message.len()
+        "a message has {} bytes: {}",
+        message.len(),
+        message.chars().take(200).collect::<String>()
     );
     if let Some(character) = message.chars().find(|character| character.is_control()) {
         panic!("a message has the control character {character:?}: {message:?}");

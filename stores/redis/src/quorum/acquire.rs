@@ -1,7 +1,7 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
 use super::agree::Agreed;
-use super::candidacy::{Given, Taken, confirm, count_mine, count_new, count_of, take};
+use super::candidacy::{Given, Taken, confirm, count_mine, count_of, take};
 use super::member::{Progress, is_in_doubt};
 use super::remains::Try;
 use super::rivals::{Order, Term};
@@ -128,7 +128,7 @@ impl Quorum {
         let others: Vec<usize> = (0..self.members.len())
             .filter(|place| Some(*place) != first)
             .collect();
-        let before = (count_mine(&taken), taken.len(), count_new(&taken));
+        let before = (count_mine(&taken), taken.len());
         trying.asks(others.iter().copied());
         let rest = self
             .ask(
@@ -138,11 +138,8 @@ impl Quorum {
                 |answers, waiting| {
                     let mine = before.0 + count_mine(answers);
                     let differing = before.1 + answers.len() - mine;
-                    let settled = self.is_settled(mine, differing, waiting);
-                    // Whoever is slower is asked to confirm, behind this. What it may have confirmed before, for this attempt,
-                    // is wanted only where others have, too.
-                    let new = before.2 + count_new(answers);
-                    Progress::complete_if(new >= self.majority(), Progress::decided_if(settled))
+                    // All are waited for a little: what one of them has confirmed before, for this attempt, is its token.
+                    Progress::decided_if(self.is_settled(mine, differing, waiting))
                 },
             )
             .await;
@@ -314,8 +311,8 @@ impl Quorum {
                 |answers, waiting| {
                     let confirmed =
                         before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
-                    let is_vain = confirmed + waiting < self.majority();
-                    Progress::complete_if(confirmed >= self.majority(), Progress::decided_if(is_vain))
+                    let is_settled = confirmed >= self.majority() || confirmed + waiting < self.majority();
+                    Progress::decided_if(is_settled)
                 },
             )
             .await;

@@ -31,12 +31,6 @@ pub(super) fn count_mine(answers: &[(usize, Taken)]) -> usize {
     mine.count()
 }
 
-/// In how many the attempt is a new one: none of them has a token for it.
-pub(super) fn count_new(answers: &[(usize, Taken)]) -> usize {
-    let is_new = |taken: &Taken| matches!(taken, Taken::Mine(mine) if mine.standing == Standing::Taken);
-    answers.iter().filter(|(_, taken)| is_new(taken)).count()
-}
-
 pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, StoreError> {
     let key = site.keys.record(&request.name);
     let arguments = Arguments::on([site.keys.index(), key.clone(), site.keys.removed()])

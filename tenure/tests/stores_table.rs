@@ -260,8 +260,26 @@ fn table(rows: &[Row]) -> String {
         )
         .unwrap();
     }
-    text
+    text + FENCES
 }
+
+/// What stands below the table.
+const FENCES: &str = "
+## What the fence of each can guard
+
+Best is the store that has the data: lease, fence and data are then one system.
+
+| data in | guarded |
+|---|---|
+| SQLite | any transaction in that file, and tables by triggers, for writers that know nothing of Tenure |
+| PostgreSQL, MySQL, MariaDB | any transaction in that database, and tables by triggers |
+| MongoDB | a transaction of that deployment, and single documents, also in bulk |
+| Redis, Valkey | what one script writes, on that server or in that slot of a cluster |
+| etcd | keys of that cluster, in one transaction |
+| NATS | messages of one stream, by a header |
+| a service over HTTP | what its handler does, by the `Fencing-Token` header |
+| a process | what it does while it is admitted, by a `Watermark`, in memory or in a file |
+";
 
 /// The same text with each number of a guarantee as a link to it.
 fn with_links(text: &str) -> String {

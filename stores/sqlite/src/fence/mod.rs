@@ -1,5 +1,6 @@
 //! The fence for data that lives in SQLite: old terms are refused inside the transaction that writes.
 
+mod connection;
 mod mark;
 mod opening;
 mod refusals;
@@ -7,20 +8,18 @@ mod table;
 
 pub use table::FencedTable;
 
-use crate::files::{self, FileIdentity, Files, Paths, refuse_removed};
+use crate::files;
 use crate::log::Log;
-use crate::only_path;
 use crate::patience::{Jitter, patiently, patiently_blocking};
-use crate::seat::{Connected, Seat, all_leave_if_others};
+use crate::seat::Seat;
 use crate::transaction;
 use crate::trouble::{Trouble, fault};
+use connection::{Marks, connect_marks, reconnect_marks};
 use mark::ruled;
 use refusals::Noter;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, ffi, params};
-use std::io::ErrorKind;
+use rusqlite::{Connection, ErrorCode, Transaction, ffi, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Leases, Mark, MarkPage, ResourceName,
     StoreError, Term,
@@ -67,18 +66,6 @@ pub struct SqliteFence {
     seat: Arc<Seat<Marks>>,
     noter: Noter,
     leases: Leases,
-}
-
-/// The connection for claims and looks, and the log that it writes; none where the database has a rollback journal.
-struct Marks {
-    connection: Connection,
-    log: Option<Arc<Log>>,
-}
-
-impl Connected for Marks {
-    fn leave(&self) {
-        self.connection.leave();
-    }
 }
 
 impl SqliteFence {
@@ -331,99 +318,6 @@ impl Fence for SqliteFence {
     fn note_refused(&self, refusal: &FenceError) {
         self.noter.count(refusal);
     }
-}
-
-fn open(path: &Path) -> Result<Connection, Trouble> {
-    // A term that has claimed by one path and a writer that enters by another have two logs: neither waits for the other.
-    // At the opening is enough: of two paths the second one is opened while both are there.
-    only_path::check(path).map_err(Trouble::Told)?;
-    match path.canonicalize() {
-        Ok(database) => {
-            all_leave_if_others(&database);
-            refuse_removed(&Paths::of(&database), &path.display().to_string())?;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Trouble::Told(missing(path))),
-        // What else is the matter is told by SQLite.
-        Err(_) => {}
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::ZERO)?;
-    Ok(connection)
-}
-
-/// A fence makes no database: one that nobody writes to protects nothing.
-fn missing(path: &Path) -> StoreError {
-    StoreError::not_applied(
-        Fault::Unreachable,
-        format!(
-            "there is no file {}: the marks stand in the database of the data that they protect; give its path, or make it \
-             first",
-            path.display()
-        ),
-    )
-}
-
-/// With a rollback journal EXTRA also waits for the directory, without which a power cut could bring the journal back and take
-/// the claim away.
-const DURABLE: &str = "EXTRA";
-
-/// A connection that has read, the paths of what it has opened, and which files these are. With a rollback journal its commits
-/// wait for the disk as `in_a_journal` says. A write-ahead log is only handed to the kernel: see [`Log`].
-fn connect(path: &Path, in_a_journal: &str) -> Result<(Connection, Paths, Files), Trouble> {
-    let (connection, file) = FileIdentity::of_opening(path, || open(path))?;
-    let file = file.ok_or(Trouble::Parted)?;
-    let paths = Paths::of(Path::new(connection.path().unwrap_or_default()));
-    let shown = path.display().to_string();
-    // It opens the log when it first reads.
-    connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
-    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    // While this connection is open nobody can leave the log; who begins one makes this one wait more than it must.
-    let (synchronous, files) = match mode.as_str() {
-        "wal" => ("NORMAL", Files::of_opened(file, &paths, &shown)?),
-        // A journal is made anew for each transaction.
-        _ => (in_a_journal, Files::beside(file, &paths)),
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
-    match files {
-        Some(files) => Ok((connection, paths, files)),
-        None => {
-            files::abandon(&connection);
-            Err(Trouble::Parted)
-        }
-    }
-}
-
-/// As [`connect`], after the files at the path were found to be others.
-fn reconnect(path: &Path, in_a_journal: &str) -> Result<(Connection, Files), Trouble> {
-    let (connection, _, files) = connect(path, in_a_journal)?;
-    Ok((connection, files))
-}
-
-/// A connection for marks.
-fn connect_marks(path: &Path) -> Result<(Marks, Paths, Files), Trouble> {
-    let (connection, paths, files) = connect(path, DURABLE)?;
-    let log = files.log.is_some().then(|| Log::open(&paths, &files));
-    match log {
-        Some(None) => {
-            files::abandon(&connection);
-            Err(Trouble::Parted)
-        }
-        None => Ok((
-            Marks {
-                connection,
-                log: None,
-            },
-            paths,
-            files,
-        )),
-        Some(log) => Ok((Marks { connection, log }, paths, files)),
-    }
-}
-
-fn reconnect_marks(path: &Path) -> Result<(Marks, Files), Trouble> {
-    let (marks, _, files) = connect_marks(path)?;
-    Ok((marks, files))
 }
 
 /// Writes the row, whatever its mark: an `UPDATE` begins a write even where it finds nothing to change, so

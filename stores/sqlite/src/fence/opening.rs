@@ -1,6 +1,7 @@
 //! Opening a fence without a connection of one's own: for the command.
 
-use super::{FencedTable, SqliteFence, open};
+use super::connection::open;
+use super::{FencedTable, SqliteFence};
 use crate::options::SqliteOptions;
 use crate::patience::{Jitter, patiently_blocking};
 use crate::trouble::Trouble;

@@ -1,6 +1,7 @@
 //! Refusals on their way into the table: at the cost of the refused, not of the term that holds the mark.
 
-use super::{connect, mark, reconnect};
+use super::connection::{connect, reconnect};
+use super::mark;
 use crate::patience::{Jitter, LOCK_WAIT_MAX};
 use crate::seat::Seat;
 use crate::transaction;

@@ -1,53 +1,32 @@
 //! A quorum whose members are asked to take and to confirm at once, by a process that gave the lease back itself a moment ago.
 
 use crate::common::{
-    Record, connection, given_back_in_each, giving_back, granted, in_every_member, renewal, request, seconds,
-    servers, take, three_servers,
+    BOUND, Detours, behind_proxies, connection, given_back_in_each, giving_back, granted, hosts,
+    in_every_member, quorum_at, record_in, renewal, request, seconds, servers, take, three_servers,
 };
 use std::time::Duration;
 use tenure_core::{
     Acquire, Acquired, CandidateId, End, FencingToken, Grant, LeaseStore, Predecessor, Released, Renewed,
 };
 use tenure_redis::QuorumStore;
-use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer, RequestFault, eventually_async};
-
-/// How long something is waited for, on a loaded machine. The ttl is longer.
-const BOUND: Duration = Duration::from_secs(60);
+use tenure_testkit::{Fault, RedisOptions, RedisServer, RequestFault, eventually_async};
 
 /// How often something is tried that needs two things to happen at the same time.
 const TRIES_MAX: usize = 20;
-
-/// How long a request is under way to a member that hears of another one meanwhile.
-const DETOUR: Duration = Duration::from_millis(700);
 
 /// Above every clock's time.
 const LATER: u64 = 4_000_000_000_000;
 
 const KEY: &str = "{tenure}:lease:job";
 
-async fn store(hosts: &[String]) -> QuorumStore {
-    let url = format!("redis+quorum://{}", hosts.join(","));
-    eventually_async(BOUND, "a quorum", || QuorumStore::connect(&url)).await
-}
-
-fn hosts(servers: &[RedisServer]) -> Vec<String> {
-    servers.iter().map(RedisServer::address).collect()
-}
-
 async fn asked_of(server: &RedisServer, command: &redis::Cmd) -> redis::Value {
     let mut member = connection(&server.url()).await;
     command.query_async(&mut member).await.expect("the test can ask")
 }
 
-async fn record(server: &RedisServer) -> Record {
-    let look = redis::cmd("HGETALL").arg(KEY).to_owned();
-    let mut member = connection(&server.url()).await;
-    look.query_async(&mut member).await.expect("the test can ask")
-}
-
 /// Whether a member has confirmed a term of this very attempt.
 async fn is_confirmed(server: &RedisServer, asked: &Acquire) -> bool {
-    let record = record(server).await;
+    let record = record_in(server, "job").await;
     record.get("incarnation") == Some(&asked.candidate.incarnation.to_string())
         && record.get("attempt") == Some(&asked.attempt.to_string())
         && !record.contains_key("unconfirmed")
@@ -81,12 +60,7 @@ async fn is_held(store: &QuorumStore, asked: &Acquire, token: FencingToken) {
 #[tokio::test]
 async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answered() {
     let servers = three_servers().await;
-    let proxies: Vec<FaultProxy> = servers
-        .iter()
-        .map(|server| FaultProxy::redis(server.address()).expect("a proxy"))
-        .collect();
-    let through: Vec<String> = proxies.iter().map(|proxy| proxy.address().to_string()).collect();
-    let store = store(&through).await;
+    let (proxies, store) = behind_proxies(&servers).await;
     let mut asked = request("job", "a", seconds(300));
     for _ in 0..TRIES_MAX {
         had(&store, &servers, &mut asked).await;
@@ -125,7 +99,10 @@ async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answer
 #[tokio::test]
 async fn term_of_another_between_is_counted_and_named() {
     let servers = three_servers().await;
-    let (ours, others) = (store(&hosts(&servers)).await, store(&hosts(&servers)).await);
+    let (ours, others) = (
+        quorum_at(&hosts(&servers)).await,
+        quorum_at(&hosts(&servers)).await,
+    );
     let (mut a, mut b) = (
         request("job", "a", seconds(300)),
         request("job", "b", seconds(300)),
@@ -149,42 +126,19 @@ async fn term_of_another_between_is_counted_and_named() {
     assert_eq!((candidate, token, end), expected);
     in_every_member(&servers, grant.token).await;
     for server in &servers {
-        assert_eq!(record(server).await["terms"], "3");
+        assert_eq!(record_in(server, "job").await["terms"], "3");
     }
     is_held(&ours, &a, grant.token).await;
 }
 
 /// Two members that each is first at one of, the third being down. Nothing where they were not, on this machine.
 async fn split(servers: &mut [RedisServer], asked: &mut [Acquire; 2]) -> Option<[Acquired; 2]> {
-    let detours =
-        [&servers[1], &servers[0]].map(|server| FaultProxy::redis(server.address()).expect("a proxy"));
-    let mut ways = [hosts(servers), hosts(servers)];
-    ways[0][1] = detours[0].address().to_string();
-    ways[1][0] = detours[1].address().to_string();
-    let stores = [store(&ways[0]).await, store(&ways[1]).await];
-    for (store, asked) in stores.iter().zip(asked.iter_mut()) {
+    let detours = Detours::to(servers).await;
+    for (store, asked) in detours.stores.iter().zip(asked.iter_mut()) {
         had(store, servers, asked).await;
     }
     servers[2].kill();
-    for detour in &detours {
-        detour.set(Fault::Delay {
-            to_server: DETOUR,
-            to_client: Duration::ZERO,
-        });
-    }
-    let seen = async {
-        while !(is_confirmed(&servers[0], &asked[0]).await && is_confirmed(&servers[1], &asked[1]).await) {
-            tokio::task::yield_now().await;
-        }
-        detours.iter().for_each(FaultProxy::heal);
-    };
-    let asking = async { tokio::join!(stores[0].acquire(&asked[0]), stores[1].acquire(&asked[1])) };
-    let seen = tokio::time::timeout(BOUND / 10, seen);
-    let ((one, other), seen) = tokio::time::timeout(BOUND, async { tokio::join!(asking, seen) })
-        .await
-        .ok()?;
-    seen.ok()?;
-    Some([one.ok()?, other.ok()?])
+    detours.ask_at_once(servers, asked, is_confirmed).await
 }
 
 /// Each member has confirmed another one's guess, and none of them for a majority: neither may hold the lease up for its ttl.
@@ -192,7 +146,7 @@ async fn split(servers: &mut [RedisServer], asked: &mut [Acquire; 2]) -> Option<
 async fn two_that_guess_at_once_end_with_one_holder_and_keep_nobody_out() {
     for _ in 0..TRIES_MAX {
         let mut servers = three_servers().await;
-        let third = store(&hosts(&servers)).await;
+        let third = quorum_at(&hosts(&servers)).await;
         let mut asked = ["a", "b"].map(|label| request("job", label, seconds(300)));
         let Some(answers) = split(&mut servers, &mut asked).await else {
             continue;
@@ -220,13 +174,16 @@ async fn two_that_guess_at_once_end_with_one_holder_and_keep_nobody_out() {
 async fn guess_in_a_member_that_knows_of_no_holder_ends_no_term_and_is_given_back() {
     for deaf in [0, 2] {
         let servers = three_servers().await;
-        let (ours, others) = (store(&hosts(&servers)).await, store(&hosts(&servers)).await);
+        let (ours, others) = (
+            quorum_at(&hosts(&servers)).await,
+            quorum_at(&hosts(&servers)).await,
+        );
         let (mut a, b) = (
             request("job", "a", seconds(300)),
             request("job", "b", seconds(300)),
         );
         had(&ours, &servers, &mut a).await;
-        let before = record(&servers[deaf]).await;
+        let before = record_in(&servers[deaf], "job").await;
         let held = take(&others, &b).await;
         in_every_member(&servers, held.token).await;
         asked_of(&servers[deaf], redis::cmd("DEL").arg(KEY)).await;
@@ -248,7 +205,7 @@ async fn guess_in_a_member_that_knows_of_no_holder_ends_no_term_and_is_given_bac
 async fn guess_that_is_too_low_for_members_is_used_by_nobody_who_knows_more() {
     for higher in [&[0][..], &[2], &[0, 1], &[0, 1, 2]] {
         let servers = three_servers().await;
-        let store = store(&hosts(&servers)).await;
+        let store = quorum_at(&hosts(&servers)).await;
         let mut asked = request("job", "a", seconds(300));
         had(&store, &servers, &mut asked).await;
         for member in higher {
@@ -273,7 +230,7 @@ async fn guess_that_is_too_low_for_members_is_used_by_nobody_who_knows_more() {
 #[tokio::test]
 async fn guess_is_confirmed_by_members_that_have_forgotten_the_scripts() {
     let servers = three_servers().await;
-    let store = store(&hosts(&servers)).await;
+    let store = quorum_at(&hosts(&servers)).await;
     let mut asked = request("job", "a", seconds(300));
     let mut last = had(&store, &servers, &mut asked).await;
     for forgetful in [1, 2, 3] {
@@ -292,7 +249,7 @@ async fn guess_is_confirmed_by_members_that_have_forgotten_the_scripts() {
 async fn duplicates_of_a_request_that_guesses_have_one_token() {
     let servers = servers(5, RedisOptions::default()).await;
     for _ in 0..10 {
-        let store = store(&hosts(&servers)).await;
+        let store = quorum_at(&hosts(&servers)).await;
         let mut asked = request("job", "a", seconds(300));
         had(&store, &servers, &mut asked).await;
         let answers: [_; 3] = tokio::join!(
@@ -316,12 +273,7 @@ async fn duplicates_of_a_request_that_guesses_have_one_token() {
 #[tokio::test]
 async fn guess_that_arrives_again_revives_no_term() {
     let servers = three_servers().await;
-    let proxies: Vec<FaultProxy> = servers
-        .iter()
-        .map(|server| FaultProxy::redis(server.address()).expect("a proxy"))
-        .collect();
-    let through: Vec<String> = proxies.iter().map(|proxy| proxy.address().to_string()).collect();
-    let store = store(&through).await;
+    let (proxies, store) = behind_proxies(&servers).await;
     for fault in [
         RequestFault::Duplicate,
         RequestFault::DuplicateLater(Duration::from_millis(1_500)),

@@ -1,8 +1,8 @@
 //! A quorum whose members answer late or never, asked by who has little time.
 
 use crate::common::{
-    connection, given_back_in_each, giving_back, granted, in_every_member, quorum_through_a_proxy, renewal,
-    request, seconds, take,
+    connection, given_back_in_each, giving_back, granted, hosts, in_every_member, quorum_at,
+    quorum_through_a_proxy, renewal, request, seconds, servers, take,
 };
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed};
@@ -12,29 +12,12 @@ use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer};
 /// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
 const TRIES_MAX: usize = 50;
 
-async fn servers(count: usize, options: RedisOptions) -> Vec<RedisServer> {
-    let mut servers = Vec::new();
-    for _ in 0..count {
-        servers.push(RedisServer::start(options.clone()).await.expect("a server"));
-    }
-    servers
-}
-
-async fn store(hosts: &[String]) -> QuorumStore {
-    let url = format!("redis+quorum://{}", hosts.join(","));
-    QuorumStore::connect(&url).await.expect("the quorum connects")
-}
-
-fn hosts(servers: &[RedisServer]) -> Vec<String> {
-    servers.iter().map(RedisServer::address).collect()
-}
-
 /// The engine gives up long before the store's own bound, and each time it must have learnt whom not to wait for.
 #[tokio::test]
 async fn frozen_member_stops_no_acquisition_of_who_has_little_time() {
     for (count, frozen) in [(5, 0), (3, 0), (3, 1), (3, 2)] {
         let servers = servers(count, RedisOptions::default()).await;
-        let store = store(&hosts(&servers)).await;
+        let store = quorum_at(&hosts(&servers)).await;
         let warm = request("warm", "a", seconds(300));
         take(&store, &warm).await;
         servers[frozen].freeze();
@@ -56,7 +39,7 @@ async fn frozen_member_stops_no_acquisition_of_who_has_little_time() {
 async fn frozen_member_stops_no_renewal_of_who_has_little_time() {
     for frozen in [0, 2] {
         let servers = servers(3, RedisOptions::default()).await;
-        let store = store(&hosts(&servers)).await;
+        let store = quorum_at(&hosts(&servers)).await;
         let asked = request("job", "a", seconds(300));
         let renewals = [renewal(&asked, take(&store, &asked).await.token)];
         let _all = store.renew(&renewals).await;
@@ -89,7 +72,7 @@ async fn outdated() -> Outdated {
     let proxy = FaultProxy::redis(servers[2].address()).expect("a proxy");
     let mut hosts = hosts(&servers);
     hosts[2] = proxy.address().to_string();
-    let store = store(&hosts).await;
+    let store = quorum_at(&hosts).await;
     let before = request("job", "before", seconds(300));
     let token = take(&store, &before).await.token;
     let released = store.release(&[giving_back(&before, token)]).await.remove(0);

@@ -1,6 +1,7 @@
 //! What the tests share: a prefix of their own on a shared server, and ways beneath the store.
 
 mod three;
+mod ways;
 
 use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
@@ -12,6 +13,7 @@ use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
 pub use three::{Record, Three};
 use tokio::sync::OnceCell;
+pub use ways::{BOUND, Detours, behind_proxies, hosts, quorum_at, record_in};
 
 /// The durable server of a build that the tests of this process share.
 pub async fn shared(build: RedisBuild) -> &'static RedisServer {
@@ -177,7 +179,7 @@ pub async fn servers(count: usize, options: RedisOptions) -> Vec<RedisServer> {
 /// The store of a quorum that reaches one of its members through the proxy.
 pub async fn quorum_through_a_proxy(servers: &[RedisServer], member: usize) -> (FaultProxy, QuorumStore) {
     let proxy = FaultProxy::redis(servers[member].address()).expect("a proxy");
-    let mut hosts: Vec<String> = servers.iter().map(RedisServer::address).collect();
+    let mut hosts = hosts(servers);
     hosts[member] = proxy.address().to_string();
     let url = format!("redis+quorum://{}", hosts.join(","));
     let store = QuorumStore::connect(&url).await.expect("the quorum connects");

@@ -72,17 +72,8 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
 async fn looks_at_a_store_that_answers_no_attempt_end_without_each_being_begun() {
     const NAMES: u32 = 300;
     let site = Site::new();
-    let mut store = Counting::new(site.store());
-    store.acquires = Semaphore::new(0);
-    let store = Arc::new(store);
-    let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
-    let manager = Arc::new(manager.build().unwrap());
-    let look = |number: u32| {
-        let manager = manager.clone();
-        tokio::spawn(async move { manager.try_lock(format!("{number}")).await })
-    };
-    let looks: Vec<Wanted> = (0..NAMES).map(look).collect();
-    for look in looks {
+    let (store, manager) = silent(&site);
+    for look in looks_at_once(&manager, NAMES) {
         match soon("a look", look).await.unwrap() {
             Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
             other => panic!("{other:?}"),
@@ -109,12 +100,7 @@ async fn looks_at_a_slow_store_are_all_made() {
     store.delay = timing.lease().request_timeout() / 4;
     let manager = LockManager::builder(Arc::new(store)).timing(timing);
     let manager = Arc::new(manager.build().unwrap());
-    let look = |number: u32| {
-        let manager = manager.clone();
-        tokio::spawn(async move { manager.try_lock(format!("{number}")).await })
-    };
-    let looks: Vec<Wanted> = (0..NAMES).map(look).collect();
-    for look in looks {
+    for look in looks_at_once(&manager, NAMES) {
         drop(soon("a look", look).await.unwrap().unwrap());
     }
 }
@@ -149,13 +135,27 @@ async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {
 
 type Wanted = JoinHandle<Result<Lock, LockError>>;
 
-/// So many locks that somebody waits for each, of a store that answers no attempt yet.
-fn wanted_at_once(site: &Site, names: u32) -> (Arc<Counting>, Arc<LockManager>, Vec<Wanted>) {
+/// A store that answers no attempt yet.
+fn silent(site: &Site) -> (Arc<Counting>, Arc<LockManager>) {
     let mut store = Counting::new(site.store());
     store.acquires = Semaphore::new(0);
     let store = Arc::new(store);
     let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
-    let manager = Arc::new(manager.build().unwrap());
+    (store, Arc::new(manager.build().unwrap()))
+}
+
+/// One look at each of so many locks.
+fn looks_at_once(manager: &Arc<LockManager>, names: u32) -> Vec<Wanted> {
+    let look = |number: u32| {
+        let manager = manager.clone();
+        tokio::spawn(async move { manager.try_lock(format!("{number}")).await })
+    };
+    (0..names).map(look).collect()
+}
+
+/// So many locks that somebody waits for each, of a store that answers no attempt yet.
+fn wanted_at_once(site: &Site, names: u32) -> (Arc<Counting>, Arc<LockManager>, Vec<Wanted>) {
+    let (store, manager) = silent(site);
     let wants = |number: u32| {
         let manager = manager.clone();
         tokio::spawn(async move { manager.lock(format!("{number}")).await })

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure_core::{
-    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renewed,
+    Acquire, Change, Fault, Fence, FenceError, FencingToken, Grant, LeaseStore, Released, Renew, Renewed,
     ResourceName, Scope, Term, Verdict, WatchEvent,
 };
 use tenure_nats::{NatsFence, NatsStore};
@@ -18,6 +18,15 @@ const ELECTION: Duration = Duration::from_secs(60);
 async fn take_in_time(store: &dyn LeaseStore, asked: &Acquire) -> Grant {
     let ask = || async { store.acquire(asked).await.map(granted) };
     eventually_async(ELECTION, "the lease", ask).await
+}
+
+/// By a majority: one that has not noticed yet confirms nothing that it has not.
+async fn extended_in_time(store: &dyn LeaseStore, renewals: &[Renew]) {
+    let renewed = eventually_async(ELECTION, "a renewal by the majority", || async {
+        store.renew(renewals).await.remove(0)
+    })
+    .await;
+    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
 }
 
 /// For so long at least a claim is put off before it is given up.
@@ -225,12 +234,7 @@ async fn server_that_is_cut_off_from_its_cluster_is_left_for_the_others() {
         watches.push(store.watch(&scope).await.expect("a watch"));
     }
     cluster.cut_off_the_last();
-    let renewed = eventually_async(ELECTION, "a renewal by the majority", || async {
-        // It need not have noticed yet: only what a majority has confirmed is confirmed.
-        store.renew(&renewals).await.remove(0)
-    })
-    .await;
-    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    extended_in_time(&store, &renewals).await;
     let released = eventually_async(ELECTION, "a release over the other connection", || async {
         store.release(&[giving_back(&asked, term.token)]).await.remove(0)
     })
@@ -282,11 +286,7 @@ async fn server_that_is_cut_off_is_left_although_the_url_names_no_other() {
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
     name.lead_to(cluster.servers()[0].address());
     cluster.cut_off_the_last();
-    let renewed = eventually_async(ELECTION, "a renewal by the majority", || async {
-        store.renew(&renewals).await.remove(0)
-    })
-    .await;
-    assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+    extended_in_time(&store, &renewals).await;
 }
 
 /// While a write is being stored that the mark admits, the servers put the claim off. Nobody else has written meanwhile.

@@ -19,9 +19,6 @@ const LONG: Duration = Duration::from_secs(300);
 /// What whole milliseconds and a clock that is being slewed may take from a ttl.
 pub(crate) const CLOCK_GRAIN: Duration = Duration::from_millis(5);
 
-/// How much later one of several servers may have taken a record than those that were waited for.
-const SLOWER_MEMBER: Duration = Duration::from_millis(300);
-
 /// What one case works with: two clients of one storage, fresh names, and the ways beneath the store.
 pub struct Fixture {
     first: Client,
@@ -182,8 +179,6 @@ impl Fixture {
     pub async fn let_expire(&self, contender: &Contender) -> Grant {
         let grant = self.first.take(&contender.with_ttl(self.ttl_short())).await;
         self.wait_until_free(&contender.name).await;
-        // A majority of several servers has confirmed it by then; the record of one that was slower runs out as much later.
-        tokio::time::sleep(SLOWER_MEMBER).await;
         grant
     }
 

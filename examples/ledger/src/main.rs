@@ -23,13 +23,29 @@ async fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
         .init();
-    let outcome = match Arguments::parse().command {
-        Command::Serve(options) => serve::run(options).await,
-        Command::Work(options) => work::run(options).await,
-        Command::Storm(options) => storm::run(options).await,
+    let command = async {
+        match Arguments::parse().command {
+            Command::Serve(options) => serve::run(options).await,
+            Command::Work(options) => work::run(options).await,
+            Command::Storm(options) => storm::run(options).await,
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = command => outcome,
+        end = asked_to_end() => end.and_then(|signal| Err(format!("ended by {signal}").into())),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("ledger: {error}");
         ExitCode::from(2)
+    })
+}
+
+/// What systemd and Kubernetes stop a service with, and Ctrl-C. What was under way is dropped, the work first and then the
+/// leadership, which gives the lease back: another leads at once.
+async fn asked_to_end() -> Outcome<&'static str> {
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(tokio::select! {
+        _ = tokio::signal::ctrl_c() => "Ctrl-C",
+        _ = terminated.recv() => "SIGTERM",
     })
 }

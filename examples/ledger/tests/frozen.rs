@@ -32,9 +32,13 @@ impl Site {
     }
 
     fn candidate(&self, name: &str) -> Process {
+        self.candidate_with("6s", name)
+    }
+
+    fn candidate_with(&self, ttl: &str, name: &str) -> Process {
         let store = format!("sqlite:{}", self.folder.join("leases.db").display());
         let mut command = ledger("work");
-        command.args(["--ttl", "6s", "--think", "1s", "--candidate", name]);
+        command.args(["--ttl", ttl, "--think", "1s", "--candidate", name]);
         command.args(["--store", &store, "--service", &self.address]);
         Process::spawn(command).unwrap()
     }
@@ -134,4 +138,17 @@ fn leader_whose_service_is_away_says_so_and_leaves_time_between_its_terms() {
     // One a second at most, and the first.
     let terms_max = took.as_secs() + 2;
     assert!(terms <= terms_max, "{terms} terms within {took:?}");
+}
+
+/// As systemd and Kubernetes end it: the others do not wait for the end of the lease.
+#[test]
+fn leader_that_is_terminated_hands_over_at_once() {
+    let site = Site::new(&[]);
+    let first = site.candidate_with("1h", "A");
+    first.wait_for_line("has read", LONG).unwrap();
+    let second = site.candidate_with("1h", "B");
+    second.wait_for_line("stands by", LONG).unwrap();
+    first.terminate();
+    second.wait_for_line("has written", LONG).unwrap();
+    assert_eq!(first.wait_for_exit(LONG).unwrap().code(), Some(2));
 }

@@ -32,8 +32,12 @@ impl Shop {
     }
 
     fn candidate(&self, name: &str, options: &[&str]) -> Process {
+        self.candidate_with("2s", name, options)
+    }
+
+    fn candidate_with(&self, ttl: &str, name: &str, options: &[&str]) -> Process {
         let mut ship = orders("ship", self);
-        ship.args(["--ttl", "2s", "--candidate", name]).args(options);
+        ship.args(["--ttl", ttl, "--candidate", name]).args(options);
         Process::spawn(ship).unwrap()
     }
 
@@ -108,4 +112,17 @@ async fn without_the_fence_the_same_leader_ships_what_its_successor_has_shipped(
         .iter()
         .filter(|order| order.get_i64("shipments").unwrap() == 2);
     assert_eq!(twice.count(), 100);
+}
+
+/// As systemd and Kubernetes end it: the others do not wait for the end of the lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_that_is_terminated_hands_over_at_once() {
+    let shop = Shop::new("terminated").await;
+    let first = shop.candidate_with("1h", "A", &["--think", "60s"]);
+    first.wait_for_line("has read", LONG).unwrap();
+    let second = shop.candidate_with("1h", "B", &[]);
+    second.wait_for_line("stands by", LONG).unwrap();
+    first.terminate();
+    second.wait_for_line("no order is left", LONG).unwrap();
+    assert_eq!(first.wait_for_exit(LONG).unwrap().code(), Some(2));
 }

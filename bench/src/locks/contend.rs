@@ -1,5 +1,6 @@
 //! One lock, many tasks.
 
+use super::bare::Bare;
 use super::place::Place;
 use crate::figures::{Samples, judge, milliseconds};
 use crate::server::Kind;
@@ -19,15 +20,21 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
     let place = Place::start(kind, Size::Three).await;
     let store = place.store().await;
     let mut cycle = Cycle::new(&*store);
+    let mut bare = Bare::beside(&place).await;
     let mut all = Vec::new();
     for number in 0..managers.max(1) {
         let builder = LockManager::builder(place.store().await).candidate(format!("manager-{number}"));
         all.push(Arc::new(builder.fairness(fairness).build().unwrap()));
     }
-    let (mut raw, mut locks, mut waits) = (Duration::ZERO, Duration::ZERO, Samples::default());
-    let mut alone = Duration::ZERO;
+    let (mut driver, mut raw, mut locks) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut waits, mut alone) = (Samples::default(), Duration::ZERO);
     let each = turns.div_ceil(SLICES);
-    for _ in 0..SLICES {
+    for slice in 0..SLICES {
+        let began = Instant::now();
+        for turn in 0..each {
+            bare.turn(slice * each + turn).await;
+        }
+        driver += began.elapsed();
         let began = Instant::now();
         for _ in 0..each {
             cycle.turn().await;
@@ -47,7 +54,8 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
         all.len()
     );
     println!(
-        "  the raw store, one after the other: {:.0} hand-overs a second",
+        "  one after the other: by the bare driver {:.0} hand-overs a second, by the store's contract {:.0}",
+        rate(driver),
         rate(raw)
     );
     println!("  locks: {:.0} hand-overs a second", rate(locks));
@@ -63,12 +71,14 @@ pub async fn measure(kind: Kind, turns: u32, managers: u32, fairness: Fairness) 
             milliseconds(alone)
         );
     }
-    judge(
-        "  the raw store's rate to that of locks",
-        rate(raw) / rate(locks),
-        1.0 / 0.9,
-        "times",
-    );
+    for (whose, time) in [("the bare driver's", driver), ("the store contract's", raw)] {
+        judge(
+            &format!("  {whose} rate to that of locks"),
+            rate(time) / rate(locks),
+            1.0 / 0.9,
+            "times",
+        );
+    }
 }
 
 struct Taking {

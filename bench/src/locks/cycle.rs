@@ -1,53 +1,19 @@
 //! Uncontended lock + release.
 
+use super::bare::Bare;
 use super::place::Place;
 use crate::figures::{Samples, judge, milliseconds};
 use crate::server::Kind;
-use crate::store::{Cycle, etcd, mongodb, mysql, nats, postgres, redis, sqlite, timed};
-use tenure::{LockManager, LockRelease};
+use crate::store::{Cycle, timed};
+use tenure::{LockManager, ReleaseOutcome};
 use tenure_testkit::Size;
 
 /// Rounds before those that count.
 const WARMING_UP: u32 = 50;
 
-enum Bare {
-    Sqlite(Box<sqlite::Bare>),
-    Mongodb(mongodb::Bare),
-    Redis(Box<redis::Bare>),
-    RedisQuorum(redis::BareQuorum),
-    Etcd(etcd::Bare),
-    Postgres(postgres::Bare),
-    Mysql(Box<mysql::Bare>),
-    Nats(nats::Bare),
-}
-
-impl Bare {
-    async fn turn(&mut self, round: u32) {
-        match self {
-            Self::Sqlite(bare) => bare.turn(),
-            Self::Redis(bare) => bare.turn(round).await,
-            Self::RedisQuorum(bare) => bare.turn(round).await,
-            Self::Etcd(bare) => bare.turn().await,
-            Self::Postgres(bare) => bare.turn(i64::from(round)).await,
-            Self::Mysql(bare) => bare.turn(round).await,
-            Self::Nats(bare) => bare.turn(round).await,
-            Self::Mongodb(bare) => bare.turn(i64::from(round)).await,
-        }
-    }
-}
-
 pub async fn measure(kind: Kind, rounds: u32) {
     let place = Place::start(kind, Size::Three).await;
-    let mut bare = match &place {
-        Place::Sqlite(folder) => Bare::Sqlite(Box::new(sqlite::Bare::open(&folder.join("bare.db")))),
-        Place::Redis(server) => Bare::Redis(Box::new(redis::Bare::connect(&server.url()).await)),
-        Place::RedisQuorum(five) => Bare::RedisQuorum(redis::BareQuorum::connect(five).await),
-        Place::Etcd(etcd) => Bare::Etcd(etcd::Bare::connect(&etcd.address(0)).await),
-        Place::Postgres(server) => Bare::Postgres(postgres::Bare::connect(&server.uri()).await),
-        Place::Mysql(server) => Bare::Mysql(Box::new(mysql::Bare::connect(&server.uri_of("jobs")).await)),
-        Place::Nats(server) => Bare::Nats(nats::Bare::connect(&server.url()).await),
-        Place::Mongodb(set) => Bare::Mongodb(mongodb::Bare::connect(&set.uri()).await),
-    };
+    let mut bare = Bare::beside(&place).await;
     // In a file of its own, where the store is one: what one of the three leaves in a log is not another's.
     let store = place.store_apart("contract").await;
     let mut cycle = Cycle::new(&*store);
@@ -90,5 +56,5 @@ pub async fn measure(kind: Kind, rounds: u32) {
 
 async fn lock_and_release(manager: &LockManager) {
     let mut lock = manager.lock("locks").await.unwrap();
-    assert_eq!(lock.release().await, LockRelease::Released);
+    assert_eq!(lock.release().await, ReleaseOutcome::Released);
 }

@@ -1,5 +1,6 @@
 //! What locks cost, and how many a process can hold.
 
+mod bare;
 mod contend;
 mod cycle;
 mod hold;

@@ -170,7 +170,8 @@ impl From<BuildError> for Failure {
             BuildError::Note(error) => error.into(),
             BuildError::Timing(error) => error.into(),
             BuildError::MaxHold(_) => Self::new(Code::Configuration, error.to_string()),
-            BuildError::Thread(_) => Self::new(Code::Internal, error.to_string()),
+            // What could not be started, and whatever is to come.
+            _ => Self::new(Code::Internal, error.to_string()),
         }
     }
 }
@@ -179,7 +180,7 @@ impl From<CampaignError> for Failure {
     fn from(error: CampaignError) -> Self {
         match error {
             CampaignError::Store(error) => error.into(),
-            CampaignError::Busy | CampaignError::Closed => Self::new(Code::Internal, error.to_string()),
+            _ => Self::new(Code::Internal, error.to_string()),
         }
     }
 }

@@ -89,12 +89,30 @@ fn a_term_that_another_had_taken_and_left_by_then_is_not_told_as_released() {
 }
 
 #[test]
-fn a_term_that_a_lost_try_may_have_taken_before_another_came_is_not_told_as_lost() {
+fn a_term_that_a_lost_try_may_have_taken_before_another_came_is_told_neither_as_lost_nor_as_released() {
+    let theirs = lease_of(other(), 7, seconds(10.0));
+    for found in [grant_after(7), Acquired::Held(theirs), Acquired::Superseded] {
+        let (mut harness, request) = handing_on();
+        harness.answer(request.id, Reply::Acquired(Err(unreachable())));
+        let request = harness.run_to_request();
+        harness.answer(request.id, Reply::Acquired(Ok(found.clone())));
+        let told = departures(&harness);
+        assert!(
+            matches!(told.as_slice(), [Departure::Unconfirmed(_)]),
+            "{found:?}: {told:?}"
+        );
+    }
+}
+
+#[test]
+fn a_term_that_was_handed_on_unheard_to_one_who_left_is_not_told_as_anothers() {
     let (mut harness, request) = handing_on();
     harness.answer(request.id, Reply::Acquired(Err(unreachable())));
-    let request = harness.run_to_request();
-    harness.answer(request.id, Reply::Acquired(Ok(grant_after(7))));
-    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+    let look = only(harness.command(Command::Withdraw { name: job() }));
+    let theirs = lease_of(other(), 7, seconds(10.0));
+    harness.answer(look.id, Reply::Looked(Ok(Some(theirs))));
+    let told = departures(&harness);
+    assert!(matches!(told.as_slice(), [Departure::Unconfirmed(_)]), "{told:?}");
 }
 
 #[test]
@@ -198,10 +216,7 @@ fn a_store_that_is_silent_until_the_term_has_expired_leaves_its_release_unconfir
         }
         request = harness.run_to_request();
     }
-    assert_eq!(
-        departures(&harness),
-        vec![Departure::Unconfirmed(Some(unreachable()))]
-    );
+    assert_eq!(departures(&harness), vec![Departure::Unconfirmed(unreachable())]);
     let request = harness.run_to_request();
     harness.answer(request.id, Reply::Acquired(Ok(grant(9))));
     assert_eq!(departures(&harness).len(), 1, "told once");

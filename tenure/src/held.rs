@@ -1,15 +1,17 @@
 //! A term in somebody's hands: what [`Leadership`](crate::Leadership) and [`Lock`](crate::Lock) have in common.
 
 use crate::clock::BootTimer;
-use crate::driver::{Departed, DriverHandle, Message};
+use crate::driver::{DriverHandle, Message};
+use crate::release::cause_of_loss;
 use crate::sync::{oneshot, select, timeout, watch};
 use crate::term::{Phase, SharedTerm};
+use crate::{Loss, ReleaseOutcome};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tenure_core::{Authority, Cause, FencingToken, LeaseName};
+use tenure_core::{Authority, Cause, Departure, Fault, FencingToken, LeaseName, Released, StoreError};
 
 /// Lasts from winning until it is dropped, which ends the term and releases the lease in the background.
 pub(crate) struct HeldTerm {
@@ -50,13 +52,26 @@ impl HeldTerm {
     }
 
     /// Returns when the term is over, and why: at most [`COURTESY`] after authority is gone.
-    pub(crate) async fn lost(&self) -> Cause {
+    pub(crate) async fn lost(&self) -> Loss {
         self.over().await;
-        cause_in_time(self.term.phases()).await
+        self.loss_by(cause_in_time(self.term.phases()).await)
+    }
+
+    /// That it is over, and why as far as it is known by now.
+    pub(crate) fn loss(&self) -> Loss {
+        self.loss_by(match self.term.phase() {
+            Phase::Over(cause) => *cause,
+            Phase::Running | Phase::Ending => Cause::Deadline(None),
+        })
+    }
+
+    pub(crate) fn loss_by(&self, cause: Cause) -> Loss {
+        let (name, token) = (self.name.clone(), self.token());
+        Loss { name, token, cause }
     }
 
     /// Runs `work`, and drops it once authority is gone. No step of it begins after that, however late a timer is.
-    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Cause> {
+    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         let while_held = async {
             let mut work = pin!(work);
             poll_fn(|context| match self.term.authority() {
@@ -75,7 +90,7 @@ impl HeldTerm {
         };
         match outcome {
             Some(outcome) => Ok(outcome),
-            None => Err(cause_in_time(self.term.phases()).await),
+            None => Err(self.loss_by(cause_in_time(self.term.phases()).await)),
         }
     }
 
@@ -119,8 +134,35 @@ impl HeldTerm {
         }
     }
 
+    /// As [`end`](Self::end). What became of it is told, unless the driver ends before.
+    pub(crate) fn leave(&self) -> oneshot::Receiver<Option<Departure>> {
+        let (departed, answer) = oneshot::channel();
+        self.end(Some(departed));
+        answer
+    }
+
+    /// `told` by the driver, or by nobody as it has ended.
+    pub(crate) fn outcome(&self, told: Option<Option<Departure>>) -> ReleaseOutcome {
+        match told {
+            Some(Some(Departure::Answered(Released::Vacated))) => ReleaseOutcome::Released,
+            Some(Some(Departure::Answered(Released::NotYours(now)))) => {
+                let cause = cause_of_loss(now.as_deref(), self.token());
+                ReleaseOutcome::LostBefore(self.loss_by(cause))
+            }
+            Some(Some(Departure::Unconfirmed(error))) => ReleaseOutcome::Unconfirmed(error),
+            Some(None) => ReleaseOutcome::LostBefore(self.loss()),
+            None => {
+                let message = format!(
+                    "lease \"{}\": the thread that renews it ended during the release; it may be held until its ttl is over",
+                    self.name
+                );
+                ReleaseOutcome::Unconfirmed(StoreError::unknown(Fault::Internal, message))
+            }
+        }
+    }
+
     /// The work has ended: authority is none from this moment, and the lease is released.
-    pub(crate) fn end(&self, departed: Option<oneshot::Sender<Departed>>) {
+    pub(crate) fn end(&self, departed: Option<oneshot::Sender<Option<Departure>>>) {
         self.term.end_belief();
         let is_waited_for = departed.is_some();
         let message = Message::WorkEnded {

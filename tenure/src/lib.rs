@@ -37,27 +37,30 @@ mod held;
 mod history;
 mod identity;
 mod lock;
+mod loss;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(feature = "trace")]
 mod recording;
 mod registry;
+mod release;
 mod sync;
 mod term;
 
 pub use clock::now as clock_now;
 pub use clock::sleep_until;
 pub use election::{
-    BuildError, CampaignError, Election, ElectionBuilder, Leadership, Loss, Observation, Observer,
-    PATIENCE_AT_DROP,
+    BuildError, CampaignError, Election, ElectionBuilder, Leadership, Observation, Observer, PATIENCE_AT_DROP,
 };
 pub use history::{History, NotedTerm, PastTerm, TERMS_KEPT};
 pub use identity::{candidate, default_candidate_id};
 pub use lock::{
-    Fairness, LOCKS_MAX, Lock, LockError, LockLoss, LockManager, LockManagerBuilder, LockOwner, LockRelease,
-    LockTiming, LockTimingOptions, MAX_HOLD_MIN, OwnerTag, Reentrancy, Standby, Turn,
+    Fairness, LOCKS_MAX, Lock, LockError, LockManager, LockManagerBuilder, LockOwner, LockTiming,
+    LockTimingOptions, MAX_HOLD_MIN, OwnerTag, Reentrancy, Standby, Turn,
 };
+pub use loss::Loss;
 pub use registry::{Registry, SharedPurge, SharedStore};
+pub use release::ReleaseOutcome;
 pub use tenure_core as core;
 pub use tenure_core::{
     Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,

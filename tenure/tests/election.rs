@@ -3,7 +3,7 @@
 use crate::harness::counting::Counting;
 use crate::harness::{LONG_BEFORE, Site, enduring_timing, soon};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tenure::core::{Ask, Asked, Occupancy};
 use tenure::{Authority, CampaignError, Cause, Election, Event, LeaseName, Timing, TimingOptions, Ttl};
@@ -133,7 +133,7 @@ async fn a_second_campaign_of_one_election_is_refused() {
     let _leadership = soon("the campaign", election.campaign()).await.unwrap();
     assert_eq!(
         soon("the second", election.campaign()).await.unwrap_err(),
-        CampaignError::Busy
+        CampaignError::Busy(election.name().clone())
     );
 }
 
@@ -148,7 +148,7 @@ async fn a_second_campaign_that_is_dropped_leaves_the_first_alone() {
     tokio::select! {
         biased;
         // Polled once, which begins it, and dropped, mostly before it is refused: the other thread may be as quick.
-        refused = election.campaign() => assert_eq!(refused.unwrap_err(), CampaignError::Busy),
+        refused = election.campaign() => assert!(matches!(refused, Err(CampaignError::Busy(_)))),
         () = async {} => {}
     }
     let token = leadership.token();
@@ -208,6 +208,28 @@ async fn run_goes_back_to_campaigning_after_a_loss_and_ends_with_its_work() {
     };
     soon("the work", election.run(work)).await.unwrap();
     assert_eq!(starts.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn run_ends_when_the_last_who_keeps_its_term_is_gone() {
+    let site = Site::new();
+    let election = site.election("first");
+    for _again in 0..2 {
+        let is_let_go = Arc::new(AtomicBool::new(false));
+        let lets_go = is_let_go.clone();
+        let work = move |leadership: Arc<tenure::Leadership>| {
+            let lets_go = lets_go.clone();
+            async move {
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    lets_go.store(true, Ordering::SeqCst);
+                    drop(leadership);
+                });
+            }
+        };
+        soon("the work", election.run(work)).await.unwrap();
+        assert!(is_let_go.load(Ordering::SeqCst), "somebody still leads");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tenure::core::{Answer, Fault, Scope, Watch, WatchEvent};
-use tenure::{LeaseStore, LockManager, LockRelease, LockTiming, LockTimingOptions, SharedStore, StoreError};
+use tenure::{
+    LeaseStore, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
+};
 use tenure_testkit::eventually_async;
 
 /// How the first watch of a store fails.
@@ -75,7 +77,7 @@ async fn is_woken_after_a_watch_that(how: Failing, timing: LockTiming) {
     // If not, it looks once more by what came with the watch.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let released = soon("the release", lock.release()).await;
-    assert_eq!(released, LockRelease::Released);
+    assert_eq!(released, ReleaseOutcome::Released);
     soon("long before the ttl", waiting).await.unwrap().unwrap();
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tenure::core::{Occupancy, Scope};
 use tenure::sqlite::SqliteStore;
 use tenure::{
-    Fairness, FencingToken, LeaseName, LockError, LockManager, LockRelease, LockTiming, LockTimingOptions,
+    Fairness, FencingToken, LeaseName, LockError, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome,
 };
 use tenure_testkit::{Process, eventually_async};
 use tokio::sync::{Semaphore, oneshot};
@@ -71,7 +71,7 @@ async fn no_process_is_overtaken_twice_by_another() {
                         wait_until_queued_again(&its_site, other, turns as u64 + 1).await;
                     }
                 }
-                assert_eq!(lock.release().await, LockRelease::Released);
+                assert_eq!(lock.release().await, ReleaseOutcome::Released);
             }
         }));
         wait_until_queued(&site, &candidate).await;
@@ -79,7 +79,7 @@ async fn no_process_is_overtaken_twice_by_another() {
     }
     assert_eq!(
         soon("the release", blocker.release()).await,
-        LockRelease::Released
+        ReleaseOutcome::Released
     );
     for task in tasks {
         soon("its rounds", task).await.unwrap();
@@ -123,7 +123,7 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
             if !held_for.is_zero() {
                 tokio::time::sleep(held_for).await;
             }
-            assert_eq!(lock.release().await, LockRelease::Released);
+            assert_eq!(lock.release().await, ReleaseOutcome::Released);
         }));
     }
     wait_until_queued(&site, "many").await;
@@ -131,7 +131,7 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
     tasks.push(tokio::spawn(async move {
         let mut lock = other.lock("a").await.unwrap();
         told.lock().unwrap().push(("other", lock.token()));
-        assert_eq!(lock.release().await, LockRelease::Released);
+        assert_eq!(lock.release().await, ReleaseOutcome::Released);
     }));
     wait_until_queued(&site, "other").await;
     drop(before_all);
@@ -141,7 +141,7 @@ async fn went_before_another(held_for: &[Duration]) -> usize {
     eventually_async(Duration::from_secs(10), "the first waits for the lock", waits).await;
     assert_eq!(
         soon("the release", blocker.release()).await,
-        LockRelease::Released
+        ReleaseOutcome::Released
     );
     for task in tasks {
         soon("its turn", task).await.unwrap();
@@ -203,7 +203,7 @@ fn waiters(
             let mut lock = manager.lock("a").await.unwrap();
             story.lock().unwrap().push((number, lock.token()));
             gate.acquire().await.unwrap().forget();
-            assert_eq!(lock.release().await, LockRelease::Released);
+            assert_eq!(lock.release().await, ReleaseOutcome::Released);
         })
     };
     numbers.map(wait).collect()
@@ -301,7 +301,7 @@ async fn those_of_one_process_keep_their_order_where_each_has_the_lock_for_a_mom
                 stands.send(()).unwrap();
                 let mut lock = locking.await.unwrap();
                 story.lock().unwrap().push((number, lock.token()));
-                assert_eq!(lock.release().await, LockRelease::Released);
+                assert_eq!(lock.release().await, ReleaseOutcome::Released);
             }));
             in_line.await.unwrap();
         }
@@ -328,7 +328,10 @@ async fn a_look_overtakes_nobody_and_the_queue_leaves_nothing_held() {
     assert!(matches!(outcome, Err(LockError::OthersWait(_))), "{outcome:?}");
     waiting.abort();
     wait_until_left(&site, "two").await;
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
     let outcome = two.try_lock_for("a", Duration::from_secs(10)).await;
     assert!(soon("the look", one.try_lock("a")).await.is_err(), "{outcome:?}");
     wait_until_left(&site, "two").await;
@@ -370,7 +373,10 @@ async fn a_dead_waiter_holds_the_queue_up_for_its_ttl_at_most() {
     wait_until_queued(&site, "two").await;
     child.kill_tree();
     let killed_at = Instant::now();
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
     let (lock, _two) = soon("its turn", waiting).await.unwrap();
     drop(lock.unwrap());
     let (took, ttl) = (killed_at.elapsed(), childs_timing().lease().ttl().duration());
@@ -408,7 +414,10 @@ async fn who_waits_longer_than_a_lock_may_be_held_keeps_its_place() {
         let place = site.record(&place).await.unwrap();
         assert_eq!((place.terms, place.occupancy()), (1, Occupancy::Held));
     }
-    assert_eq!(soon("the release", held.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", held.release()).await,
+        ReleaseOutcome::Released
+    );
     let mut tokens = Vec::new();
     for task in waiting {
         tokens.push(soon("its turn", task).await.unwrap());
@@ -460,6 +469,9 @@ async fn a_place_of_another_boot_holds_the_queue_up_for_its_ttl_at_most() {
     site.lock()
         .execute_batch(&format!("{other_boot}; COMMIT"))
         .unwrap();
-    assert_eq!(soon("the release", held.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", held.release()).await,
+        ReleaseOutcome::Released
+    );
     drop(soon("its turn", waiter.lock("a")).await.unwrap());
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tenure::core::{
     Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch, WatchEvent,
 };
-use tenure::{Authority, Cause, FencingToken, LeaseStore, LockManager, LockRelease, SharedStore, StoreError};
+use tenure::{
+    Authority, Cause, FencingToken, LeaseStore, LockManager, ReleaseOutcome, SharedStore, StoreError,
+};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
@@ -34,7 +36,10 @@ fn waiters(
             if !held_for.is_zero() {
                 tokio::time::sleep(held_for).await;
             }
-            assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+            assert_eq!(
+                soon("the release", lock.release()).await,
+                ReleaseOutcome::Released
+            );
             lock.token()
         })
     };
@@ -54,7 +59,10 @@ async fn releases_of_twenty(held_for: Duration) -> u32 {
     let mut first = soon("the lock", manager.lock("a")).await.unwrap();
     let tasks = waiters(&manager, 19, held_for);
     until_all_wait(&manager, 20).await;
-    assert_eq!(soon("the release", first.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", first.release()).await,
+        ReleaseOutcome::Released
+    );
     let mut before = first.token();
     for task in tasks {
         let token = task.await.unwrap();
@@ -100,7 +108,7 @@ async fn a_waiter_who_leaves_in_the_middle_of_it_leaves_nothing_held() {
         tokio::time::sleep(Duration::from_micros(40 * round)).await;
         waiter.abort();
         let released = soon("the release", release).await.unwrap();
-        assert_eq!(released, LockRelease::Released, "round {round}");
+        assert_eq!(released, ReleaseOutcome::Released, "round {round}");
         drop(waiter.await);
         let vacant = async {
             while site.record("a").await.unwrap().occupancy() == Occupancy::Held {
@@ -126,7 +134,10 @@ async fn a_holder_who_is_asked_to_end_releases_for_others() {
     };
     site.store().ask(&ask).await.unwrap();
     soon("the wish", first.doubted()).await;
-    assert_eq!(soon("the release", first.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", first.release()).await,
+        ReleaseOutcome::Released
+    );
     soon("the waiter", waiter).await.unwrap();
     assert_eq!(store.releases(), 2, "each released its own");
 }
@@ -163,10 +174,13 @@ async fn a_lock_that_another_had_meanwhile_is_not_told_as_released_to_who_hands_
     end_by_force(&site, "a").await;
     let elsewhere = site.long_manager("b");
     let mut theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
-    assert_eq!(soon("the release", theirs.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", theirs.release()).await,
+        ReleaseOutcome::Released
+    );
     let release = soon("the release", first.release()).await;
     assert!(
-        matches!(&release, LockRelease::LostBefore(loss) if loss.token == first.token()),
+        matches!(&release, ReleaseOutcome::LostBefore(loss) if loss.token == first.token()),
         "{release:?}"
     );
     let heir = waiters.join_next().await.unwrap().unwrap();
@@ -232,7 +246,7 @@ async fn a_lock_that_was_handed_on_and_the_answer_was_lost_is_not_told_as_a_loss
     let theirs = soon("the lock", elsewhere.lock("a")).await.unwrap();
     store.attempts.add_permits(Semaphore::MAX_PERMITS / 2);
     let released = soon("the release", release).await.unwrap();
-    assert!(matches!(released, LockRelease::Unconfirmed(_)), "{released:?}");
+    assert!(matches!(released, ReleaseOutcome::Unconfirmed(_)), "{released:?}");
     drop(theirs);
     waiter.abort();
 }
@@ -288,7 +302,7 @@ async fn a_lock_whose_release_surely_failed_and_that_another_has_is_told_as_a_lo
             store.again.add_permits(Semaphore::MAX_PERMITS / 2);
             theirs
         });
-        let LockRelease::LostBefore(loss) = released else {
+        let ReleaseOutcome::LostBefore(loss) = released else {
             panic!("{released:?}")
         };
         let by = is_held.then(|| elsewhere.candidate().clone());
@@ -344,7 +358,7 @@ async fn a_process_that_wants_the_lock_again_and_again_lets_others_have_it() {
             tokio::spawn(async move {
                 while over.load(Ordering::SeqCst) == 0 {
                     let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
-                    assert_eq!(lock.release().await, LockRelease::Released);
+                    assert_eq!(lock.release().await, ReleaseOutcome::Released);
                 }
             })
         })

@@ -2,7 +2,7 @@
 use crate::harness::{Site, enduring_lock_timing, soon};
 use std::time::Duration;
 use tenure::core::Occupancy;
-use tenure::{Authority, Cause, LockError, LockRelease, LockTimingOptions, Reentrancy};
+use tenure::{Authority, Cause, LockError, LockTimingOptions, Reentrancy, ReleaseOutcome};
 use tenure_testkit::eventually_async;
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn counted_handles_share_a_token_and_the_last_one_releases() {
     );
     assert_eq!(
         soon("early", outer.release()).await,
-        LockRelease::StillHeld { handles: 2 }
+        ReleaseOutcome::StillHeld { handles: 2 }
     );
     assert_eq!(outer.authority(), Authority::None, "this handle was released");
     assert_eq!(outer.remaining(), Duration::ZERO);
@@ -74,7 +74,7 @@ async fn counted_handles_share_a_token_and_the_last_one_releases() {
     drop((outer, inner));
     assert!(matches!(third.authority(), Authority::Held { .. }));
     assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Held);
-    assert_eq!(soon("the last", third.release()).await, LockRelease::Released);
+    assert_eq!(soon("the last", third.release()).await, ReleaseOutcome::Released);
     assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Vacant);
     let next = soon("a new one", owner.lock("a")).await.unwrap();
     assert!(next.token() > third.token(), "given back, so it is another term");
@@ -112,14 +112,14 @@ async fn a_handle_that_goes_with_its_task_leaves_the_lock_to_the_other_handles_o
     soon("its doubt", bound.doubted()).await;
     assert_eq!(bound.check().unwrap_err().cause, Cause::GivenBack);
     let found = soon("its release", bound.release()).await;
-    assert!(matches!(found, LockRelease::LostBefore(_)), "{found:?}");
+    assert!(matches!(found, ReleaseOutcome::LostBefore(_)), "{found:?}");
     assert_eq!(
         outer.check(),
         Ok(outer.token()),
         "what another handle was bound to has ended"
     );
     assert_eq!(site.record("a").await.unwrap().occupancy(), Occupancy::Held);
-    assert_eq!(soon("the last", outer.release()).await, LockRelease::Released);
+    assert_eq!(soon("the last", outer.release()).await, ReleaseOutcome::Released);
 }
 
 #[tokio::test]
@@ -230,6 +230,6 @@ async fn each_of_several_handles_that_is_released_after_a_loss_says_so() {
     soon("the loss", first.lost()).await;
     for handle in handles.iter_mut().chain([&mut first]) {
         let found = soon("a release", handle.release()).await;
-        assert!(matches!(found, LockRelease::LostBefore(_)), "{found:?}");
+        assert!(matches!(found, ReleaseOutcome::LostBefore(_)), "{found:?}");
     }
 }

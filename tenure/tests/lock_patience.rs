@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Answer, Fault, LeasePage, Page};
 use tenure::{
-    Fairness, LeaseStore, LockError, LockManager, LockRelease, LockTimingOptions, SharedStore, StoreError,
+    Fairness, LeaseStore, LockError, LockManager, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
 };
 
 /// With no time at all there is one look, and a store that needs longer than somebody is patient is no reason to refuse.
@@ -25,7 +25,10 @@ async fn a_free_lock_is_had_with_no_patience_and_one_that_is_held_is_not() {
         ] {
             assert!(matches!(outcome, Err(LockError::TimedOut { .. })), "{outcome:?}");
         }
-        assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+        assert_eq!(
+            soon("the release", lock.release()).await,
+            ReleaseOutcome::Released
+        );
     }
 }
 

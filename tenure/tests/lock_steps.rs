@@ -9,8 +9,8 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Answer, Lease, Release, Released, Renew, Renewed};
 use tenure::{
-    Authority, Election, LeaseName, LeaseStore, LockError, LockManager, LockRelease, LockTiming, SharedStore,
-    StoreError,
+    Authority, Election, LeaseName, LeaseStore, LockError, LockManager, LockTiming, ReleaseOutcome,
+    SharedStore, StoreError,
 };
 use tenure_testkit::eventually_async;
 
@@ -95,7 +95,10 @@ fn manager(store: &Arc<Told>, timing: LockTiming) -> LockManager {
 async fn lock_and_release(manager: &LockManager, times: usize) {
     for _time in 0..times {
         let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
-        assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+        assert_eq!(
+            soon("the release", lock.release()).await,
+            ReleaseOutcome::Released
+        );
     }
 }
 
@@ -149,7 +152,10 @@ async fn a_store_that_panics_in_the_step_of_whoever_asks_is_asked_again() {
     let manager = manager(&store, lock_timing());
     store.panics.store(true, Ordering::SeqCst);
     let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
     assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
 }
 
@@ -161,7 +167,10 @@ async fn a_store_that_panics_in_the_look_at_whose_a_lock_is_is_asked_again() {
     let manager = builder.timing(lock_timing()).build().unwrap();
     store.panics.store(true, Ordering::SeqCst);
     let mut lock = soon("the lock", manager.lock("orders/7")).await.unwrap();
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
     assert!(!store.panics.load(Ordering::SeqCst), "it has panicked");
 }
 
@@ -341,4 +350,48 @@ async fn a_panic_in_a_step_ends_the_driver_and_all_that_it_holds_but_not_whoever
         manager.lock("orders/9").await,
         Err(LockError::Stopped(_))
     ));
+}
+
+/// The step is taken by whoever gives back, with a subscriber that panics; one that the thread takes meets none, and releases.
+async fn until_its_driver_ends<Giving: Future<Output = ReleaseOutcome>>(
+    give_back: impl AsyncFn(usize) -> Giving,
+) {
+    for number in 0..1_000 {
+        let giving = give_back(number).await;
+        let subscribed = tracing::subscriber::set_default(Panicking);
+        tracing::callsite::rebuild_interest_cache();
+        let outcome = soon("the release", giving).await;
+        drop(subscribed);
+        match outcome {
+            ReleaseOutcome::Unconfirmed(error) => {
+                assert!(error.message.contains(&format!("\"orders/{number}\"")), "{error}");
+                return;
+            }
+            outcome => assert_eq!(outcome, ReleaseOutcome::Released),
+        }
+    }
+    panic!("no step was taken here");
+}
+
+#[tokio::test]
+#[expect(
+    clippy::async_yields_async,
+    reason = "what is taken is to be given back in another step"
+)]
+async fn a_release_under_which_the_driver_ends_is_unconfirmed() {
+    let site = Site::new();
+    until_its_driver_ends(async |number| {
+        let manager = manager(&Told::over(&site, Duration::ZERO), long_lock_timing());
+        let name = format!("orders/{number}");
+        let mut lock = soon("the lock", manager.lock(name)).await.unwrap();
+        async move { lock.release().await }
+    })
+    .await;
+    until_its_driver_ends(async |number| {
+        let election = Election::builder(format!("orders/{number}"), site.store());
+        let election = election.timing(long_timing()).build().unwrap();
+        let leadership = soon("the campaign", election.campaign()).await.unwrap();
+        leadership.step_down()
+    })
+    .await;
 }

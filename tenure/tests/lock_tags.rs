@@ -4,7 +4,7 @@ use crate::harness::{Site, lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::{Answer, Fault, Lease, Occupancy};
-use tenure::{LeaseName, LeaseStore, LockError, LockManager, LockRelease, SharedStore, StoreError};
+use tenure::{LeaseName, LeaseStore, LockError, LockManager, ReleaseOutcome, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
@@ -36,7 +36,10 @@ async fn an_intruder_is_refused_every_time_and_the_owner_keeps_its_name() {
     let stock = LockManager::builder(store.clone()).owner_tag("stock");
     let stock = stock.timing(lock_timing()).build().unwrap();
     let mut lock = soon("the owner", billing.lock("a")).await.unwrap();
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
     let owner = stock.owner();
     let patience = Duration::from_secs(9);
     for round in 0..8 {
@@ -76,7 +79,10 @@ async fn what_another_application_took_between_the_look_and_the_attempt_is_its_o
             eventually_async(Duration::from_secs(20), "the attempt", is_tried).await;
             let mut lock = soon("theirs", theirs.lock("a")).await.unwrap();
             if is_left {
-                assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+                assert_eq!(
+                    soon("the release", lock.release()).await,
+                    ReleaseOutcome::Released
+                );
             }
             store.acquires.add_permits(1);
             lock

@@ -7,8 +7,8 @@ use std::sync::{Arc, mpsc as blocking};
 use std::time::{Duration, Instant};
 use tenure::core::{Answer, Change, Event, Fault, Occupancy, Scope, StoreTraits, Watch, WatchEvent};
 use tenure::{
-    Election, Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockRelease,
-    LockTimingOptions, SharedStore, StoreError,
+    Election, Fairness, LeaseName, LeaseStore, LockManager, LockManagerBuilder, LockTimingOptions,
+    ReleaseOutcome, SharedStore, StoreError,
 };
 use tenure_testkit::eventually_async;
 
@@ -127,7 +127,7 @@ async fn who_waits_for_a_lock_looks_while_no_watch_can_be_had() {
         let waiting = tokio::spawn(async move { waiter.lock("a").await.map(drop) });
         store.until_refused(3).await;
         let released = soon("the release", lock.release()).await;
-        assert_eq!(released, LockRelease::Released);
+        assert_eq!(released, ReleaseOutcome::Released);
         soon("long before the ttl", waiting).await.unwrap().unwrap();
     }
 }
@@ -145,7 +145,7 @@ async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
         let second = fair(site.store(), "second");
         let second = tokio::spawn(async move {
             let mut lock = second.lock("a").await?;
-            assert_eq!(lock.release().await, LockRelease::Released);
+            assert_eq!(lock.release().await, ReleaseOutcome::Released);
             Ok::<(), tenure::LockError>(())
         });
         let queued = || async {
@@ -159,7 +159,7 @@ async fn who_waits_in_order_looks_while_no_watch_can_be_had() {
         // It has its place, and waits for the one before it.
         store.until_refused(asks).await;
         let released = soon("the release", lock.release()).await;
-        assert_eq!(released, LockRelease::Released);
+        assert_eq!(released, ReleaseOutcome::Released);
         soon("the second", second).await.unwrap().unwrap();
         soon("long before a renewal", third).await.unwrap().unwrap();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tenure::core::Occupancy;
 use tenure::{
-    Authority, BuildError, LOCKS_MAX, LockError, LockManager, LockRelease, LockTimingOptions, MAX_HOLD_MIN,
+    Authority, BuildError, LOCKS_MAX, LockError, LockManager, LockTimingOptions, MAX_HOLD_MIN, ReleaseOutcome,
 };
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
@@ -30,7 +30,10 @@ async fn a_lock_is_held_and_released_and_its_token_rises() {
     assert_eq!((first.name().as_str(), manager.locks()), ("orders/7", 1));
     let token = first.token();
     assert_eq!(first.check(), Ok(token));
-    assert_eq!(soon("the release", first.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", first.release()).await,
+        ReleaseOutcome::Released
+    );
     assert_eq!(
         site.record("orders/7").await.unwrap().occupancy(),
         Occupancy::Vacant
@@ -45,16 +48,19 @@ async fn releasing_twice_answers_the_same_and_the_guard_is_worth_nothing() {
     let site = Site::new();
     let manager = site.manager("a");
     let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
     let other = soon("another", manager.lock("a")).await.unwrap();
-    assert_eq!(soon("again", lock.release()).await, LockRelease::Released);
+    assert_eq!(soon("again", lock.release()).await, ReleaseOutcome::Released);
     assert_eq!(
         (lock.authority(), lock.remaining()),
         (Authority::None, Duration::ZERO)
     );
     let refusal = lock.check().unwrap_err().to_string();
     assert!(
-        refusal.contains("lock \"a\"") && refusal.contains("released"),
+        refusal.contains("lease \"a\"") && refusal.contains("released"),
         "{refusal}"
     );
     assert!(
@@ -76,7 +82,10 @@ async fn a_release_that_nobody_waits_for_any_more_is_made_and_can_be_asked_for_a
     );
     assert_eq!(lock.authority(), Authority::None);
     drop(busy);
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
 }
 
 #[tokio::test]
@@ -289,7 +298,7 @@ async fn one_lock_more_than_the_bound_is_refused_and_a_release_makes_room() {
     assert!(matches!(refusal, LockError::TooMany { locks_max: 3, .. }));
     assert_eq!(
         soon("the release", locks.pop().unwrap().release()).await,
-        LockRelease::Released
+        ReleaseOutcome::Released
     );
     drop(soon("one more", manager.lock("more")).await.unwrap());
 }
@@ -321,7 +330,10 @@ async fn a_stopped_manager_refuses_and_its_locks_go_on() {
         matches!(lock.authority(), Authority::Held { .. }),
         "it is extended until it goes"
     );
-    assert_eq!(soon("the release", lock.release()).await, LockRelease::Released);
+    assert_eq!(
+        soon("the release", lock.release()).await,
+        ReleaseOutcome::Released
+    );
 }
 
 #[tokio::test]

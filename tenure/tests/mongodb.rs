@@ -3,7 +3,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure::core::Occupancy;
 use tenure::mongodb::MongoStore;
-use tenure::{Authority, Cause, Election, Event, LeaseName, SharedStore, Timing, Ttl, clock_now};
+use tenure::{
+    Authority, Cause, Election, Event, LeaseName, ReleaseOutcome, SharedStore, Timing, Ttl, clock_now,
+};
 use tenure_testkit::{Fault, FaultProxy, ReplicaSet, RequestFault, Size, eventually_async};
 
 /// A lease that outlasts an election of this replica set, which takes two or three seconds.
@@ -122,6 +124,29 @@ async fn a_lost_reply_to_the_acquisition_costs_no_second_term() {
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     assert_eq!(proxy.counts().cut_after, 1, "the reply was lost");
     assert_eq!(leadership.terms(), 1, "the same attempt found its own term");
+}
+
+/// The store has released it, and the standby leads, when the release is asked for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_whose_answer_was_lost_is_not_told_as_a_loss() {
+    let set = ReplicaSet::start(Size::One).await.unwrap();
+    let proxy = FaultProxy::mongodb(set.address(0)).unwrap();
+    let leader = election(connect(&proxy.mongodb_uri()).await, "leader", long());
+    let standby = election(connect(&set.uri()).await, "standby", long());
+    let leadership = soon("the campaign", leader.campaign()).await.unwrap();
+    let campaign = tokio::spawn(async move { (standby.campaign().await, standby) });
+    // Long enough for its first attempt: it is woken by the release.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    proxy.next_commands(1, "findAndModify", RequestFault::CutAfter);
+    let (outcome, next) = tokio::join!(
+        soon("the release", leadership.step_down()),
+        soon("the take-over", campaign)
+    );
+    assert_eq!(proxy.counts().cut_after, 1, "the answer was lost");
+    drop(next.unwrap().0.unwrap());
+    // On a machine that stood still the standby comes only after the second release, which finds the first.
+    let is_true = matches!(outcome, ReleaseOutcome::Unconfirmed(_) | ReleaseOutcome::Released);
+    assert!(is_true, "{outcome:?}");
 }
 
 #[tokio::test]

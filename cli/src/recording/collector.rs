@@ -82,7 +82,7 @@ impl Collector {
             .build();
         let mut recorder = OpenTelemetryRecorder::new(OpenTelemetryMetrics::new(metrics.meter("tenure")));
         let histograms = METRICS
-            .into_iter()
+            .iter()
             .filter(|metric| metric.kind == MetricKind::Histogram)
             .map(|metric| metric.name);
         recorder.set_histogram_bounds_mut(histograms, &BUCKETS);

@@ -93,12 +93,13 @@ pub enum Cause {
 /// What became of a release.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Departure {
-    /// The store answered.
+    /// The store answered, and it answered all that was asked of it before.
     Answered(Released),
-    /// The store did not answer until the lease has surely expired, or said what only a person can mend
-    /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)), after which it is not asked again; or, with `None`, the
-    /// term was over before, and nothing was released.
-    Unconfirmed(Option<StoreError>),
+    /// Nobody knows whether it was given back, or was over before. The store did not answer until the lease has surely
+    /// expired; or it said what only a person can mend
+    /// ([`Fault::is_misconfiguration`](crate::Fault::is_misconfiguration)), after which it is not asked again; or the answer to a
+    /// request that was to give it back was lost, and by the next one the lease was another's.
+    Unconfirmed(StoreError),
 }
 
 /// What has happened in an engine.

@@ -1,8 +1,9 @@
 //! Taking a lease: attempt, wait for what the store says remains, attempt again.
 
+use super::departure::not_ours;
 use super::seat::{Campaign, Gate, Hint, Hold, Search, Seat, Term, Wanted};
 use super::{Actions, Departure, Engine, Event, InFlight, RequestId};
-use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, Released, StoreError};
+use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, StoreError};
 use std::time::Duration;
 
 impl Engine {
@@ -93,13 +94,13 @@ impl Engine {
         campaign.request = None;
         match result {
             Ok(Acquired::Granted(grant)) => {
-                let found = campaign.found_by(&grant);
-                self.inherit(name, Departure::Answered(found), actions);
+                let found = campaign.found_by(name, &grant);
+                self.inherit(name, found, actions);
                 self.granted(now, name, sent.sent_at, grant, actions);
             }
             Ok(Acquired::Held(lease)) => {
-                let found = Released::NotYours(Some(Box::new(lease.clone())));
-                self.inherit(name, Departure::Answered(found), actions);
+                let found = not_ours(name, campaign.unresolved, Some(Box::new(lease.clone())));
+                self.inherit(name, found, actions);
                 self.held_by_another(now, name, lease, actions);
             }
             Ok(Acquired::Superseded) => {
@@ -107,6 +108,7 @@ impl Engine {
                 // with its memory. Only a new attempt can help.
                 let failures = campaign.failures.saturating_add(1);
                 campaign.failures = failures;
+                let found = not_ours(name, campaign.unresolved, None);
                 campaign.unresolved = false;
                 let attempt = self.new_attempt();
                 let pause = self.back_off(failures);
@@ -114,7 +116,7 @@ impl Engine {
                     campaign.attempt = attempt;
                     campaign.next_at = now.after(pause);
                 }
-                self.inherit(name, Departure::Answered(Released::NotYours(None)), actions);
+                self.inherit(name, found, actions);
             }
             Err(error) => self.attempt_failed(now, name, error, actions),
         }
@@ -220,7 +222,7 @@ impl Engine {
                 .is_some_and(|left| left.give_up_at <= now.after(self.timing.retry_every))
         {
             // The term that was handed on has expired by itself by the next try, as a release is given up.
-            self.inherit(name, Departure::Unconfirmed(Some(error.clone())), actions);
+            self.inherit(name, Departure::Unconfirmed(error.clone()), actions);
         }
         let retry_in = self.back_off(failures);
         if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {

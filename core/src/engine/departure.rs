@@ -2,7 +2,7 @@
 
 use super::seat::{Leaving, Seat};
 use super::{Actions, Cause, Departure, Engine, Event, RequestId};
-use crate::{Attempt, FencingToken, LeaseName, Moment, Released, StoreError};
+use crate::{Attempt, Certainty, Fault, FencingToken, Lease, LeaseName, Moment, Released, StoreError};
 
 impl Engine {
     pub(super) fn work_ended(
@@ -37,7 +37,7 @@ impl Engine {
             request: None,
             next_at: now,
             give_up_at,
-            last_error: None,
+            unresolved: false,
             then: None,
         };
         self.seats.insert(name.clone(), Seat::Departure(leaving));
@@ -59,17 +59,18 @@ impl Engine {
             return;
         }
         leaving.request = None;
-        let token = leaving.token;
+        let (token, unresolved) = (leaving.token, leaving.unresolved);
         let departure = match result {
-            Ok(released) => Departure::Answered(released),
+            Ok(Released::Vacated) => Departure::Answered(Released::Vacated),
+            Ok(Released::NotYours(lease)) => not_ours(name, unresolved, lease),
             Err(error)
                 if now.after(retry_every) < leaving.give_up_at && !error.fault.is_misconfiguration() =>
             {
-                leaving.last_error = Some(error);
+                leaving.unresolved |= error.certainty == Certainty::Unknown;
                 leaving.next_at = now.after(retry_every);
                 return;
             }
-            Err(error) => Departure::Unconfirmed(Some(error)),
+            Err(error) => Departure::Unconfirmed(error),
         };
         let then = leaving.then.take();
         self.seats.remove(name);
@@ -82,4 +83,17 @@ impl Engine {
             self.begin_campaign(now, name.clone(), wanted);
         }
     }
+}
+
+/// What it says of a term that the lease is another's, or nobody's. If `unresolved`, an earlier request may have given it
+/// back, and most likely did; then somebody has taken it since.
+pub(super) fn not_ours(name: &LeaseName, unresolved: bool, lease: Option<Box<Lease>>) -> Departure {
+    if !unresolved {
+        return Departure::Answered(Released::NotYours(lease));
+    }
+    let message = format!(
+        "lease \"{name}\": the answer to a request that was to give it back was lost, and by the next one it was no longer \
+         this term's"
+    );
+    Departure::Unconfirmed(StoreError::unknown(Fault::TimedOut, message))
 }

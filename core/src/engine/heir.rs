@@ -3,6 +3,7 @@
 //! A store grants a later attempt of the incarnation that holds the lease, with a greater token. So one request does
 //! what a release and an acquisition would do, and nobody else's turn is in between.
 
+use super::departure::not_ours;
 use super::seat::{Campaign, Left, Seat, Wanted};
 use super::{Actions, Cause, Departure, Engine, Event};
 use crate::{FencingToken, Grant, Lease, LeaseName, Moment, Occupancy, Released};
@@ -53,14 +54,12 @@ impl Engine {
 
 impl Campaign {
     /// What a grant says of the term that this campaign is the heir of.
-    pub(super) fn found_by(&self, grant: &Grant) -> Released {
+    pub(super) fn found_by(&self, name: &LeaseName, grant: &Grant) -> Departure {
         let is_later = |token| self.heir_of.is_some_and(|left| token > left.token);
         match &grant.predecessor {
             // Another was in between. Not so surely after a try that nobody heard of: that one may have been the heir.
-            Some(before) if is_later(before.token) && !grant.again && !self.unresolved => {
-                Released::NotYours(None)
-            }
-            Some(_) | None => Released::Vacated,
+            Some(before) if is_later(before.token) && !grant.again => not_ours(name, self.unresolved, None),
+            Some(_) | None => Departure::Answered(Released::Vacated),
         }
     }
 }

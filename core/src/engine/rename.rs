@@ -176,7 +176,7 @@ fn rename_leaving(leaving: &mut Leaving, names: &mut impl Rename) {
         request,
         next_at,
         give_up_at,
-        last_error,
+        unresolved: _,
         then: _,
     } = leaving;
     *token = names.token(*token);
@@ -184,7 +184,6 @@ fn rename_leaving(leaving: &mut Leaving, names: &mut impl Rename) {
     *request = request.map(|id| id.renamed(names));
     *next_at = names.due(*next_at);
     *give_up_at = names.due(*give_up_at);
-    *last_error = last_error.take().and_then(|error| names.error(error));
 }
 
 fn rename_search(search: &mut Search, names: &mut impl Rename) {

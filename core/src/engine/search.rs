@@ -1,6 +1,7 @@
 //! After a campaign that was ended with an attempt unresolved: find what the attempt left, and release it.
 
 use super::campaign::ended;
+use super::departure::not_ours;
 use super::seat::{Left, Seat};
 use super::{Actions, Departure, Engine, InFlight, RequestId};
 use crate::{Acquired, Certainty, FencingToken, Lease, LeaseName, Moment, Occupancy, Released, StoreError};
@@ -69,7 +70,8 @@ impl Engine {
             Ok(Acquired::Held(lease)) => Found::Another(Some(lease)),
             Ok(Acquired::Superseded) => Found::Another(None),
             Err(error) if error.certainty == Certainty::NotApplied && !search.unresolved => Found::Untouched,
-            Err(_) => {
+            Err(error) => {
+                search.unresolved |= error.certainty == Certainty::Unknown;
                 search.next_at = now;
                 return;
             }
@@ -82,7 +84,7 @@ impl Engine {
         let Some(Seat::Search(search)) = self.seats.get_mut(name) else {
             return;
         };
-        let (attempt, give_up_at) = (search.attempt, search.give_up_at);
+        let (attempt, give_up_at, unresolved) = (search.attempt, search.give_up_at, search.unresolved);
         let (heir_of, error, then) = (search.heir_of.take(), search.error.take(), search.then.take());
         let mut orphan = match found {
             Found::Taken(token) => Some(Left {
@@ -98,8 +100,8 @@ impl Engine {
                 // The attempt never took the lease from it: it is still to be released.
                 Found::Untouched => None,
                 Found::Another(Some(lease)) if self.is_of(left, &lease) => None,
-                Found::Another(lease) => Some(Departure::Answered(Released::NotYours(lease.map(Box::new)))),
-                Found::Unknown(error) => Some(Departure::Unconfirmed(Some(error))),
+                Found::Another(lease) => Some(not_ours(name, unresolved, lease.map(Box::new))),
+                Found::Unknown(error) => Some(Departure::Unconfirmed(error)),
             };
             match departure {
                 Some(departure) => actions.events.push(left.departed(name, departure)),
@@ -111,6 +113,8 @@ impl Engine {
         if let Some(left) = orphan {
             self.leave(now, name, left.token, left.attempt, left.give_up_at);
             if let Some(Seat::Departure(leaving)) = self.seats.get_mut(name) {
+                // What the attempt itself took was seen to be there.
+                leaving.unresolved = unresolved && leaving.attempt != attempt;
                 leaving.then = then;
             }
         } else if let Some(wanted) = then {

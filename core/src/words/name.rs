@@ -11,6 +11,7 @@ const CANDIDATE_BYTES_MAX: usize = 253;
 
 /// Why a name is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum NameFault {
     /// The text is empty.
     Empty,
@@ -30,6 +31,8 @@ pub enum NameFault {
     OuterWhiteSpace,
     /// A part between slashes is empty, `.` or `..`: stores that are file trees would give it a meaning.
     PathTraversal,
+    /// It has a slash and is to be one part of a name.
+    Slash,
 }
 
 /// A text that cannot be a name, and why.
@@ -70,6 +73,7 @@ impl fmt::Display for NameError {
             NameFault::OuterWhiteSpace => {
                 write!(f, "{what} {quoted} begins or ends with white space; remove it")
             }
+            NameFault::Slash => write!(f, "{what} {quoted} has a slash; leave it out"),
             NameFault::PathTraversal => write!(
                 f,
                 "{what} {quoted} has an empty, \".\" or \"..\" part between slashes; name every part"

@@ -5,9 +5,7 @@ use super::{Driver, LateLook, NotWon, Progressing, WATCH_TERM_AFTER, announce_no
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
-use tenure_core::{
-    Cause, Command, Departure, Event, Fault, Grant, Input, Lease, LeaseName, Moment, StoreError,
-};
+use tenure_core::{Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Moment, StoreError};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
@@ -40,7 +38,7 @@ impl Driver {
                 departure,
             } => {
                 if let Some(place) = self.places.get_mut(name) {
-                    place.answer_departures(*token, departure);
+                    place.answer_departures(*token, Some(departure));
                     if self.plan.stands_back {
                         let watch = self.plan.store.traits().watch;
                         let until = place.stand_back(*token, clock::now(), watch);
@@ -117,7 +115,7 @@ impl Driver {
         place.forget_term(cause);
         // A term that ended by itself departs no more: whoever waits for that learns it now.
         if *cause != Cause::GivenBack {
-            place.answer_departures(token, &Departure::Unconfirmed(None));
+            place.answer_departures(token, None);
         }
         if place.forget_those_who_left() {
             self.first_attempts.want(name.clone());

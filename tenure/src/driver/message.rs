@@ -79,20 +79,6 @@ impl Waiting {
     }
 }
 
-/// What became of a term that was given back.
-pub(crate) struct Departed {
-    pub(crate) departure: Departure,
-    /// The answer to an earlier release was lost: the store may have made it.
-    pub(crate) unheard: Option<StoreError>,
-}
-
-impl From<Departure> for Departed {
-    fn from(departure: Departure) -> Self {
-        let unheard = None;
-        Self { departure, unheard }
-    }
-}
-
 /// Whether the work of a handle has ended, whatever the handle says; lets the handle go if so.
 pub(crate) type HasEnded = Box<dyn Fn() -> bool + Send>;
 
@@ -111,7 +97,8 @@ pub(crate) enum Message {
     WorkEnded {
         name: LeaseName,
         token: FencingToken,
-        departed: Option<oneshot::Sender<Departed>>,
+        /// To be told what became of it; of a term that was over before nothing did.
+        departed: Option<oneshot::Sender<Option<Departure>>>,
     },
     /// Let one of its handles go when its work has ended, though nobody says so; looked at with every beat.
     Bind {

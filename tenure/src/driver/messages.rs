@@ -4,7 +4,7 @@ use super::{Bound, Driver, Message, NotWon, Waiting};
 use crate::clock;
 use crate::term::Phase;
 use std::time::Duration;
-use tenure_core::{Command, Departure, FencingToken, Input, LeaseName, Moment};
+use tenure_core::{Command, FencingToken, Input, LeaseName, Moment};
 
 impl Driver {
     pub(super) fn message(&mut self, message: Message) {
@@ -25,7 +25,7 @@ impl Driver {
                     place.await_departure(token, departed);
                     if place.term.as_ref().is_none_or(|term| term.token() != token) {
                         // It ended before by itself: there is nothing to release.
-                        place.answer_departures(token, &Departure::Unconfirmed(None));
+                        place.answer_departures(token, None);
                         self.tidy(&name);
                     }
                 }

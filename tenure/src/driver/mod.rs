@@ -30,7 +30,7 @@ pub(crate) use crate::metrics::{About, Meter};
 pub(crate) use unmetered::{About, Meter};
 
 pub(crate) use handle::DriverHandle;
-pub(crate) use message::{Departed, HasEnded, Message, NotWon, Queueing, Waiting, Won};
+pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
@@ -228,11 +228,6 @@ impl Driver {
                     self.plan.meter.answered(&sent.about, sent.reply.as_ref(), sent.took);
                     if self.plan.meter.tells_of_an_outage() {
                         self.beat_soon();
-                    }
-                    for unheard in sent.unheard {
-                        if let Some(place) = self.places.get_mut(&unheard.name) {
-                            place.note_unheard(unheard.token, &unheard.error);
-                        }
                     }
                     match (sent.asker, sent.reply) {
                         (Asker::Engine(request), Some(reply)) => Happening::Reply(Input::Answer { request, reply }),

@@ -1,6 +1,6 @@
 //! What a driver knows of one lease: who waits for it here, and who holds it.
 
-use super::message::{Departed, NotWon, Queueing, Waiting, Won};
+use super::message::{NotWon, Queueing, Waiting, Won};
 use super::permit::Permit;
 use super::row::Row;
 use crate::held::HeldTerm;
@@ -9,7 +9,7 @@ use crate::term::{Phase, SharedTerm};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Cause, Departure, FencingToken, Grant, Moment, StoreError, WatchSource};
+use tenure_core::{Cause, Departure, FencingToken, Grant, Moment, WatchSource};
 
 #[derive(Default)]
 pub(super) struct Place {
@@ -32,8 +32,7 @@ struct Crowd {
 
 struct Departing {
     token: FencingToken,
-    answer: oneshot::Sender<Departed>,
-    unheard: Option<StoreError>,
+    answer: oneshot::Sender<Option<Departure>>,
 }
 
 /// Whether a term that was won was handed to anybody.
@@ -215,30 +214,21 @@ impl Place {
         }
     }
 
-    pub(super) fn await_departure(&mut self, token: FencingToken, answer: oneshot::Sender<Departed>) {
+    pub(super) fn await_departure(
+        &mut self,
+        token: FencingToken,
+        answer: oneshot::Sender<Option<Departure>>,
+    ) {
         let crowd = self.crowd.get_or_insert_default();
-        crowd.departing.push(Departing {
-            token,
-            answer,
-            unheard: None,
-        });
+        crowd.departing.push(Departing { token, answer });
     }
 
-    /// The store may have released this term, or with `None` handed on whatever term was to be, without an answer.
-    pub(super) fn note_unheard(&mut self, token: Option<FencingToken>, error: &StoreError) {
-        for departing in self.crowd.iter_mut().flat_map(|crowd| &mut crowd.departing) {
-            if token.is_none_or(|token| departing.token == token) {
-                departing.unheard = Some(error.clone());
-            }
-        }
-    }
-
-    pub(super) fn answer_departures(&mut self, token: FencingToken, departure: &Departure) {
+    /// `None`: the term was over before.
+    pub(super) fn answer_departures(&mut self, token: FencingToken, departure: Option<&Departure>) {
         let Some(crowd) = &mut self.crowd else { return };
         let is_of_it = |departing: &mut Departing| departing.token == token;
-        for Departing { answer, unheard, .. } in crowd.departing.extract_if(.., is_of_it) {
-            let departure = departure.clone();
-            let _ = answer.send(Departed { departure, unheard });
+        for Departing { answer, .. } in crowd.departing.extract_if(.., is_of_it) {
+            let _ = answer.send(departure.cloned());
         }
         self.thin_out();
     }

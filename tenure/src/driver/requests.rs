@@ -11,10 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tenure_core::{
-    Certainty, Fault, FencingToken, LeaseName, Moment, Operation, Release, Reply, Request, RequestId,
-    StoreError,
-};
+use tenure_core::{LeaseName, Moment, Operation, Reply, Request, RequestId};
 
 /// What became of a request.
 pub(super) struct Sent {
@@ -23,16 +20,6 @@ pub(super) struct Sent {
     pub(super) asker: Asker,
     /// `None` if it was given up.
     pub(super) reply: Option<Reply>,
-    /// What the store may have ended without our learning of it.
-    pub(super) unheard: Vec<Unheard>,
-}
-
-/// A release whose outcome is unknown, or an attempt that was to take the lease from the term before.
-pub(super) struct Unheard {
-    pub(super) name: LeaseName,
-    /// `None` for whatever term was handed on.
-    pub(super) token: Option<FencingToken>,
-    pub(super) error: StoreError,
 }
 
 /// Who waits for an answer.
@@ -114,7 +101,6 @@ impl Requests {
                 took: Duration::ZERO,
                 asker: Asker::Look(name.clone()),
                 reply: None,
-                unheard: Vec::new(),
             };
             caught(asking).await.unwrap_or_else(no_answer)
         });
@@ -140,56 +126,10 @@ async fn send_now(store: &SharedStore, asker: Asker, give_up_at: Moment, operati
     let left = give_up_at.since(sent_at);
     let reply = timeout(left, ask(store, operation)).await.ok();
     Sent {
-        unheard: unheard(operation, reply.as_ref()),
         about,
         took: clock::now().since(sent_at),
         asker,
         reply,
-    }
-}
-
-fn unheard(operation: &Operation, reply: Option<&Reply>) -> Vec<Unheard> {
-    match operation {
-        Operation::Acquire(acquire) => {
-            let result = match reply {
-                Some(Reply::Acquired(result)) => Some(result.as_ref().err()),
-                Some(Reply::Renewed(_) | Reply::Released(_) | Reply::Looked(_)) | None => None,
-            };
-            let error = unknown(result, || {
-                format!("lease \"{}\": no answer to an attempt in time", acquire.name)
-            });
-            let (name, token) = (acquire.name.clone(), None);
-            error
-                .map(|error| Unheard { name, token, error })
-                .into_iter()
-                .collect()
-        }
-        Operation::Release(releases) => {
-            let results = match reply {
-                Some(Reply::Released(results)) => results.as_slice(),
-                Some(Reply::Acquired(_) | Reply::Renewed(_) | Reply::Looked(_)) | None => &[],
-            };
-            let unheard = |(place, release): (usize, &Release)| {
-                let result = results.get(place).map(|result| result.as_ref().err());
-                let error = unknown(result, || {
-                    format!("lease \"{}\": no answer to its release in time", release.name)
-                })?;
-                let (name, token) = (release.name.clone(), Some(release.token));
-                Some(Unheard { name, token, error })
-            };
-            releases.iter().enumerate().filter_map(unheard).collect()
-        }
-        Operation::Renew(_) | Operation::Look(_) => Vec::new(),
-    }
-}
-
-/// Why nobody knows whether the store has applied it; no `result` where it did not answer.
-fn unknown(result: Option<Option<&StoreError>>, no_answer: impl FnOnce() -> String) -> Option<StoreError> {
-    match result {
-        Some(error) => error
-            .filter(|error| error.certainty == Certainty::Unknown)
-            .cloned(),
-        None => Some(StoreError::unknown(Fault::TimedOut, no_answer())),
     }
 }
 

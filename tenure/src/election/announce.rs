@@ -4,7 +4,7 @@
 #[cfg(all(test, feature = "metrics"))]
 mod documentation;
 
-use tenure_core::{Cause, End, Event};
+use tenure_core::{Cause, Departure, End, Event, Released};
 
 /// Writes an event of an election's engine to `tracing`, target `tenure`.
 pub(super) fn announce(candidate: &str, event: &Event) {
@@ -90,8 +90,25 @@ pub(super) fn announce(candidate: &str, event: &Event) {
             name,
             token,
             departure,
-        } => {
-            tracing::debug!(target: "tenure", lease = %name, candidate, %token, ?departure, "Lease released");
+        } => announce_departure(candidate, name, *token, departure),
+    }
+}
+
+fn announce_departure(
+    candidate: &str,
+    name: &tenure_core::LeaseName,
+    token: tenure_core::FencingToken,
+    departure: &Departure,
+) {
+    match departure {
+        Departure::Answered(Released::Vacated) => {
+            tracing::debug!(target: "tenure", lease = %name, candidate, %token, "Lease released");
+        }
+        Departure::Answered(Released::NotYours(_)) => {
+            tracing::debug!(target: "tenure", lease = %name, candidate, %token, "Lease was over before its release");
+        }
+        Departure::Unconfirmed(error) => {
+            tracing::warn!(target: "tenure", lease = %name, candidate, %token, %error, "Release unconfirmed");
         }
     }
 }

@@ -26,8 +26,9 @@ pub struct ElectionBuilder {
 /// Opens a recorder for what is planned.
 pub(crate) type OpenRecorder = Box<dyn FnOnce(&Plan) -> io::Result<Box<dyn Recorder>> + Send>;
 
-/// Why an election was not built. Nothing was started.
+/// Why an election or a lock manager was not built. Nothing was started.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum BuildError {
     /// The lease's name or the candidate's id.
     Name(NameError),
@@ -37,8 +38,10 @@ pub enum BuildError {
     Timing(TimingError),
     /// The longest hold of locks is shorter than [`MAX_HOLD_MIN`].
     MaxHold(Duration),
-    /// The thread could not be started.
+    /// The thread that renews could not be started.
     Thread(io::Error),
+    /// The file of the trace could not be opened, or written.
+    Trace(io::Error),
 }
 
 impl fmt::Display for BuildError {
@@ -51,12 +54,21 @@ impl fmt::Display for BuildError {
                 f,
                 "max_hold {given:?} is below {MAX_HOLD_MIN:?}: a lock would be over before its winner wakes up"
             ),
-            Self::Thread(error) => write!(f, "the election's thread could not be started: {error}"),
+            Self::Thread(error) => write!(f, "the thread that renews could not be started: {error}"),
+            Self::Trace(error) => write!(f, "the trace could not be begun: {error}"),
         }
     }
 }
 
-impl std::error::Error for BuildError {}
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Thread(error) | Self::Trace(error) => Some(error),
+            // Told in full by themselves.
+            Self::Name(_) | Self::Note(_) | Self::Timing(_) | Self::MaxHold(_) => None,
+        }
+    }
+}
 
 impl ElectionBuilder {
     pub(super) fn new(name: &str, store: SharedStore) -> Self {
@@ -134,7 +146,7 @@ impl ElectionBuilder {
             recorder: None,
         };
         let recorder = self.recorder.map(|open| open(&plan)).transpose();
-        plan.recorder = recorder.map_err(BuildError::Thread)?;
+        plan.recorder = recorder.map_err(BuildError::Trace)?;
         let driver = driver::start(plan, events.clone()).map_err(BuildError::Thread)?;
         Ok(Election {
             plan: About {

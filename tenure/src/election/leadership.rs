@@ -1,13 +1,14 @@
 use crate::driver::{Message, Won};
 use crate::held::HeldTerm;
-use crate::sync::{oneshot, select, watch};
+use crate::sync::{select, watch};
 use crate::term::Phase;
+use crate::{Loss, ReleaseOutcome};
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, Grant, LeaseName, Moment,
-    Predecessor, ResourceName, Term,
+    Authority, Claimed, Fence, FenceError, FencingToken, Grant, LeaseName, Moment, Predecessor, ResourceName,
+    Term,
 };
 
 /// One term: exists from winning until it is dropped.
@@ -17,58 +18,6 @@ use tenure_core::{
 /// only when the work has ended.
 #[must_use = "the lease is given back when this is dropped"]
 pub struct Leadership(HeldTerm, Grant);
-
-/// A term is over. Its work must stop: what it still writes is refused by a fence, and by nothing else.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Loss {
-    /// The token of the term.
-    pub token: FencingToken,
-    /// Why it ended.
-    pub cause: Cause,
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let token = self.token;
-        match &self.cause {
-            Cause::GivenBack => write!(f, "term {token} was given back"),
-            Cause::Succeeded {
-                token: theirs,
-                by: Some(by),
-            } => {
-                write!(f, "term {token} is over: {by} holds term {theirs}")
-            }
-            Cause::Succeeded {
-                token: theirs,
-                by: None,
-            } => {
-                write!(f, "term {token} is over: term {theirs} has begun")
-            }
-            Cause::Vanished => write!(f, "term {token} is over: it expired or was broken in the store"),
-            Cause::Deadline(Some(error)) => {
-                write!(
-                    f,
-                    "term {token} is over: it could not be renewed before its deadline ({error})"
-                )
-            }
-            Cause::Deadline(None) => write!(f, "term {token} is over: its deadline passed without a renewal"),
-            Cause::NoProgress(idle_for) => {
-                write!(
-                    f,
-                    "term {token} is over: no progress for {idle_for:.0?}, so it was not renewed"
-                )
-            }
-            Cause::MaxHold(max) => {
-                write!(
-                    f,
-                    "term {token} is over: it was held for {max:?}, the longest allowed"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Loss {}
 
 impl Leadership {
     pub(super) fn new(won: Won) -> Self {
@@ -131,9 +80,7 @@ impl Leadership {
     /// Needs a tokio runtime with its I/O and time drivers, and while it is awaited one file descriptor for its timer.
     /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
     pub async fn lost(&self) -> Loss {
-        let cause = self.0.lost().await;
-        let token = self.token();
-        Loss { token, cause }
+        self.0.lost().await
     }
 
     /// Returns when new work must no longer be begun: when authority is doubtful or gone, for whatever
@@ -171,8 +118,7 @@ impl Leadership {
     /// # Errors
     /// [`Loss`]: `work` was dropped unfinished.
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
-        let token = self.token();
-        self.0.guard(work).await.map_err(|cause| Loss { token, cause })
+        self.0.guard(work).await
     }
 
     /// Claims `resource` for this term in its fence: before the term first reads what it will change.
@@ -199,13 +145,11 @@ impl Leadership {
     /// Ends the term and releases the lease, and says what became of it. Call it when the work has ended.
     ///
     /// Authority is none from this moment, before the release is sent. If the store does not answer, the
-    /// release is repeated until the lease has surely expired, at most for about one ttl.
-    pub async fn step_down(self) -> Departure {
-        let (departed, answer) = oneshot::channel();
-        self.0.end(Some(departed));
-        answer
-            .await
-            .map_or(Departure::Unconfirmed(None), |departed| departed.departure)
+    /// release is repeated until the lease has surely expired, at most for about one ttl. Dropping the future stops the
+    /// wait, not the release.
+    pub async fn step_down(self) -> ReleaseOutcome {
+        let departed = self.0.leave();
+        self.0.outcome(departed.await.ok())
     }
 }
 

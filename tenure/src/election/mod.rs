@@ -6,7 +6,7 @@ mod leadership;
 mod observer;
 
 pub use builder::{BuildError, ElectionBuilder};
-pub use leadership::{Leadership, Loss};
+pub use leadership::Leadership;
 pub use observer::{Observation, Observer};
 
 use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Won};
@@ -45,22 +45,26 @@ pub const PATIENCE_AT_DROP: Duration = Duration::from_secs(1);
 
 /// Why a campaign ended without a term. Nothing is held.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum CampaignError {
-    /// This election campaigns or leads already; effect on authority: none.
-    Busy,
+    /// This election campaigns for this lease or leads already; effect on authority: none.
+    Busy(LeaseName),
     /// An operator must act first: credentials, privileges, a record that cannot be understood. No other
     /// failure of the store ends a campaign.
     Store(StoreError),
-    /// The thread of the election is gone; effect on authority: gone with it, at the deadline at the latest.
-    Closed,
+    /// The election was closed, or its thread is gone; effect on authority: gone with it, at the deadline at the latest.
+    Stopped(LeaseName),
 }
 
 impl fmt::Display for CampaignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("this election campaigns or leads already; build a second one"),
+            Self::Busy(name) => write!(
+                f,
+                "lease \"{name}\": this election campaigns or leads already; build a second one"
+            ),
             Self::Store(error) => error.fmt(f),
-            Self::Closed => f.write_str("the election's thread is gone"),
+            Self::Stopped(name) => write!(f, "lease \"{name}\": the election has stopped; build a new one"),
         }
     }
 }
@@ -118,7 +122,8 @@ impl Election {
             permit: None,
         };
         let told = self.driver.tell(Message::Campaign(waiting));
-        told.map_err(|_gone| CampaignError::Closed)?;
+        let stopped = || CampaignError::Stopped(self.plan.name.clone());
+        told.map_err(|_gone| stopped())?;
         let mut withdrawal = Withdrawal {
             name: &self.plan.name,
             driver: Some(&self.driver),
@@ -128,11 +133,11 @@ impl Election {
         match outcome {
             Ok(Ok(won)) => Ok(won.take_up()),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
-            Ok(Err(NotWon::Busy(_))) => Err(CampaignError::Busy),
+            Ok(Err(NotWon::Busy(_))) => Err(CampaignError::Busy(self.plan.name.clone())),
             Ok(Err(NotWon::Held(_) | NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
                 unreachable!("an election waits for others, whoever they are")
             }
-            Err(_) => Err(CampaignError::Closed),
+            Err(_) => Err(stopped()),
         }
     }
 
@@ -168,12 +173,12 @@ impl Election {
             if let Some(leadership) = Arc::into_inner(leadership) {
                 let _ = leadership.step_down().await;
             }
-            if let Some(outcome) = outcome {
-                return Ok(outcome);
-            }
             // Somebody may still hold a clone: the term lasts until the last of them is gone, and only then may
             // this election campaign again.
             let _ = phase.wait_for(|phase| matches!(phase, Phase::Over(_))).await;
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
             if asked {
                 sleep(self.plan.timing.renew_every()).await;
             }

@@ -11,6 +11,7 @@ use tenure_core::{FencingToken, Lease, LeaseName, Occupancy, Scope, StoreError, 
 
 /// What was seen of a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Observation {
     /// Somebody holds it.
     Held(Lease),

@@ -1,7 +1,7 @@
 //! What an operator reads: losses and trouble as they come; each lock taken and released only on demand, since
 //! there may be thousands a second.
 
-use tenure_core::{Cause, End, Event};
+use tenure_core::{Cause, Departure, End, Event, Released};
 
 /// Writes an event of a lock manager's engine to `tracing`, target `tenure`.
 pub(crate) fn announce(candidate: &str, event: &Event) {
@@ -62,9 +62,21 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
             tracing::info!(target: "tenure", lock = %name, candidate, %token, "Asked to release");
         }
         Event::Ended { name, token, cause } => announce_end(candidate, name, *token, cause),
-        Event::Departed { name, token, .. } => {
-            tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Released");
-        }
+        Event::Departed {
+            name,
+            token,
+            departure,
+        } => match departure {
+            Departure::Answered(Released::Vacated) => {
+                tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Released");
+            }
+            Departure::Answered(Released::NotYours(_)) => {
+                tracing::debug!(target: "tenure", lock = %name, candidate, %token, "Was over before its release");
+            }
+            Departure::Unconfirmed(error) => {
+                tracing::warn!(target: "tenure", lock = %name, candidate, %token, %error, "Release unconfirmed");
+            }
+        },
     }
 }
 

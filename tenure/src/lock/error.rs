@@ -1,9 +1,10 @@
 use std::fmt;
 use std::time::Duration;
-use tenure_core::{Candidate, CandidateId, Cause, FencingToken, Lease, LeaseName, NameError, StoreError};
+use tenure_core::{CandidateId, Lease, LeaseName, NameError, StoreError};
 
 /// Why a lock was not taken. Nothing is held: what an attempt may have taken unnoticed is found and released.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum LockError {
     /// The name is no name of a lease.
     Name(NameError),
@@ -85,39 +86,3 @@ impl fmt::Display for LockError {
 }
 
 impl std::error::Error for LockError {}
-
-/// A lock was lost: another may hold it. What its holder still writes is refused by a fence, and by nothing else.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LockLoss {
-    /// The lock.
-    pub name: LeaseName,
-    /// The token of the term that is over.
-    pub token: FencingToken,
-    /// Why it ended.
-    pub cause: Cause,
-}
-
-impl fmt::Display for LockLoss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, token, cause } = self;
-        write!(f, "lock \"{name}\", token {token}: ")?;
-        match cause {
-            Cause::GivenBack => f.write_str("it was released"),
-            Cause::Succeeded { token, by } => {
-                let by = by.as_ref().map_or("another".to_owned(), Candidate::to_string);
-                write!(f, "lost to {by}, token {token}")
-            }
-            Cause::Vanished => f.write_str("lost: it expired or was broken in the store"),
-            Cause::Deadline(Some(error)) => {
-                write!(f, "lost: it could not be extended before its deadline ({error})")
-            }
-            Cause::Deadline(None) => f.write_str("lost: its deadline passed before it was extended"),
-            Cause::NoProgress(idle_for) => {
-                write!(f, "lost: no progress for {idle_for:.0?}, so it was not extended")
-            }
-            Cause::MaxHold(max) => write!(f, "lost: it was held for {max:?}, which is max_hold"),
-        }
-    }
-}
-
-impl std::error::Error for LockLoss {}

@@ -1,11 +1,11 @@
 use super::bond::Bond;
 use super::owner::Claim;
-use super::{LockLoss, LockRelease};
 use crate::clock;
-use crate::driver::{Departed, HasEnded, Message};
+use crate::driver::{HasEnded, Message};
 use crate::held::HeldTerm;
 use crate::sync::{AtomicU64, Ordering, oneshot, select};
 use crate::term::Phase;
+use crate::{Loss, ReleaseOutcome};
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Cause, Claimed, Departure, Fault, Fence, FenceError, FencingToken, LeaseName, Moment,
-    ResourceName, StoreError, Term,
+    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, ResourceName,
+    Term,
 };
 
 /// A lock that is held: exists from being taken until it is dropped, which releases it in the background.
@@ -42,9 +42,9 @@ pub(super) struct Hold {
 
 enum State {
     Held,
-    Leaving(oneshot::Receiver<Departed>),
+    Leaving(oneshot::Receiver<Option<Departure>>),
     /// (Boxed: most guards of many are held.)
-    Gone(Box<LockRelease>),
+    Gone(Box<ReleaseOutcome>),
 }
 
 impl Hold {
@@ -190,8 +190,8 @@ impl Lock {
     /// The token, if the lock may still be held.
     ///
     /// # Errors
-    /// [`LockLoss`]: it is over. A lock that was lost cannot be extended; take it anew.
-    pub fn check(&self) -> Result<FencingToken, LockLoss> {
+    /// [`Loss`]: it is over. A lock that was lost cannot be extended; take it anew.
+    pub fn check(&self) -> Result<FencingToken, Loss> {
         self.authority().token().ok_or_else(|| self.loss())
     }
 
@@ -202,13 +202,13 @@ impl Lock {
     /// 20 ms later, for that thread knows the cause. What must have stopped by then is for [`guard`](Self::guard).
     /// Needs a tokio runtime with its I/O and time drivers, and while it is awaited one file descriptor for its timer.
     /// Without one left it fires at the deadline, too, but after the machine has slept up to 250 ms late.
-    pub async fn lost(&self) -> LockLoss {
+    pub async fn lost(&self) -> Loss {
         if self.is_gone() {
             return self.loss_by(Cause::GivenBack);
         }
         select! {
             biased;
-            cause = self.hold.held.lost() => self.loss_by(cause),
+            loss = self.hold.held.lost() => loss,
             () = self.bond_over() => self.loss_by(Cause::GivenBack),
         }
     }
@@ -232,8 +232,8 @@ impl Lock {
     /// Needs what [`lost`](Self::lost) needs: many locks that are guarded at once need as many file descriptors.
     ///
     /// # Errors
-    /// [`LockLoss`]: `work` was dropped unfinished.
-    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LockLoss> {
+    /// [`Loss`]: `work` was dropped unfinished.
+    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
         if self.is_gone() {
             return Err(self.loss_by(Cause::GivenBack));
         }
@@ -245,12 +245,11 @@ impl Lock {
             })
             .await
         };
-        let outcome = select! {
+        select! {
             biased;
             outcome = self.hold.held.guard(while_bound) => outcome,
-            () = self.bond_over() => Err(Cause::GivenBack),
-        };
-        outcome.map_err(|cause| self.loss_by(cause))
+            () = self.bond_over() => Err(self.loss_by(Cause::GivenBack)),
+        }
     }
 
     /// Lease and token of this lock: what its work shows to every fence.
@@ -272,22 +271,16 @@ impl Lock {
     /// Authority is none from this moment, before the release is sent. If the store does not answer, the release
     /// is repeated until the lock has surely expired, at most for about one ttl. Idempotent: a second call
     /// answers the same. Dropping the future stops the wait, not the release.
-    pub async fn release(&mut self) -> LockRelease {
+    pub async fn release(&mut self) -> ReleaseOutcome {
         if matches!(self.state, State::Held) {
             self.state = self.leave();
         }
         if let State::Leaving(departed) = &mut self.state {
-            let departed = departed
-                .await
-                .unwrap_or_else(|_| Departed::from(self.nobody_tells()));
-            let release = LockRelease::of(departed, self.token(), |cause| match cause {
-                Some(cause) => self.loss_by(cause),
-                None => self.loss(),
-            });
-            self.state = State::Gone(Box::new(release));
+            let told = departed.await.ok();
+            self.state = State::Gone(Box::new(self.hold.held.outcome(told)));
         }
         match &self.state {
-            State::Gone(release) => LockRelease::clone(release),
+            State::Gone(release) => ReleaseOutcome::clone(release),
             State::Held | State::Leaving(_) => unreachable!("it was left above, and the answer awaited"),
         }
     }
@@ -298,45 +291,28 @@ impl Lock {
         let loss = (self.authority() == Authority::None).then(|| self.loss());
         if !self.go() {
             let loss = loss.unwrap_or_else(|| self.loss());
-            return State::Gone(Box::new(LockRelease::LostBefore(loss)));
+            return State::Gone(Box::new(ReleaseOutcome::LostBefore(loss)));
         }
         let others = self.hold.count_one_less();
         // However many others there are: what was lost is held by none of them.
         if let Some(loss) = loss {
-            return State::Gone(Box::new(LockRelease::LostBefore(loss)));
+            return State::Gone(Box::new(ReleaseOutcome::LostBefore(loss)));
         }
         if others > 0 {
-            return State::Gone(Box::new(LockRelease::StillHeld { handles: others }));
+            return State::Gone(Box::new(ReleaseOutcome::StillHeld { handles: others }));
         }
-        let (departed, answer) = oneshot::channel();
-        self.hold.held.end(Some(departed));
-        State::Leaving(answer)
+        State::Leaving(self.hold.held.leave())
     }
 
-    /// The driver has ended before it could say what became of the release.
-    fn nobody_tells(&self) -> Departure {
-        let message = format!(
-            "lock \"{}\": the lock manager's thread ended during the release; it may be held until its ttl is over",
-            self.name()
-        );
-        Departure::Unconfirmed(Some(StoreError::unknown(Fault::Internal, message)))
-    }
-
-    fn loss(&self) -> LockLoss {
-        let cause = match self.hold.held.term().phase() {
-            Phase::Over(cause) => *cause,
-            Phase::Running | Phase::Ending if self.is_gone_by_its_bond() => Cause::GivenBack,
-            Phase::Running | Phase::Ending => Cause::Deadline(None),
-        };
-        self.loss_by(cause)
-    }
-
-    fn loss_by(&self, cause: Cause) -> LockLoss {
-        LockLoss {
-            name: self.name().clone(),
-            token: self.token(),
-            cause,
+    fn loss(&self) -> Loss {
+        match self.hold.held.term().phase() {
+            Phase::Running | Phase::Ending if self.is_gone_by_its_bond() => self.loss_by(Cause::GivenBack),
+            Phase::Running | Phase::Ending | Phase::Over(_) => self.hold.held.loss(),
         }
+    }
+
+    fn loss_by(&self, cause: Cause) -> Loss {
+        self.hold.held.loss_by(cause)
     }
 }
 

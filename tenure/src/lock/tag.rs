@@ -23,7 +23,7 @@ impl OwnerTag {
                     .take(40)
                     .flat_map(char::escape_debug)
                     .collect(),
-                fault: tenure_core::NameFault::PathTraversal,
+                fault: tenure_core::NameFault::Slash,
             });
         }
         Ok(Self(id))

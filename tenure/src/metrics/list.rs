@@ -15,6 +15,7 @@ pub enum MetricKind {
 
 /// One metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Metric {
     /// Its name, as it is exported.
     pub name: &'static str,
@@ -60,7 +61,7 @@ pub(super) const UNREACHABLE_SINCE: &str = "lease_store_unreachable_since_timest
 pub(super) const REFUSALS_NOTED: &str = "lease_fence_refusals_noted";
 
 /// All of them.
-pub const METRICS: [Metric; 18] = [
+pub const METRICS: &[Metric] = &[
     metric(
         LEADER_STATUS,
         MetricKind::Gauge,

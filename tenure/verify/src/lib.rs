@@ -32,8 +32,12 @@ mod held;
 mod identity;
 #[path = "../../src/lock/mod.rs"]
 mod lock;
+#[path = "../../src/loss.rs"]
+mod loss;
 mod paced;
 mod registry;
+#[path = "../../src/release.rs"]
+mod release;
 mod scenarios;
 mod site;
 mod store;
@@ -45,3 +49,5 @@ pub use explore::{Choice, Outcome, explore, replay};
 pub use scenarios::{ALL, Scenario};
 
 use election::Leadership;
+use loss::Loss;
+use release::ReleaseOutcome;

@@ -305,8 +305,7 @@ fn every_cause_and_departure_survives() {
     ]);
     survive(&[
         Departure::Answered(Released::Vacated),
-        Departure::Unconfirmed(None),
-        Departure::Unconfirmed(Some(error(Fault::TimedOut))),
+        Departure::Unconfirmed(error(Fault::TimedOut)),
     ]);
 }
 
@@ -345,7 +344,7 @@ fn every_event_survives() {
         Event::RenewalFailed {
             name: name.clone(),
             token,
-            error,
+            error: error.clone(),
             remaining,
         },
         Event::Doubted {
@@ -374,7 +373,7 @@ fn every_event_survives() {
         Event::Departed {
             name,
             token,
-            departure: Departure::Unconfirmed(None),
+            departure: Departure::Unconfirmed(error),
         },
     ]);
 }

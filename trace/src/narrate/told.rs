@@ -174,8 +174,7 @@ pub(super) fn happened(event: &Event) -> String {
         Event::Ended { name, token, cause } => format!("ENDED \"{name}\", term {token}: {}", why(cause)),
         Event::Departed { departure, .. } => match departure {
             Departure::Answered(released) => format!("departed: {}", given_back(released)),
-            Departure::Unconfirmed(None) => "departed without a release".to_owned(),
-            Departure::Unconfirmed(Some(error)) => format!("departed, the release {}", failed(error)),
+            Departure::Unconfirmed(error) => format!("departed, the release {}", failed(error)),
         },
     }
 }

@@ -20,9 +20,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::Released;
 use tenure::{
-    Departure, Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, SharedStore,
+    Election, Event, FencingToken, Leadership, LeaseName, LockManager, Priority, ReleaseOutcome, SharedStore,
 };
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
@@ -256,10 +255,8 @@ impl Turn<'_> {
         let began = Instant::now();
         let departure = self.signals.wait_at_the_end(patience, leadership.step_down());
         let why = match departure.await {
-            Some(
-                Departure::Answered(Released::Vacated | Released::NotYours(_)) | Departure::Unconfirmed(None),
-            ) => return None,
-            Some(Departure::Unconfirmed(Some(error))) => error.to_string(),
+            Some(ReleaseOutcome::Released | ReleaseOutcome::LostBefore(_)) => return None,
+            Some(unconfirmed) => unconfirmed.to_string(),
             None => format!("no answer within {}", short(began.elapsed())),
         };
         Some(format!(

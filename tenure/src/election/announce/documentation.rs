@@ -55,7 +55,15 @@ fn when(event: &Event) -> &'static str {
             Cause::NoProgress(_) => "The deadline passed, as nothing was renewed without progress.",
             Cause::MaxHold(_) => "The longest hold that was allowed is over.",
         },
-        Event::Departed { .. } => "The release is done, or was given up.",
+        Event::Departed { departure, .. } => match departure {
+            Departure::Answered(Released::Vacated) => "It was given back.",
+            Departure::Answered(Released::NotYours(_)) => {
+                "The release found it to be another's, or nobody's."
+            }
+            Departure::Unconfirmed(_) => {
+                "Nobody knows whether it was given back; others may have to wait for its ttl."
+            }
+        },
     }
 }
 
@@ -87,7 +95,15 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
             cause: Cause::Succeeded { .. },
             ..
         } => "It was over before it was released, for the reason in `cause`.",
-        Event::Departed { .. } => "The release is done, or was given up.",
+        Event::Departed { departure, .. } => match departure {
+            Departure::Answered(Released::Vacated) => "It was given back.",
+            Departure::Answered(Released::NotYours(_)) => {
+                "The release found it to be another's, or nobody's."
+            }
+            Departure::Unconfirmed(_) => {
+                "Nobody knows whether it was given back; others may have to wait for its ttl."
+            }
+        },
         Event::Standby { twin: true, .. } | Event::Renewed { .. } | Event::Ended { .. } => return None,
     })
 }
@@ -140,6 +156,11 @@ fn every_event() -> Vec<Event> {
         name: name.clone(),
         token,
         cause,
+    };
+    let departed = |departure| Event::Departed {
+        name: name.clone(),
+        token,
+        departure,
     };
     let standby = |twin| Event::Standby {
         lease: lease.clone(),
@@ -197,14 +218,12 @@ fn every_event() -> Vec<Event> {
             by: Some(candidate.clone()),
         }),
         ended(Cause::Vanished),
-        ended(Cause::Deadline(Some(error))),
+        ended(Cause::Deadline(Some(error.clone()))),
         ended(Cause::NoProgress(some_time)),
         ended(Cause::MaxHold(some_time)),
-        Event::Departed {
-            name: name.clone(),
-            token,
-            departure: Departure::Answered(Released::Vacated),
-        },
+        departed(Departure::Answered(Released::Vacated)),
+        departed(Departure::Answered(Released::NotYours(None))),
+        departed(Departure::Unconfirmed(error)),
     ]
 }
 

@@ -46,7 +46,7 @@ pub(super) fn second_campaign_against_first() {
     let leadership = loop {
         match block_on(election.campaign()) {
             Ok(leadership) => break leadership,
-            Err(CampaignError::Busy) => pause(Duration::from_millis(10)),
+            Err(CampaignError::Busy(_)) => pause(Duration::from_millis(10)),
             Err(error) => panic!("a campaign that nobody withdrew ended: {error}"),
         }
     };

@@ -1,11 +1,10 @@
 //! Locks: waiters in line, handles of one owner, a manager that goes.
 
 use crate::clock::{self, Pace};
-use crate::lock::{
-    Fairness, Lock, LockError, LockLoss, LockManager, LockRelease, LockTimingOptions, Reentrancy,
-};
+use crate::lock::{Fairness, Lock, LockError, LockManager, LockTimingOptions, Reentrancy};
 use crate::site::{Site, any_pace, any_weather, check_events, pause, some_time, timing};
 use crate::store::Weather;
+use crate::{Loss, ReleaseOutcome};
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
@@ -105,8 +104,8 @@ pub(super) fn two_handles_are_released_at_once() {
         block_on(second.release()),
         releaser.join().expect("releasing does not panic"),
     ];
-    let still_held = |release: &LockRelease| matches!(release, LockRelease::StillHeld { handles: 1 });
-    let released = |release: &LockRelease| matches!(release, LockRelease::Released);
+    let still_held = |release: &ReleaseOutcome| matches!(release, ReleaseOutcome::StillHeld { handles: 1 });
+    let released = |release: &ReleaseOutcome| matches!(release, ReleaseOutcome::Released);
     assert!(
         releases.iter().any(still_held) && releases.iter().any(released),
         "{releases:?}"
@@ -130,15 +129,15 @@ pub(super) fn bound_handle_is_released_about_when_its_task_ends() {
     let found = block_on(bound.release());
     drop(bound);
     ending.join().expect("the end of a task does not panic");
-    let went_with_its_task = |loss: &LockLoss| loss.cause == Cause::GivenBack;
+    let went_with_its_task = |loss: &Loss| loss.cause == Cause::GivenBack;
     let is_so = match &found {
-        LockRelease::StillHeld { handles } => *handles == 1,
-        LockRelease::LostBefore(loss) => went_with_its_task(loss),
-        LockRelease::Released | LockRelease::Unconfirmed(_) => false,
+        ReleaseOutcome::StillHeld { handles } => *handles == 1,
+        ReleaseOutcome::LostBefore(loss) => went_with_its_task(loss),
+        ReleaseOutcome::Released | ReleaseOutcome::Unconfirmed(_) => false,
     };
     assert!(is_so, "{found:?}");
     assert_eq!(other.check(), Ok(other.token()));
-    assert_eq!(block_on(other.release()), LockRelease::Released);
+    assert_eq!(block_on(other.release()), ReleaseOutcome::Released);
     drop(owner);
     close(&site, manager);
     check_events(&mut events);
@@ -261,7 +260,7 @@ pub(super) fn whoever_asks_drives_and_nobody_is_forgotten() {
         let manager = manager.clone();
         thread::spawn(move || {
             let mut lock = block_on(manager.lock(name)).expect("waits as long as it takes");
-            assert_eq!(block_on(lock.release()), LockRelease::Released);
+            assert_eq!(block_on(lock.release()), ReleaseOutcome::Released);
         })
     });
     for asker in askers {

@@ -151,6 +151,7 @@ impl Checker {
                 token,
                 attempt,
                 open: None,
+                unresolved: false,
                 then: None,
             }),
             Ending::HandedOn(wanted) => Seat::Campaign(Campaign {
@@ -171,9 +172,9 @@ impl Checker {
         event: &Event,
     ) -> Result<(), Violation> {
         let rule = "a token is given back once, and the store's answer is told";
-        let told = |due: &Due| matches!(due, Due::Inherit { token: of, .. } if *of == token);
-        if let Some(Due::Inherit { answered, .. }) = self.settle(name, told) {
-            if answered != matches!(departure, Departure::Answered(_)) {
+        let of_it = |due: &Due| matches!(due, Due::Inherit { token: of, .. } if *of == token);
+        if let Some(Due::Inherit { told, .. }) = self.settle(name, of_it) {
+            if !told.is(departure) {
                 return broken(rule, name, event);
             }
             match self.seats.get_mut(name) {
@@ -185,12 +186,11 @@ impl Checker {
             }
             return Ok(());
         }
-        let due = self.settle(name, |due| matches!(due, Due::Depart { .. }));
-        let (Some(Due::Depart { answered }), Some(Seat::Departure(leaving))) = (due, self.seats.get(name))
-        else {
+        let due = self.settle(name, |due| matches!(due, Due::Depart(_)));
+        let (Some(Due::Depart(told)), Some(Seat::Departure(leaving))) = (due, self.seats.get(name)) else {
             return broken(rule, name, event);
         };
-        if leaving.token != token || answered != matches!(departure, Departure::Answered(_)) {
+        if leaving.token != token || !told.is(departure) {
             return broken(rule, name, event);
         }
         let next = after(leaving.then);
@@ -217,7 +217,7 @@ impl Checker {
                 | Due::Renew { .. }
                 | Due::Ask
                 | Due::End(_)
-                | Due::Depart { .. }
+                | Due::Depart(_)
                 | Due::Inherit { .. }
                 | Due::Standby { .. },
             )
@@ -229,9 +229,13 @@ impl Checker {
             return broken(rule, name, event);
         }
         let next = match (self.seats.get(name), orphan) {
-            (Some(Seat::Search(search)), Some(orphan)) => leaving(orphan, search.then),
+            (Some(Seat::Search(search)), Some(orphan)) => {
+                // What its own attempt took was seen to be there.
+                let unresolved = search.unresolved && orphan.1 != search.attempt;
+                leaving(orphan, unresolved, search.then)
+            }
             (Some(Seat::Search(search)), None) => after(search.then),
-            (Some(Seat::Campaign(_)), Some(orphan)) => leaving(orphan, None),
+            (Some(Seat::Campaign(_)), Some(orphan)) => leaving(orphan, false, None),
             (Some(Seat::Campaign(_)), None) => Seat::Idle,
             _ => return broken(rule, name, event),
         };
@@ -257,11 +261,12 @@ impl Checker {
     }
 }
 
-fn leaving((token, attempt): (FencingToken, Attempt), then: Option<Wanted>) -> Seat {
+fn leaving((token, attempt): (FencingToken, Attempt), unresolved: bool, then: Option<Wanted>) -> Seat {
     Seat::Departure(Leaving {
         token,
         attempt,
         open: None,
+        unresolved,
         then,
     })
 }

@@ -1,6 +1,6 @@
 //! What an input and the passing of time change, and which events they make due.
 
-use super::seat::{Campaign, Due, Ending, Search, Seat, Wanted};
+use super::seat::{Campaign, Due, Ending, Search, Seat, Told, Wanted};
 use super::{Checker, Open, Violation, broken};
 use tenure_core::{
     Acquired, Attempt, Cause, Certainty, Change, Command, Event, FencingToken, Input, Lease, LeaseName,
@@ -216,14 +216,20 @@ impl Checker {
         };
         campaign.open = None;
         if let Some((token, _)) = campaign.heir_of {
-            let answered = match result {
-                Some(Ok(Acquired::Held(lease))) => lease.name == *name,
-                Some(Ok(Acquired::Granted(_) | Acquired::Superseded)) => true,
-                Some(Err(_)) | None => false,
+            let told = match result {
+                Some(Ok(Acquired::Held(lease))) if lease.name != *name => Told::GivenUp,
+                Some(Ok(Acquired::Held(_) | Acquired::Superseded)) => Told::not_ours(campaign.unresolved),
+                Some(Ok(Acquired::Granted(grant))) => match &grant.predecessor {
+                    Some(before) if before.token > token && !grant.again => {
+                        Told::not_ours(campaign.unresolved)
+                    }
+                    Some(_) | None => Told::Vacated,
+                },
+                Some(Err(_)) | None => Told::GivenUp,
             };
             let misconfigured = matches!(result, Some(Err(error)) if error.fault.is_misconfiguration());
             if !misconfigured {
-                self.due.push((name.clone(), Due::Inherit { token, answered }));
+                self.due.push((name.clone(), Due::Inherit { token, told }));
             }
         }
         match result {
@@ -271,22 +277,26 @@ impl Checker {
         };
         search.open = None;
         let (misconfigured, heir_of) = (search.misconfigured, search.heir_of);
-        let (orphan, inherited) = match result {
-            Some(Ok(Acquired::Granted(grant))) => (Some((grant.token, search.attempt)), true),
+        let not_ours = Told::not_ours(search.unresolved);
+        let (orphan, told) = match result {
+            Some(Ok(Acquired::Granted(grant))) => (Some((grant.token, search.attempt)), Some(Told::Vacated)),
             Some(Ok(Acquired::Held(lease))) if lease.name == *name => {
                 let still = heir_of.filter(|left| self.is_still_held(*left, lease));
-                (still, still.is_none())
+                (still, still.is_none().then_some(not_ours))
             }
-            Some(Ok(Acquired::Superseded)) => (None, true),
+            Some(Ok(Acquired::Superseded)) => (None, Some(not_ours)),
             Some(Err(error)) if error.certainty == Certainty::NotApplied && !search.unresolved => {
-                (heir_of, false)
+                (heir_of, None)
             }
             // Only a look can tell.
-            Some(Ok(Acquired::Held(_)) | Err(_)) | None => return,
+            Some(Ok(Acquired::Held(_)) | Err(_)) | None => {
+                let surely_not = |error: &StoreError| error.certainty == Certainty::NotApplied;
+                search.unresolved |= !matches!(result, Some(Err(error)) if surely_not(error));
+                return;
+            }
         };
-        if let Some((token, _)) = heir_of.filter(|_| inherited) {
-            let answered = true;
-            self.due.push((name.clone(), Due::Inherit { token, answered }));
+        if let (Some((token, _)), Some(told)) = (heir_of, told) {
+            self.due.push((name.clone(), Due::Inherit { token, told }));
         }
         self.due.push((
             name.clone(),
@@ -346,12 +356,16 @@ impl Checker {
         };
         if leaving.open == Some(request) {
             leaving.open = None;
-            let answered = match result {
-                Some(Ok(Released::NotYours(Some(lease)))) => lease.name == *name,
-                Some(Ok(Released::NotYours(None) | Released::Vacated)) => true,
-                Some(Err(_)) | None => false,
+            let told = match result {
+                Some(Ok(Released::NotYours(Some(lease)))) if lease.name != *name => Told::GivenUp,
+                Some(Ok(Released::NotYours(_))) => Told::not_ours(leaving.unresolved),
+                Some(Ok(Released::Vacated)) => Told::Vacated,
+                Some(Err(_)) | None => Told::GivenUp,
             };
-            self.due.push((name.clone(), Due::Depart { answered }));
+            let surely_not = |error: &StoreError| error.certainty == Certainty::NotApplied;
+            leaving.unresolved |=
+                told == Told::GivenUp && !matches!(result, Some(Err(error)) if surely_not(error));
+            self.due.push((name.clone(), Due::Depart(told)));
         }
     }
 
@@ -369,6 +383,7 @@ impl Checker {
         }
         search.open = None;
         let (attempt, misconfigured, heir_of) = (search.attempt, search.misconfigured, search.heir_of);
+        let not_ours = Told::not_ours(search.unresolved);
         let said = match result {
             Some(Ok(lease)) if lease.as_ref().is_none_or(|lease| lease.name == *name) => Some(lease.as_ref()),
             Some(_) | None => None,
@@ -377,24 +392,25 @@ impl Checker {
             said.flatten()
                 .is_some_and(|lease| self.is_still_held(*left, lease))
         });
+        let ours = said.flatten().filter(|lease| {
+            lease.holder.incarnation == self.candidate.incarnation
+                && lease.attempt == attempt
+                && lease.occupancy() == Occupancy::Held
+        });
         if let Some((token, _)) = heir_of.filter(|_| still.is_none()) {
-            let answered = said.is_some();
-            self.due.push((name.clone(), Due::Inherit { token, answered }));
+            let told = match (said, ours) {
+                (None, _) => Told::GivenUp,
+                (Some(_), Some(_)) => Told::Vacated,
+                (Some(_), None) => not_ours,
+            };
+            self.due.push((name.clone(), Due::Inherit { token, told }));
         }
-        let due = match result {
-            Some(Ok(Some(lease))) if lease.name != *name => Due::GiveUp { misconfigured },
-            Some(Ok(lease)) => {
-                let ours = lease.as_ref().filter(|lease| {
-                    lease.holder.incarnation == self.candidate.incarnation
-                        && lease.attempt == attempt
-                        && lease.occupancy() == Occupancy::Held
-                });
-                Due::Settle {
-                    misconfigured,
-                    orphan: still.or_else(|| ours.map(|lease| (lease.token, attempt))),
-                }
-            }
-            Some(Err(_)) | None => Due::GiveUp { misconfigured },
+        let due = match said {
+            Some(_) => Due::Settle {
+                misconfigured,
+                orphan: still.or_else(|| ours.map(|lease| (lease.token, attempt))),
+            },
+            None => Due::GiveUp { misconfigured },
         };
         self.due.push((name.clone(), due));
     }

@@ -1,5 +1,5 @@
 use std::time::Duration;
-use tenure_core::{Attempt, FencingToken, Grant, Lease, Moment, RequestId};
+use tenure_core::{Attempt, Departure, FencingToken, Grant, Lease, Moment, Released, RequestId};
 
 /// What the checker knows of one lease name, from outside.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +81,8 @@ pub(super) struct Leaving {
     pub(super) token: FencingToken,
     pub(super) attempt: Attempt,
     pub(super) open: Option<RequestId>,
+    /// An earlier request may have given it back.
+    pub(super) unresolved: bool,
     pub(super) then: Option<Wanted>,
 }
 
@@ -112,14 +114,11 @@ pub(super) enum Due {
     /// The term is asked to step down.
     Ask,
     End(Ending),
-    /// Whether the store answered.
-    Depart {
-        answered: bool,
-    },
-    /// What became of the term that was handed on is told; `answered` says whether the store has said so.
+    Depart(Told),
+    /// What became of the term that was handed on.
     Inherit {
         token: FencingToken,
-        answered: bool,
+        told: Told,
     },
     /// A campaign's end is told; the term that is left to be released, if there is one.
     Settle {
@@ -133,6 +132,34 @@ pub(super) enum Due {
     Standby {
         lease: Lease,
     },
+}
+
+/// What is told of a term that was given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Vacated,
+    NotYours,
+    /// It is another's now, and an earlier request may have given it back.
+    Unresolved,
+    /// The store has not said anything, so it may be asked again.
+    GivenUp,
+}
+
+impl Told {
+    pub(super) fn not_ours(unresolved: bool) -> Self {
+        match unresolved {
+            true => Self::Unresolved,
+            false => Self::NotYours,
+        }
+    }
+
+    pub(super) fn is(self, departure: &Departure) -> bool {
+        match departure {
+            Departure::Answered(Released::Vacated) => self == Self::Vacated,
+            Departure::Answered(Released::NotYours(_)) => self == Self::NotYours,
+            Departure::Unconfirmed(_) => matches!(self, Self::Unresolved | Self::GivenUp),
+        }
+    }
 }
 
 /// Why a term must end in this step.
@@ -150,7 +177,7 @@ impl Due {
     pub(super) fn is_required(&self) -> bool {
         match self {
             Self::Begin { .. } | Self::Renew { .. } | Self::Ask | Self::End(_) => true,
-            Self::Depart { answered } | Self::Inherit { answered, .. } => *answered,
+            Self::Depart(told) | Self::Inherit { told, .. } => *told != Told::GivenUp,
             Self::Settle { .. } => true,
             Self::GiveUp { .. } | Self::Standby { .. } => false,
         }

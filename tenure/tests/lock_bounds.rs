@@ -1,10 +1,12 @@
 //! How many locks a manager takes at once, and what keeps it from taking more.
 use crate::harness::counting::Counting;
-use crate::harness::{Site, enduring_lock_timing, long_lock_timing, soon};
+use crate::harness::{Site, enduring_lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::core::{Fault, Occupancy};
-use tenure::{Lock, LockError, LockManager};
+use tenure::core::{Acquire, Acquired, Answer, Fault, Lease, Occupancy};
+use tenure::{
+    LeaseName, LeaseStore, Lock, LockError, LockManager, LockTimingOptions, SharedStore, StoreError,
+};
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -70,9 +72,16 @@ async fn names_whose_release_hangs_keep_no_other_lock_waiting() {
 /// The last would come to its one look after as many time-outs as there are slices of those that are begun at once.
 #[tokio::test]
 async fn looks_at_a_store_that_answers_no_attempt_end_without_each_being_begun() {
+    for tag in [None, Some("billing")] {
+        looks_at_a_silent_store_end(tag).await;
+    }
+}
+
+/// With a tag each of them begins with a look at whose the lock is, which is answered.
+async fn looks_at_a_silent_store_end(tag: Option<&str>) {
     const NAMES: u32 = 300;
     let site = Site::new();
-    let (store, manager) = silent(&site);
+    let (store, manager) = silent(&site, tag);
     for look in looks_at_once(&manager, NAMES) {
         match soon("a look", look).await.unwrap() {
             Err(LockError::Store(error)) => assert_eq!(error.fault, Fault::TimedOut, "{error}"),
@@ -103,6 +112,117 @@ async fn looks_at_a_slow_store_are_all_made() {
     for look in looks_at_once(&manager, NAMES) {
         drop(soon("a look", look).await.unwrap().unwrap());
     }
+}
+
+/// An attempt is two requests, and the first of all is answered only after more than one time-out.
+#[tokio::test]
+async fn looks_of_two_requests_each_at_a_slow_store_are_all_made() {
+    /// More than are made at once.
+    const NAMES: u32 = 40;
+    let site = Site::new();
+    let mut store = Counting::new(site.store());
+    let timing = LockTimingOptions::new(Duration::from_secs(30)).check().unwrap();
+    store.delay = timing.lease().request_timeout() * 3 / 5;
+    let manager = LockManager::builder(Arc::new(store)).owner_tag("billing");
+    let manager = Arc::new(manager.timing(timing).build().unwrap());
+    for look in looks_at_once(&manager, NAMES) {
+        drop(soon("a look", look).await.unwrap().unwrap());
+    }
+}
+
+/// What a slow store says of each lock, instead of granting it.
+#[derive(Clone, Copy, Debug)]
+enum Says {
+    /// It is another application's: at the look, so that there is no attempt.
+    Foreign,
+    /// At the attempt: it is locked by another writer, as a store that is a file.
+    Busy,
+    /// Nothing: at the attempt, its driver gives up to reach it.
+    Nothing,
+}
+
+/// A real store that has no lock to give, and says so after a while.
+struct SlowToRefuse {
+    inner: SharedStore,
+    says: Says,
+    delay: Duration,
+}
+
+impl LeaseStore for SlowToRefuse {
+    pass_on!(traits, renew, release, ask, list, watch, examine, run_beside);
+
+    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        Box::pin(async move {
+            tokio::time::sleep(self.delay).await;
+            self.inner.get(name).await
+        })
+    }
+    fn acquire<'a>(&'a self, request: &'a Acquire) -> Answer<'a, Result<Acquired, StoreError>> {
+        Box::pin(async move {
+            let (fault, why) = match self.says {
+                Says::Foreign => return self.inner.acquire(request).await,
+                Says::Busy => (Fault::Busy, "another writer has it"),
+                Says::Nothing => (Fault::Unreachable, "no connection"),
+            };
+            tokio::time::sleep(self.delay).await;
+            Err(StoreError::not_applied(fault, why))
+        })
+    }
+}
+
+/// What so many looks at such a store hear, each of which waits longer than a time-out for its turn.
+async fn looks_at_a_slow_store_that(says: Says) -> Vec<LockError> {
+    const NAMES: u32 = 200;
+    let site = Site::in_memory();
+    let timing = long_lock_timing();
+    let theirs = site.manager_builder("x").timing(timing).owner_tag("billing");
+    let theirs = Arc::new(theirs.build().unwrap());
+    for look in looks_at_once(&theirs, NAMES) {
+        drop(soon("a lock of theirs", look).await.unwrap().unwrap());
+    }
+    let store = SlowToRefuse {
+        inner: site.store(),
+        says,
+        delay: timing.lease().request_timeout() / 4,
+    };
+    let builder = LockManager::builder(Arc::new(store)).timing(timing);
+    let builder = match says {
+        Says::Foreign => builder.owner_tag("stock"),
+        Says::Busy | Says::Nothing => builder,
+    };
+    let manager = Arc::new(builder.build().unwrap());
+    let mut refusals = Vec::new();
+    for look in looks_at_once(&manager, NAMES) {
+        refusals.push(soon("a look", look).await.unwrap().unwrap_err());
+    }
+    refusals
+}
+
+#[tokio::test]
+async fn looks_at_a_slow_store_full_of_other_applications_names_are_all_made() {
+    for refusal in looks_at_a_slow_store_that(Says::Foreign).await {
+        assert!(matches!(refusal, LockError::OtherApplication { .. }), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn looks_at_a_slow_store_that_fails_each_attempt_are_all_made() {
+    for refusal in looks_at_a_slow_store_that(Says::Busy).await {
+        assert!(
+            matches!(&refusal, LockError::Store(error) if error.fault == Fault::Busy),
+            "{refusal}"
+        );
+    }
+}
+
+/// That it could not be reached is not its answer, though it comes in time.
+#[tokio::test]
+async fn looks_at_a_store_that_is_slowly_found_unreachable_end_without_each_being_begun() {
+    let refusals = looks_at_a_slow_store_that(Says::Nothing).await;
+    let is_not_begun =
+        |refusal: &&LockError| matches!(refusal, LockError::Store(error) if error.fault == Fault::TimedOut);
+    let not_begun = refusals.iter().filter(is_not_begun).count();
+    assert!(not_begun > 0, "each was begun, one slice after another");
 }
 
 /// The earlier one had waited for a release, which was answered in time.
@@ -136,11 +256,14 @@ async fn a_look_is_not_given_up_when_an_earlier_one_would_have_been() {
 type Wanted = JoinHandle<Result<Lock, LockError>>;
 
 /// A store that answers no attempt yet.
-fn silent(site: &Site) -> (Arc<Counting>, Arc<LockManager>) {
+fn silent(site: &Site, tag: Option<&str>) -> (Arc<Counting>, Arc<LockManager>) {
     let mut store = Counting::new(site.store());
     store.acquires = Semaphore::new(0);
     let store = Arc::new(store);
-    let manager = LockManager::builder(store.clone()).timing(long_lock_timing());
+    let mut manager = LockManager::builder(store.clone()).timing(long_lock_timing());
+    if let Some(tag) = tag {
+        manager = manager.owner_tag(tag);
+    }
     (store, Arc::new(manager.build().unwrap()))
 }
 
@@ -155,7 +278,7 @@ fn looks_at_once(manager: &Arc<LockManager>, names: u32) -> Vec<Wanted> {
 
 /// So many locks that somebody waits for each, of a store that answers no attempt yet.
 fn wanted_at_once(site: &Site, names: u32) -> (Arc<Counting>, Arc<LockManager>, Vec<Wanted>) {
-    let (store, manager) = silent(site);
+    let (store, manager) = silent(site, None);
     let wants = |number: u32| {
         let manager = manager.clone();
         tokio::spawn(async move { manager.lock(format!("{number}")).await })

@@ -1,17 +1,20 @@
 //! What the driver does when something has happened.
 
 use super::place::Seen;
+use super::requests::{Asker, Sent};
 use super::{Driver, LateLook, NotWon, Progressing, WATCH_TERM_AFTER, announce_not_taken_up};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
-use tenure_core::{Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Moment, StoreError};
+use std::time::Duration;
+use tenure_core::{
+    Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Moment, Reply, StoreError,
+};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {
         match event {
             Event::Acquired { name, grant, .. } => {
-                self.answered_at = clock::now();
                 self.first_attempts.done(name);
                 self.won(name, grant);
             }
@@ -50,10 +53,7 @@ impl Driver {
                 self.first_attempts.call(name);
             }
             Event::Withdrawn { name } => self.first_attempts.call(name),
-            Event::Standby { lease, .. } => {
-                self.answered_at = clock::now();
-                self.stand_by(lease);
-            }
+            Event::Standby { lease, .. } => self.stand_by(lease),
             Event::AttemptFailed { name, error, .. } => self.attempt_failed(name, error),
             Event::RenewalFailed { .. } | Event::Doubted { .. } | Event::Reassured { .. } => {}
         }
@@ -172,11 +172,34 @@ impl Driver {
         }
     }
 
+    /// Whether the store itself has answered an attempt. A look that finds no other application's lease is half of one, and the
+    /// other half may never be answered.
+    pub(super) fn is_attempt_answered(&self, sent: &Sent) -> bool {
+        let error = match (&sent.asker, &sent.reply) {
+            (Asker::Engine(_), Some(Reply::Acquired(Ok(_)))) => return true,
+            (Asker::Look(_), Some(Reply::Looked(Ok(found)))) => {
+                return found
+                    .as_ref()
+                    .is_some_and(|lease| self.is_foreign(&lease.holder.id));
+            }
+            (Asker::Engine(_), Some(Reply::Acquired(Err(error))))
+            | (Asker::Look(_), Some(Reply::Looked(Err(error)))) => error,
+            (Asker::Engine(_) | Asker::Look(_), _) => return false,
+        };
+        !matches!(error.fault, Fault::Unreachable | Fault::TimedOut)
+    }
+
+    /// The longest that a first attempt takes: one request, and one more where the lease is looked at first.
+    pub(super) fn attempt_max(&self) -> Duration {
+        let requests = if self.plan.tag.is_some() { 2 } else { 1 };
+        self.plan.timing.request_timeout() * requests
+    }
+
     /// Whoever came for one look does not wait for a release that the store does not answer, nor for others' attempts while it
     /// answers none.
     pub(super) fn end_late_looks(&mut self) {
         let now = clock::now();
-        let answers = self.answered_at.after(self.plan.timing.request_timeout()) > now;
+        let answers = self.answered_at.after(self.attempt_max()) > now;
         while self.late_looks.front().is_some_and(|look| look.due <= now)
             && let Some(LateLook { name, number, .. }) = self.late_looks.pop_front()
         {

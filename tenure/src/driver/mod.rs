@@ -93,7 +93,7 @@ struct Driver {
     first_attempts: FirstAttempts,
     /// Until when those who came for one look wait for what comes before it, in that order.
     late_looks: VecDeque<LateLook>,
-    /// When the store answered an attempt last.
+    /// When the store itself answered an attempt last, whatever it said.
     answered_at: Moment,
     /// Leases that others are let have first, by when that is over.
     standing_back: BTreeSet<(Moment, LeaseName)>,
@@ -229,6 +229,9 @@ impl Driver {
                     if self.plan.meter.tells_of_an_outage() {
                         self.beat_soon();
                     }
+                    if self.is_attempt_answered(&sent) {
+                        self.answered_at = clock::now();
+                    }
                     match (sent.asker, sent.reply) {
                         (Asker::Engine(request), Some(reply)) => Happening::Reply(Input::Answer { request, reply }),
                         // Given up: the engine knows by its own clock that no answer came.
@@ -281,7 +284,7 @@ impl Driver {
 
     /// If somebody comes for one look at this, it is over when the store has had time enough to answer.
     fn await_look(&mut self, name: LeaseName, number: u64) {
-        let due = clock::now().after(self.plan.timing.request_timeout());
+        let due = clock::now().after(self.attempt_max());
         self.late_looks.push_back(LateLook { due, name, number });
     }
 

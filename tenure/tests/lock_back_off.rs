@@ -2,11 +2,11 @@
 use crate::harness::noting::Noting;
 use crate::harness::{Site, pass_on, soon};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tenure::core::{Answer, Fault, Scope, Watch, WatchEvent};
+use tenure::core::{Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
 use tenure::{
-    LeaseStore, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome, SharedStore, StoreError,
+    LeaseName, LeaseStore, LockManager, ReleaseOutcome, LockTiming, LockTimingOptions, SharedStore, StoreError,
 };
 use tenure_testkit::eventually_async;
 
@@ -184,4 +184,95 @@ async fn a_watch_that_nobody_needs_makes_room_for_one_that_somebody_does() {
     })
     .await;
     last.abort();
+}
+
+/// A real store that cannot be looked at for a while, as at whose a lock is.
+struct Unseen {
+    inner: SharedStore,
+    is_seen: AtomicBool,
+    looks: AtomicU32,
+}
+
+impl Unseen {
+    fn over(site: &Site) -> Arc<Self> {
+        Arc::new(Self {
+            inner: site.store(),
+            is_seen: AtomicBool::new(false),
+            looks: AtomicU32::new(0),
+        })
+    }
+
+    /// A manager that looks at whose a lock is.
+    fn manager(self: &Arc<Self>, timing: LockTiming) -> Arc<LockManager> {
+        let builder = LockManager::builder(self.clone()).owner_tag("billing");
+        Arc::new(builder.timing(timing).build().unwrap())
+    }
+}
+
+impl LeaseStore for Unseen {
+    pass_on!(
+        traits, acquire, renew, release, ask, list, watch, examine, run_beside
+    );
+
+    fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        if self.is_seen.load(Ordering::SeqCst) {
+            return self.inner.get(name);
+        }
+        let refusal = StoreError::not_applied(Fault::Unreachable, "no connection");
+        Box::pin(std::future::ready(Err(refusal)))
+    }
+}
+
+/// As attempts are, and not in step with those of others.
+#[tokio::test]
+async fn looks_at_whose_a_lock_is_are_made_ever_more_seldom_while_they_fail() {
+    const LOOKS: u32 = 9;
+    let site = Site::new();
+    let store = Unseen::over(&site);
+    let timing = LockTimingOptions::new(Duration::from_millis(1_500))
+        .check()
+        .unwrap();
+    let manager = store.manager(timing);
+    let mut events = manager.events();
+    let began = Instant::now();
+    let waits = manager.clone();
+    let waiting = tokio::spawn(async move { waits.lock("a").await.map(drop) });
+    let (shortest, mut pauses) = (timing.lease().retry_every(), Vec::new());
+    while store.looks.load(Ordering::SeqCst) < LOOKS {
+        if let Event::AttemptFailed { retry_in, .. } = soon("a failure", events.recv()).await.unwrap() {
+            pauses.push(retry_in);
+        }
+    }
+    let took = began.elapsed();
+    let (told, kept) = (&pauses[1..], &pauses[..LOOKS as usize - 1]);
+    assert!(took >= kept.iter().sum::<Duration>(), "{took:?}: {pauses:?}");
+    assert!(pauses[0] == shortest && told.iter().all(|pause| *pause >= shortest));
+    // Drawn from up to thirty times as long: a thousand such tests have none that is so unlucky.
+    let longest = pauses.iter().max().unwrap();
+    assert!(*longest > shortest * 4, "{pauses:?}");
+    store.is_seen.store(true, Ordering::SeqCst);
+    soon("the lock, after a pause", waiting).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn whoever_comes_in_the_pause_after_a_failed_look_of_one_who_left_looks_at_once() {
+    let site = Site::new();
+    let store = Unseen::over(&site);
+    // With this ttl a pause is 10 s.
+    let timing = LockTimingOptions::new(Duration::from_secs(3_600))
+        .check()
+        .unwrap();
+    let pause = timing.lease().retry_every();
+    let (manager, began) = (store.manager(timing), Instant::now());
+    let mut events = manager.events();
+    let waits = manager.clone();
+    let waiting = tokio::spawn(async move { waits.lock("a").await.map(drop) });
+    let failure = soon("a failure", events.recv()).await.unwrap();
+    assert!(matches!(failure, Event::AttemptFailed { .. }), "{failure:?}");
+    waiting.abort();
+    drop(waiting.await);
+    store.is_seen.store(true, Ordering::SeqCst);
+    drop(soon("one look", manager.try_lock("a")).await.unwrap());
+    assert!(began.elapsed() < pause, "{:?}", began.elapsed());
 }

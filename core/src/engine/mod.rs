@@ -337,18 +337,12 @@ impl Engine {
         attempt
     }
 
-    /// Full-jitter back-off of a campaign: `retry_every · 2^failures`, at most the ttl and [`BACK_OFF_MAX`].
+    /// How long a campaign pauses after a failure, with so many in a row before it.
     fn back_off(&mut self, failures: u32) -> Duration {
-        let base = self.timing.retry_every;
-        let cap = BACK_OFF_MAX.min(self.timing.ttl.duration()).max(base);
-        let ceiling = base.saturating_mul(1_u32 << failures.min(16)).min(cap);
-        self.dice.between(base.min(ceiling), ceiling)
+        let pauses = self.timing.back_off(failures);
+        self.dice.between(*pauses.start(), *pauses.end())
     }
 }
-
-/// Longest pause of a campaign between two tries on a store that fails: long enough to spare a store that
-/// is ill, short enough not to be the outage.
-const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 fn unanswered(name: &LeaseName) -> StoreError {
     StoreError::unknown(

@@ -9,10 +9,15 @@ pub use promises::Promises;
 pub use violation::{TimingError, Violation};
 
 use crate::{StoreTraits, Ttl};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Within what time standbys answer a release at most: they are woken at once, and spread a little.
 const WAKE_SPREAD_MAX: Duration = Duration::from_millis(8);
+
+/// Longest pause of a campaign between two tries on a store that fails: long enough to spare a store that
+/// is ill, short enough not to be the outage.
+const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 /// One million: rates are in parts per million.
 const MILLION: u128 = 1_000_000;
@@ -110,6 +115,16 @@ impl Timing {
     #[must_use]
     pub fn retry_every(&self) -> Duration {
         self.retry_every
+    }
+
+    /// Between what two pauses that of a campaign after a failure is drawn, with so many failures in a row before it: from
+    /// [`retry_every`](Self::retry_every) up to twice that with each of them, 10 s and the ttl at most. Where even
+    /// `retry_every` is longer, it is that.
+    #[must_use]
+    pub fn back_off(&self, failures: u32) -> RangeInclusive<Duration> {
+        let base = self.retry_every;
+        let cap = BACK_OFF_MAX.min(self.ttl.duration()).max(base);
+        base..=base.saturating_mul(1_u32 << failures.min(16)).min(cap)
     }
 
     /// Longest wait for one answer.

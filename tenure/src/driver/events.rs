@@ -45,8 +45,7 @@ impl Driver {
                     if self.plan.stands_back {
                         let watch = self.plan.store.traits().watch;
                         let until = place.stand_back(*token, clock::now(), watch);
-                        self.standing_back
-                            .extend(until.map(|until| (until, name.clone())));
+                        self.pauses.extend(until.map(|until| (until, name.clone())));
                     }
                     self.tidy(name);
                 }
@@ -162,11 +161,11 @@ impl Driver {
         }
     }
 
-    /// Whoever has let others go first may campaign again.
-    pub(super) fn end_standing_back(&mut self) {
+    /// Whoever has let others go first may campaign again, and whose look has failed may look again.
+    pub(super) fn end_pauses(&mut self) {
         let now = clock::now();
-        while self.standing_back.first().is_some_and(|(until, _)| *until <= now)
-            && let Some((_, name)) = self.standing_back.pop_first()
+        while self.pauses.first().is_some_and(|(until, _)| *until <= now)
+            && let Some((_, name)) = self.pauses.pop_first()
         {
             self.first_attempts.call(&name);
         }

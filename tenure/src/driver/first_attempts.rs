@@ -15,7 +15,8 @@ pub(super) struct FirstAttempts {
     under_way: BTreeSet<LeaseName>,
     /// In the order in which they came.
     held_back: BTreeMap<u64, LeaseName>,
-    /// What of the engine's is still to be released or found first, which may take a ttl: they keep nobody else waiting.
+    /// What comes before them may take a ttl, as what of the engine's is still to be released or found first, or a pause: they keep
+    /// nobody else waiting.
     parked: BTreeMap<LeaseName, u64>,
     places: BTreeMap<LeaseName, u64>,
     next: u64,
@@ -65,6 +66,13 @@ impl FirstAttempts {
             }
         }
         None
+    }
+
+    /// It was under way in vain, and waits aside until it is [called](Self::call).
+    pub(super) fn put_off(&mut self, name: LeaseName) {
+        self.under_way.remove(&name);
+        self.parked.insert(name, self.next);
+        self.next += 1;
     }
 
     /// What came before it is over: it has its turn again, among those that wait for theirs by its number.

@@ -10,6 +10,7 @@ mod events;
 mod first_attempts;
 mod handle;
 mod helm;
+mod jitter;
 mod message;
 mod messages;
 mod offers;
@@ -95,8 +96,9 @@ struct Driver {
     late_looks: VecDeque<LateLook>,
     /// When the store itself answered an attempt last, whatever it said.
     answered_at: Moment,
-    /// Leases that others are let have first, by when that is over.
-    standing_back: BTreeSet<(Moment, LeaseName)>,
+    /// Campaigns that are [put off](FirstAttempts), by when they are called again: others are let have the lease first, or a look
+    /// at it has failed.
+    pauses: BTreeSet<(Moment, LeaseName)>,
     /// Terms that their winners have not taken up yet.
     offers: Offers,
     /// Leases that are looked at before a campaign begins: each by one look at a time.
@@ -168,7 +170,7 @@ impl Driver {
             first_attempts: FirstAttempts::default(),
             late_looks: VecDeque::new(),
             answered_at: Moment::ZERO,
-            standing_back: BTreeSet::new(),
+            pauses: BTreeSet::new(),
             offers: Offers::default(),
             looking: BTreeSet::new(),
             progressing: BTreeMap::new(),
@@ -198,7 +200,7 @@ impl Driver {
                 Happening::Tick => {
                     self.beat();
                     self.end_late_looks();
-                    self.end_standing_back();
+                    self.end_pauses();
                     self.end_offers();
                     self.step(Input::Tick);
                 }
@@ -216,8 +218,8 @@ impl Driver {
 
     async fn next(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Happening {
         let late_look = self.late_looks.front().map(|look| look.due);
-        let stands_back = self.standing_back.first().map(|(until, _)| *until);
-        let others = self.beat_at.into_iter().chain(late_look).chain(stands_back);
+        let pause = self.pauses.first().map(|(until, _)| *until);
+        let others = self.beat_at.into_iter().chain(late_look).chain(pause);
         let others = others.chain(self.offers.due());
         let wake = others.chain(self.wake).min();
         let timer = &self.timer;
@@ -276,7 +278,7 @@ impl Driver {
             };
             match self.first_attempts.next(readiness)? {
                 Next::Begin(name) if self.plan.tag.is_none() => return Some(self.campaign_for(name)),
-                Next::Begin(name) => self.look_first(name, Duration::ZERO),
+                Next::Begin(name) => self.look_first(name),
                 Next::Parked(name, number) => self.await_look(name, number),
             }
         }

@@ -1,20 +1,21 @@
 //! Whether a lease is another application's: asked before it is taken, for whoever takes it has it from then on.
 
+use super::jitter::jitter;
 use super::place::Place;
 use super::{Driver, NotWon};
-use std::time::Duration;
+use crate::clock;
 use tenure_core::{
     CandidateId, Event, Fault, Grant, Input, LeaseName, Operation, Predecessor, Reply, StoreError,
 };
 
 impl Driver {
     /// Looks who held it last, and lets the campaign begin if that was one of this application.
-    pub(super) fn look_first(&mut self, name: LeaseName, pause: Duration) {
+    pub(super) fn look_first(&mut self, name: LeaseName) {
         // Withdrawn and begun anew meanwhile: the answer to the first look will do.
         if self.looking.insert(name.clone()) {
             self.plan.meter.sent(&Operation::Look(name.clone()));
             let time_max = self.plan.timing.request_timeout();
-            self.requests.look(name, pause, time_max);
+            self.requests.look(name, time_max);
         }
     }
 
@@ -38,19 +39,23 @@ impl Driver {
         self.follow();
     }
 
-    /// As an attempt that failed: only an error that a person must mend ends the campaign.
+    /// As an attempt that failed: only an error that a person must mend ends the campaign, and after others it is made again, ever
+    /// more seldom.
     fn look_failed(&mut self, name: LeaseName, error: StoreError) {
         if error.fault.is_misconfiguration() {
             return self.tell(Event::CampaignEnded { name, error });
         }
-        let retry_in = self.plan.timing.retry_every();
+        let failures = self.places.get_mut(&name).map_or(0, Place::note_failed_look);
+        let pauses = self.plan.timing.back_off(failures);
+        let retry_in = *pauses.start() + jitter(*pauses.end() - *pauses.start());
         self.tell(Event::AttemptFailed {
             name: name.clone(),
             error,
             retry_in,
         });
         if self.is_waited_for(&name) {
-            self.look_first(name, retry_in);
+            self.first_attempts.put_off(name.clone());
+            self.pauses.insert((clock::now().after(retry_in), name));
         }
     }
 

@@ -28,6 +28,8 @@ struct Crowd {
     waiting: VecDeque<Waiting>,
     /// To hear what became of a term that they have ended.
     departing: Vec<Departing>,
+    /// How many looks at whose the lease is have failed since the last term here.
+    failed_looks: u32,
 }
 
 struct Departing {
@@ -138,6 +140,9 @@ impl Place {
                 Err(unread) => unseen = unread.ok(),
             }
         }
+        if let Some(crowd) = &mut self.crowd {
+            crowd.failed_looks = 0;
+        }
         self.thin_out();
         seen
     }
@@ -195,6 +200,15 @@ impl Place {
             waiting.disappoint(why());
         }
         self.thin_out();
+    }
+
+    /// One more look at whose the lease is has failed. Answers how many had before it.
+    pub(super) fn note_failed_look(&mut self) -> u32 {
+        self.crowd.as_mut().map_or(0, |crowd| {
+            let before = crowd.failed_looks;
+            crowd.failed_looks = before.saturating_add(1);
+            before
+        })
     }
 
     /// Ends the waiting of all.

@@ -4,7 +4,7 @@ use super::About;
 use super::caught::caught;
 use crate::clock;
 use crate::registry::SharedStore;
-use crate::sync::{JoinSet, sleep, timeout};
+use crate::sync::{JoinSet, timeout};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,13 +85,10 @@ impl Requests {
         }
     }
 
-    /// Looks at a lease after a pause, for `time_max` at most. A panic of the store's is no answer.
-    pub(super) fn look(&mut self, name: LeaseName, pause: Duration, time_max: Duration) {
+    /// Looks at a lease, for `time_max` at most. A panic of the store's is no answer.
+    pub(super) fn look(&mut self, name: LeaseName, time_max: Duration) {
         let store = self.store.clone();
         self.tasks.spawn(async move {
-            if !pause.is_zero() {
-                sleep(pause).await;
-            }
             let (give_up_at, operation) = (clock::now().after(time_max), Operation::Look(name.clone()));
             let asker = Asker::Look(name.clone());
             let asking = send_now(&store, asker, give_up_at, &operation);

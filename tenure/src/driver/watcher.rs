@@ -1,9 +1,9 @@
 //! Keeps a watch on one lease: starts it again when it breaks, and says so.
 
 use super::caught::caught;
+use super::jitter::jitter;
 use super::plan::BackOff;
 use crate::clock;
-use crate::identity::random_bits;
 use crate::registry::SharedStore;
 use crate::sync::{AtomicBool, Ordering, mpsc, oneshot, select, sleep, spawn};
 use std::convert::Infallible;
@@ -330,11 +330,6 @@ fn look(name: &LeaseName) -> WatchEvent {
 
 fn panicked() -> StoreError {
     StoreError::not_applied(Fault::Internal, "the store has panicked")
-}
-
-fn jitter(most: Duration) -> Duration {
-    let bits = u32::try_from(random_bits() & u128::from(u32::MAX)).expect("32 bits");
-    most.mul_f64(f64::from(bits) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]

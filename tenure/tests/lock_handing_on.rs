@@ -8,18 +8,24 @@ use tenure::core::{
     Acquire, Acquired, Answer, Fault, Occupancy, Release, Released, Scope, Watch, WatchEvent,
 };
 use tenure::{
-    Authority, Cause, FencingToken, LeaseStore, LockManager, ReleaseOutcome, SharedStore, StoreError,
+    Authority, Cause, FencingToken, LeaseStore, LockManager, LockManagerBuilder, ReleaseOutcome, SharedStore,
+    StoreError,
 };
 use tenure_testkit::eventually_async;
 use tokio::sync::Semaphore;
 
 /// A manager over a store that counts.
 fn counted(site: &Site) -> (Arc<Counting>, Arc<LockManager>) {
+    let (store, manager) = to_be_counted(site);
+    (store, Arc::new(manager.build().unwrap()))
+}
+
+fn to_be_counted(site: &Site) -> (Arc<Counting>, LockManagerBuilder) {
     let store = Arc::new(Counting::new(site.store()));
     let manager = LockManager::builder(store.clone())
         .candidate("a")
         .timing(long_lock_timing());
-    (store, Arc::new(manager.build().unwrap()))
+    (store, manager)
 }
 
 /// Tasks that each wait for the lock, have it once for so long, and tell its token.
@@ -93,6 +99,23 @@ async fn a_lock_that_is_kept_for_a_moment_is_handed_on_more_often() {
         }
     }
     panic!("released after every eight hand-overs, {TRIES_MAX} times");
+}
+
+/// Whose it is was looked at by the first of them, and after each release by the next: another application may have come between.
+#[tokio::test]
+async fn a_lock_that_is_handed_on_is_not_looked_at_again_for_its_owner_tag() {
+    let site = Site::in_memory();
+    let (store, manager) = to_be_counted(&site);
+    let manager = Arc::new(manager.owner_tag("billing").build().unwrap());
+    let mut first = soon("the lock", manager.lock("a")).await.unwrap();
+    let tasks = waiters(&manager, 19, Duration::ZERO);
+    until_all_wait(&manager, 20).await;
+    assert_eq!(soon("the release", first.release()).await, ReleaseOutcome::Released);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(store.acquisitions(), 20, "one for each");
+    assert_eq!(store.looks(), store.releases(), "one before each row");
 }
 
 #[tokio::test]

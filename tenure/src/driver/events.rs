@@ -116,10 +116,11 @@ impl Driver {
         if *cause != Cause::GivenBack {
             place.answer_departures(token, None);
         }
-        if place.forget_those_who_left() {
-            self.first_attempts.want(name.clone());
-        } else {
+        if !place.forget_those_who_left() {
             self.tidy(name);
+        } else if !self.engine.campaigns_for(name) {
+            // Else it was handed on, and its campaign has begun already.
+            self.first_attempts.want(name.clone());
         }
     }
 

@@ -10,12 +10,13 @@ use tenure::core::{
 use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 use tokio::sync::Semaphore;
 
-/// Passes every call on to a real store, and counts those that take, extend, release and list.
+/// Passes every call on to a real store, and counts those that take, extend, release, look and list.
 pub struct Counting {
     pub inner: SharedStore,
     acquisitions: AtomicU32,
     renewals: AtomicU32,
     releases: AtomicU32,
+    looks: AtomicU32,
     pages: AtomicU32,
     /// Watches that may be started; more wait.
     pub watches: Semaphore,
@@ -36,6 +37,7 @@ impl Counting {
             acquisitions: AtomicU32::new(0),
             renewals: AtomicU32::new(0),
             releases: AtomicU32::new(0),
+            looks: AtomicU32::new(0),
             pages: AtomicU32::new(0),
             watches: Semaphore::new(Semaphore::MAX_PERMITS),
             acquires: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -51,6 +53,11 @@ impl Counting {
 
     pub fn releases(&self) -> u32 {
         self.releases.load(Ordering::SeqCst)
+    }
+
+    /// How often one lease was looked at.
+    pub fn looks(&self) -> u32 {
+        self.looks.load(Ordering::SeqCst)
     }
 
     /// How many pages were asked for.
@@ -93,6 +100,7 @@ impl LeaseStore for Counting {
         })
     }
     fn get<'a>(&'a self, name: &'a LeaseName) -> Answer<'a, Result<Option<Lease>, StoreError>> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             tokio::time::sleep(self.delay).await;
             self.inner.get(name).await

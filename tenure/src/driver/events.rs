@@ -2,13 +2,13 @@
 
 use super::place::Seen;
 use super::requests::{Asker, Sent};
-use super::{Driver, LateLook, NotWon, Progressing, WATCH_TERM_AFTER, announce_not_taken_up};
+use super::{Driver, LateLook, NotWon, WATCH_TERM_AFTER, announce_not_taken_up};
 use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
-    Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Moment, Reply, StoreError,
+    Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Reply, StoreError,
 };
 
 impl Driver {
@@ -23,14 +23,8 @@ impl Driver {
                 self.refuse(name, || NotWon::Store(error.clone()));
             }
             Event::AskedToStepDown { name, token } => self.enter(name, *token, &Phase::Ending),
-            Event::Stuck { name, .. } => self.stuck(name),
-            Event::Renewed { name, .. } => {
-                if let Some(progressing) = self.progressing.get_mut(name) {
-                    // A renewal that was under way when they stopped is answered, and does not begin them again.
-                    progressing.stuck = self.engine.is_stuck(name);
-                    progressing.term.await_progress(progressing.stuck);
-                }
-            }
+            // Progress may have been reported a moment ago, and not been told of yet.
+            Event::Stuck { name, .. } => self.next.extend(self.progress.look(name)),
             Event::Ended { name, token, cause } => {
                 self.enter(name, *token, &Phase::Over(Box::new(cause.clone())));
                 self.ended(name, *token, cause);
@@ -54,7 +48,10 @@ impl Driver {
             Event::Withdrawn { name } => self.first_attempts.call(name),
             Event::Standby { lease, .. } => self.stand_by(lease),
             Event::AttemptFailed { name, error, .. } => self.attempt_failed(name, error),
-            Event::RenewalFailed { .. } | Event::Doubted { .. } | Event::Reassured { .. } => {}
+            Event::Renewed { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Doubted { .. }
+            | Event::Reassured { .. } => {}
         }
     }
 
@@ -64,13 +61,8 @@ impl Driver {
         };
         let foreign = self.foreign_before(grant).cloned();
         let term = Arc::new(SharedTerm::new(belief));
-        if self.progress_within(name).is_some() {
-            let progressing = Progressing {
-                term: term.clone(),
-                stuck: false,
-                taken_in: Moment::ZERO,
-            };
-            self.progressing.insert(name.clone(), progressing);
+        if let Some(within) = self.progress_within(name) {
+            self.progress.begin(name, term.clone(), within);
         }
         let place = self.places.entry(name.clone()).or_default();
         if let Some(before) = foreign {
@@ -92,22 +84,8 @@ impl Driver {
         self.watches.lead(name, WATCH_TERM_AFTER);
     }
 
-    fn stuck(&mut self, name: &LeaseName) {
-        let Some(progressing) = self.progressing.get_mut(name) else {
-            return;
-        };
-        progressing.stuck = true;
-        progressing.term.await_progress(true);
-        // Progress may have been reported just before it was known to be awaited.
-        let (token, at) = (progressing.term.token(), progressing.term.last_progress());
-        if at > Moment::ZERO {
-            let name = name.clone();
-            self.next.push_back(Command::Progress { name, token, at });
-        }
-    }
-
     fn ended(&mut self, name: &LeaseName, token: tenure_core::FencingToken, cause: &Cause) {
-        self.progressing.remove(name);
+        self.progress.end(name);
         let Some(place) = self.places.get_mut(name) else {
             return;
         };

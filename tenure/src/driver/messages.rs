@@ -46,11 +46,9 @@ impl Driver {
             }
             Message::Extend { name, token } => self.step(Input::Command(Command::Extend { name, token })),
             Message::Progress { name } => {
-                // Until a renewal shows that it was enough, further progress is awaited.
-                if let Some(progressing) = self.progressing.get(&name) {
-                    progressing.term.await_progress(progressing.stuck);
+                if let Some(news) = self.progress.look(&name) {
+                    self.step(Input::Command(news));
                 }
-                self.step(Input::Tick);
             }
             Message::Hear { heard } => {
                 // Whoever asked may be gone.

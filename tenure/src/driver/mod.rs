@@ -18,6 +18,7 @@ mod ownership;
 mod permit;
 mod place;
 mod plan;
+mod progress;
 mod requests;
 mod row;
 #[cfg(not(feature = "metrics"))]
@@ -41,15 +42,15 @@ pub(crate) use watcher::{watch_or_look, watch_scope};
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;
 use crate::sync::{blocking, broadcast, mpsc, run_on_a_thread, select};
-use crate::term::{Phase, SharedTerm, for_good};
+use crate::term::Phase;
 use first_attempts::{FirstAttempts, Next, Readiness};
 use helm::{Allowance, Helm};
 use offers::Offers;
 use place::Place;
+use progress::Progress;
 use requests::{Asker, Requests};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
     Actions, Authority, Cause, Command, Engine, Event, FencingToken, Input, LeaseName, Moment, Reply,
@@ -103,8 +104,7 @@ struct Driver {
     offers: Offers,
     /// Leases that are looked at before a campaign begins: each by one look at a time.
     looking: BTreeSet<LeaseName>,
-    /// Terms whose work reports progress.
-    progressing: BTreeMap<LeaseName, Progressing>,
+    progress: Progress,
     /// Handles that go with something that does not say so.
     bound: Vec<Bound>,
     /// When to look at what nobody tells: what is bound, watches that nobody needs, and whether anything is asked of a store that
@@ -124,14 +124,6 @@ struct LateLook {
     due: Moment,
     name: LeaseName,
     number: u64,
-}
-
-struct Progressing {
-    term: Arc<SharedTerm>,
-    /// Whether renewals have stopped for want of progress.
-    stuck: bool,
-    /// The last progress that the engine was told.
-    taken_in: Moment,
 }
 
 struct Bound {
@@ -173,7 +165,7 @@ impl Driver {
             pauses: BTreeSet::new(),
             offers: Offers::default(),
             looking: BTreeSet::new(),
-            progressing: BTreeMap::new(),
+            progress: Progress::default(),
             bound: Vec::new(),
             beat_at: None,
             next: VecDeque::new(),
@@ -252,7 +244,9 @@ impl Driver {
     /// Steps the engine, and then with what its events call for.
     fn step(&mut self, input: Input) {
         // What progress the work has reported since the last step comes first: it may keep the term.
-        self.take_in_progress();
+        for command in self.progress.news() {
+            self.apply(Input::Command(command));
+        }
         self.apply(input);
         self.follow();
     }
@@ -288,27 +282,6 @@ impl Driver {
     fn await_look(&mut self, name: LeaseName, number: u64) {
         let due = clock::now().after(self.attempt_max());
         self.late_looks.push_back(LateLook { due, name, number });
-    }
-
-    fn take_in_progress(&mut self) {
-        let mut reported: Vec<Command> = Vec::new();
-        for (name, progressing) in &mut self.progressing {
-            let (token, mut at) = (progressing.term.token(), progressing.term.last_progress());
-            let mut news_after = progressing.taken_in;
-            if at == for_good() {
-                // The engine takes in nothing of the future: it is told again before each renewal.
-                at = clock::now();
-                news_after = news_after.after(self.plan.timing.renew_every() / 2);
-            }
-            if at > news_after {
-                progressing.taken_in = at;
-                let name = name.clone();
-                reported.push(Command::Progress { name, token, at });
-            }
-        }
-        for command in reported {
-            self.apply(Input::Command(command));
-        }
     }
 
     fn apply(&mut self, input: Input) {

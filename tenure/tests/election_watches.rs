@@ -1,6 +1,6 @@
 //! What an election hears by its watch, whatever it was when that began.
 use crate::harness::told::Told;
-use crate::harness::{Site, enduring_timing, soon};
+use crate::harness::{Site, enduring_timing, soon, timing};
 use tenure::core::{Ask, Asked, WatchEvent};
 use tenure::{Election, LeaseName, SharedStore, Timing, Ttl};
 
@@ -24,6 +24,28 @@ async fn the_watch_of_a_leader_that_has_waited_goes_on() {
     tokio::time::sleep(2 * election.timing().ttl().duration()).await;
     assert!(!hints.is_closed());
     drop(leadership);
+}
+
+/// It is a connection that is kept busy, on some stores.
+#[tokio::test]
+async fn the_watch_of_an_election_that_neither_campaigns_nor_leads_ends_after_a_ttl() {
+    let site = Site::new();
+    let store = Told::over(site.store());
+    let election = Site::election_of(store.clone(), "led", timing());
+    let (leadership, hints) = tokio::join!(soon("the campaign", election.campaign()), store.teller());
+    soon("the release", leadership.unwrap().step_down()).await;
+    soon("its end", hints.closed()).await;
+    // It campaigns with another one.
+    let before = soon("the term before", site.election("before").campaign())
+        .await
+        .unwrap();
+    let (leadership, ()) = tokio::join!(soon("the campaign", election.campaign()), async {
+        let hints = soon("a watch", store.teller()).await;
+        assert!(!hints.is_closed());
+        soon("the release", before.step_down()).await;
+        hints.send(WatchEvent::Gap).await.unwrap();
+    });
+    drop(leadership.unwrap());
 }
 
 /// No renewal and no expiry tells anybody anything within a test.

@@ -80,8 +80,9 @@ impl Driver {
                 self.next.push_back(Command::WorkEnded { name, token });
             }
         }
-        self.rest(name);
-        self.watches.lead(name, WATCH_TERM_AFTER);
+        if !self.watches.lead(name, WATCH_TERM_AFTER) {
+            self.rest(name);
+        }
     }
 
     fn ended(&mut self, name: &LeaseName, token: tenure_core::FencingToken, cause: &Cause) {
@@ -95,6 +96,7 @@ impl Driver {
             place.answer_departures(token, None);
         }
         if !place.forget_those_who_left() {
+            self.rest(name);
             self.tidy(name);
         } else if !self.engine.campaigns_for(name) {
             // Else it was handed on, and its campaign has begun already.

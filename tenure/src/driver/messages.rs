@@ -202,7 +202,7 @@ impl Driver {
         self.tidy(name);
     }
 
-    /// Nobody here waits for this lease any more.
+    /// Nobody here needs a watch of this lease any more.
     pub(super) fn rest(&mut self, name: &LeaseName) {
         if self.watches.rest(name, clock::now()) {
             self.beat_soon();

@@ -80,27 +80,31 @@ impl Watches {
         }
     }
 
-    /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard.
-    pub(super) fn lead(&mut self, name: &LeaseName, after: Duration) {
+    /// A term of this lease began; it is watched from `after` a while on, where wishes are to be heard. Whether that is so here:
+    /// else nobody needs a watch of it.
+    pub(super) fn lead(&mut self, name: &LeaseName, after: Duration) -> bool {
         if self.watching != Watching::OneLease {
-            return;
-        }
-        match self.watched.get(name) {
-            Some(watched) => watched.leads.store(true, Ordering::SeqCst),
-            None => self.watch_election(name, after, true),
-        }
-    }
-
-    /// Nobody waits for this lease any more. Whether that leaves a watch to be [ended](Self::end_idle).
-    pub(super) fn rest(&mut self, name: &LeaseName, now: Moment) -> bool {
-        if self.watching == Watching::OneLease {
             return false;
         }
+        match self.watched.get_mut(name) {
+            Some(watched) => {
+                watched.idle_since = None;
+                watched.leads.store(true, Ordering::SeqCst);
+            }
+            None => self.watch_election(name, after, true),
+        }
+        true
+    }
+
+    /// Nobody needs a watch of this lease any more. Whether there is one, to be [ended](Self::end_idle).
+    pub(super) fn rest(&mut self, name: &LeaseName, now: Moment) -> bool {
         self.looked_at.remove(name);
-        let watched = self.watched.get_mut(name);
-        watched
-            .map(|watched| watched.idle_since.get_or_insert(now))
-            .is_some()
+        let Some(watched) = self.watched.get_mut(name) else {
+            return false;
+        };
+        watched.leads.store(false, Ordering::SeqCst);
+        watched.idle_since.get_or_insert(now);
+        true
     }
 
     /// Ends those that nobody has needed for long; answers whether any is left that nobody needs.

@@ -1,6 +1,7 @@
+use crate::clock::{now, sleep_until};
 use crate::driver::watch_scope;
 use crate::registry::SharedStore;
-use crate::sync::{mpsc, select, sleep, timeout};
+use crate::sync::{mpsc, select, timeout};
 use futures_core::Stream;
 use std::fmt;
 use std::future::Future;
@@ -109,7 +110,8 @@ impl State {
         select! {
             biased;
             Some(_) = hints.recv() => {}
-            () = sleep(self.pause) => {}
+            // What expires while the machine sleeps is looked at as it wakes.
+            () = sleep_until(now().after(self.pause)) => {}
         }
     }
 

@@ -204,15 +204,10 @@ async fn cause_in_time(mut phase: watch::Receiver<Phase>) -> Cause {
 }
 
 async fn changed_or(phase: &mut watch::Receiver<Phase>, timer: impl Future<Output = ()>) {
-    let changed = async {
-        if phase.changed().await.is_err() {
-            // The driver is gone, and with it every renewal: only the deadline is left to wait for.
-            std::future::pending::<()>().await;
-        }
-    };
     select! {
         biased;
-        () = changed => {}
+        // Its other end is in the term, which whoever waits here holds: it is never gone.
+        _ = phase.changed() => {}
         () = timer => {}
     }
 }

@@ -25,6 +25,7 @@ mod row;
 mod unmetered;
 mod watcher;
 mod watches;
+mod withdrawal;
 
 #[cfg(feature = "metrics")]
 pub(crate) use crate::metrics::{About, Meter};
@@ -38,6 +39,7 @@ pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use row::{HAND_ONS, HAND_ONS_FOR};
 pub(crate) use watcher::{watch_or_look, watch_scope};
+pub(crate) use withdrawal::Withdrawal;
 
 use crate::clock::{self, BootTimer};
 use crate::deadline::Extension;

@@ -9,7 +9,7 @@ pub use builder::{BuildError, ElectionBuilder};
 pub use leadership::Leadership;
 pub use observer::{Observation, Observer};
 
-use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Won};
+use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Withdrawal, Won};
 use crate::registry::SharedStore;
 use crate::sync::{blocking, broadcast, oneshot, select, sleep, timeout};
 use crate::term::Phase;
@@ -70,22 +70,6 @@ impl fmt::Display for CampaignError {
 }
 
 impl std::error::Error for CampaignError {}
-
-/// Withdraws a campaign whose future is dropped.
-struct Withdrawal<'a> {
-    name: &'a LeaseName,
-    driver: Option<&'a DriverHandle>,
-}
-
-impl Drop for Withdrawal<'_> {
-    fn drop(&mut self) {
-        if let Some(driver) = self.driver {
-            // One that is gone holds nothing any more.
-            let name = self.name.clone();
-            let _ = driver.tell(Message::Withdraw { name });
-        }
-    }
-}
 
 impl Election {
     /// Begins to describe a candidacy for the lease `name` in `store`.

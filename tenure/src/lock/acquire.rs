@@ -3,7 +3,7 @@
 use super::line::{Call, Lines};
 use super::{Fairness, LockError, LockTiming, Reentrancy};
 use crate::clock;
-use crate::driver::{DriverHandle, Message, NotWon, Permit, Permits, Queueing, Waiting, Won};
+use crate::driver::{DriverHandle, Message, NotWon, Permit, Permits, Queueing, Waiting, Withdrawal, Won};
 use crate::held::HeldTerm;
 use crate::registry::SharedStore;
 use crate::sync::{broadcast, oneshot, timeout, watch};
@@ -29,22 +29,6 @@ pub(super) struct Shared {
     pub(super) max_hold: Option<Duration>,
     pub(super) lines: Lines,
     pub(super) events: broadcast::Sender<Event>,
-}
-
-/// Withdraws an attempt whose future is dropped.
-struct Withdrawal<'a> {
-    name: &'a LeaseName,
-    driver: Option<&'a DriverHandle>,
-}
-
-impl Drop for Withdrawal<'_> {
-    fn drop(&mut self) {
-        if let Some(driver) = self.driver {
-            let name = self.name.clone();
-            // One that is gone holds nothing any more.
-            let _ = driver.tell(Message::Withdraw { name });
-        }
-    }
 }
 
 impl Shared {
@@ -94,8 +78,8 @@ impl Shared {
     async fn take(self: &Arc<Self>, name: &LeaseName, queueing: Queueing) -> Result<HeldTerm, LockError> {
         loop {
             let permit = self.permit(name).await?;
-            let turn = match (self.fairness, queueing) {
-                (Fairness::Barging, _) => None,
+            match (self.fairness, queueing) {
+                (Fairness::Barging, _) => {}
                 (Fairness::Fair, Queueing::OneLook) => {
                     // One whose turn never comes has none by a look, either: everybody is before it.
                     if *self.closing.borrow() {
@@ -106,19 +90,16 @@ impl Shared {
                     if is_last || self.others_wait(name).await.map_err(LockError::Store)? {
                         return Err(LockError::OthersWait(name.clone()));
                     }
-                    None
                 }
-                (Fairness::Fair, Queueing::Line) => {
+                (Fairness::Fair, Queueing::Alone | Queueing::Line | Queueing::Follow) => {
                     if let Some(held) = self.acquire_in_turn(name, permit).await? {
                         return Ok(held);
                     }
                     continue;
                 }
-                (Fairness::Fair, Queueing::Alone | Queueing::Follow) => Some(self.turn(name).await?),
-            };
+            }
             let campaign = self.campaign(name, queueing, Some(permit))?;
             let held = campaign.outcome().await.map_err(|error| error.of(name))?;
-            drop(turn);
             if let Some(held) = held {
                 return Ok(held);
             }

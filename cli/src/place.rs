@@ -3,7 +3,9 @@
 use crate::exit::{Code, Failure};
 use crate::output::clean;
 use std::path::{Path, PathBuf};
-use tenure::{Registry, SharedPurge, SharedStore};
+#[cfg(not(feature = "sqlite"))]
+use tenure::core::Fault;
+use tenure::{Registry, SharedPurge, SharedStore, StoreError};
 
 /// Where the leases are.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,9 +44,9 @@ impl Place {
     ///
     /// # Errors
     /// What the store says. Nothing was started.
-    pub(crate) async fn open(&self) -> Result<SharedStore, Failure> {
+    pub(crate) async fn open(&self) -> Result<SharedStore, StoreError> {
         match self {
-            Self::Given(url) => Ok(Registry::connect(url).await?),
+            Self::Given(url) => Registry::connect(url).await,
             Self::Default(path) => open_default(path),
         }
     }
@@ -89,7 +91,7 @@ pub(crate) enum Credentials {
 }
 
 #[cfg(feature = "sqlite")]
-fn open_default(path: &Path) -> Result<SharedStore, Failure> {
+fn open_default(path: &Path) -> Result<SharedStore, StoreError> {
     use tenure::sqlite::{MissingDirectory, SqliteOptions};
     let store = SqliteOptions::new(path)
         .missing_directory(MissingDirectory::CreatePrivate)
@@ -98,9 +100,12 @@ fn open_default(path: &Path) -> Result<SharedStore, Failure> {
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn open_default(path: &Path) -> Result<SharedStore, Failure> {
+fn open_default(path: &Path) -> Result<SharedStore, StoreError> {
     let _ = path;
-    Err(Failure::new(Code::Configuration, "SQLite is not compiled in"))
+    Err(StoreError::not_applied(
+        Fault::Unsupported,
+        "SQLite is not compiled in",
+    ))
 }
 
 fn default_path() -> Result<PathBuf, Failure> {

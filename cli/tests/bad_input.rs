@@ -130,7 +130,7 @@ fn stores_that_cannot_be() {
         ("sqlite:/dev", 78, &["is a directory"]),
     ] {
         let sandbox = Sandbox::at("stores", store);
-        let ended = run(&sandbox, &[], "job");
+        let ended = run(&sandbox, &["--no-wait"], "job");
         one_line(&ended, code, &[&["lease \"job\""], parts].concat());
     }
 }

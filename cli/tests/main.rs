@@ -53,6 +53,7 @@ mod secrets;
 mod signals;
 mod step_down;
 mod stopped;
+mod store_away;
 #[cfg(feature = "opentelemetry")]
 mod telemetry;
 mod terminal;

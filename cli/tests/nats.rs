@@ -195,7 +195,7 @@ fn a_store_that_is_not_there_is_said_to_be_unavailable() {
         "nats://127.0.0.1:1,127.0.0.1:2/app",
     ] {
         let sandbox = Sandbox::at("nats-nowhere", url);
-        let ended = sandbox.tenure(&["run", "job", "--", "touch", "ran"]);
+        let ended = sandbox.tenure(&["run", "--no-wait", "job", "--", "touch", "ran"]);
         assert_eq!(ended.code, 69, "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
         assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");

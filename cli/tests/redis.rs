@@ -73,6 +73,17 @@ fn gc_cleans_up_a_quorum_although_a_member_is_away() {
 }
 
 #[test]
+fn a_server_that_is_away_at_the_start_is_waited_for() {
+    let mut server = durable();
+    server.kill();
+    let sandbox = Sandbox::at("redis-away", &server.url());
+    let process = sandbox.run(&[], "job", "exit 4");
+    process.wait_for_line("trying on", SOON).unwrap();
+    block_on(server.restart()).unwrap();
+    assert_eq!(exit_code(&process), 4);
+}
+
+#[test]
 fn doctor_says_what_a_server_is_worth() {
     let server = durable();
     let sandbox = Sandbox::at("redis-doctor", &server.url());

@@ -53,5 +53,5 @@ pub(crate) async fn run(cli: Cli, matches: &ArgMatches, voice: Voice) -> Result<
 }
 
 async fn open(store: Option<&str>) -> Result<SharedStore, Failure> {
-    Place::find(store)?.open().await
+    Ok(Place::find(store)?.open().await?)
 }

@@ -1,7 +1,7 @@
 //! What the pages tell of this process.
 
 use super::CONNECTIONS_MAX;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tenure::clock_now;
 use tenure::core::{Candidate, Fault, Lease, Moment};
@@ -23,8 +23,7 @@ const WAITING_MAX: usize = CONNECTIONS_MAX / 4 * 3;
 /// What is known of one lease and of this process's part in it.
 pub(crate) struct Board {
     pub(super) name: LeaseName,
-    pub(super) candidate: Candidate,
-    store: SharedStore,
+    opened: OnceLock<(Candidate, SharedStore)>,
     terms: Mutex<Terms>,
     works: watch::Sender<bool>,
     looked: Mutex<Option<Look>>,
@@ -82,17 +81,28 @@ pub(super) enum Health {
 }
 
 impl Board {
-    pub(crate) fn new(name: LeaseName, candidate: Candidate, store: SharedStore) -> Self {
+    /// Of a process that waits for its store.
+    pub(crate) fn new(name: LeaseName) -> Self {
         Self {
             name,
-            candidate,
-            store,
+            opened: OnceLock::new(),
             terms: Mutex::default(),
             works: watch::Sender::new(false),
             looked: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
             waiting: Semaphore::new(WAITING_MAX),
         }
+    }
+
+    /// The store is open, and this candidate takes part there.
+    pub(crate) fn opened(&self, candidate: Candidate, store: SharedStore) {
+        // Once: no process is two candidates.
+        let _ = self.opened.set((candidate, store));
+    }
+
+    /// This process, once it takes part.
+    pub(super) fn candidate(&self) -> Option<&Candidate> {
+        self.opened.get().map(|(candidate, _)| candidate)
     }
 
     /// The work of this term begins. Its events may be taken in later, as by another thread.
@@ -146,12 +156,16 @@ impl Board {
 
     /// Whether this lease is held by this process, in this term.
     pub(super) fn is_own(&self, lease: &Lease, term: FencingToken) -> bool {
-        lease.token == term && lease.holder.incarnation == self.candidate.incarnation
+        let own = self.candidate().map(|own| own.incarnation);
+        lease.token == term && Some(lease.holder.incarnation) == own
     }
 
     /// Who leads, as the store says. It may take longer to say it than an answer is [`FRESH`].
     pub(super) async fn look(&self) -> Look {
         let came_at = clock_now();
+        let Some((_, store)) = self.opened.get() else {
+            return self.failed(came_at, Fault::Unreachable, "the store has not answered yet");
+        };
         if let Some(look) = self.known_to(came_at) {
             return look;
         }
@@ -169,7 +183,7 @@ impl Board {
             return look;
         }
         let asked_at = clock_now();
-        let look = match tokio::time::timeout(LOOK_TIME_MAX, self.store.get(&self.name)).await {
+        let look = match tokio::time::timeout(LOOK_TIME_MAX, store.get(&self.name)).await {
             Ok(found) => Look {
                 asked_at,
                 answered_at: clock_now(),
@@ -224,10 +238,11 @@ impl Alone {
         let election = tenure::Election::builder("job", store.clone())
             .build()
             .expect("an election");
-        let (name, candidate) = (election.name().clone(), election.candidate().clone());
+        let board = Board::new(election.name().clone());
+        board.opened(election.candidate().clone(), store.clone());
         Self {
             _folder: folder,
-            board: Board::new(name, candidate, store.clone()),
+            board,
             store,
             election,
         }

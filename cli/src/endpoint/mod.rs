@@ -28,7 +28,7 @@ use std::time::Duration;
 use tenure::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast, oneshot};
 
 /// Connections at a time; the next ones wait.
 const CONNECTIONS_MAX: usize = 32;
@@ -47,6 +47,9 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// What a path of a socket begins with.
 const UNIX: &str = "unix:";
+
+/// Where to say what tells of the election.
+pub(crate) type Listening = oneshot::Sender<broadcast::Receiver<Event>>;
 
 /// An address to listen on, taken before anybody campaigns.
 pub(crate) struct Endpoint {
@@ -110,23 +113,20 @@ impl Endpoint {
         Ok((endpoint, recorder))
     }
 
-    /// Serves the pages until this process ends. Its thread is not waited for then: the socket's file, where there is one,
-    /// is the caller's to keep until the end.
+    /// Serves the pages until this process ends, and takes in what happens from when it is told where to hear of it. Its thread is
+    /// not waited for at the end: the socket's file, where there is one, is the caller's to keep until then.
     ///
     /// # Errors
     /// No thread is left.
-    pub(crate) fn serve(
-        mut self,
-        board: Arc<Board>,
-        events: broadcast::Receiver<Event>,
-    ) -> Result<Option<SocketFile>, Failure> {
+    pub(crate) fn serve(mut self, board: Arc<Board>) -> Result<(Option<SocketFile>, Listening), Failure> {
         let file = self.file.take();
+        let (listening, events) = oneshot::channel();
         aside("endpoint", self.run(board, events))
             .map_err(|error| Failure::new(Code::Internal, format!("the pages cannot be served: {error}")))?;
-        Ok(file)
+        Ok((file, listening))
     }
 
-    async fn run(self, board: Arc<Board>, events: broadcast::Receiver<Event>) {
+    async fn run(self, board: Arc<Board>, events: oneshot::Receiver<broadcast::Receiver<Event>>) {
         let metrics = self.metrics.clone();
         let upkeep = async move {
             loop {
@@ -139,7 +139,8 @@ impl Endpoint {
     }
 }
 
-async fn follow(board: Arc<Board>, mut events: broadcast::Receiver<Event>) {
+async fn follow(board: Arc<Board>, events: oneshot::Receiver<broadcast::Receiver<Event>>) {
+    let Ok(mut events) = events.await else { return };
     loop {
         match events.recv().await {
             Ok(event) => board.take_in(&event),

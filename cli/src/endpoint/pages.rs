@@ -83,7 +83,7 @@ async fn leader(board: &Board) -> Page {
 fn leader_of(board: &Board, look: Look, age: Duration) -> Page {
     let mut page = json!({
         "lease": board.name.as_str(),
-        "candidate": board.candidate.id.as_str(),
+        "candidate": board.candidate().map(|own| own.id.as_str()),
         // Not known, until the store has said it.
         "leads": null,
         "own_token": null,
@@ -238,7 +238,7 @@ mod tests {
             (&json!(true), &json!(token.number()))
         );
         // The same label and token, and another process: revisions that went back.
-        let mut other = own.candidate.clone();
+        let mut other = own.candidate().unwrap().clone();
         other.incarnation = tenure::candidate(tenure::default_candidate_id()).incarnation;
         let lease = store.get(election.name()).await.unwrap().unwrap();
         assert!(own.is_own(&lease, token));

@@ -103,10 +103,10 @@ pub fn behind_a_silent_network_the_command_dies_before_the_deadline(
     assert_eq!(exit_code(&second), 0);
 }
 
-/// Nobody listens at `url`: said in one line, and nothing ran.
+/// Nobody listens at `url`: said in one line to who does not wait, and nothing ran.
 pub fn a_store_that_is_not_there_is_said_to_be_unavailable(url: &str) {
     let sandbox = Sandbox::at("nowhere", url);
-    let ended = sandbox.tenure(&["run", "job", "--", "touch", "ran"]);
+    let ended = sandbox.tenure(&["run", "--no-wait", "job", "--", "touch", "ran"]);
     assert_eq!(ended.code, 69, "{ended:?}");
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     assert!(ended.stderr.contains("lease \"job\""), "{ended:?}");

@@ -2,6 +2,7 @@
 
 mod chronicle;
 mod cooldown;
+mod opening;
 mod order;
 mod seeing;
 mod signs;
@@ -20,6 +21,7 @@ use crate::warden::tree::shows_own_processes;
 use chronicle::Chronicle;
 use clap::ArgMatches;
 use cooldown::{Cooldown, Next};
+use opening::Opened;
 use seeing::Seeing;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -149,14 +151,17 @@ pub(super) async fn undertake(
     look_after(&mut job, &arguments.care).map_err(of_lease)?;
     let place = Place::find(store)?;
     let mut signals = take_charge(voice).map_err(of_lease)?;
-    let store = match signals.unless_ended(place.open()).await {
+    let board = Arc::new(Board::new(name.clone()));
+    let seeing = seeing.serve(&board).map_err(of_lease)?;
+    let opening = opening::open(&place, &name, patience, &timing, voice);
+    let Opened { store, waiting } = match signals.unless_ended(opening).await {
         Ok(opened) => opened.map_err(of_lease)?,
         Err(signal) => return Ok(signals.ending(of_signal(signal.as_raw()))),
     };
     // Never closed: the last one to close an SQLite file moves its log into it, which costs two flushes of the
     // disk after the job has ended, for nothing. The log is as safe, and the next to open it goes on with it.
     std::mem::forget(store.clone());
-    let pages_store = store.clone();
+    let board_store = store.clone();
     let history_store = (!arguments.no_history).then(|| store.clone());
     let queue_store = queue.priority().map(|priority| (store.clone(), priority));
     let yields = queue_store.clone().filter(|_| arguments.preempt);
@@ -175,11 +180,7 @@ pub(super) async fn undertake(
         Credentials::Withheld
     };
     introduce(&mut job, &election, &place, credentials);
-    let board = Arc::new(Board::new(
-        name.clone(),
-        election.candidate().clone(),
-        pages_store,
-    ));
+    board.opened(election.candidate().clone(), board_store);
     let told = seeing
         .begin(kind, &board, &election, place, voice)
         .map_err(of_lease)?;
@@ -189,6 +190,7 @@ pub(super) async fn undertake(
     let cooldown = Cooldown::new(&arguments.care);
     let mut turn = Turn {
         election: &election,
+        before: Some(waiting),
         queue: queue.as_ref(),
         looks,
         observed,

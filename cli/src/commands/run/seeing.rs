@@ -2,7 +2,7 @@
 
 use super::Kind;
 use crate::arguments::MetricsArguments;
-use crate::endpoint::{Board, Endpoint, SocketFile};
+use crate::endpoint::{Board, Endpoint, Listening, SocketFile};
 use crate::exit::{Code, Failure};
 use crate::output::Voice;
 use crate::place::Place;
@@ -15,6 +15,8 @@ use tenure::Election;
 /// What was asked for, and is to be had.
 pub(super) struct Seeing {
     endpoint: Option<Endpoint>,
+    /// Served already: the file of the pages' socket, and where they hear of the election.
+    pages: Option<(Option<SocketFile>, Listening)>,
     recorders: Recorders,
     #[cfg(feature = "opentelemetry")]
     otlp: Option<String>,
@@ -45,13 +47,24 @@ impl Seeing {
         };
         Ok(Self {
             endpoint,
+            pages: None,
             recorders,
             #[cfg(feature = "opentelemetry")]
             otlp: arguments.otlp,
         })
     }
 
-    /// From here on metrics are recorded, shown and told.
+    /// From here on the pages are served: also a process that waits for its store is seen to live.
+    ///
+    /// # Errors
+    /// No thread is left.
+    pub(super) fn serve(mut self, board: &Arc<Board>) -> Result<Self, Failure> {
+        let serve = |endpoint: Endpoint| endpoint.serve(Arc::clone(board));
+        self.pages = self.endpoint.take().map(serve).transpose()?;
+        Ok(self)
+    }
+
+    /// From here on metrics are recorded and told.
     ///
     /// # Errors
     /// As [`Collector::open`], or no thread is left. Nobody campaigns yet.
@@ -78,8 +91,10 @@ impl Seeing {
             aside("refusals", tell_noted_refusals(place, Arc::clone(board), voice))
                 .map_err(|error| Failure::new(Code::Internal, format!("refusals cannot be told: {error}")))?;
         }
-        if let Some(endpoint) = self.endpoint {
-            told.socket = endpoint.serve(Arc::clone(board), election.events())?;
+        if let Some((socket, listening)) = self.pages {
+            // Its thread lives as long as this process.
+            let _ = listening.send(election.events());
+            told.socket = socket;
         }
         Ok(told)
     }

@@ -29,6 +29,11 @@ impl Story {
         self.of_queue.as_ref().or(self.obstacle.as_ref())
     }
 
+    /// The store has answered: nothing is known of the lease yet.
+    pub(super) fn opened(&mut self) {
+        self.obstacle = None;
+    }
+
     pub(super) fn take_in(&mut self, event: Event, patience: Patience, voice: Voice) -> Option<&Obstacle> {
         let obstacle = match event {
             Event::Standby { lease, twin } => {

@@ -2,6 +2,7 @@
 
 use super::LEAVING_REQUESTS;
 use super::chronicle::Chronicle;
+use super::opening::Waiting;
 use super::order;
 use super::waiting::Waited;
 use crate::arguments::{Again, Patience};
@@ -60,6 +61,8 @@ impl Taken {
 
 pub(super) struct Turn<'a> {
     pub(super) election: &'a Election,
+    /// What of the first turn has passed already: the store was waited for.
+    pub(super) before: Option<Waiting>,
     /// Where this process waits for its turn, if there is an order.
     pub(super) queue: Option<&'a LockManager>,
     /// Where it looks who waits before it, and by which priority, if there is an order.

@@ -1,5 +1,6 @@
 //! Waiting for a term, as long as there is patience for it.
 
+use super::opening::Waiting;
 use super::order;
 use super::signs;
 use super::story::{Obstacle, Story};
@@ -12,13 +13,13 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 use tenure::core::Fault;
-use tenure::{Election, Event, Leadership, LockManager, Priority, SharedStore, StoreError};
+use tenure::{Election, Event, Leadership, LeaseName, LockManager, Priority, SharedStore, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 /// How many request time-outs the first attempt may take beyond the time that there is for waiting.
-const ATTEMPT_REQUESTS: u32 = 2;
+pub(super) const ATTEMPT_REQUESTS: u32 = 2;
 
 /// What waiting came to.
 pub(super) enum Waited {
@@ -30,7 +31,11 @@ pub(super) enum Waited {
 impl Turn<'_> {
     pub(super) async fn wait(&mut self) -> Result<Waited, Failure> {
         manager::status("stands by");
-        let began = Instant::now();
+        let before = self.before.take().unwrap_or_else(|| Waiting {
+            since: Instant::now(),
+            story: Story::default(),
+        });
+        let (began, mut story) = (before.since, before.story);
         let (election, queue, looks) = (self.election, self.queue, self.looks.clone());
         let observed = self.observed.clone();
         let mut campaign = pin!(campaign(election, queue, looks.as_ref(), observed.as_ref()));
@@ -42,7 +47,6 @@ impl Turn<'_> {
         };
         // The time is over, and the first attempt is not: it is made however short the time was.
         let (mut is_overdue, mut has_looked) = (false, false);
-        let mut story = Story::default();
         let mut has_events = true;
         let mut of_queue = queue.map(LockManager::events);
         loop {
@@ -76,7 +80,10 @@ impl Turn<'_> {
                         continue;
                     }
                     // A store that was asked who is ahead has answered: somebody has come in between since.
-                    let untold = if has_looked { Obstacle::Queue } else { silent(election) };
+                    let untold = match has_looked {
+                        true => Obstacle::Queue,
+                        false => Obstacle::Store(silent(election.name())),
+                    };
                     return self.give_up(story.obstacle().unwrap_or(&untold), Some(began.elapsed()));
                 }
                 // Nothing else tells of whom it waits for in a queue.
@@ -95,17 +102,9 @@ impl Turn<'_> {
 
     /// The end of the patience.
     fn give_up(&self, obstacle: &Obstacle, waited: Option<Duration>) -> Result<Waited, Failure> {
-        let suffix = waited.map_or(String::new(), |waited| {
-            format!("; gave up after {}", short(waited))
-        });
+        let suffix = waited.map_or(String::new(), after);
         match obstacle {
-            Obstacle::Store(error) => {
-                let failure = Failure::from(error.clone()).of_lease(self.election.name().as_str());
-                Err(Failure {
-                    message: failure.message + &suffix,
-                    ..failure
-                })
-            }
+            Obstacle::Store(error) => Err(gave_up(error.clone(), self.election.name(), waited)),
             // Silence: this is how a line in the crontab of three hosts ends on two of them.
             Obstacle::Held(_) | Obstacle::Queue if waited.is_none() => Ok(Waited::Ended(self.conflict_code)),
             Obstacle::Queue => Err(Failure {
@@ -168,8 +167,21 @@ async fn heard(events: &mut Option<broadcast::Receiver<Event>>) -> Event {
     pending().await
 }
 
-fn silent(election: &Election) -> Obstacle {
-    let name = election.name();
+/// What has answered nothing, neither an error.
+pub(super) fn silent(name: &LeaseName) -> StoreError {
     let message = format!("lease \"{name}\": the store has not answered yet; is it reachable?");
-    Obstacle::Store(StoreError::not_applied(Fault::TimedOut, message))
+    StoreError::not_applied(Fault::TimedOut, message)
+}
+
+/// The end of the patience with a store, after this time.
+pub(super) fn gave_up(error: StoreError, name: &LeaseName, waited: Option<Duration>) -> Failure {
+    let failure = Failure::from(error).of_lease(name.as_str());
+    Failure {
+        message: failure.message + &waited.map_or(String::new(), after),
+        ..failure
+    }
+}
+
+fn after(waited: Duration) -> String {
+    format!("; gave up after {}", short(waited))
 }

@@ -1,0 +1,127 @@
+//! A store that is away when `tenure run` or `tenure lock` starts: it is waited for, as long as there is patience.
+
+use crate::common::{SOON, Sandbox, exit_code, json, signal};
+use crate::endpoint::get;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+use tenure_testkit::{Process, free_port};
+
+/// One whose leases are in a folder that is not mounted yet.
+fn unmounted(label: &str) -> Sandbox {
+    let mut sandbox = Sandbox::new(label);
+    sandbox.store = format!("sqlite:{}/leases.db", sandbox.path("mount"));
+    sandbox
+}
+
+fn mount(sandbox: &Sandbox) {
+    fs::create_dir(sandbox.dir.join("mount")).unwrap();
+}
+
+fn said(process: &Process, words: &str) -> Vec<String> {
+    let lines = process.lines().into_iter().map(|line| line.text);
+    lines.filter(|line| line.contains(words)).collect()
+}
+
+/// As during a fail-over at three in the morning, on every host at once.
+#[test]
+fn a_store_that_is_away_at_the_start_is_waited_for() {
+    for command in [
+        &["run", "--wait", "10m"][..],
+        &["run"],
+        &["lock", "--wait", "10m"],
+    ] {
+        let sandbox = unmounted("away-at-start");
+        let process = sandbox.start(&[command, &["job", "--", "sh", "-c", "touch ran; exit 4"]].concat());
+        let line = process.wait_for_line("trying on", SOON).unwrap();
+        for part in ["lease \"job\"", "mount", "mkdir -p"] {
+            assert!(line.text.contains(part), "{command:?}: {line:?}");
+        }
+        // More tries, which are not spoken of.
+        std::thread::sleep(Duration::from_secs(4));
+        assert_eq!(process.status(), None, "{command:?}");
+        mount(&sandbox);
+        assert_eq!(exit_code(&process), 4, "{command:?}");
+        assert!(sandbox.dir.join("ran").exists());
+        assert_eq!(
+            said(&process, "trying on").len(),
+            1,
+            "{command:?}: {:?}",
+            process.lines()
+        );
+        let elected = &said(&process, "elected after")[0];
+        let seconds: f64 = elected
+            .split_once("elected after ")
+            .and_then(|(_, rest)| rest.split_once(['s', 'm']))
+            .and_then(|(number, _)| number.trim().parse().ok())
+            .unwrap_or_else(|| panic!("{elected}"));
+        assert!(seconds >= 4.0, "the time away is a part of it: {elected}");
+    }
+}
+
+#[test]
+fn a_store_that_stays_away_ends_the_patience_and_no_wait_at_once() {
+    let sandbox = unmounted("stays-away");
+    let job = ["job", "--", "touch", "ran"];
+    let waited = sandbox.tenure(&[&["run", "--wait", "1s"], &job[..]].concat());
+    assert_eq!(waited.code, 69, "{waited:?}");
+    let last = waited.stderr.lines().last().unwrap();
+    assert!(
+        last.contains("mount") && last.contains("gave up after"),
+        "{waited:?}"
+    );
+    let once = sandbox.tenure(&[&["run", "--no-wait"], &job[..]].concat());
+    assert_eq!((once.code, once.stderr.lines().count()), (69, 1), "{once:?}");
+    assert!(!once.stderr.contains("trying on"), "{once:?}");
+    assert!(!sandbox.dir.join("ran").exists());
+}
+
+#[test]
+fn a_signal_ends_the_waiting_for_a_store_that_is_away() {
+    let sandbox = unmounted("away-signal");
+    let process = sandbox.run(&[], "job", "touch ran");
+    process.wait_for_line("trying on", SOON).unwrap();
+    signal(process.pid(), Signal::TERM);
+    assert_eq!(exit_code(&process), 143);
+}
+
+/// What keeps it from being killed as not live, or as not started in time; and it takes no part in what a rollout waits for.
+#[test]
+fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
+    let sandbox = unmounted("away-pages");
+    let path = sandbox.dir.join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(SOON)).unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut command = sandbox.command(&["run", "--metrics", &address, "job", "--", "sleep", "300"]);
+    command.env("NOTIFY_SOCKET", &path);
+    let process = Process::spawn(command).unwrap();
+    let mut heard = String::new();
+    let mut hear_until = |what: &str| {
+        while !heard.contains(what) {
+            let mut datagram = [0; 4096];
+            let length = manager
+                .recv(&mut datagram)
+                .unwrap_or_else(|error| panic!("{what}: {error}: {heard}"));
+            heard.push_str(&String::from_utf8_lossy(&datagram[..length]));
+        }
+    };
+    hear_until("READY=1");
+    hear_until("STATUS=waits for the store");
+    assert_eq!(get(&address, "/livez").0, 200);
+    assert_eq!(get(&address, "/readyz").0, 503);
+    assert_eq!(get(&address, "/metrics").0, 200);
+    let (status, page) = get(&address, "/leader");
+    assert_eq!((status, &json(&page)["leads"]), (503, &Value::Null), "{page}");
+    mount(&sandbox);
+    hear_until("STATUS=leads by token");
+    tenure_testkit::eventually(SOON, "it says that it leads", || {
+        let (status, page) = get(&address, "/leader");
+        status == 200 && json(&page)["leads"] == true
+    });
+    assert_eq!(get(&address, "/readyz").0, 200);
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
+}

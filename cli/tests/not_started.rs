@@ -25,8 +25,7 @@ fn hang(path: &Path) -> File {
 #[test]
 fn a_command_that_cannot_be_started_in_its_term_ends_it_and_never_runs() {
     let sandbox = Sandbox::new("hanging-start");
-    let program = sandbox.script("program", "#!/bin/sh\ntouch ran\n");
-    let hanging = hang(&program);
+    let hanging = hanging_program(&sandbox);
     let timing = ["--ttl", "3s", "--grace", "500ms"];
     let job = ["job", "--", "./program"];
     let process = sandbox.start(&[&["run"], &timing[..], &job].concat());
@@ -38,4 +37,26 @@ fn a_command_that_cannot_be_started_in_its_term_ends_it_and_never_runs() {
     drop(hanging);
     std::thread::sleep(Duration::from_millis(300));
     assert!(!sandbox.dir.join("ran").exists(), "started after its term");
+}
+
+/// The program of the command, which hangs until the answer is dropped.
+fn hanging_program(sandbox: &Sandbox) -> File {
+    hang(&sandbox.script("program", "#!/bin/sh\ntouch ran\n"))
+}
+
+#[test]
+fn a_signal_that_comes_while_the_command_is_being_started_lets_it_not_begin() {
+    let sandbox = Sandbox::new("signal-at-start");
+    let hanging = hanging_program(&sandbox);
+    let process = sandbox.start(&["run", "--on-elected", "touch elected", "job", "--", "./program"]);
+    eventually(SOON, "it was elected", || sandbox.dir.join("elected").exists());
+    process.terminate();
+    // What was started by then would have run by the time that all is over.
+    assert_eq!(exit_code(&process), 143);
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
+    drop(hanging);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!sandbox.dir.join("ran").exists(), "started after the signal");
+    let told = sandbox.tenure(&["history", "job"]);
+    assert!(told.stdout.contains("was not started"), "{told:?}");
 }

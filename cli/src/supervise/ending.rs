@@ -11,6 +11,8 @@ pub(crate) enum Ending {
     ByItself(ExitStatus, usize),
     /// On a signal to this process that was passed on to it.
     OnSignal(ExitStatus),
+    /// It was not started, as a signal to this process came before.
+    NotBegun(Signal),
     /// It was ended, because the term was: why.
     Ended(Why),
     /// A part of it cannot be killed: the lease must not be given back.

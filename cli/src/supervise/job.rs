@@ -4,6 +4,7 @@ use super::ending::{Ending, Why};
 use super::health::Health;
 use super::heartbeat::Heartbeat;
 use super::shell::Environment;
+use super::signals::Signals;
 use super::spared::reap_adopted;
 use super::system::signals_as_at_start;
 use super::work::{NotStarted, Work, limit_of, no_warden};
@@ -144,6 +145,7 @@ impl Job {
         leadership: &Leadership,
         span: Option<&TermSpan>,
         margin: Duration,
+        signals: &mut Signals,
     ) -> Result<(Work, Result<(), NotStarted>), Failure> {
         // Wardens of terms before this one, and what hooks have left meanwhile.
         reap_adopted(&[]);
@@ -179,7 +181,7 @@ impl Job {
             token: leadership.token(),
             limit: limit_of(leadership.until(), margin),
         };
-        Ok(Work::begin(Pid::from_child(&child), ours, &begin).await)
+        Ok(Work::begin(Pid::from_child(&child), ours, &begin, signals).await)
     }
 
     /// How a term ended in which it was not started; `None`: as one in which its warden has died.
@@ -188,6 +190,7 @@ impl Job {
     /// It cannot be started: as [`Job::new`].
     pub(super) fn not_started(&self, why: NotStarted) -> Result<Option<Ending>, Failure> {
         match why {
+            NotStarted::Signalled(signal) => Ok(Some(Ending::NotBegun(signal))),
             NotStarted::Late => Ok(Some(Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned())))),
             // Another host may be able to: it gets the time of a cooldown.
             NotStarted::Unanswered => Ok(Some(Ending::Ended(Why::Unwell(NOT_STARTED.to_owned())))),

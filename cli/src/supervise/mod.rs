@@ -98,7 +98,8 @@ pub(crate) async fn supervise(
         return Ok((Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned())), None));
     }
     let (job, timing) = (surroundings.job, surroundings.timing);
-    let started = job.start(leadership, surroundings.span, kill_margin(&timing));
+    let (span, margin) = (surroundings.span, kill_margin(&timing));
+    let started = job.start(leadership, span, margin, &mut *surroundings.signals);
     let (mut work, started) = started.await?;
     // As the term ends whose work does not begin, instead.
     let watched = match started {

@@ -93,13 +93,14 @@ impl Signals {
 
     /// The signal that has asked for the end so far, if one has, one that nobody has taken in yet too.
     pub(crate) fn end(&mut self) -> Option<Signal> {
-        let mut context = Context::from_waker(Waker::noop());
-        for (signal, meaning, source) in &mut self.forwarded {
-            if *meaning == Meaning::End && source.poll_recv(&mut context).is_ready() {
-                self.end.get_or_insert(*signal);
-            }
-        }
+        let _ = self.poll_end(&mut Context::from_waker(Waker::noop()));
         self.end
+    }
+
+    /// Returns when a signal has asked for the end. Takes in no other: what is not there yet gets it later. May be dropped and
+    /// called again without losing one.
+    pub(super) async fn asked_to_end(&mut self) -> Signal {
+        poll_fn(|context| self.poll_end(context)).await
     }
 
     /// Takes in that a key of the terminal has ended the command by this signal: as it would have come here, too, if the command
@@ -174,6 +175,15 @@ impl Signals {
             () = tokio::time::sleep(patience) => None,
             () = hurried => None,
         }
+    }
+
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Signal> {
+        for (signal, meaning, source) in &mut self.forwarded {
+            if *meaning == Meaning::End && source.poll_recv(context).is_ready() {
+                self.end.get_or_insert(*signal);
+            }
+        }
+        self.end.map_or(Poll::Pending, Poll::Ready)
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Notice> {

@@ -1,6 +1,7 @@
 //! The work of a term, as its supervisor sees it: through a warden, or below this process if the warden is gone.
 
 use super::leftovers::Leftovers;
+use super::signals::Signals;
 use super::spared::{reap_adopted, spared_children};
 use crate::exit::{Code, Failure};
 use crate::warden::tree::{Meant, children_of, is_stopped, signal_below, stat};
@@ -96,6 +97,8 @@ pub(crate) struct Work {
 pub(super) enum NotStarted {
     /// The system refused it.
     Refused(io::Error),
+    /// This signal to this process has asked for the end.
+    Signalled(Signal),
     /// It would have been started when it was to be killed.
     Late,
     /// The warden did not answer in time: it may be starting the command.
@@ -113,6 +116,7 @@ impl Work {
         warden: Pid,
         stream: UnixStream,
         begin: &Begin,
+        signals: &mut Signals,
     ) -> (Self, Result<(), NotStarted>) {
         let (reader, writer) = stream.into_split();
         let mut work = Self {
@@ -132,6 +136,7 @@ impl Work {
         let started = tokio::select! {
             biased;
             started = work.start(begin) => started,
+            signal = signals.asked_to_end() => Err(NotStarted::Signalled(signal)),
             () = tokio::time::sleep(START_TIME_MAX) => Err(NotStarted::Unanswered),
             // Nobody else watches the end of the term yet.
             () = sleep_until(begin.limit.kill_at) => Err(NotStarted::Unanswered),

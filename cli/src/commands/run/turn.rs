@@ -145,7 +145,7 @@ impl Turn<'_> {
         let as_wished = matches!(
             supervised,
             Ok((
-                Ending::ByItself(..) | Ending::OnSignal(_) | Ending::Ended(Why::Asked),
+                Ending::ByItself(..) | Ending::OnSignal(_) | Ending::NotBegun(_) | Ending::Ended(Why::Asked),
                 _
             ))
         );
@@ -212,6 +212,7 @@ impl Turn<'_> {
         let (why, taken) = match ending {
             Ending::ByItself(status, _) => return Taken::Finished(code_of(status), led),
             Ending::OnSignal(status) => return Taken::Done(code_of(status)),
+            Ending::NotBegun(signal) => return Taken::Done(of_signal(signal.as_raw())),
             Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(led)),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),
@@ -251,7 +252,7 @@ impl Turn<'_> {
     }
 
     /// Gives the lease back, unless the store does not answer: then it expires by itself. Answers what is to be said of that.
-    async fn give_back(&mut self, leadership: Leadership) -> Option<String> {
+    pub(super) async fn give_back(&mut self, leadership: Leadership) -> Option<String> {
         let name = leadership.name().clone();
         let timing = self.election.timing();
         let patience = timing.request_timeout() * LEAVING_REQUESTS;
@@ -278,6 +279,7 @@ fn in_words(ending: &Ending) -> String {
             processes_in_words(*left)
         ),
         Ending::OnSignal(status) => format!("given back on a signal: the command ended with {status}"),
+        Ending::NotBegun(_) => "given back on a signal: the command was not started".to_owned(),
         Ending::Ended(Why::Asked) => "handed over: asked to step down".to_owned(),
         Ending::Ended(Why::Unwell(why)) => format!("given back: {why}"),
         Ending::Ended(Why::Lost(why)) => format!("lost: {why}"),

@@ -59,6 +59,11 @@ impl Turn<'_> {
                     let Some(leadership) = outcome? else {
                         return self.give_up(&Obstacle::Queue, None);
                     };
+                    // One that came at the same moment lets no term begin.
+                    if let Some(signal) = self.signals.end() {
+                        let _left_to_expire = self.give_back(leadership).await;
+                        return Ok(Waited::Ended(of_signal(signal.as_raw())));
+                    }
                     story.won(&leadership, began.elapsed(), self.voice);
                     return Ok(Waited::Won(leadership));
                 }

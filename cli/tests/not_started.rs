@@ -44,6 +44,23 @@ fn hanging_program(sandbox: &Sandbox) -> File {
     hang(&sandbox.script("program", "#!/bin/sh\ntouch ran\n"))
 }
 
+/// It is found by `PATH`, on a network file system for one, and is no part of the work.
+#[test]
+fn a_shell_on_a_file_system_that_is_away_holds_nothing_up() {
+    let sandbox = Sandbox::new("hanging-shell");
+    std::fs::create_dir(sandbox.dir.join("bin")).unwrap();
+    let _hanging = hang(&sandbox.script("bin/sh", "#!/bin/sh\n"));
+    let health = ["--health-cmd", "touch asked", "--health-every", "100ms"];
+    let hook = ["--on-elected", "touch elected"];
+    let script = "until [ -e asked ] && [ -e elected ]; do sleep 0.05; done; exit 4";
+    let job = ["job", "--", "/bin/sh", "-c", script];
+    let mut command = sandbox.command(&[&["run"], &health[..], &hook, &job].concat());
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", sandbox.path("bin")));
+    let process = tenure_testkit::Process::spawn(command).unwrap();
+    assert_eq!(exit_code(&process), 4);
+}
+
 #[test]
 fn a_signal_that_comes_while_the_command_is_being_started_lets_it_not_begin() {
     let sandbox = Sandbox::new("signal-at-start");

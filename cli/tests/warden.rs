@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command};
 use std::time::Duration;
-use tenure_testkit::eventually;
+use tenure_testkit::{eventually, is_alive};
 
 /// A process that stands for a supervisor, and the other end of its warden's socket.
 struct Supervisor {
@@ -55,14 +55,13 @@ impl Supervisor {
         while self.word() != "empty\n" {}
     }
 
-    /// Waits until the warden has ended, too.
-    fn until_dismissed(&mut self) {
-        self.say("dismiss");
+    /// Waits until the warden has ended.
+    fn until_ended(&mut self) {
         let mut line = String::new();
         while self
             .socket
             .read_line(&mut line)
-            .expect("the warden has not heard of it")
+            .expect("the warden has not ended")
             != 0
         {}
     }
@@ -97,11 +96,26 @@ fn a_supervisor_that_has_seen_the_end_of_the_work_has_time_to_give_the_lease_bac
     signal(stopped.process.id(), Signal::STOP);
     eventually(SOON, "the stopped one is killed", || !stopped.is_there());
     eventually(SOON, "the silent one is killed", || !silent.is_there());
-    // Its warden has ears for more than the time.
-    silent.until_dismissed();
+    silent.until_ended();
     // Longer than the three were begun apart.
     std::thread::sleep(Duration::from_secs(2));
     assert!(seeing.is_there(), "killed though it was giving the lease back");
+}
+
+/// Nothing closes its socket: a child of the supervisor's that hangs in its start has it, for one, or this test.
+#[test]
+fn a_warden_hears_of_its_supervisors_death_though_its_socket_is_open() {
+    let sandbox = Sandbox::new("socket-open");
+    let mut supervisor = Supervisor::start(
+        &sandbox,
+        "echo $$ > pid; exec sleep 300",
+        Duration::from_secs(3600),
+    );
+    let command = sandbox.pid("pid");
+    supervisor.process.kill().unwrap();
+    supervisor.until_empty();
+    assert!(!is_alive(command));
+    supervisor.until_ended();
 }
 
 /// Its supervisor was frozen when it had won, for one, and the lease is another's by now.

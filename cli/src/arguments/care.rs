@@ -28,7 +28,7 @@ pub(crate) struct CareArguments {
     #[arg(long, env = "TENURE_COOLDOWN", hide_env_values = true, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) cooldown: Duration,
 
-    /// Ask this while the command runs, with `sh -c`: when it fails repeatedly, the command is ended and another may lead
+    /// Ask this while the command runs, by `/bin/sh -c`: when it fails repeatedly, the command is ended and another may lead
     #[arg(long, env = "TENURE_HEALTH_CMD", hide_env_values = true, value_name = "SHELL")]
     pub(crate) health_cmd: Option<String>,
 
@@ -76,11 +76,11 @@ pub(crate) struct CareArguments {
     #[arg(long, env = "TENURE_HEARTBEAT_WITHIN", hide_env_values = true, value_name = "DURATION", value_parser = some_duration, default_value = "30s")]
     pub(crate) heartbeat_within: Duration,
 
-    /// Run this with `sh -c` when a term begins, beside the command; it never holds it up
+    /// Run this by `/bin/sh -c` when a term begins, beside the command; it never holds it up
     #[arg(long, env = "TENURE_ON_ELECTED", hide_env_values = true, value_name = "SHELL")]
     pub(crate) on_elected: Option<String>,
 
-    /// Run this with `sh -c` when a term has ended; TENURE_WHY says how
+    /// Run this by `/bin/sh -c` when a term has ended; TENURE_WHY says how
     #[arg(long, env = "TENURE_ON_LOST", hide_env_values = true, value_name = "SHELL")]
     pub(crate) on_lost: Option<String>,
 

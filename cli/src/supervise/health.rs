@@ -28,7 +28,7 @@ pub(crate) struct Health {
 /// What is asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Probe {
-    /// This, by `sh -c`: well if it ends with 0.
+    /// This, by `/bin/sh -c`: well if it ends with 0.
     Shell(String),
     /// A page: well if it answers with 200 to 299.
     Page(Page),

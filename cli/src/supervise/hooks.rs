@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 
-/// What to run when, for `sh -c`.
+/// What to run when, for `/bin/sh -c`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookCommands {
     pub(crate) on_elected: Option<String>,

@@ -1,4 +1,4 @@
-//! A command of the user's for `sh -c`, killed with its group when it takes too long or is no longer wanted.
+//! A command of the user's for `/bin/sh -c`, killed with its group when it takes too long or is no longer wanted.
 
 use super::system::{die_with_parent, signals_as_at_start};
 use crate::arguments::own_variables;
@@ -28,6 +28,8 @@ pub(super) enum Output {
     Nowhere,
 }
 
+const SHELL: &str = "/bin/sh";
+
 /// How long one that was killed is waited for: in state D, or as another user, it does not end.
 const KILLED_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -52,11 +54,14 @@ pub(super) async fn run_in_shell(
         }
         Output::Nowhere => (Stdio::null(), Stdio::piped()),
     };
-    let mut shell = Command::new("sh");
+    // Starting it holds this thread up until it has become the shell, which it cannot on a file system that is away: one that is
+    // there for every program, and not the first that PATH has, which may be elsewhere.
+    let mut shell = Command::new(SHELL);
     for variable in own_variables() {
         shell.env_remove(variable);
     }
     shell
+        .arg0("sh")
         .args(["-c", command])
         // As the command: a `tenure lock` in it would tell the manager that this process ends.
         .env_remove(manager::SOCKET)

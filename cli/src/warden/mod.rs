@@ -24,7 +24,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tenure::core::Moment;
 use tenure::{clock_now, sleep_until};
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Interest, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use work::{News, Work};
@@ -81,7 +82,7 @@ pub(crate) async fn guard(socket: i32, words: &[OsString]) -> Result<u8, Failure
     let _ = say(&writer, Word::Started(work.leader().as_raw_pid(), ungrouped));
     let warden = Warden {
         limit: begin.limit,
-        supervisor: supervisor.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?))),
+        supervisor: supervisor.and_then(|pid| Some((pid, handle_of(pid)?))),
         writer,
         lines,
         signals,
@@ -110,7 +111,7 @@ enum End {
 struct Warden {
     limit: Limit,
     /// The supervisor, by a handle that is never another's.
-    supervisor: Option<(Pid, OwnedFd)>,
+    supervisor: Option<(Pid, AsyncFd<OwnedFd>)>,
     writer: OwnedWriteHalf,
     lines: Lines<BufReader<OwnedReadHalf>>,
     signals: Signals,
@@ -142,11 +143,10 @@ impl Warden {
                     Ok(Some(line)) => if self.obey(&line) == Obeyed::Dismissed {
                         return End::Dismissed;
                     },
-                    Ok(None) | Err(_) => {
-                        self.is_alone = true;
-                        self.begin_to_kill();
-                    }
+                    Ok(None) | Err(_) => self.is_left_alone(),
                 },
+                // The socket says so, too, but not while a child of the supervisor's that has become no other program yet has it.
+                () = end_of(self.supervisor.as_ref()), if !self.is_alone => self.is_left_alone(),
                 () = sleep_until(next.unwrap_or_default()), if next.is_some() => self.limit_passed(),
                 _any = self.signals.next() => {}
                 () = tokio::time::sleep(pause), if searching => {
@@ -190,6 +190,11 @@ impl Warden {
             Some(Order::Kill | Order::Dismiss) | None => self.begin_to_kill(),
         }
         Obeyed::Done
+    }
+
+    fn is_left_alone(&mut self) {
+        self.is_alone = true;
+        self.begin_to_kill();
     }
 
     fn begin_to_kill(&mut self) {
@@ -237,8 +242,21 @@ impl Warden {
         let stays_silent = now >= from.after(SILENT_MAX) && !self.is_seen;
         if stays_frozen || stays_silent {
             // It believes in nothing any more that it could do in time, and may hold what others wait for.
-            let _ = pidfd_send_signal(handle, Signal::KILL);
+            let _ = pidfd_send_signal(handle.get_ref(), Signal::KILL);
         }
+    }
+}
+
+fn handle_of(process: Pid) -> Option<AsyncFd<OwnedFd>> {
+    let handle = pidfd_open(process, PidfdFlags::empty()).ok()?;
+    AsyncFd::with_interest(handle, Interest::READABLE).ok()
+}
+
+/// Returns when this process has ended; never, where there is no handle of it.
+async fn end_of(process: Option<&(Pid, AsyncFd<OwnedFd>)>) {
+    match process {
+        Some((_, handle)) => drop(handle.readable().await),
+        None => std::future::pending().await,
     }
 }
 

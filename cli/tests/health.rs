@@ -17,6 +17,20 @@ fn a_health_command_that_fails_now_and_then_ends_nothing_and_knows_the_term() {
     assert!(asked.lines().all(|line| line == told), "{told}: {asked}");
 }
 
+/// The store has not ended the term, and gives the next to who asks: this host would have one after the other, for ever.
+#[test]
+fn a_command_whose_warden_dies_has_no_other_turn_before_the_cool_down() {
+    let sandbox = Sandbox::new("warden-dies");
+    let options = ["--keep", "--cooldown", "1h"];
+    let process = sandbox.run(&options, "job", "echo run >> runs; kill -KILL $PPID; sleep 300");
+    process.wait_for_line("the warden of the command", SOON).unwrap();
+    process.wait_for_line("campaigning again in", SOON).unwrap();
+    assert_eq!(sandbox.lease("job")["state"], "vacant", "another may lead");
+    process.terminate();
+    assert_eq!(exit_code(&process), 143);
+    assert_eq!(sandbox.read("runs"), "run\n");
+}
+
 /// It is well in its second term.
 #[test]
 fn a_command_that_was_not_well_has_another_turn_with_keep() {

@@ -24,9 +24,9 @@ pub(crate) enum Ending {
 pub(crate) enum Why {
     /// Somebody asked the holder to step down.
     Asked,
-    /// The term was or became doubtful, or was over: in words.
+    /// The term became doubtful, or was over: in words.
     Lost(String),
-    /// The work was not well: in words.
+    /// The work was not well, or this host cannot keep it: in words.
     Unwell(String),
 }
 

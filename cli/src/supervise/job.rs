@@ -191,7 +191,7 @@ impl Job {
     pub(super) fn not_started(&self, why: NotStarted) -> Result<Option<Ending>, Failure> {
         match why {
             NotStarted::Signalled(signal) => Ok(Some(Ending::NotBegun(signal))),
-            NotStarted::Late => Ok(Some(Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned())))),
+            NotStarted::Late => Ok(Some(Ending::Ended(Why::Unwell(WON_TOO_LATE.to_owned())))),
             // Another host may be able to: it gets the time of a cooldown.
             NotStarted::Unanswered => Ok(Some(Ending::Ended(Why::Unwell(NOT_STARTED.to_owned())))),
             NotStarted::Refused(error) => Err(refused(&self.program, &self.lease, &error)),

@@ -95,7 +95,7 @@ pub(crate) async fn supervise(
     surroundings: Surroundings<'_>,
 ) -> Result<(Ending, Option<Work>), Failure> {
     if !holds(leadership) {
-        return Ok((Ending::Ended(Why::Lost(WON_TOO_LATE.to_owned())), None));
+        return Ok((Ending::Ended(Why::Unwell(WON_TOO_LATE.to_owned())), None));
     }
     let (job, timing) = (surroundings.job, surroundings.timing);
     let (span, margin) = (surroundings.span, kill_margin(&timing));
@@ -171,7 +171,8 @@ impl Watch<'_> {
             let remains = self.work.remains();
             self.wake_or_end(remains.stopped);
             if self.work.is_orphaned() {
-                self.because(Why::Lost(
+                // No fault of the store's: this host would have the next term at once, and the next end of it.
+                self.because(Why::Unwell(
                     "the warden of the command has died, or was frozen".to_owned(),
                 ));
                 self.give_up_at

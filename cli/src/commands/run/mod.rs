@@ -271,7 +271,7 @@ async fn take_turns(turn: &mut Turn<'_>, again: Again, mut cooldown: Cooldown) -
             None => taken,
         };
         let pause = match taken {
-            Ok(Taken::Done(code)) => return Outcome::Ends(Ok(code)),
+            Ok(Taken::Done(code) | Taken::Signalled(code)) => return Outcome::Ends(Ok(code)),
             Ok(Taken::Finished(code, ran)) => match cooldown.after_end(code, ran) {
                 Next::End => return Outcome::Ends(Ok(code)),
                 Next::Again(out) => {

@@ -34,6 +34,8 @@ pub(super) enum Taken {
     Done(u8),
     /// The command has ended by itself after this time, with this exit code.
     Finished(u8, Duration),
+    /// A signal to this process has ended the command, with this exit code, or kept it from beginning.
+    Signalled(u8),
     /// The command was not well, and was ended after this time.
     Unwell(Duration),
     /// The term was lost, and the command ended.
@@ -46,13 +48,16 @@ pub(super) enum Taken {
 
 impl Taken {
     /// The same, where `signal` has asked for the end and no turn follows: with the code of a command that has ended by
-    /// itself, else as a lost term; with `--keep`, which has no code for that, with the signal's.
+    /// itself or on the signal, else as a lost term. With `--keep`, which has no code for that, with the signal's: whoever has
+    /// stopped it sees no failure, whatever its command makes of a signal.
     pub(super) fn ended_by(self, again: Again, signal: Signal) -> Self {
         match self {
             Self::Finished(code, _) => Self::Done(code),
-            Self::Unwell(_) | Self::Lost | Self::HandedOver if again == Again::Keep => {
+            Self::Signalled(0) => Self::Done(0),
+            Self::Signalled(_) | Self::Unwell(_) | Self::Lost | Self::HandedOver if again == Again::Keep => {
                 Self::Done(of_signal(signal.as_raw()))
             }
+            Self::Signalled(code) => Self::Done(code),
             Self::Unwell(_) => Self::Done(Code::Lost.number()),
             Self::Done(_) | Self::Lost | Self::HandedOver | Self::Kept(_) => self,
         }
@@ -211,8 +216,8 @@ impl Turn<'_> {
     fn taken(&self, ending: Ending, led: Duration, name: &LeaseName, token: FencingToken) -> Taken {
         let (why, taken) = match ending {
             Ending::ByItself(status, _) => return Taken::Finished(code_of(status), led),
-            Ending::OnSignal(status) => return Taken::Done(code_of(status)),
-            Ending::NotBegun(signal) => return Taken::Done(of_signal(signal.as_raw())),
+            Ending::OnSignal(status) => return Taken::Signalled(code_of(status)),
+            Ending::NotBegun(signal) => return Taken::Signalled(of_signal(signal.as_raw())),
             Ending::Ended(Why::Unwell(why)) => (why, Taken::Unwell(led)),
             Ending::Ended(Why::Asked) => ("asked to step down".to_owned(), Taken::HandedOver),
             Ending::Ended(Why::Lost(why)) => (why, Taken::Lost),

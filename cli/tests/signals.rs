@@ -67,6 +67,18 @@ fn a_hang_up_and_what_users_mean_by_signals_is_forwarded_and_ends_nothing() {
     assert_eq!(process.status(), None, "a reload ended the command");
 }
 
+/// As where it runs by itself: it has ended of its own accord, and not for `tenure`.
+#[test]
+fn a_command_that_does_not_handle_a_hang_up_is_ended_by_it() {
+    for (number, name) in &HARMLESS[..3] {
+        let sandbox = Sandbox::new("unhandled");
+        let process = sandbox.run(&[], "job", &ready(&sandbox, ":", "exec sleep 300"));
+        sandbox.line("ready");
+        signal(process.pid(), *number);
+        assert_eq!(exit_code(&process), 128 + number.as_raw(), "{name}");
+    }
+}
+
 #[test]
 fn while_it_waits_a_hang_up_ends_it_and_no_signal_that_means_nothing_does() {
     let sandbox = Sandbox::new("hang-up-waiting");

@@ -1,7 +1,8 @@
 //! Handing over on purpose.
 
-use crate::common::{SOON, Sandbox, exit_code, json};
-use tenure_testkit::eventually;
+use crate::common::{SOON, Sandbox, StoreAway, exit_code, json};
+use std::time::Duration;
+use tenure_testkit::{Process, eventually};
 
 /// Renewed often, so that the holder learns of a wish soon, and long enough that no busy machine ends it.
 const QUICK: [&str; 4] = ["--ttl", "15s", "--renew", "500ms"];
@@ -261,4 +262,47 @@ fn an_inherited_token_counts_for_its_own_lease_only() {
     let script = format!("{} step-down other --wait 30s", env!("CARGO_BIN_EXE_tenure"));
     assert_eq!(exit_code(&sandbox.run(&[], "job", &script)), 0);
     assert_eq!(exit_code(&other), 79);
+}
+
+/// A holder that has heard of the wish, and ends its work when `go` is there; and who has asked it, with the store moved away since.
+fn asked_and_away(sandbox: &Sandbox, wait: &str) -> (Process, Process, StoreAway) {
+    let script =
+        "trap 'touch asked; while [ ! -e go ]; do sleep 0.05; done; exit' TERM; while :; do sleep 0.05; done";
+    let options = [
+        "--ttl",
+        "10m",
+        "--renew",
+        "500ms",
+        "--grace",
+        "4m",
+        "--candidate",
+        "one",
+    ];
+    let holder = sandbox.run(&options, "job", script);
+    sandbox.until_held("job");
+    let asking = sandbox.start(&["step-down", "job", "--wait", wait]);
+    eventually(SOON, "it is asked", || sandbox.dir.join("asked").exists());
+    (holder, asking, sandbox.move_store_away())
+}
+
+#[test]
+fn a_store_that_is_away_after_the_wish_is_looked_at_again() {
+    let sandbox = Sandbox::new("away-after-wish");
+    let (holder, asking, away) = asked_and_away(&sandbox, "5m");
+    // Time for looks that fail.
+    std::thread::sleep(Duration::from_secs(2));
+    away.bring_back();
+    std::fs::write(sandbox.dir.join("go"), "").unwrap();
+    assert_eq!(exit_code(&asking), 0, "{:?}", asking.lines());
+    assert_eq!(exit_code(&holder), 79);
+}
+
+#[test]
+fn a_store_that_stays_away_after_the_wish_is_told_with_the_wish() {
+    let sandbox = Sandbox::new("gone-after-wish");
+    let (_holder, asking, _away) = asked_and_away(&sandbox, "10s");
+    // A folder is in its place.
+    assert_eq!(exit_code(&asking), 78);
+    asking.wait_for_line("was asked to end term", SOON).unwrap();
+    asking.wait_for_line("has not answered since", SOON).unwrap();
 }

@@ -47,6 +47,7 @@ pub(super) async fn open(
     };
     // The first attempt is made however short the time is.
     let mut attempt_until = deadline.map(|deadline| deadline + timing.request_timeout() * ATTEMPT_REQUESTS);
+    let over = |error| gave_up(error, name, Some(since.elapsed()));
     let mut last = None;
     let mut pause = timing.retry_every().min(PAUSE_MAX);
     loop {
@@ -60,10 +61,7 @@ pub(super) async fn open(
                 return Err(error.into());
             }
             Some(Err(error)) => of_lease(error, name),
-            None => {
-                let error = last.unwrap_or_else(|| silent(name));
-                return Err(gave_up(error, name, Some(since.elapsed())));
-            }
+            None => return Err(over(last.unwrap_or_else(|| silent(name)))),
         };
         let event = Event::AttemptFailed {
             name: name.clone(),
@@ -71,13 +69,15 @@ pub(super) async fn open(
             retry_in: pause,
         };
         story.take_in(event, patience, voice);
-        if last.replace(error).is_none() {
+        if last.replace(error.clone()).is_none() {
             // It takes part: whoever has started it need not wait for the store as well.
             manager::ready();
             manager::status("waits for the store");
         }
         attempt_until = deadline;
-        let _over = by(deadline, sleep(pause)).await;
+        if by(deadline, sleep(pause)).await.is_none() {
+            return Err(over(error));
+        }
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }

@@ -6,7 +6,7 @@ use super::look::answer;
 use super::successor;
 use crate::arguments::{Form, StepDownArguments, TTL_DEFAULT};
 use crate::exit::{Code, Failure};
-use crate::output::{self, Voice, short};
+use crate::output::{self, Voice, clean, short};
 use clap::ArgMatches;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -159,14 +159,24 @@ impl Wish<'_> {
         }
         let wait = self.wait(lease.ttl.duration());
         let is_over = |now: Option<&Lease>| !is_same_term(now, &lease);
-        let Some(after) = until(&*self.store, &self.name, &mut watch, wait, is_over).await? else {
-            return Err(self.no(format!(
-                "{} was asked, but term {} has not ended after {}; wait longer with --wait, or vacate it with --force if its \
-                 holder is dead",
-                lease.holder,
-                lease.token,
-                short(wait)
-            )));
+        let after = match until(&*self.store, &self.name, &mut watch, wait, is_over).await {
+            Seen::Wished(after) => after,
+            Seen::Not => {
+                return Err(self.no(format!(
+                    "{} was asked, but term {} has not ended after {}; wait longer with --wait, or vacate it with --force if \
+                     its holder is dead",
+                    lease.holder,
+                    lease.token,
+                    short(wait)
+                )));
+            }
+            Seen::Nothing(failure) => {
+                let wish = match is_forced {
+                    true => format!("term {} of {} was vacated", lease.token, lease.holder),
+                    false => format!("{} was asked to end term {}", lease.holder, lease.token),
+                };
+                return Err(self.unseen(&wish, failure));
+            }
         };
         let ttl = lease.ttl.duration();
         let mut ended = Ended::judge(lease, after.as_ref());
@@ -176,7 +186,12 @@ impl Wish<'_> {
         let successor = match &self.arguments.to {
             None => {
                 let store = &*self.store;
-                next_holder(store, after, &self.name, &mut watch, SUCCESSOR_WAIT, |_| true).await?
+                let next = next_holder(store, after, &self.name, &mut watch, SUCCESSOR_WAIT, |_| true);
+                match next.await {
+                    Seen::Wished(successor) => Some(successor),
+                    // It has ended, as was wished; who is next is told where it can be.
+                    Seen::Not | Seen::Nothing(_) => None,
+                }
             }
             Some(to) => Some(self.successor(after, &mut watch, to, ttl, Some(&ended)).await?),
         };
@@ -195,11 +210,27 @@ impl Wish<'_> {
     ) -> Result<Lease, Failure> {
         let (store, wait) = (&*self.store, self.wait(ttl));
         let is_called = |now: &Lease| self.is_called(now);
-        if let Some(successor) = next_holder(store, after, &self.name, watch, wait, is_called).await? {
-            return Ok(successor);
-        }
-        let now = held(answer(store.get(&self.name)).await?);
-        Err(self.no(not_taken_over(ended, to, &short(wait), now.as_ref())))
+        let failure = match next_holder(store, after, &self.name, watch, wait, is_called).await {
+            Seen::Wished(successor) => return Ok(successor),
+            Seen::Not => match answer(store.get(&self.name)).await {
+                Ok(now) => {
+                    return Err(self.no(not_taken_over(ended, to, &short(wait), held(now).as_ref())));
+                }
+                Err(error) => error.into(),
+            },
+            Seen::Nothing(failure) => failure,
+        };
+        let ended = ended.map_or(String::new(), |ended| format!("{ended}, and "));
+        Err(self.unseen(&format!("{ended}{} was called", clean(to)), failure))
+    }
+
+    /// What was wished, and was not seen to come true, as the store does not answer.
+    fn unseen(&self, wish: &str, failure: Failure) -> Failure {
+        let message = format!(
+            "lease \"{}\": {wish}, but the store has not answered since: {}",
+            self.name, failure.message
+        );
+        Failure { message, ..failure }
     }
 
     /// Ends the term without its holder; whether it was there to be ended.
@@ -242,6 +273,16 @@ impl Wish<'_> {
     }
 }
 
+/// What was seen of a record by the end of the wait.
+enum Seen<T> {
+    /// It was as wished.
+    Wished(T),
+    /// It was not.
+    Not,
+    /// The last looks have failed: nobody knows.
+    Nothing(Failure),
+}
+
 /// Waits for a holder as wished, at most for `wait`.
 async fn next_holder(
     store: &dyn LeaseStore,
@@ -250,31 +291,37 @@ async fn next_holder(
     watch: &mut Option<Box<dyn Watch>>,
     wait: Duration,
     is_wished: impl Fn(&Lease) -> bool,
-) -> Result<Option<Lease>, Failure> {
+) -> Seen<Lease> {
     if let Some(holder) = held(after).filter(|holder| is_wished(holder)) {
-        return Ok(Some(holder));
+        return Seen::Wished(holder);
     }
     let is_there = |now: Option<&Lease>| held(now.cloned()).is_some_and(|now| is_wished(&now));
-    Ok(until(store, name, watch, wait, is_there).await?.and_then(held))
+    match until(store, name, watch, wait, is_there).await {
+        Seen::Wished(now) => held(now).map_or(Seen::Not, Seen::Wished),
+        Seen::Not => Seen::Not,
+        Seen::Nothing(failure) => Seen::Nothing(failure),
+    }
 }
 
-/// Reads the record until it is as wished, at most for `wait`; `None` when it never was.
+/// Reads the record until it is as wished, at most for `wait`. A look that fails is made again: the holder has heard of the wish
+/// already, and what becomes of it does not hang on who looks.
 async fn until(
     store: &dyn LeaseStore,
     name: &LeaseName,
     watch: &mut Option<Box<dyn Watch>>,
     wait: Duration,
     wished: impl Fn(Option<&Lease>) -> bool,
-) -> Result<Option<Option<Lease>>, Failure> {
+) -> Seen<Option<Lease>> {
     let began = Instant::now();
     loop {
-        let lease = answer(store.get(name)).await?;
-        if wished(lease.as_ref()) {
-            return Ok(Some(lease));
-        }
+        let seen = match answer(store.get(name)).await {
+            Ok(lease) if wished(lease.as_ref()) => return Seen::Wished(lease),
+            Ok(_) => Seen::Not,
+            Err(error) => Seen::Nothing(error.into()),
+        };
         let left = wait.saturating_sub(began.elapsed());
         if left.is_zero() {
-            return Ok(None);
+            return seen;
         }
         let pause = tokio::time::sleep(left.min(LOOK_EVERY));
         let Some(watching) = watch else {

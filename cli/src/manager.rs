@@ -1,4 +1,4 @@
-//! What systemd is told, where it listens: that this process is ready, what it is doing, and that it ends.
+//! What systemd is told, where it listens: that this process is ready, what it is doing, that it goes on, and that it ends.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,8 +7,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The variable that names the socket; the command must not speak in this process's name.
-pub(crate) const SOCKET: &str = "NOTIFY_SOCKET";
+/// The variable that names the socket.
+const SOCKET: &str = "NOTIFY_SOCKET";
+
+/// The variables that say how often this process must tell that it goes on, in microseconds, and which process that is.
+const WATCHDOG: &str = "WATCHDOG_USEC";
+const WATCHED: &str = "WATCHDOG_PID";
+
+/// What is for this process alone: the command must not speak in its name.
+pub(crate) const VARIABLES: [&str; 3] = [SOCKET, WATCHDOG, WATCHED];
+
+/// How often it is told in that time.
+const LIFE_PART: u32 = 2;
 
 /// How long a manager that reads nothing may take to hear that this process is ready, which it may be waiting for: nothing is
 /// held yet.
@@ -29,6 +39,27 @@ pub(crate) fn stopping() {
     Notice::of_the_end().tell();
 }
 
+/// From here on the manager hears that this process goes on, where it wants to: from the thread that supervises, which would hear
+/// neither a signal nor the end of the command if it hung.
+pub(crate) fn tell_life() {
+    if let Some(time_max) = silence_max() {
+        tokio::spawn(async move {
+            loop {
+                Notice::of_life().tell();
+                tokio::time::sleep(time_max / LIFE_PART).await;
+            }
+        });
+    }
+}
+
+/// How long this process may be silent, if that is watched.
+fn silence_max() -> Option<Duration> {
+    let told = |variable| std::env::var(variable).ok();
+    let is_for_another = told(WATCHED).is_some_and(|process| process != std::process::id().to_string());
+    let microseconds: u64 = told(WATCHDOG)?.parse().ok()?;
+    (microseconds > 0 && !is_for_another).then(|| Duration::from_micros(microseconds))
+}
+
 /// Something to be told.
 struct Notice {
     text: String,
@@ -47,6 +78,13 @@ impl Notice {
     fn of_status(text: &str) -> Self {
         Self {
             text: format!("STATUS={text}\n"),
+            time_max: None,
+        }
+    }
+
+    fn of_life() -> Self {
+        Self {
+            text: "WATCHDOG=1\n".to_owned(),
             time_max: None,
         }
     }

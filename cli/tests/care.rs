@@ -371,6 +371,40 @@ fn a_service_manager_hears_what_is_going_on() {
     hear_until("STOPPING=1");
 }
 
+/// As with `WatchdogSec=`: what says nothing for so long would be killed. The command cannot tell it.
+#[test]
+fn a_service_manager_that_watches_hears_that_it_goes_on() {
+    for (watched, is_told) in [(None, true), (Some("1"), false)] {
+        let sandbox = Sandbox::new("watchdog");
+        let path = sandbox.dir.join("notify");
+        let manager = UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(SOON)).unwrap();
+        let script =
+            "echo \"[$WATCHDOG_USEC$WATCHDOG_PID]\" > told; while [ ! -e go ]; do sleep 0.05; done; exit 4";
+        let mut command = sandbox.command(&["run", "job", "--", "sh", "-c", script]);
+        command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
+        if let Some(process) = watched {
+            command.env("WATCHDOG_PID", process);
+        }
+        let process = Process::spawn(command).unwrap();
+        let mut heard = String::new();
+        while !heard.contains("STOPPING=1") {
+            let lives = heard
+                .split_once("leads by token")
+                .map(|(_, led)| led.matches("WATCHDOG=1").count());
+            if lives.is_some_and(|lives| !is_told || lives >= 2) {
+                std::fs::write(sandbox.dir.join("go"), "").unwrap();
+            }
+            let mut datagram = [0; 4096];
+            let length = manager.recv(&mut datagram).unwrap();
+            heard.push_str(&String::from_utf8_lossy(&datagram[..length]));
+        }
+        assert_eq!(exit_code(&process), 4);
+        assert_eq!(sandbox.line("told"), "[]");
+        assert_eq!(heard.contains("WATCHDOG"), is_told, "{heard}");
+    }
+}
+
 /// It listens, and its queue is full.
 #[test]
 fn a_service_manager_that_reads_nothing_holds_nothing_up() {

@@ -157,9 +157,11 @@ impl Job {
             .arg0("tenure")
             .args(["warden", "--socket", &theirs.as_raw_fd().to_string(), "--"])
             .arg(&self.program)
-            .args(&self.arguments)
-            .env_remove(manager::SOCKET);
+            .args(&self.arguments);
         for variable in own_variables() {
+            command.env_remove(variable);
+        }
+        for variable in manager::VARIABLES {
             command.env_remove(variable);
         }
         command

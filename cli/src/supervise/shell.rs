@@ -60,11 +60,13 @@ pub(super) async fn run_in_shell(
     for variable in own_variables() {
         shell.env_remove(variable);
     }
+    // As the command: a `tenure lock` in it would tell the manager that this process ends.
+    for variable in manager::VARIABLES {
+        shell.env_remove(variable);
+    }
     shell
         .arg0("sh")
         .args(["-c", command])
-        // As the command: a `tenure lock` in it would tell the manager that this process ends.
-        .env_remove(manager::SOCKET)
         .envs(environment.iter().map(|(variable, value)| (variable, value)))
         .stdin(Stdio::null())
         .stdout(printed)

@@ -151,6 +151,7 @@ pub(super) async fn undertake(
     look_after(&mut job, &arguments.care).map_err(of_lease)?;
     let place = Place::find(store)?;
     let mut signals = take_charge(voice).map_err(of_lease)?;
+    manager::tell_life();
     let board = Arc::new(Board::new(name.clone()));
     let seeing = seeing.serve(&board).map_err(of_lease)?;
     let opening = opening::open(&place, &name, patience, &timing, voice);

@@ -42,6 +42,7 @@ mod namespaces;
 #[cfg(feature = "nats")]
 mod nats;
 mod nested;
+mod nightly;
 mod not_started;
 mod output;
 #[cfg(feature = "postgres")]

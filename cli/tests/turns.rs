@@ -2,7 +2,7 @@
 
 use crate::common::{SOON, Sandbox, ended, exit_code};
 use std::time::Duration;
-use tenure_testkit::eventually;
+use tenure_testkit::{eventually, is_alive};
 
 #[test]
 fn one_runs_at_a_time_and_tokens_rise() {
@@ -181,6 +181,38 @@ fn three_cron_lines_run_the_job_once_while_its_lease_is_kept() {
         lines.iter().all(|line| line.lines().is_empty()),
         "cron would mail this"
     );
+}
+
+/// One whose clock is late comes when the job has ended.
+#[test]
+fn a_lease_that_lingers_is_held_after_the_job_and_given_back_on_a_signal_or_a_wish() {
+    for ends in ["signal", "wish"] {
+        let sandbox = Sandbox::new("linger");
+        let options = ["--linger", "1h", "--ttl", "15s", "--renew", "500ms"];
+        let first = sandbox.run(&options, "job", "echo $$ > pid; exit 3");
+        let job = sandbox.pid("pid");
+        eventually(SOON, "the job has ended", || !is_alive(job));
+        // Longer than it takes to give a lease back.
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(first.status(), None);
+        let late = sandbox.tenure(&["run", "--no-wait", "job", "--", "touch", "ran"]);
+        assert_eq!(late.code, 75, "{late:?}");
+        match ends {
+            "signal" => first.terminate(),
+            _ => assert_eq!(sandbox.tenure(&["step-down", "job", "--wait", "30s"]).code, 0),
+        }
+        assert_eq!(exit_code(&first), 3, "the code is the job's");
+        assert_eq!(sandbox.lease("job")["state"], "vacant");
+        assert!(!sandbox.dir.join("ran").exists());
+    }
+}
+
+#[test]
+fn a_lease_lingers_no_longer_than_it_is_to() {
+    let sandbox = Sandbox::new("linger-over");
+    let ended = sandbox.tenure(&["run", "--linger", "200ms", "job", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(ended.code, 3, "{ended:?}");
+    assert_eq!(sandbox.lease("job")["state"], "vacant");
 }
 
 #[test]

@@ -175,6 +175,7 @@ impl LockArguments {
             keep: false,
             wait: self.wait,
             no_wait: self.no_wait,
+            linger: None,
             conflict_exit_code: self.conflict_exit_code,
             share_credentials: self.share_credentials,
             trace: None,

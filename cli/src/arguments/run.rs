@@ -1,4 +1,4 @@
-use super::durations::duration;
+use super::durations::{duration, some_duration};
 use super::{
     CareArguments, MetricsArguments, TOKEN, TimingArguments, is_on_command_line, own_label, prevailing,
 };
@@ -107,6 +107,13 @@ pub(crate) struct RunArguments {
         value_parser = FalseyValueParser::new()
     )]
     pub(crate) no_wait: bool,
+
+    /// Keep the lease for so long after the command has ended by itself
+    ///
+    /// For what several hosts start at a set time: one whose clock is late finds the lease held, and does not run it again. The
+    /// exit code is the command's all the same; a signal, and whoever asks the holder to step down, end it sooner.
+    #[arg(long, env = "TENURE_LINGER", hide_env_values = true, value_name = "DURATION", value_parser = some_duration)]
+    pub(crate) linger: Option<Duration>,
 
     /// Exit code when another holds the lease
     #[arg(
@@ -290,7 +297,7 @@ and WINCH are forwarded. Under systemd it says when it is ready, and who it is w
 Examples:
   tenure run nightly-settlement -- ./settle --all
         Waits its turn, runs the job, gives the lease back. The next in turn runs it, too.
-  tenure run --no-wait -E 0 backup -- sh -c './backup.sh; code=$?; sleep 60; exit $code'
+  tenure run --no-wait -E 0 --linger 60s backup -- ./backup.sh
         Once a night, in the crontab of three hosts with TENURE_STORE: the others end with 0, silently. The lease is
         kept for longer than their clocks differ; else a host whose cron fires after the job's end runs it again.
   tenure run --keep --ttl 15s consumer -- ./consume --from orders

@@ -170,7 +170,15 @@ pub(super) fn hear_stops(heard: &[Signal]) -> io::Result<AsyncFd<OwnedFd>> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: it was just opened, for this owner.
-    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    readable(unsafe { OwnedFd::from_raw_fd(file) })
+}
+
+/// What tells when this file can be read; a handle of a process, when that has ended.
+///
+/// # Errors
+/// The kernel refuses.
+#[expect(unsafe_code, reason = "that the file stays the same is asserted")]
+pub(crate) fn readable(file: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` has one and the same open file for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) }?)
 }

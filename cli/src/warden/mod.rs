@@ -25,7 +25,7 @@ use std::time::Duration;
 use tenure::core::Moment;
 use tenure::{clock_now, sleep_until};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncBufReadExt as _, BufReader, Interest, Lines};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use work::{News, Work};
@@ -249,7 +249,7 @@ impl Warden {
 
 fn handle_of(process: Pid) -> Option<AsyncFd<OwnedFd>> {
     let handle = pidfd_open(process, PidfdFlags::empty()).ok()?;
-    AsyncFd::with_interest(handle, Interest::READABLE).ok()
+    system::readable(handle).ok()
 }
 
 /// Returns when this process has ended; never, where there is no handle of it.

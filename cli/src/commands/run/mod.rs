@@ -205,6 +205,7 @@ pub(super) async fn undertake(
         signals,
         voice,
         patience,
+        linger: arguments.linger,
         conflict_code: arguments.conflict_exit_code,
     };
     manager::ready();

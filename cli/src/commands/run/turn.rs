@@ -88,6 +88,8 @@ pub(super) struct Turn<'a> {
     pub(super) signals: Signals,
     pub(super) voice: Voice,
     pub(super) patience: Patience,
+    /// How long the lease is kept when the command has ended by itself.
+    pub(super) linger: Option<Duration>,
     pub(super) conflict_code: u8,
 }
 
@@ -155,6 +157,9 @@ impl Turn<'_> {
             ))
         );
         let led = began.elapsed();
+        if let (Some(linger), Ok((Ending::ByItself(..), _))) = (self.linger, &supervised) {
+            self.linger(&leadership, linger).await;
+        }
         let ending = if let Ok((Ending::Unkillable, work)) = supervised {
             // The warden goes on trying, and gives the lease back when it has come through.
             drop(work);
@@ -175,6 +180,23 @@ impl Turn<'_> {
             chronicle.end(noted, led, &how).await;
         }
         Ok(self.taken(ending?, led, &name, token))
+    }
+
+    /// Keeps what nothing of the work needs any more from others for a while; not where a signal or somebody's wish asks for it, nor
+    /// where it is lost anyway.
+    async fn linger(&mut self, leadership: &Leadership, time: Duration) {
+        manager::status(&format!("keeps the lease for {}", short(time)));
+        let asked_to_end = async {
+            while self.signals.end().is_none() {
+                self.signals.next().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = asked_to_end => {}
+            () = leadership.doubted() => {}
+            () = tokio::time::sleep(time) => {}
+        }
     }
 
     /// Gives back what nothing of the work needs any more, and then parts with the work's warden.

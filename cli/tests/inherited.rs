@@ -78,9 +78,10 @@ fn the_end_of_the_command_is_heard_where_its_signal_was_blocked_at_the_start() {
 #[test]
 fn a_signal_that_was_blocked_at_the_start_ends_tenure_all_the_same() {
     let sandbox = Sandbox::new("blocked-end");
-    let options = ["--grace", "300ms", "--on-elected", "echo yes > elected"];
-    let process = run(&sandbox, &["--block-signal=TERM"], &options, &["sleep", "100"]);
-    sandbox.line("elected");
+    let script = "echo yes > started; exec sleep 100";
+    let job = ["sh", "-c", script];
+    let process = run(&sandbox, &["--block-signal=TERM"], &["--grace", "300ms"], &job);
+    sandbox.line("started");
     process.terminate();
     assert_eq!(exit_code(&process), 137);
     assert_eq!(sandbox.lease("job")["state"], "vacant");

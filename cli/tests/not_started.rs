@@ -44,6 +44,20 @@ fn hanging_program(sandbox: &Sandbox) -> File {
     hang(&sandbox.script("program", "#!/bin/sh\ntouch ran\n"))
 }
 
+/// It may have begun before that was known: then it gets the signal as any other, and time to end.
+#[test]
+fn a_signal_that_comes_while_the_command_is_being_started_is_not_lost_where_it_begins() {
+    let sandbox = Sandbox::new("signal-in-start");
+    let script = "#!/bin/sh\ntrap 'exit 5' TERM; while :; do sleep 0.05; done\n";
+    let hanging = hang(&sandbox.script("program", script));
+    let process = sandbox.start(&["run", "--on-elected", "touch elected", "job", "--", "./program"]);
+    eventually(SOON, "it was elected", || sandbox.dir.join("elected").exists());
+    process.terminate();
+    drop(hanging);
+    let code = exit_code(&process);
+    assert!([5, 143].contains(&code), "{code}");
+}
+
 /// It is found by `PATH`, on a network file system for one, and is no part of the work.
 #[test]
 fn a_shell_on_a_file_system_that_is_away_holds_nothing_up() {

@@ -57,6 +57,8 @@ pub(crate) struct Signals {
     forwarded: Vec<(Signal, Meaning, unix::Signal)>,
     /// The first that asked for the end: nothing takes that back, whoever has taken the signal in.
     end: Option<Signal>,
+    /// One that was taken in before there was anybody to be told of it.
+    untold: Option<Signal>,
     /// It came from a key of the terminal that has signalled the command alone: this process's group has not heard of it.
     is_unheard: bool,
 }
@@ -87,6 +89,7 @@ impl Signals {
             stops: hear_stops(&heard).map_err(failed)?,
             forwarded,
             end: None,
+            untold: None,
             is_unheard: false,
         })
     }
@@ -97,10 +100,12 @@ impl Signals {
         self.end
     }
 
-    /// Returns when a signal has asked for the end. Takes in no other: what is not there yet gets it later. May be dropped and
-    /// called again without losing one.
+    /// Returns when a signal has asked for the end, which is told again as the next notice: what is not there yet gets it later.
+    /// Takes in no other. May be dropped and called again without losing one.
     pub(super) async fn asked_to_end(&mut self) -> Signal {
-        poll_fn(|context| self.poll_end(context)).await
+        let signal = poll_fn(|context| self.poll_end(context)).await;
+        self.untold = Some(signal);
+        signal
     }
 
     /// Takes in that a key of the terminal has ended the command by this signal: as it would have come here, too, if the command
@@ -187,6 +192,9 @@ impl Signals {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Notice> {
+        if let Some(signal) = self.untold.take() {
+            return Poll::Ready(Notice::Signal(signal, Meaning::End));
+        }
         if self.child.poll_recv(context).is_ready() {
             return Poll::Ready(Notice::Child);
         }

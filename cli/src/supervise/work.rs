@@ -26,6 +26,9 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 /// How long a warden may take to start the command.
 const START_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// How long one may take to say that the command runs, when a signal has asked for the end.
+const SIGNALLED_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// How long one that was dismissed is waited for.
 const DISMISSED_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -136,7 +139,7 @@ impl Work {
         let started = tokio::select! {
             biased;
             started = work.start(begin) => started,
-            signal = signals.asked_to_end() => Err(NotStarted::Signalled(signal)),
+            signal = signalled_in_vain(signals) => Err(NotStarted::Signalled(signal)),
             () = tokio::time::sleep(START_TIME_MAX) => Err(NotStarted::Unanswered),
             // Nobody else watches the end of the term yet.
             () = sleep_until(begin.limit.kill_at) => Err(NotStarted::Unanswered),
@@ -337,6 +340,14 @@ impl Work {
         };
         let _ = tokio::time::timeout(DISMISSED_TIME_MAX, ended).await;
     }
+}
+
+/// Returns when a signal has asked for the end, and the command, which may run already, was not said to be started within a
+/// moment: as one that runs it gets the signal, and time to end.
+async fn signalled_in_vain(signals: &mut Signals) -> Signal {
+    let signal = signals.asked_to_end().await;
+    tokio::time::sleep(SIGNALLED_TIME_MAX).await;
+    signal
 }
 
 /// Whether a signal has ended a warden that says no more. One that ends by itself gets a moment for its last words.

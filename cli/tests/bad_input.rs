@@ -269,7 +269,7 @@ fn a_password_is_never_printed() {
     ] {
         let url = scheme.replace("{}", secret);
         for arguments in [
-            &["run", "-vv", "job", "--", "true"][..],
+            &["run", "--no-wait", "-vv", "job", "--", "true"][..],
             &["status"],
             &["doctor"],
             &["--help"],

@@ -34,6 +34,7 @@ mod leaving;
 mod leftovers;
 mod lock;
 mod log_page;
+mod manager;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 #[cfg(feature = "mysql")]

@@ -2,10 +2,10 @@
 
 use crate::common::{SOON, Sandbox, exit_code, json, signal};
 use crate::endpoint::get;
+use crate::manager::Manager;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 use tenure_testkit::{Process, free_port};
 
@@ -91,32 +91,19 @@ fn a_signal_ends_the_waiting_for_a_store_that_is_away() {
 #[test]
 fn who_waits_for_a_store_that_is_away_is_seen_to_live_and_not_to_be_ready() {
     let sandbox = unmounted("away-pages");
-    let path = sandbox.dir.join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(SOON)).unwrap();
     let address = format!("127.0.0.1:{}", free_port());
     let mut command = sandbox.command(&["run", "--metrics", &address, "job", "--", "sleep", "300"]);
-    command.env("NOTIFY_SOCKET", &path);
+    let mut manager = Manager::of(&sandbox, &mut command);
     let process = Process::spawn(command).unwrap();
-    let mut heard = String::new();
-    let mut hear_until = |what: &str| {
-        while !heard.contains(what) {
-            let mut datagram = [0; 4096];
-            let length = manager
-                .recv(&mut datagram)
-                .unwrap_or_else(|error| panic!("{what}: {error}: {heard}"));
-            heard.push_str(&String::from_utf8_lossy(&datagram[..length]));
-        }
-    };
-    hear_until("READY=1");
-    hear_until("STATUS=waits for the store");
+    manager.hear_until("READY=1");
+    manager.hear_until("STATUS=waits for the store");
     assert_eq!(get(&address, "/livez").0, 200);
     assert_eq!(get(&address, "/readyz").0, 503);
     assert_eq!(get(&address, "/metrics").0, 200);
     let (status, page) = get(&address, "/leader");
     assert_eq!((status, &json(&page)["leads"]), (503, &Value::Null), "{page}");
     mount(&sandbox);
-    hear_until("STATUS=leads by token");
+    manager.hear_until("STATUS=leads by token");
     tenure_testkit::eventually(SOON, "it says that it leads", || {
         let (status, page) = get(&address, "/leader");
         status == 200 && json(&page)["leads"] == true

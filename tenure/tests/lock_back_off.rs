@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tenure::core::{Answer, Event, Fault, Lease, Scope, Watch, WatchEvent};
 use tenure::{
-    LeaseName, LeaseStore, LockManager, ReleaseOutcome, LockTiming, LockTimingOptions, SharedStore, StoreError,
+    LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, ReleaseOutcome, SharedStore,
+    StoreError,
 };
 use tenure_testkit::eventually_async;
 

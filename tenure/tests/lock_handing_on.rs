@@ -110,7 +110,10 @@ async fn a_lock_that_is_handed_on_is_not_looked_at_again_for_its_owner_tag() {
     let mut first = soon("the lock", manager.lock("a")).await.unwrap();
     let tasks = waiters(&manager, 19, Duration::ZERO);
     until_all_wait(&manager, 20).await;
-    assert_eq!(soon("the release", first.release()).await, ReleaseOutcome::Released);
+    assert_eq!(
+        soon("the release", first.release()).await,
+        ReleaseOutcome::Released
+    );
     for task in tasks {
         task.await.unwrap();
     }

@@ -7,9 +7,7 @@ use crate::clock;
 use crate::term::{Phase, SharedTerm};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{
-    Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Reply, StoreError,
-};
+use tenure_core::{Cause, Command, Event, Fault, Grant, Input, Lease, LeaseName, Reply, StoreError};
 
 impl Driver {
     pub(super) fn take_in(&mut self, event: &Event) {

@@ -59,7 +59,11 @@ fn the_attempt_rotates_after_a_lost_term() {
 #[test]
 fn a_superseded_attempt_is_not_tried_again() {
     let mut harness = Harness::new();
-    let mut last = harness.campaign_once();
+    let first = harness.campaign_once();
+    // The next one may be tried at once.
+    let mut at_once = harness.answer(first.id, Reply::Acquired(Ok(Acquired::Superseded)));
+    let mut last = at_once.pop().unwrap_or_else(|| harness.run_to_request());
+    assert!(attempt_of(&last) > attempt_of(&first));
     let mut pauses = Duration::ZERO;
     for _ in 0..10 {
         let answered_at = harness.now;
@@ -75,6 +79,19 @@ fn a_superseded_attempt_is_not_tried_again() {
         last = next;
     }
     assert!(pauses > 10 * timing().retry_every(), "{pauses:?} and no longer");
+}
+
+/// Whoever was superseded once waits for no release that it might not hear of.
+#[test]
+fn the_attempt_after_a_superseded_one_is_tried_soon() {
+    let mut harness = Harness::new();
+    let last = harness.campaign_once();
+    let answered_at = harness.now;
+    let mut at_once = harness.answer(last.id, Reply::Acquired(Ok(Acquired::Superseded)));
+    let next = at_once.pop().unwrap_or_else(|| harness.run_to_request());
+    assert!(attempt_of(&next) > attempt_of(&last));
+    let waited = harness.now.since(answered_at);
+    assert!(waited <= timing().wake_spread(), "{waited:?}");
 }
 
 #[test]

@@ -104,14 +104,18 @@ impl Engine {
                 self.held_by_another(now, name, lease, actions);
             }
             Ok(Acquired::Superseded) => {
-                // The record knows a later attempt of this incarnation: this process was copied or set back
-                // with its memory. Only a new attempt can help.
+                // Only a new attempt can help, and mostly the first does: the members of a quorum were not of one mind
+                // about this one. Where the record knows a later attempt of this incarnation, as this process was copied or set back
+                // with its memory, it is said again and again.
                 let failures = campaign.failures.saturating_add(1);
                 campaign.failures = failures;
                 let found = not_ours(name, campaign.unresolved, None);
                 campaign.unresolved = false;
                 let attempt = self.new_attempt();
-                let pause = self.back_off(failures);
+                let pause = match failures {
+                    1 => self.dice.between(Duration::ZERO, self.timing.wake_spread()),
+                    _ => self.back_off(failures),
+                };
                 if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
                     campaign.attempt = attempt;
                     campaign.next_at = now.after(pause);

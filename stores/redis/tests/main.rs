@@ -25,6 +25,7 @@ mod quorum_away;
 mod quorum_certainty;
 mod quorum_conformance;
 mod quorum_guess;
+mod quorum_guess_lost;
 mod quorum_late;
 mod quorum_members;
 mod quorum_purge;

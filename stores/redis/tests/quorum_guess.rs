@@ -1,65 +1,21 @@
-//! A quorum whose members are asked to take and to confirm at once, by a process that gave the lease back itself a moment ago.
+//! A quorum whose members are asked to take and to confirm at once, by a process that had the lease last itself.
 
+use crate::common::guess::{KEY, asked_of, give_back, had, is_confirmed, is_held, next, set, three};
 use crate::common::{
-    BOUND, Detours, behind_proxies, connection, given_back_in_each, giving_back, granted, hosts,
-    in_every_member, quorum_at, record_in, renewal, request, seconds, servers, take, three_servers,
+    BOUND, behind_proxies, granted, hosts, in_every_member, quorum_at, record_in, request, seconds, servers,
+    take, three_servers,
 };
 use std::time::Duration;
-use tenure_core::{
-    Acquire, Acquired, CandidateId, End, FencingToken, Grant, LeaseStore, Predecessor, Released, Renewed,
-};
-use tenure_redis::QuorumStore;
-use tenure_testkit::{Fault, RedisOptions, RedisServer, RequestFault, eventually_async};
+use tenure_core::{Acquired, CandidateId, End, LeaseStore, Predecessor};
+use tenure_testkit::{Fault, RedisOptions, RequestFault, eventually_async};
 
 /// How often something is tried that needs two things to happen at the same time.
 const TRIES_MAX: usize = 20;
 
-/// Above every clock's time.
-const LATER: u64 = 4_000_000_000_000;
-
-const KEY: &str = "{tenure}:lease:job";
-
-async fn asked_of(server: &RedisServer, command: &redis::Cmd) -> redis::Value {
-    let mut member = connection(&server.url()).await;
-    command.query_async(&mut member).await.expect("the test can ask")
-}
-
-/// Whether a member has confirmed a term of this very attempt.
-async fn is_confirmed(server: &RedisServer, asked: &Acquire) -> bool {
-    let record = record_in(server, "job").await;
-    record.get("incarnation") == Some(&asked.candidate.incarnation.to_string())
-        && record.get("attempt") == Some(&asked.attempt.to_string())
-        && !record.contains_key("unconfirmed")
-}
-
-async fn give_back(store: &QuorumStore, servers: &[RedisServer], asked: &Acquire, token: FencingToken) {
-    let released = store.release(&[giving_back(asked, token)]).await.remove(0);
-    assert_eq!(released, Ok(Released::Vacated));
-    given_back_in_each(servers.iter().map(RedisServer::url), "job").await;
-}
-
-/// The lease "job" was held, and given back everywhere: what is asked next guesses its token.
-async fn had(store: &QuorumStore, servers: &[RedisServer], asked: &mut Acquire) -> Grant {
-    let grant = take(store, asked).await;
-    in_every_member(servers, grant.token).await;
-    give_back(store, servers, asked, grant.token).await;
-    asked.attempt = asked.attempt.next();
-    grant
-}
-
-async fn is_held(store: &QuorumStore, asked: &Acquire, token: FencingToken) {
-    let renewed = store.renew(&[renewal(asked, token)]).await.remove(0);
-    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-    match store.acquire(&request("job", "rival", seconds(300))).await {
-        Ok(Acquired::Held(lease)) => assert_eq!(lease.token, token),
-        told => panic!("two hold it: {told:?}"),
-    }
-}
-
 /// No member answers, and each confirms: nothing else was waited for.
 #[tokio::test]
 async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answered() {
-    let servers = three_servers().await;
+    let servers = three().await;
     let (proxies, store) = behind_proxies(&servers).await;
     let mut asked = request("job", "a", seconds(300));
     for _ in 0..TRIES_MAX {
@@ -84,7 +40,7 @@ async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answer
             store.acquire(&asked).await.map(granted)
         })
         .await;
-        // A slow machine may be late for that, but not every time: the clock that was seen is an old one then.
+        // A slow machine may be late for that, but not every time.
         if confirmed == servers.len() {
             assert_eq!((grant.again, grant.terms), (true, 2), "{grant:?}");
             return is_held(&store, &asked, grant.token).await;
@@ -98,7 +54,7 @@ async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answer
 /// Who was told nothing of a term between guesses as if there had been none.
 #[tokio::test]
 async fn term_of_another_between_is_counted_and_named() {
-    let servers = three_servers().await;
+    let servers = three().await;
     let (ours, others) = (
         quorum_at(&hosts(&servers)).await,
         quorum_at(&hosts(&servers)).await,
@@ -131,105 +87,72 @@ async fn term_of_another_between_is_counted_and_named() {
     is_held(&ours, &a, grant.token).await;
 }
 
-/// Two members that each is first at one of, the third being down. Nothing where they were not, on this machine.
-async fn split(servers: &mut [RedisServer], asked: &mut [Acquire; 2]) -> Option<[Acquired; 2]> {
-    let detours = Detours::to(servers).await;
-    for (store, asked) in detours.stores.iter().zip(asked.iter_mut()) {
-        had(store, servers, asked).await;
-    }
-    servers[2].kill();
-    detours.ask_at_once(servers, asked, is_confirmed).await
-}
-
-/// Each member has confirmed another one's guess, and none of them for a majority: neither may hold the lease up for its ttl.
+/// It was the first to have heard of the other's term, and has forgotten it: a guess would have a lower token than that.
 #[tokio::test]
-async fn two_that_guess_at_once_end_with_one_holder_and_keep_nobody_out() {
-    for _ in 0..TRIES_MAX {
-        let mut servers = three_servers().await;
-        let third = quorum_at(&hosts(&servers)).await;
-        let mut asked = ["a", "b"].map(|label| request("job", label, seconds(300)));
-        let Some(answers) = split(&mut servers, &mut asked).await else {
-            continue;
-        };
-        if let [Acquired::Granted(_), _] | [_, Acquired::Granted(_)] = answers {
-            // It was late, and found what the other had let go of.
-            assert!(answers.contains(&Acquired::Superseded), "{answers:?}");
-            continue;
+async fn guess_counts_on_no_member_that_was_emptied() {
+    let servers = three().await;
+    let (ours, others) = (
+        quorum_at(&hosts(&servers)).await,
+        quorum_at(&hosts(&servers)).await,
+    );
+    let (mut a, b) = (
+        request("job", "a", seconds(300)),
+        request("job", "b", seconds(300)),
+    );
+    had(&ours, &servers, &mut a).await;
+    let before = record_in(&servers[0], "job").await;
+    let held = take(&others, &b).await;
+    in_every_member(&servers, held.token).await;
+    set(&servers[0], &before).await;
+    asked_of(&servers[1], redis::cmd("DEL").arg(KEY)).await;
+    let mut tries = 0;
+    let grant = loop {
+        match ours.acquire(&a).await {
+            Ok(Acquired::Granted(grant)) => break grant,
+            told => assert!(tries < TRIES_MAX, "{told:?}"),
         }
-        assert_eq!(answers, [Acquired::Superseded, Acquired::Superseded]);
-        // What they guessed would keep it out for the rest of 300 s.
-        let next = request("job", "next", seconds(300));
-        let token = eventually_async(BOUND, "a term", async || match third.acquire(&next).await {
-            Ok(Acquired::Granted(grant)) => Ok(grant.token),
-            told => Err(format!("{told:?}")),
-        })
-        .await;
-        return is_held(&third, &next, token).await;
-    }
-    panic!("no two have guessed at the same time in {TRIES_MAX} tries");
+        a.attempt = a.attempt.next();
+        tries += 1;
+    };
+    assert!(grant.token > held.token, "{grant:?} after {held:?}");
 }
 
-/// Somebody else's in every member but one, which has not heard of that.
+/// It holds the term as the others do, before anybody has renewed.
 #[tokio::test]
-async fn guess_in_a_member_that_knows_of_no_holder_ends_no_term_and_is_given_back() {
-    for deaf in [0, 2] {
-        let servers = three_servers().await;
-        let (ours, others) = (
-            quorum_at(&hosts(&servers)).await,
-            quorum_at(&hosts(&servers)).await,
-        );
-        let (mut a, b) = (
-            request("job", "a", seconds(300)),
-            request("job", "b", seconds(300)),
-        );
-        had(&ours, &servers, &mut a).await;
-        let before = record_in(&servers[deaf], "job").await;
-        let held = take(&others, &b).await;
-        in_every_member(&servers, held.token).await;
-        asked_of(&servers[deaf], redis::cmd("DEL").arg(KEY)).await;
-        let fields: Vec<(&String, &String)> = before.iter().collect();
-        asked_of(&servers[deaf], redis::cmd("HSET").arg(KEY).arg(&fields)).await;
-        let answer = ours.acquire(&a).await.expect("answered");
-        match answer {
-            Acquired::Superseded => {}
-            // It was late for a guess.
-            Acquired::Held(lease) => assert_eq!(lease.token, held.token),
-            told @ Acquired::Granted(_) => panic!("two hold it: {told:?}"),
-        }
-        given_back_in_each([servers[deaf].url()], "job").await;
-        is_held(&others, &b, held.token).await;
+async fn member_that_knows_of_another_term_before_holds_what_was_guessed_too() {
+    let servers = three().await;
+    let store = quorum_at(&hosts(&servers)).await;
+    let mut asked = request("job", "a", seconds(300));
+    for emptied in [0, 2] {
+        let last = had(&store, &servers, &mut asked).await;
+        asked_of(&servers[emptied], redis::cmd("DEL").arg(KEY)).await;
+        let grant = take(&store, &asked).await;
+        assert_eq!(grant.token, next(last.token), "nothing was guessed");
+        in_every_member(&servers, grant.token).await;
+        give_back(&store, &servers, &asked, grant.token).await;
+        asked.attempt = asked.attempt.next();
     }
 }
 
+/// Where they may, a token that is not floored by the clocks may be one that they have forgotten.
 #[tokio::test]
-async fn guess_that_is_too_low_for_members_is_used_by_nobody_who_knows_more() {
-    for higher in [&[0][..], &[2], &[0, 1], &[0, 1, 2]] {
-        let servers = three_servers().await;
+async fn nothing_is_guessed_where_members_may_forget() {
+    for (servers, guesses) in [(three().await, true), (three_servers().await, false)] {
         let store = quorum_at(&hosts(&servers)).await;
         let mut asked = request("job", "a", seconds(300));
-        had(&store, &servers, &mut asked).await;
-        for member in higher {
-            let fields = [("generation", LATER.to_string())];
-            asked_of(&servers[*member], redis::cmd("HSET").arg(KEY).arg(&fields)).await;
-        }
+        let last = had(&store, &servers, &mut asked).await;
         let grant = take(&store, &asked).await;
-        assert!(!grant.again, "{higher:?}: {grant:?}");
-        if higher.len() > 1 {
-            assert!(grant.token.number() > LATER, "{higher:?}: {grant:?}");
-        }
-        is_held(&store, &asked, grant.token).await;
-        let released = store.release(&[giving_back(&asked, grant.token)]).await.remove(0);
-        assert_eq!(released, Ok(Released::Vacated), "{higher:?}");
-        asked.attempt = asked.attempt.next();
-        let next = take(&store, &asked).await;
-        assert!(next.token > grant.token, "{higher:?}: {next:?}");
-        is_held(&store, &asked, next.token).await;
+        assert_eq!(
+            grant.token == next(last.token),
+            guesses,
+            "{grant:?} after {last:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn guess_is_confirmed_by_members_that_have_forgotten_the_scripts() {
-    let servers = three_servers().await;
+    let servers = three().await;
     let store = quorum_at(&hosts(&servers)).await;
     let mut asked = request("job", "a", seconds(300));
     let mut last = had(&store, &servers, &mut asked).await;
@@ -247,7 +170,7 @@ async fn guess_is_confirmed_by_members_that_have_forgotten_the_scripts() {
 /// One is the first, which guesses; what the others are told of it is one token.
 #[tokio::test]
 async fn duplicates_of_a_request_that_guesses_have_one_token() {
-    let servers = servers(5, RedisOptions::default()).await;
+    let servers = servers(5, RedisOptions::durable()).await;
     for _ in 0..10 {
         let store = quorum_at(&hosts(&servers)).await;
         let mut asked = request("job", "a", seconds(300));
@@ -272,7 +195,7 @@ async fn duplicates_of_a_request_that_guesses_have_one_token() {
 /// Each request of a guess arrives twice, and again when the term is over.
 #[tokio::test]
 async fn guess_that_arrives_again_revives_no_term() {
-    let servers = three_servers().await;
+    let servers = three().await;
     let (proxies, store) = behind_proxies(&servers).await;
     for fault in [
         RequestFault::Duplicate,

@@ -1,13 +1,13 @@
 //! A quorum whose members answer late or never, asked by who has little time.
 
 use crate::common::{
-    connection, given_back_in_each, giving_back, granted, hosts, in_every_member, quorum_at,
-    quorum_through_a_proxy, renewal, request, seconds, servers, take,
+    BOUND, connection, given_back_in_each, giving_back, granted, hosts, in_every_member, quorum_at,
+    quorum_through_a_proxy, record_in, renewal, request, seconds, servers, take,
 };
 use std::time::Duration;
 use tenure_core::{Acquired, Certainty, LeaseStore, Occupancy, Released, Renewed};
 use tenure_redis::QuorumStore;
-use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer};
+use tenure_testkit::{Fault, FaultProxy, RedisOptions, RedisServer, eventually_async};
 
 /// How often something is tried that has to succeed at the second try, on a machine that may stall now and then.
 const TRIES_MAX: usize = 50;
@@ -128,7 +128,8 @@ async fn what_a_silent_member_may_have_done_is_not_told_as_undone() {
 /// has lost the term, to bring it there.
 #[tokio::test]
 async fn slower_member_is_not_given_up_by_who_does_not_wait_for_it() {
-    let servers = servers(3, RedisOptions::default()).await;
+    // Where nothing is forgotten, so that the second term is guessed.
+    let servers = servers(3, RedisOptions::durable()).await;
     let mut asked = request("job", "a", seconds(300));
     let later = |pause| Fault::Delay {
         to_server: Duration::ZERO,
@@ -155,6 +156,14 @@ async fn slower_member_is_not_given_up_by_who_does_not_wait_for_it() {
                 let known: i64 = look.query_async(&mut member).await.expect("the test can ask");
                 is_brought |= known == 1;
                 tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            if pauses == [0, 0] {
+                // What is guessed next follows the last term that the member knows.
+                let is_known = async || {
+                    store.renew(&[renewal(&asked, token)]).await;
+                    !record_in(&servers[2], "job").await.is_empty()
+                };
+                eventually_async(BOUND, "the term in the member that forgot it", is_known).await;
             }
             let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
             assert_eq!(released, Ok(Released::Vacated));

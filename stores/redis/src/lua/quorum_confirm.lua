@@ -1,6 +1,8 @@
 -- In one member of a quorum: gives what was taken its token. A member confirms one token for an attempt, and no other.
--- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel.
-local key, incarnation, attempt, token, terms, ttl, channel = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+-- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel, and the token of the term before, if
+-- this one was guessed from it; else 0.
+local key, incarnation, attempt, token, terms, ttl, channel, follows = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6],
+  ARGV[7]
 local state, r = read(key, incarnation)
 if state == 'unreadable' then return 'unreadable' end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return 'gone' end
@@ -10,9 +12,11 @@ if not r.unconfirmed then
   if expires - r.expiresAt > 0 then redis.call('HSET', key, 'expiresAt', expires) end
   return 'already ' .. r.generation .. ' ' .. r.terms
 end
+-- Who guesses has not seen the clocks: it counts on this member, which knows that there was no term between.
+if follows ~= '0' and r.generation ~= follows then return 'gone' end
 -- Above the term before, or above whatever was removed here.
 if #r.generation > #token or (#r.generation == #token and r.generation >= token) then return 'gone' end
--- Who guessed the token may not have heard of all terms before, or this member may not have.
+-- Who asks may not have heard of all terms before, or this member may not have.
 if r.unconfirmed == 'later' and (#r.terms > #terms or #r.terms == #terms and r.terms >= terms) then
   terms = r.terms == MAX and MAX or seldom().one_more(key, 'terms')
 end

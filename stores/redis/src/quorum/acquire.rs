@@ -1,11 +1,11 @@
 //! Taking a lease: a majority is taken, then a token above all that any of them knows is confirmed by a majority.
 
 use super::agree::Agreed;
-use super::candidacy::{Given, Taken, confirm, count_mine, count_of, take};
+use super::candidacy::{Given, Offer, Taken, confirm, count_mine, count_of, take};
 use super::member::{Progress, is_in_doubt};
 use super::remains::Try;
 use super::rivals::{Order, Term};
-use super::token::{Mine, Standing, choose};
+use super::token::{Mine, choose};
 use super::{Effect, Quorum, unsure};
 use crate::connect::CONNECTION_TIME_MAX;
 use crate::fault::{Deed, timed_out};
@@ -88,14 +88,15 @@ impl Quorum {
     }
 
     async fn round(&self, request: &Acquire, round: u32, trying: &mut Try) -> Round {
-        let order = match round {
-            0 => self.rivals.order_at_first(&request.name),
-            _ => self.rivals.order(),
+        let (order, guess) = match round {
+            0 => (
+                self.rivals.order_at_first(&request.name),
+                self.guess(request, trying),
+            ),
+            _ => (self.rivals.order(), None),
         };
-        let asked_at = Instant::now();
-        if round == 0
-            && order == Order::AllAtOnce
-            && let Some(guess) = self.guess(request, trying)
+        if order == Order::AllAtOnce
+            && let Some(guess) = guess
         {
             return self.take_at_once(request, guess, trying).await;
         }
@@ -117,7 +118,7 @@ impl Quorum {
                 Err(_) => is_in_doubt(&answer).then_some((first, true)),
             });
             match answer {
-                Ok(Taken::Held(sighting)) if round % 4 != 3 => match self.judge_held(request).await {
+                Ok(Taken::Held(sighting)) if round % 4 != 3 => match self.judge_held(request, trying).await {
                     Some(round) => return round,
                     None => taken.push((first, Taken::Held(sighting))),
                 },
@@ -151,17 +152,16 @@ impl Quorum {
         taken.extend(rest.answers);
         errors.extend(rest.errors);
         trying.effect.add(rest.late + unsure(&errors));
-        self.weigh(request, (order, asked_at), taken, &errors, trying)
-            .await
+        self.weigh(request, order, taken, &errors, trying).await
     }
 
     /// The first member is somebody else's: whoever has a majority holds the lease, and nothing was changed. Nothing where
-    /// that is the process that asks: what it holds is for the others to say.
-    async fn judge_held(&self, request: &Acquire) -> Option<Round> {
+    /// that is the process that asks, or members may have confirmed a token for it: what becomes of that is for the others to say.
+    async fn judge_held(&self, request: &Acquire, trying: &Try) -> Option<Round> {
         self.rivals.are_met();
         Some(match self.look(&request.name).await {
             Ok(Agreed::Term(lease)) if !lease.remaining.is_zero() => {
-                if lease.holder.incarnation == request.candidate.incarnation {
+                if lease.holder.incarnation == request.candidate.incarnation || trying.has_tokens() {
                     return None;
                 }
                 Round::Decided(Ok(Acquired::Held(lease)))
@@ -171,90 +171,14 @@ impl Quorum {
         })
     }
 
-    /// What became of a round that was asked in this order, and then.
-    pub(super) async fn weigh(
-        &self,
-        request: &Acquire,
-        (order, asked_at): (Order, Instant),
-        taken: Vec<(usize, Taken)>,
-        errors: &[StoreError],
-        trying: &mut Try,
-    ) -> Round {
-        let answered = taken.len();
-        let (mut mine, mut held, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut superseded, mut exhausted) = (false, false);
-        for (place, answer) in taken {
-            match answer {
-                Taken::Mine(answer) => mine.push((place, answer)),
-                Taken::Held(sighting) => held.push(sighting),
-                Taken::Superseded => superseded = true,
-                Taken::Exhausted => exhausted = true,
-                Taken::Unreadable(error) => unreadable.push(error),
-            }
-        }
-        if !held.is_empty() {
-            self.rivals.are_met();
-        }
-        if !superseded && !exhausted && mine.len() >= self.majority() {
-            let is_pending = |(_, mine): &(usize, Mine)| mine.standing == Standing::Pending;
-            if order == Order::AllAtOnce && mine.iter().any(is_pending) {
-                // A duplicate may be about to have its token confirmed: then that is this one's, too.
-                return Round::Again;
-            }
-            return self.confirm(request, (order, asked_at), &mine, trying).await;
-        }
-        trying
-            .effect
-            .add(mine.iter().filter(|(_, mine)| mine.is_confirmed()).count());
-        self.undo(&mine, trying).await;
-        if answered >= self.majority() && (superseded || !held.is_empty()) && trying.leaves_a_guess() {
-            // Nobody else goes on with it, and it would keep others out for a ttl.
-            return Round::Decided(Ok(trying.split()));
-        }
-        if superseded {
-            return Round::Decided(Ok(Acquired::Superseded));
-        }
-        if exhausted {
-            return Round::Decided(Err(StoreError::not_applied(
-                Fault::Internal,
-                format!(
-                    "{}: its tokens are used up at 2^63 - 1; use another name",
-                    subject(&request.name)
-                ),
-            )));
-        }
-        if self.blocks(unreadable.len()) {
-            return Round::Decided(Err(unreadable.remove(0)));
-        }
-        if answered < self.majority() {
-            return Round::Decided(Err(self.undecided(
-                &subject(&request.name),
-                answered,
-                errors,
-                trying.effect,
-            )));
-        }
-        // What this attempt was given before may have a majority, too, with those that were not heard.
-        let unheard = match mine.iter().any(|(_, mine)| mine.is_confirmed()) {
-            true => 0,
-            false => self.members.len() - answered,
-        };
-        if let Agreed::Term(lease) = self.agreed(&held, unheard)
-            && !lease.remaining.is_zero()
-        {
-            return Round::Decided(Ok(Acquired::Held(lease)));
-        }
-        Round::Again
-    }
-
     /// Gives what was taken its token: above all that a majority knows, or the one that the attempt was given before.
     ///
     /// It is used only when a majority has confirmed it. Each of them knew lower ones only, and any earlier term has one
     /// of them in its own majority: so it is above every earlier term's, whichever was chosen.
-    async fn confirm(
+    pub(super) async fn confirm(
         &self,
         request: &Acquire,
-        (order, asked_at): (Order, Instant),
+        order: Order,
         mine: &[(usize, Mine)],
         trying: &mut Try,
     ) -> Round {
@@ -269,10 +193,10 @@ impl Quorum {
             self.undo(mine, trying).await;
             return Round::Decided(Ok(trying.split()));
         }
-        let Some(wanted) = choice.token else {
+        let Some(mut offer) = choice.offer() else {
             return Round::Decided(Err(misunderstood()));
         };
-        let (mut token, mut terms, mut again) = (wanted, choice.terms, choice.again);
+        let (wanted, mut again) = (offer.token, choice.again);
         // Whoever is not heard from now on may have confirmed it, and a majority with it.
         trying.effect = Effect::Possible;
         trying.confirms(wanted);
@@ -283,7 +207,7 @@ impl Quorum {
             let first = choice.first;
             places.retain(|place| *place != first);
             let site = Arc::clone(&self.members[first].site);
-            let asking = confirm(site, request.clone(), wanted, terms);
+            let asking = confirm(site, request.clone(), offer);
             match self.members[first]
                 .within(Deed::Write, FIRST_TIME_MAX, asking)
                 .await
@@ -292,7 +216,13 @@ impl Quorum {
                     trying.confirms(answer.token);
                     // Where a duplicate was faster, its token is this attempt's, unless it is too low for the others.
                     if answer.token == wanted || Some(answer.token) > choice.highest {
-                        (token, terms, again) = (answer.token, answer.terms, again || !answer.is_new);
+                        let mut firsts = mine.iter().filter(|(place, _)| *place == first);
+                        offer = Offer {
+                            token: answer.token,
+                            terms: answer.terms,
+                            follows: firsts.find_map(|(_, mine)| mine.guessed_from(answer.token)),
+                        };
+                        again |= !answer.is_new;
                     }
                     given.push(answer);
                 }
@@ -302,15 +232,15 @@ impl Quorum {
         }
         // Also those that have not answered yet: what was sent to them comes before this.
         places.extend((0..self.members.len()).filter(|place| !mine.iter().any(|(mine, _)| mine == place)));
-        let before = count_of(&given, token);
+        let before = count_of(&given, offer.token);
         let poll = self
             .ask(
                 places,
                 Deed::Write,
-                |site| confirm(site, request.clone(), token, terms),
+                |site| confirm(site, request.clone(), offer),
                 |answers, waiting| {
-                    let confirmed =
-                        before + count_of(answers.iter().filter_map(|(_, given)| given.as_ref()), token);
+                    let given = answers.iter().filter_map(|(_, given)| given.as_ref());
+                    let confirmed = before + count_of(given, offer.token);
                     let is_settled = confirmed >= self.majority() || confirmed + waiting < self.majority();
                     Progress::decided_if(is_settled)
                 },
@@ -325,30 +255,29 @@ impl Quorum {
                 // Where members answered, what was taken in them has run out meanwhile: it is taken anew.
                 return Round::Again;
             }
-            let agreed = count_of(&given, token);
+            let agreed = count_of(&given, offer.token);
             return Round::Decided(match agreed < given.len() && given.len() >= self.majority() {
                 true => Ok(trying.split()),
                 false => Err(self.undecided(&subject(&request.name), agreed, &poll.errors, trying.effect)),
             });
         };
-        if decided.token != token {
-            (token, terms, again) = (decided.token, decided.terms, true);
+        if decided.token != offer.token {
+            (offer.terms, again) = (decided.terms, true);
         }
         let grant = Grant {
-            token,
+            token: decided.token,
             ttl: request.ttl,
-            terms,
+            terms: offer.terms,
             again,
             predecessor: None,
         };
-        self.granted(request, asked_at, mine, grant, trying)
+        self.granted(request, mine, grant, trying)
     }
 
-    /// What these members, which were asked then, know of the term before is the grant's, too.
+    /// What these members know of the term before is the grant's, too.
     pub(super) fn granted(
         &self,
         request: &Acquire,
-        asked_at: Instant,
         mine: &[(usize, Mine)],
         mut grant: Grant,
         trying: &mut Try,
@@ -364,33 +293,8 @@ impl Quorum {
             incarnation: request.candidate.incarnation,
             token: grant.token,
             terms: grant.terms,
-            clock_ms: mine().map(|mine| mine.now_ms).max().unwrap_or(0),
-            asked_at,
         });
-        trying.is_granted();
+        trying.is_granted(grant.token);
         Round::Decided(Ok(Acquired::Granted(grant)))
-    }
-
-    /// Lets go of what was taken, and waits for it: who asks next is not held up.
-    async fn undo(&self, mine: &[(usize, Mine)], trying: &mut Try) {
-        let pending = mine
-            .iter()
-            .filter(|(_, mine)| !mine.is_confirmed())
-            .map(|(place, _)| *place);
-        let places: Vec<usize> = pending.collect();
-        if places.is_empty() {
-            return;
-        }
-        let taken = places.len();
-        let undone = self
-            .ask(
-                places,
-                Deed::Write,
-                |site| trying.undo(site),
-                |_, _| Progress::Decided,
-            )
-            .await;
-        trying.effect.add(taken - undone.answers.len());
-        trying.hears(undone.answers.iter().map(|(place, ())| (*place, false)));
     }
 }

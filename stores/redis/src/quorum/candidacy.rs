@@ -87,20 +87,30 @@ pub(super) fn count_of<'a>(given: impl IntoIterator<Item = &'a Given>, token: Fe
     given.into_iter().filter(|given| given.token == token).count()
 }
 
-/// None where the record is not the attempt's any more.
+/// What members are asked to confirm.
+#[derive(Clone, Copy)]
+pub(super) struct Offer {
+    pub(super) token: FencingToken,
+    pub(super) terms: u64,
+    /// Only where this is the token of the term before: it was guessed.
+    pub(super) follows: Option<FencingToken>,
+}
+
+/// None where the record is not the attempt's any more, or knows of another term than the offer follows, or of a later one.
 pub(super) async fn confirm(
     site: Arc<Site>,
     request: Acquire,
-    token: FencingToken,
-    terms: u64,
+    offer: Offer,
 ) -> Result<Option<Given>, StoreError> {
+    let follows = offer.follows.map_or(0, FencingToken::number);
     let arguments = on_record(&site, &request.name)
         .with(request.candidate.incarnation)
         .with(request.attempt)
-        .with(token)
-        .with(terms)
+        .with(offer.token)
+        .with(offer.terms)
         .with(request.ttl.as_millis())
-        .with(site.keys.channel(&request.name));
+        .with(site.keys.channel(&request.name))
+        .with(follows);
     let mut reply = site
         .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
         .await?;
@@ -120,11 +130,10 @@ pub(super) async fn confirm(
 pub(super) async fn take_and_confirm(
     site: Arc<Site>,
     request: Acquire,
-    token: FencingToken,
-    terms: u64,
+    offer: Offer,
 ) -> Result<(Taken, Option<Given>), StoreError> {
     let taking = take(Arc::clone(&site), request.clone());
-    let (taken, given) = join(taking, confirm(site, request, token, terms)).await;
+    let (taken, given) = join(taking, confirm(site, request, offer)).await;
     match taken? {
         // What is taken may be confirmed, whatever was not heard.
         Taken::Mine(mine) => match given {

@@ -14,6 +14,7 @@ mod store;
 mod terms;
 mod token;
 mod watch;
+mod weigh;
 
 pub use store::QuorumStore;
 

@@ -1,11 +1,21 @@
 //! What an acquisition leaves in members when it comes to no term: it is let go of, or it would hold everybody up for a ttl,
 //! and nobody could see it.
 //!
-//! Only what was taken and never confirmed is let go of, and that by the attempt's own name: a term is left alone, also one of
-//! this attempt that was granted before or is granted later. Where this comes between the taking and the confirming of a
-//! repeated try, the member confirms nothing, and is taken anew.
+//! What was taken and never confirmed is let go of by the attempt's own name: a term is left alone, also one of this attempt that was
+//! granted before or is granted later. Where this comes between the taking and the confirming of a repeated try, the member confirms
+//! nothing, and is taken anew.
+//!
+//! A token that a member has confirmed is let go of only where it is out of reach: so many members know of a certain token, or of a
+//! higher one, that no majority is without one of them, and this one is lower. Tokens never fall in a member, and it confirms only what is
+//! above its own. So from then on no majority ever confirms a lower one: it does not matter who asks, how often, how late, or what the
+//! members say that were not heard. A lower one that was granted before is over, as the majority that had it has one of these members,
+//! too. And whatever this attempt is granted later is above, as one of these members has confirmed it: what lets go of lower ones leaves it
+//! alone, whenever it comes, and also if it comes twice. A member that restarts with what it has confirmed knows the same as before. The
+//! token itself stays in the record, as what a candidate has left: nothing ever lowers it. Where the attempt itself was granted a higher
+//! token, the members that have confirmed that one are those.
 
 use super::candidacy::on_record;
+use super::token::Mine;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::script::UNDO;
@@ -42,16 +52,25 @@ pub(super) struct Tries {
 #[derive(Default)]
 struct Latest {
     begun: u64,
-    by_key: BTreeMap<Key, (u64, Option<LettingGo>)>,
+    by_key: BTreeMap<Key, Last>,
+}
+
+/// The last acquisition of somebody.
+struct Last {
+    number: u64,
+    attempt: Attempt,
+    /// The attempt is over, and what members have confirmed for it is given back.
+    is_over: bool,
+    /// Once it has ended.
+    letting_go: Option<LettingGo>,
 }
 
 /// Remains that are being let go of.
 struct LettingGo {
     task: AbortHandle,
-    attempt: Attempt,
     members: BTreeSet<usize>,
-    /// The attempt is over, and what members have confirmed for it is being given back.
-    is_split: bool,
+    tokens: BTreeSet<FencingToken>,
+    has_guessed: bool,
 }
 
 impl Default for Tries {
@@ -70,7 +89,7 @@ impl Tries {
 
     fn forget(&self, key: &Key, number: u64) {
         let mut latest = self.lock();
-        if latest.by_key.get(key).is_some_and(|(last, _)| *last == number) {
+        if latest.by_key.get(key).is_some_and(|last| last.number == number) {
             latest.by_key.remove(key);
         }
     }
@@ -90,13 +109,15 @@ pub(super) struct Try {
     taken: BTreeSet<usize>,
     /// What members have confirmed for it, or may have.
     tokens: BTreeSet<FencingToken>,
+    /// No lower one can ever have a majority.
+    below: Option<FencingToken>,
     /// None of its tokens is ever anybody's.
     is_split: bool,
     /// No other one of the same process was under way, or had left anything, when this one began.
     pub(super) is_alone: bool,
     /// It is one of an attempt that was split, and is being given back.
     pub(super) is_over: bool,
-    /// Members were asked to confirm a token that was guessed.
+    /// A token was guessed for its attempt, and nobody was granted it.
     has_guessed: bool,
 }
 
@@ -108,25 +129,28 @@ impl Try {
         let mut latest = quorum.tries.lock();
         latest.begun += 1;
         let number = latest.begun;
-        let mut taken = BTreeSet::new();
+        let (mut taken, mut tokens) = (BTreeSet::new(), BTreeSet::new());
+        let mut has_guessed = false;
         let before = latest.by_key.remove(&key);
         let is_alone = before.is_none();
+        let before = before.filter(|before| before.attempt == request.attempt);
         // Whoever was not told that would be granted what is given back just now.
-        let is_over = before.as_ref().is_some_and(|(_, before)| {
-            let before = before.as_ref();
-            before.is_some_and(|before| before.is_split && before.attempt == request.attempt)
-        });
+        let is_over = before.as_ref().is_some_and(|before| before.is_over);
         match before {
             Some(before) if is_over => {
                 latest.by_key.insert(key, before);
             }
             before => {
-                latest.by_key.insert(key, (number, None));
-                if let Some((_, Some(before))) = before
-                    && before.attempt == request.attempt
-                {
-                    before.task.abort();
-                    taken = before.members;
+                let last = Last {
+                    number,
+                    attempt: request.attempt,
+                    is_over: false,
+                    letting_go: None,
+                };
+                latest.by_key.insert(key, last);
+                if let Some(left) = before.and_then(|before| before.letting_go) {
+                    left.task.abort();
+                    (taken, tokens, has_guessed) = (left.members, left.tokens, left.has_guessed);
                 }
             }
         }
@@ -139,11 +163,12 @@ impl Try {
             effect: Effect::Nothing,
             asked: BTreeSet::new(),
             taken,
-            tokens: BTreeSet::new(),
+            tokens,
+            below: None,
             is_split: false,
             is_alone,
             is_over,
-            has_guessed: false,
+            has_guessed,
         }
     }
 
@@ -174,19 +199,43 @@ impl Try {
         self.confirms(token);
     }
 
-    /// Whether members may have confirmed a token that was guessed, and no other request of the attempt can be granted it.
-    pub(super) fn leaves_a_guess(&self) -> bool {
+    /// Gives up a guess that may still have a majority; nothing where it was found, or another request of the attempt goes on with it.
+    ///
+    /// Nobody was granted it, and nobody is from now on: whoever asks by the same attempt is told that it is over.
+    pub(super) fn gives_way(&mut self) -> Option<Acquired> {
         let key = (self.request.name.clone(), self.request.candidate.incarnation);
-        let is_last = |(last, _): &(u64, _)| *last == self.number;
-        self.has_guessed
-            && !self.taken.is_empty()
-            && self.quorum.tries.lock().by_key.get(&key).is_some_and(is_last)
+        let mut latest = self.quorum.tries.lock();
+        let last = latest.by_key.get_mut(&key)?;
+        if !self.has_guessed || last.number != self.number {
+            return None;
+        }
+        last.is_over = true;
+        drop(latest);
+        Some(self.split())
     }
 
-    /// It has come to a term.
-    pub(super) fn is_granted(&mut self) {
+    /// Whether members may have confirmed one.
+    pub(super) fn has_tokens(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    /// Members have answered so that no lower token can ever have a majority.
+    pub(super) fn is_nothing_below(&mut self, token: Option<FencingToken>) {
+        self.below = self.below.max(token);
+    }
+
+    /// Whether a member that has this need not go on with it.
+    pub(super) fn lets_go_of(&self, mine: &Mine) -> bool {
+        !mine.is_confirmed() || mine.token < self.below
+    }
+
+    /// It has come to a term. Members that have confirmed a lower token for it let go of that, and may take this one in.
+    pub(super) fn is_granted(&mut self, token: FencingToken) {
         self.asked.clear();
-        self.taken.clear();
+        if self.tokens.iter().all(|other| *other >= token) {
+            self.taken.clear();
+        }
+        self.below = self.below.max(Some(token));
     }
 
     /// Members have confirmed different tokens for this attempt, and would for as long as it is repeated, each time holding
@@ -199,9 +248,9 @@ impl Try {
         Acquired::Superseded
     }
 
-    /// Has one member let go of what it took and did not confirm.
+    /// Has one member let go of what it took, and of no token that may have a majority.
     pub(super) fn undo(&self, site: Arc<Site>) -> impl Future<Output = Result<(), StoreError>> + use<> {
-        undo(site, self.request.clone())
+        undo(site, self.request.clone(), self.below)
     }
 
     fn remains(&self) -> Remains {
@@ -215,10 +264,12 @@ impl Try {
             true => Remains {
                 members: (0..self.quorum.members.len()).collect(),
                 given_back: self.tokens.iter().map(release).collect(),
+                below: self.below,
             },
             false => Remains {
                 members: &self.asked | &self.taken,
                 given_back: Vec::new(),
+                below: self.below,
             },
         }
     }
@@ -241,14 +292,15 @@ impl Drop for Try {
             drop(turn);
         });
         // One that was given up may be dropped only after the next has begun, which does not know of it then.
-        if let Some((last, letting_go)) = latest.by_key.get_mut(&key)
-            && *last == number
+        if let Some(last) = latest.by_key.get_mut(&key)
+            && last.number == number
         {
-            *letting_go = Some(LettingGo {
+            last.is_over |= self.is_split;
+            last.letting_go = Some(LettingGo {
                 task: task.abort_handle(),
-                attempt: self.request.attempt,
                 members,
-                is_split: self.is_split,
+                tokens: self.tokens.clone(),
+                has_guessed: self.has_guessed,
             });
         }
     }
@@ -258,6 +310,7 @@ impl Drop for Try {
 struct Remains {
     members: BTreeSet<usize>,
     given_back: Vec<Release>,
+    below: Option<FencingToken>,
 }
 
 impl Remains {
@@ -270,7 +323,7 @@ impl Remains {
             let mut asked = JoinSet::new();
             for place in members.iter().copied() {
                 let site = Arc::clone(&quorum.members[place].site);
-                let asking = let_go_in(site, request.clone(), self.given_back.clone());
+                let asking = let_go_in(site, request.clone(), self.given_back.clone(), self.below);
                 asked.spawn(async move { (place, tokio::time::timeout(ANSWER_TIME_MAX, asking).await) });
             }
             while let Some(answer) = asked.join_next().await {
@@ -287,17 +340,23 @@ impl Remains {
     }
 }
 
-async fn let_go_in(site: Arc<Site>, request: Acquire, given_back: Vec<Release>) -> Result<(), StoreError> {
+async fn let_go_in(
+    site: Arc<Site>,
+    request: Acquire,
+    given_back: Vec<Release>,
+    below: Option<FencingToken>,
+) -> Result<(), StoreError> {
     for released in site.release(&given_back).await {
         released?;
     }
-    undo(site, request).await
+    undo(site, request, below).await
 }
 
-async fn undo(site: Arc<Site>, request: Acquire) -> Result<(), StoreError> {
+async fn undo(site: Arc<Site>, request: Acquire, below: Option<FencingToken>) -> Result<(), StoreError> {
     let arguments = on_record(&site, &request.name)
         .with(request.candidate.incarnation)
-        .with(request.attempt);
+        .with(request.attempt)
+        .with(below.map_or(0, FencingToken::number));
     site.run(&UNDO, &arguments, Deed::Write, &subject(&request.name))
         .await?;
     Ok(())

@@ -25,25 +25,6 @@ pub(super) struct Term {
     pub(super) incarnation: Incarnation,
     pub(super) token: FencingToken,
     pub(super) terms: u64,
-    /// The highest clock of the members that were taken for it, which were asked then.
-    pub(super) clock_ms: u64,
-    pub(super) asked_at: Instant,
-}
-
-/// For how long it is known from a clock that was seen what it shows: clocks that differ by a two-thousandth differ by what is
-/// added to it then.
-const CLOCK_IS_KNOWN: Duration = Duration::from_secs(10);
-
-/// The token of the next term is not behind the clocks, though it is chosen before they are seen.
-const AHEAD_OF_CLOCK: Duration = Duration::from_millis(5);
-
-impl Term {
-    /// The token of the term that follows, if there was none between.
-    pub(super) fn next_token(&self) -> Option<FencingToken> {
-        let since = self.asked_at.elapsed() + AHEAD_OF_CLOCK;
-        let since_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        FencingToken::successor(Some(self.token), self.clock_ms.saturating_add(since_ms))
-    }
 }
 
 /// In which order the members are asked.
@@ -91,12 +72,10 @@ impl Rivals {
         *lock(&self.given_back) = Some(term);
     }
 
-    /// The term that this process gave back a moment ago, if it is the last of this lease for all that is known. It is told once:
-    /// what becomes of the next term may be known to nobody.
+    /// The term that this process gave back, if it is the last of this lease for all that is known. It is told once: what becomes of the
+    /// next term may be known to nobody.
     pub(super) fn given_back(&self, name: &LeaseName, incarnation: Incarnation) -> Option<Term> {
-        lock(&self.given_back)
-            .take_if(|term| (&term.name, term.incarnation) == (name, incarnation))
-            .filter(|term| term.asked_at.elapsed() < CLOCK_IS_KNOWN)
+        lock(&self.given_back).take_if(|term| (&term.name, term.incarnation) == (name, incarnation))
     }
 }
 
@@ -123,21 +102,7 @@ mod tests {
             incarnation: Incarnation::from_bits(1),
             token: FencingToken::new(7).unwrap(),
             terms: 3,
-            clock_ms: 1_000,
-            asked_at: Instant::now(),
         }
-    }
-
-    #[test]
-    fn next_token_is_above_the_last_and_not_behind_the_clock() {
-        let term = term(&LeaseName::new("ours").unwrap());
-        let next = term.next_token().unwrap().number();
-        assert!((1_005..100_000).contains(&next), "{next}");
-        let ahead = Term {
-            token: FencingToken::new(4_000_000_000_000).unwrap(),
-            ..term
-        };
-        assert_eq!(ahead.next_token().unwrap().number(), 4_000_000_000_001);
     }
 
     #[test]

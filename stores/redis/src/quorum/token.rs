@@ -1,5 +1,6 @@
 //! Which token an attempt asks for: what the members that it took have confirmed for it before, or a new one.
 
+use super::candidacy::Offer;
 use tenure_core::{FencingToken, Predecessor};
 
 /// What one member says whose record is the attempt's.
@@ -28,6 +29,8 @@ pub(super) struct Choice {
     /// None where the tokens are used up.
     pub(super) token: Option<FencingToken>,
     pub(super) terms: u64,
+    /// The term that it follows at once, if it was guessed.
+    pub(super) follows: Option<FencingToken>,
     /// Whether a member has confirmed it before.
     pub(super) again: bool,
     /// The member to ask first: one that can confirm this token, as no other decides between duplicates.
@@ -43,28 +46,34 @@ pub(super) struct Choice {
 /// A member that has confirmed a token for an attempt confirms no other, so that a late duplicate changes nothing; and
 /// any other confirms only what is above all that it knows, so that tokens rise whatever is asked for. What is asked for
 /// decides whether there will be a majority: members that have confirmed different tokens for one attempt (as links
-/// broke and healed meanwhile) would answer the wrong one for ever.
+/// broke and healed meanwhile) would answer the wrong one for ever. One that was guessed stays so, whoever asks for it: members that know
+/// of another term before it do not confirm it.
 pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
     let free = || mine.iter().filter(|(_, mine)| !mine.is_confirmed());
     let highest = free().filter_map(|(_, mine)| mine.token).max();
     let confirmed = mine.iter().filter(|(_, mine)| mine.is_confirmed());
-    let before = confirmed.map(|(first, one)| Choice {
-        token: one.token,
-        terms: one.terms,
-        again: true,
-        first: *first,
-        able: mine
+    let before = confirmed.map(|(first, one)| {
+        let follows = one.token.and_then(|token| one.guessed_from(token));
+        let able = mine
             .iter()
-            .filter(|(_, other)| other.can_confirm(one.token))
-            .count(),
-        highest,
+            .filter(|(_, other)| other.can_confirm(one.token, follows));
+        Choice {
+            token: one.token,
+            terms: one.terms,
+            follows,
+            again: true,
+            first: *first,
+            able: able.count(),
+            highest,
+        }
     });
     let new = free().next().map(|(first, _)| {
         let clock_ms = mine.iter().map(|(_, mine)| mine.now_ms).max().unwrap_or(0);
         let terms = free().map(|(_, mine)| mine.terms).max().unwrap_or(0);
         Choice {
-            token: FencingToken::successor(highest, clock_ms),
+            token: new_token(highest, clock_ms),
             terms: terms.saturating_add(1).min(i64::MAX.unsigned_abs()),
+            follows: None,
             again: false,
             first: *first,
             able: free().count(),
@@ -77,15 +86,65 @@ pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
         .max_by_key(|choice| (choice.able, !choice.again, choice.token))
 }
 
+/// The token of a term that follows others, of which this is the highest. The one after it is left to whoever guesses.
+fn new_token(highest: Option<FencingToken>, clock_ms: u64) -> Option<FencingToken> {
+    let token = FencingToken::successor(highest, clock_ms);
+    match highest.is_some() && token == FencingToken::successor(highest, 0) {
+        true => FencingToken::successor(token, 0).or(token),
+        false => token,
+    }
+}
+
+impl Choice {
+    pub(super) fn offer(&self) -> Option<Offer> {
+        Some(Offer {
+            token: self.token?,
+            terms: self.terms,
+            follows: self.follows,
+        })
+    }
+}
+
 impl Mine {
     pub(super) fn is_confirmed(&self) -> bool {
         self.standing == Standing::Confirmed
     }
 
-    fn can_confirm(&self, token: Option<FencingToken>) -> bool {
-        match self.is_confirmed() {
-            true => self.token == token,
-            false => self.token < token,
+    /// The term before, if this token was guessed from it.
+    pub(super) fn guessed_from(&self, token: FencingToken) -> Option<FencingToken> {
+        let before = self.predecessor.as_ref()?.token;
+        (FencingToken::successor(Some(before), 0) == Some(token)).then_some(before)
+    }
+
+    fn can_confirm(&self, token: Option<FencingToken>, follows: Option<FencingToken>) -> bool {
+        match (self.is_confirmed(), follows) {
+            (true, _) => self.token == token,
+            (false, Some(_)) => self.token == follows,
+            (false, None) => self.token < token,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::new_token;
+    use tenure_core::FencingToken;
+
+    #[test]
+    fn new_token_leaves_one_to_whoever_guesses_and_is_not_behind_the_clock() {
+        let token = |number| FencingToken::new(number).unwrap();
+        const MAX: u64 = i64::MAX as u64;
+        for (highest, clock_ms, expected) in [
+            (None, 5, Some(5)),
+            (Some(7), 5, Some(9)),
+            (Some(7), 8, Some(9)),
+            (Some(7), 9, Some(9)),
+            (Some(7), 20, Some(20)),
+            (Some(MAX - 1), 5, Some(MAX)),
+            (Some(MAX), 5, None),
+        ] {
+            let chosen = new_token(highest.map(token), clock_ms);
+            assert_eq!(chosen, expected.map(token), "{highest:?} at {clock_ms}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the tests share: a prefix of their own on a shared server, and ways beneath the store.
 
+pub mod guess;
 mod three;
 mod ways;
 

@@ -1,0 +1,99 @@
+//! A lease that was held and given back by a process whose next request guesses its token.
+
+use super::{
+    BOUND, Record, connection, given_back_in_each, giving_back, in_every_member, record_in, renewal, request,
+    seconds, servers, take,
+};
+use std::time::Duration;
+use tenure_core::{Acquire, Acquired, FencingToken, Grant, LeaseStore, Released, Renewed};
+use tenure_redis::QuorumStore;
+use tenure_testkit::{RedisOptions, RedisServer, eventually_async};
+
+/// Above every clock's time.
+pub const LATER: u64 = 4_000_000_000_000;
+
+pub const KEY: &str = "{tenure}:lease:job";
+
+/// Three that keep what they confirm: where they may forget it, nothing is guessed.
+pub async fn three() -> Vec<RedisServer> {
+    servers(3, RedisOptions::durable()).await
+}
+
+pub async fn asked_of(server: &RedisServer, command: &redis::Cmd) -> redis::Value {
+    let mut member = connection(&server.url()).await;
+    command.query_async(&mut member).await.expect("the test can ask")
+}
+
+/// Whether a member has confirmed a term of this very attempt.
+pub async fn is_confirmed(server: &RedisServer, asked: &Acquire) -> bool {
+    let record = record_in(server, "job").await;
+    record.get("incarnation") == Some(&asked.candidate.incarnation.to_string())
+        && record.get("attempt") == Some(&asked.attempt.to_string())
+        && !record.contains_key("unconfirmed")
+}
+
+pub async fn give_back(store: &QuorumStore, servers: &[RedisServer], asked: &Acquire, token: FencingToken) {
+    let released = store.release(&[giving_back(asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    given_back_in_each(servers.iter().map(RedisServer::url), "job").await;
+}
+
+/// The lease "job" was held, and given back everywhere: what is asked next guesses its token.
+pub async fn had(store: &QuorumStore, servers: &[RedisServer], asked: &mut Acquire) -> Grant {
+    let grant = take(store, asked).await;
+    in_every_member(servers, grant.token).await;
+    give_back(store, servers, asked, grant.token).await;
+    asked.attempt = asked.attempt.next();
+    grant
+}
+
+/// Gives a member this record.
+pub async fn set(server: &RedisServer, record: &Record) {
+    asked_of(server, redis::cmd("DEL").arg(KEY)).await;
+    let fields: Vec<(&String, &String)> = record.iter().collect();
+    asked_of(server, redis::cmd("HSET").arg(KEY).arg(&fields)).await;
+}
+
+/// Every token that follows is ahead of the clocks.
+pub async fn are_ahead(servers: &[RedisServer]) {
+    for server in servers {
+        asked_of(
+            server,
+            redis::cmd("HSET")
+                .arg(KEY)
+                .arg(&[("generation", LATER.to_string())]),
+        )
+        .await;
+    }
+}
+
+pub async fn is_extended(store: &QuorumStore, asked: &Acquire, token: FencingToken) {
+    let renewed = store.renew(&[renewal(asked, token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+}
+
+/// Renews until a member holds the term, which is brought to it behind the answers.
+pub async fn is_brought(store: &QuorumStore, server: &RedisServer, asked: &Acquire, token: FencingToken) {
+    eventually_async(BOUND, "the term in the member that missed it", async || {
+        is_extended(store, asked, token).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        is_confirmed(server, asked).await && number(server, "generation").await == token.number()
+    })
+    .await;
+}
+
+pub async fn number(server: &RedisServer, field: &str) -> u64 {
+    record_in(server, "job").await[field].parse().expect("a number")
+}
+
+pub fn next(token: FencingToken) -> FencingToken {
+    FencingToken::successor(Some(token), 0).expect("a token")
+}
+
+pub async fn is_held(store: &QuorumStore, asked: &Acquire, token: FencingToken) {
+    is_extended(store, asked, token).await;
+    match store.acquire(&request("job", "rival", seconds(300))).await {
+        Ok(Acquired::Held(lease)) => assert_eq!(lease.token, token),
+        told => panic!("two hold it: {told:?}"),
+    }
+}

@@ -293,6 +293,8 @@ impl Quorum {
             incarnation: request.candidate.incarnation,
             token: grant.token,
             terms: grant.terms,
+            clock_ms: mine().map(|mine| mine.now_ms).max().unwrap_or(0),
+            asked_at: trying.began_at.into_std(),
         });
         trying.is_granted(grant.token);
         Round::Decided(Ok(Acquired::Granted(grant)))

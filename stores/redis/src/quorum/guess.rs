@@ -5,7 +5,7 @@
 //! It is as right as one that was found:
 //! - A token is used only when a majority has confirmed it, and each of them only for the attempt that has it there. So no other term is
 //!   under way, and all before are below.
-//! - It is not floored by the clocks, which no one has seen. So it is confirmed only in a member whose last term is the very one that it
+//! - It is not floored by the clocks, which no one has seen: it is at most so far behind them as `LAG_MAX` says. So it is confirmed only in a member whose last term is the very one that it
 //!   follows, and not in one that has forgotten what came after it by being emptied; and where members may lose what they have
 //!   confirmed last, nothing is guessed. Whoever goes on with what was confirmed for the attempt keeps to that.
 //!
@@ -30,7 +30,8 @@ use super::unsure;
 use crate::fault::Deed;
 use crate::site::Site;
 use std::sync::Arc;
-use tenure_core::{Acquire, Durability, FencingToken, Grant, StoreError};
+use std::time::Instant;
+use tenure_core::{Acquire, Durability, Grant, StoreError};
 use tokio::sync::watch;
 
 impl Quorum {
@@ -43,7 +44,7 @@ impl Quorum {
             .given_back(&request.name, request.candidate.incarnation)
             .filter(|_| trying.is_alone && self.durability == Durability::Safe)?;
         Some(Offer {
-            token: FencingToken::successor(Some(before.token), 0)?,
+            token: before.next_token(Instant::now())?,
             terms: before.terms.saturating_add(1).min(i64::MAX.unsigned_abs()),
             follows: Some(before.token),
         })

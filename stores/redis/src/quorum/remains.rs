@@ -101,6 +101,7 @@ pub(super) struct Try {
     thread: Handle,
     request: Acquire,
     number: u64,
+    pub(super) began_at: Instant,
     /// What rounds may have done: a later one does not undo it.
     pub(super) effect: Effect,
     /// Members that are being asked to take it.
@@ -160,6 +161,7 @@ impl Try {
             thread: Handle::current(),
             request: request.clone(),
             number,
+            began_at: Instant::now(),
             effect: Effect::Nothing,
             asked: BTreeSet::new(),
             taken,

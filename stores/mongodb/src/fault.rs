@@ -10,6 +10,9 @@ pub(crate) use tenure_remote::{Deed, after_a_step, line};
 /// The server refused an insert because the key exists.
 pub(crate) const DUPLICATE_KEY: i32 = 11000;
 
+/// What Atlas refuses itself, whatever the reason: a missing right, a full cluster, or one with too many collections.
+const ATLAS: i32 = 8000;
+
 /// The duplicate-key refusal of an upsert: it lost a race, or a foreign record has the key.
 pub(crate) fn is_duplicate_key(error: &Error) -> bool {
     let message = match &*error.kind {
@@ -159,7 +162,8 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
                 .to_owned(),
         ),
         13 => (Fault::Forbidden, NotApplied, forbidden(message)),
-        8000 => (Fault::Forbidden, NotApplied, told()),
+        ATLAS if message.contains("not allowed to do action") => (Fault::Forbidden, NotApplied, told()),
+        ATLAS if message.contains("quota") => full(told()),
         // Refused at the door: the node takes no writes.
         10107 | 13435 | 10058 => (
             Fault::Unreachable,
@@ -189,11 +193,7 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
                 ),
             ),
         },
-        14031 | 28 => (
-            Fault::Full,
-            Unknown,
-            format!("{}; free space on the server", told()),
-        ),
+        14031 => full(told()),
         121 => (
             Fault::Invalid,
             NotApplied,
@@ -211,6 +211,15 @@ fn by_code(code: i32, message: &str) -> (Fault, Certainty, String) {
         123 | 100 | 79 => (Fault::Unsupported, Unknown, told()),
         _ => (Fault::Internal, Unknown, told()),
     }
+}
+
+/// Whoever frees space mends it: a campaign goes on until then.
+fn full(told: String) -> (Fault, Certainty, String) {
+    (
+        Fault::Full,
+        Certainty::Unknown,
+        format!("{told}; free space on the server"),
+    )
 }
 
 /// Names what the user may not do, and what to grant; the server's own text repeats the whole command.
@@ -244,4 +253,41 @@ fn forbidden(message: &str) -> String {
         }
     };
     format!("the user lacks {privilege} for {command} (code 13); {grant}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, by_code};
+
+    /// A full cluster is mended by who frees space, without starting all candidates anew.
+    #[test]
+    fn what_atlas_refuses_ends_a_campaign_only_where_a_right_is_missing() {
+        for (message, fault) in [
+            (
+                "you are over your space quota, using 513 MB of 512 MB",
+                Fault::Full,
+            ),
+            (
+                "cannot create a new collection -- already using 500 collections of 500",
+                Fault::Internal,
+            ),
+            (
+                "user is not allowed to do action [update] on [bank.job_leases]",
+                Fault::Forbidden,
+            ),
+        ] {
+            let (told, _, why) = by_code(8000, message);
+            assert_eq!(told, fault, "{why}");
+            assert_eq!(told.is_misconfiguration(), fault == Fault::Forbidden);
+            assert!(why.contains(message), "{why}");
+        }
+    }
+
+    /// It is `PathNotViable`: an update that does not fit the record.
+    #[test]
+    fn a_path_that_leads_nowhere_is_no_full_disk() {
+        let (fault, _, why) = by_code(28, "Cannot create field 'city' in element {address: \"x\"}");
+        assert_eq!(fault, Fault::Internal, "{why}");
+        assert_eq!(by_code(14031, "no space").0, Fault::Full);
+    }
 }

@@ -291,3 +291,18 @@ async fn a_write_that_a_server_breaks_off_may_stand_and_one_that_it_turns_away_d
         );
     }
 }
+
+/// As Atlas answers whatever it refuses itself: what stands in the text of it may pass.
+#[tokio::test]
+async fn what_atlas_refuses_by_its_own_number_ends_no_campaign() {
+    const ATLAS_ERROR: i32 = 8000;
+    let server = Refusing::start().await;
+    let scratch = Scratch::new(server.set.uri());
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    server.refuse_once("findAndModify", ATLAS_ERROR).await;
+    let error = store.acquire(&asked).await.expect_err("it was refused");
+    assert!(!error.fault.is_misconfiguration(), "{error}");
+    assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+    take(&store, &asked).await;
+}

@@ -20,7 +20,12 @@ pub(crate) fn is_duplicate_key(error: &Error) -> bool {
         ErrorKind::Write(WriteFailure::WriteError(write)) => &write.message,
         _ => return false,
     };
-    server_code(error) == Some(DUPLICATE_KEY) && unique_index(message).is_none()
+    server_code(error).is_some_and(|code| is_key_of_id(code, message))
+}
+
+/// The server's refusal of a second document of an `_id`, and not by another unique index.
+pub(crate) fn is_key_of_id(code: i32, message: &str) -> bool {
+    code == DUPLICATE_KEY && unique_index(message).is_none()
 }
 
 /// The index by which the server refuses a key that is there, where it is not that of `_id`: one of somebody else's.
@@ -75,7 +80,7 @@ pub(crate) fn timed_out(deed: Deed, subject: &str, place: &str, allowed: Duratio
     tenure_remote::timed_out(deed, subject, place, allowed, check)
 }
 
-/// What an entry of `writeErrors` or a `writeConcernError` in a command's answer means.
+/// What an entry of `writeErrors` or a `writeConcernError` in the answer to a command of ours means.
 pub(crate) fn reported(answer: &Document, certainty: Certainty, subject: &str, place: &str) -> StoreError {
     let code = answer.get_i32("code").unwrap_or(0);
     let (fault, _, why) = by_code(code, answer.get_str("errmsg").unwrap_or("no message"));

@@ -8,7 +8,7 @@ use tenure_core::{
     Bump, Certainty, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed, ResourceName,
     StoreError, Term,
 };
-use tenure_mongodb::{MongoFence, MongoStore};
+use tenure_mongodb::{EnterError, FencedUpdate, MongoFence, MongoStore};
 use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, Size};
 
 /// A set of one that refuses commands when it is told to, which the shared one does not.
@@ -305,4 +305,46 @@ async fn what_atlas_refuses_by_its_own_number_ends_no_campaign() {
     assert!(!error.fault.is_misconfiguration(), "{error}");
     assert_eq!(error.certainty, Certainty::Unknown, "{error}");
     take(&store, &asked).await;
+}
+
+/// What was written may be taken back, so it is not for sure that all but the stale part was carried out.
+#[tokio::test]
+async fn a_bulk_that_is_not_confirmed_says_so_also_where_a_part_of_it_is_stale() {
+    let server = Refusing::start().await;
+    let scratch = Scratch::new(server.set.uri());
+    let database = scratch.client().await.database(&scratch.database);
+    let accounts = database.collection::<Document>("accounts");
+    accounts
+        .insert_many([doc! { "_id": 1 }, doc! { "_id": 2 }])
+        .await
+        .expect("accounts");
+    let fence = MongoFence::new(&database);
+    let of_term = async |number| {
+        let token = FencingToken::new(number).expect("a token");
+        let term = Term::new(LeaseName::new("nightly").expect("a name"), token);
+        let resource = ResourceName::new("accounts").expect("a name");
+        fence
+            .documents(&resource, &term, &accounts)
+            .await
+            .expect("claimed")
+    };
+    let earlier = of_term(5).await;
+    let later = of_term(9).await;
+    later
+        .claim_one(doc! { "_id": 1 })
+        .await
+        .expect("read")
+        .expect("the account");
+    let unconfirmed = doc! { "code": 64, "errmsg": "waiting for replication timed out" };
+    let data = doc! { "failCommands": ["update"], "writeConcernError": unconfirmed };
+    server
+        .tell(doc! { "configureFailPoint": "failCommand", "mode": { "times": 1 }, "data": data })
+        .await;
+    let bulk = [1, 2].map(|id| FencedUpdate::one(doc! { "_id": id }, doc! { "$set": { "cents": 0 } }));
+    let error = match earlier.update_bulk(bulk.to_vec()).await {
+        Err(EnterError::Refused(FenceError::Store(error))) => error,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(error.certainty, Certainty::Unknown, "{error}");
+    assert!(error.message.contains("replication timed out"), "{error}");
 }

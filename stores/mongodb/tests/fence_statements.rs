@@ -242,3 +242,92 @@ async fn a_bulk_of_which_the_server_refuses_a_part_says_so() {
         102
     );
 }
+
+/// As the server says it to who uses no fence: these are the user's own statements, indexes and rules.
+#[tokio::test]
+async fn what_the_server_refuses_of_a_bulk_is_told_in_its_own_words() {
+    let (scratch, accounts, fenced) = claimed_by_a_later_term().await;
+    let ours = [
+        doc! { "_id": 3, "cents": 100, "email": "three", "address": "a street" },
+        doc! { "_id": 4, "cents": 100, "email": "four" },
+    ];
+    accounts.insert_many(ours).await.expect("accounts");
+    let database = scratch.client().await.database(&scratch.database);
+    let unique = doc! { "key": { "email": 1 }, "name": "email_1", "unique": true, "sparse": true };
+    let index = doc! { "createIndexes": "accounts", "indexes": [unique] };
+    database.run_command(index).await.expect("an index");
+    let rule = doc! { "collMod": "accounts", "validator": { "forbidden": { "$exists": false } } };
+    database.run_command(rule).await.expect("a validator");
+    let three = || doc! { "_id": 3 };
+    for (refused, code) in [
+        (
+            FencedUpdate::one(three(), doc! { "$set": { "email": "four" } }),
+            11_000,
+        ),
+        (
+            FencedUpdate::one(three(), doc! { "$set": { "forbidden": 1 } }),
+            121,
+        ),
+        (
+            FencedUpdate::one(three(), doc! { "$set": { "address.city": "Bern" } }),
+            28,
+        ),
+        (
+            FencedUpdate::upsert(doc! { "_id": 3, "cents": 7 }, set(0)),
+            11_000,
+        ),
+    ] {
+        let bulk = vec![FencedUpdate::one(doc! { "_id": 4 }, set(1)), refused];
+        let error = match fenced.update_bulk(bulk).await {
+            Err(EnterError::Refused(FenceError::Store(error))) => error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            (error.fault, error.certainty),
+            (Fault::Internal, Certainty::Unknown),
+            "{error}"
+        );
+        for part in ["accounts", "number 1", &format!("code {code}")] {
+            assert!(error.message.contains(part), "{part} is not in: {error}");
+        }
+        // What is said of the collection of the leases.
+        for advice in [
+            "dropIndex",
+            "remove the validator",
+            "free space",
+            "record",
+            "ask again",
+        ] {
+            assert!(!error.message.contains(advice), "{error}");
+        }
+    }
+}
+
+/// Whoever is told of a later term takes everything else for done.
+#[tokio::test]
+async fn a_bulk_of_which_a_part_has_failed_does_not_say_that_all_else_was_carried_out() {
+    let (_scratch, accounts, earlier) = claimed_by_a_later_term().await;
+    let word = doc! { "_id": 3, "cents": "many" };
+    accounts.insert_one(word).await.expect("an account");
+    let stale = || FencedUpdate::one(doc! { "_id": 1 }, set(0));
+    let stale_upsert = |id: i32| FencedUpdate::upsert(doc! { "_id": id, "cents": 7 }, set(0));
+    for failing in [
+        FencedUpdate::one(doc! { "_id": 3 }, doc! { "$inc": { "cents": 1 } }),
+        // No later term has written this one.
+        stale_upsert(3),
+    ] {
+        let refused = earlier.update_bulk(vec![stale(), stale_upsert(2), failing]).await;
+        assert!(
+            matches!(&refused, Err(EnterError::Refused(FenceError::Store(error))) if error.certainty == Certainty::Unknown),
+            "{refused:?}"
+        );
+    }
+    // Also of upserts whose documents a later term has changed besides, each once or more.
+    let refused = earlier
+        .update_bulk(vec![stale_upsert(1), stale_upsert(2), stale_upsert(1)])
+        .await;
+    assert!(
+        matches!(&refused, Err(EnterError::Refused(FenceError::Stale { mark, .. })) if mark.number() == 9),
+        "{refused:?}"
+    );
+}

@@ -1,13 +1,14 @@
 //! Many writes in one round trip, on every server version.
 
 use super::{FencedCollection, condition};
-use crate::fault::reported;
+use crate::fault::{Deed, is_key_of_id, line, reported};
 use crate::fence::EnterError;
-use mongodb::bson::{Document, doc, serialize_to_document};
-use mongodb::options::UpdateModifications;
-use tenure_core::{Certainty, FenceError};
+use mongodb::bson::{Bson, Document, doc, serialize_to_document};
+use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria, UpdateModifications};
+use std::collections::BTreeMap;
+use tenure_core::{Certainty, Fault, FenceError, StoreError};
 
-/// Most statements in one call: what one `update` command takes with room to spare.
+/// Most statements in one call: a tenth of what one `update` command takes, as long as they fit in it.
 const STATEMENTS_MAX: usize = 10_000;
 
 /// One statement of a bulk.
@@ -63,14 +64,15 @@ impl<T: Send + Sync> FencedCollection<T> {
     ///
     /// # Errors
     /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written a document of a statement;
-    /// **the other statements were carried out**. With [`FenceError::Store`]: the server reports a failed statement,
-    /// and others may have been carried out; or, and nothing was sent, [`Fault::Invalid`](tenure_core::Fault::Invalid)
-    /// for none or more than 10,000 statements, an upsert without `_id`, an update that changes the field itself.
-    /// [`EnterError::Driver`].
+    /// **the other statements were carried out**. With [`FenceError::Store`]: statements failed, or were not confirmed, which is
+    /// told in the server's words, and others may have been carried out, or have found what a later term has written; or,
+    /// and nothing was sent, [`Fault::Invalid`] for none or more than 10,000 statements, an upsert without `_id`, an update
+    /// that changes the field itself. [`EnterError::Driver`]; also for more than the 16 MiB that the server takes in one
+    /// command, 1.6 KiB for each of 10,000.
     ///
     /// # Cost
-    /// One round trip; a second one where fewer documents were matched than there are statements. (Where a statement
-    /// of [`FencedUpdate::many`] makes up the number, ask [`newer`](Self::newer).)
+    /// One round trip; a second one where fewer documents were matched than there are statements, and a third where an
+    /// upsert was among those. (Where a statement of [`FencedUpdate::many`] makes up the number, ask [`newer`](Self::newer).)
     pub async fn update_bulk(&self, updates: Vec<FencedUpdate>) -> Result<BulkResult, EnterError> {
         let count = updates.len();
         if !(1..=STATEMENTS_MAX).contains(&count) {
@@ -78,12 +80,9 @@ impl<T: Send + Sync> FencedCollection<T> {
             return Err(condition::invalid(message));
         }
         let mut statements = Vec::with_capacity(count);
-        let mut filters = Vec::with_capacity(count);
+        let mut sent = Vec::with_capacity(count);
         for update in updates {
-            if update.upsert {
-                condition::require_id(&update.filter)?;
-            }
-            filters.push(update.filter.clone());
+            sent.push(Sent::of(&update)?);
             let mut statement =
                 doc! { "q": self.filter(update.filter), "multi": update.multi, "upsert": update.upsert };
             match self.update(update.update)? {
@@ -104,10 +103,10 @@ impl<T: Send + Sync> FencedCollection<T> {
         command.insert("updates", statements);
         let database = self.collection.client().database(&self.collection.namespace().db);
         let answer = database.run_command(command).await?;
-        self.bulk_result(&answer, filters).await
+        self.bulk_result(&answer, sent).await
     }
 
-    async fn bulk_result(&self, answer: &Document, filters: Vec<Document>) -> Result<BulkResult, EnterError> {
+    async fn bulk_result(&self, answer: &Document, sent: Vec<Sent>) -> Result<BulkResult, EnterError> {
         let number = |field| {
             let number = answer
                 .get_i32(field)
@@ -124,19 +123,94 @@ impl<T: Send + Sync> FencedCollection<T> {
             modified: number("nModified"),
             upserted,
         };
-        if result.matched < filters.len() as u64 {
-            self.unless_newer(0, doc! { "$or": filters }).await?;
+        let failed = self.failure(answer, &sent).await;
+        let stale = match result.matched < sent.len() as u64 {
+            true => {
+                let looks: Vec<Document> = sent.into_iter().map(|sent| sent.look).collect();
+                self.unless_newer(0, doc! { "$or": looks }).await
+            }
+            false => Ok(()),
+        };
+        // First: who is told of a later term alone takes all else for done.
+        match failed {
+            Some(error) => Err(EnterError::Refused(FenceError::Store(error))),
+            None => stale.map(|()| result),
         }
-        let failed = answer
-            .get_array("writeErrors")
-            .ok()
-            .and_then(|errors| errors.first()?.as_document());
-        if let Some(failed) = failed.or(answer.get_document("writeConcernError").ok()) {
-            let name = format!("fence \"{}\"", self.resource);
-            let place = self.collection.namespace().to_string();
-            let error = reported(failed, Certainty::Unknown, &name, &place);
-            return Err(EnterError::Refused(FenceError::Store(error)));
-        }
-        Ok(result)
     }
+
+    /// What was not carried out, or not confirmed, but for what ran into documents of a later term.
+    async fn failure(&self, answer: &Document, sent: &[Sent]) -> Option<StoreError> {
+        let name = format!("fence \"{}\"", self.resource);
+        let place = self.collection.namespace().to_string();
+        let failures = answer.get_array("writeErrors").ok().into_iter().flatten();
+        let failures: Vec<&Document> = failures.filter_map(Bson::as_document).collect();
+        if let Some(first) = failures.first()
+            && !self.are_of_a_later_term(&failures, sent).await
+        {
+            // In the server's words: these are the user's statements, and what they ran into is the user's, too.
+            let why = format!(
+                "of {} statements {} failed; the first, number {} counted from 0: {} (code {})",
+                sent.len(),
+                failures.len(),
+                index(first),
+                line(first.get_str("errmsg").unwrap_or("no message")),
+                first.get_i32("code").unwrap_or(0),
+            );
+            return Some(Deed::Write.error(Fault::Internal, Certainty::Unknown, &name, &place, why));
+        }
+        let unconfirmed = answer.get_document("writeConcernError").ok()?;
+        Some(reported(unconfirmed, Certainty::Unknown, &name, &place))
+    }
+
+    /// Whether all of these failed because a later term has written the document: an upsert that does not find it for that
+    /// reason would make another one of its `_id`.
+    async fn are_of_a_later_term(&self, failures: &[&Document], sent: &[Sent]) -> bool {
+        let mut ids = BTreeMap::new();
+        for failure in failures {
+            let (code, message) = (failure.get_i32("code"), failure.get_str("errmsg"));
+            let is_key = is_key_of_id(code.unwrap_or(0), message.unwrap_or_default());
+            let Some(upsert) = sent.get(index(failure)).filter(|sent| is_key && sent.upsert) else {
+                return false;
+            };
+            let Ok(bytes) = upsert.look.to_vec() else {
+                return false;
+            };
+            ids.insert(bytes, upsert.look.get("_id").cloned());
+        }
+        let documents = doc! { "_id": { "$in": ids.values().cloned().collect::<Vec<_>>() } };
+        let newer = self
+            .collection
+            .count_documents(self.condition.newer(documents))
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+            .read_concern(ReadConcern::local());
+        newer.await.is_ok_and(|newer| newer == ids.len() as u64)
+    }
+}
+
+/// What is kept of a statement until it is answered.
+struct Sent {
+    /// Finds what it was to write, whoever has written that: of an upsert the document of its `_id`, which no second may have.
+    look: Document,
+    upsert: bool,
+}
+
+impl Sent {
+    fn of(update: &FencedUpdate) -> Result<Self, EnterError> {
+        let look = match update.upsert {
+            true => condition::by_id(&update.filter)?,
+            false => update.filter.clone(),
+        };
+        Ok(Self {
+            look,
+            upsert: update.upsert,
+        })
+    }
+}
+
+/// Which of the statements it speaks of.
+fn index(failure: &Document) -> usize {
+    let index = failure.get_i32("index").ok();
+    index
+        .and_then(|index| usize::try_from(index).ok())
+        .unwrap_or(usize::MAX)
 }

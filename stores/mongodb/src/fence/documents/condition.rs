@@ -177,6 +177,12 @@ pub(super) fn require_id(filter: &Document) -> Result<(), EnterError> {
     ))
 }
 
+/// The part of an upsert's filter that finds its document, if there is one.
+pub(super) fn by_id(filter: &Document) -> Result<Document, EnterError> {
+    require_id(filter)?;
+    Ok(doc! { "_id": filter.get("_id").cloned() })
+}
+
 /// A request that makes no sense; nothing was sent.
 pub(super) fn invalid(message: impl Into<String>) -> EnterError {
     EnterError::Refused(FenceError::Store(StoreError::not_applied(

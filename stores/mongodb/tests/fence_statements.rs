@@ -331,3 +331,44 @@ async fn a_bulk_of_which_a_part_has_failed_does_not_say_that_all_else_was_carrie
         "{refused:?}"
     );
 }
+
+/// An upsert that the rest of its filter keeps from finding the document would make another one.
+#[tokio::test]
+async fn an_upsert_that_does_not_find_its_document_says_why() {
+    let (scratch, accounts, earlier) = claimed_by_a_later_term().await;
+    let ours = [
+        doc! { "_id": 3, "cents": 100, "email": "three" },
+        doc! { "_id": 4, "cents": 100, "fence": "yesterday" },
+    ];
+    accounts.insert_many(ours).await.expect("accounts");
+    let unique = doc! { "key": { "email": 1 }, "name": "email_1", "unique": true, "sparse": true };
+    let index = doc! { "createIndexes": "accounts", "indexes": [unique] };
+    let database = scratch.client().await.database(&scratch.database);
+    database.run_command(index).await.expect("an index");
+    let refused = earlier.upsert_one(doc! { "_id": 1, "cents": 7 }, set(0)).await;
+    assert!(
+        matches!(&refused, Err(EnterError::Refused(FenceError::Stale { mark, .. })) if mark.number() == 9),
+        "{refused:?}"
+    );
+    for (id, cents) in [(3, 7), (4, 100)] {
+        match earlier
+            .upsert_one(doc! { "_id": id, "cents": cents }, set(0))
+            .await
+        {
+            Err(EnterError::Refused(FenceError::Store(error))) => {
+                assert_eq!(error.fault, Fault::Invalid, "{error}");
+                for part in ["the rest of the filter", "\"fence\""] {
+                    assert!(error.message.contains(part), "{part} is not in: {error}");
+                }
+            }
+            other => panic!("{id}: {other:?}"),
+        }
+    }
+    let taken = doc! { "$set": { "email": "three" } };
+    let refused = earlier.upsert_one(doc! { "_id": 5 }, taken).await;
+    assert!(
+        matches!(&refused, Err(EnterError::Driver(error)) if error.to_string().contains("email_1")),
+        "{refused:?}"
+    );
+    assert_eq!(accounts.count_documents(doc! {}).await.expect("a count"), 4);
+}

@@ -167,29 +167,48 @@ impl<T: Send + Sync> FencedCollection<T> {
     /// beside one that a later term has written.
     ///
     /// # Errors
-    /// As [`update_one`](Self::update_one); [`Fault::Invalid`](tenure_core::Fault::Invalid) without an `_id`.
+    /// [`EnterError::Refused`] with [`FenceError::Stale`] if a later term has written the document of that `_id`, also where
+    /// the rest of `filter` does not find it; nothing was changed. With [`Fault::Invalid`](tenure_core::Fault::Invalid):
+    /// without an `_id`, or where the document is there and the rest of `filter` does not find it.
+    /// [`EnterError::Driver`].
     pub async fn upsert_one(
         &self,
         filter: Document,
         update: impl Into<UpdateModifications>,
     ) -> Result<UpdateResult, EnterError> {
-        condition::require_id(&filter)?;
+        let by_id = condition::by_id(&filter)?;
         let update = self.update(update)?;
-        for _race in 0..UPSERTS_MAX {
+        let mut race = 1;
+        loop {
             let upsert = self
                 .collection
                 .update_one(self.filter(filter.clone()), update.clone())
                 .upsert(true);
-            match upsert.await {
-                // A later term has written it; or somebody has just made it, and the next turn finds it.
-                Err(error) if is_duplicate_key(&error) => self.unless_newer(0, filter.clone()).await?,
+            let error = match upsert.await {
+                Err(error) if is_duplicate_key(&error) => error,
                 answer => return Ok(answer?),
+            };
+            // A later term has written it; or somebody has just made it, and the next turn finds it.
+            self.unless_newer(0, by_id.clone()).await?;
+            if race == UPSERTS_MAX {
+                return Err(self.made_twice(error));
             }
+            race += 1;
         }
-        Err(condition::invalid(format!(
-            "fence \"{}\": a unique index other than that of _id refuses the document, or it keeps coming and going",
-            self.resource
-        )))
+    }
+
+    /// Why an upsert would have made a second document, and no later term has written the first.
+    fn made_twice(&self, error: Error) -> EnterError {
+        if !crate::fault::is_duplicate_key(&error) {
+            // By a unique index of the user's.
+            return EnterError::Driver(error);
+        }
+        condition::invalid(format!(
+            "fence \"{}\": there is a document of this _id, and the rest of the filter does not find it, or its field \"{}\" is \
+             neither a number nor null; nothing was changed",
+            self.resource,
+            self.condition.field(),
+        ))
     }
 
     /// Changes every document that `filter` finds and no later term has written.

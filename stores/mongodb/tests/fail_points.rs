@@ -140,8 +140,8 @@ async fn a_claim_or_bump_that_fails_after_the_mark_may_have_raised_it() {
         Term::new(LeaseName::new("nightly").expect("a name"), token)
     };
     fence.claim(&resource, &term(1)).await.expect("a claim");
-    // The stripes, and the look at them; before it the mark was looked at once.
-    for (number, command, before) in [(2, "update", 0), (3, "find", 1)] {
+    // The stripes are raised, and then opened.
+    for (number, command, before) in [(2, "update", 0), (3, "update", 1)] {
         server.refuse(command, before).await;
         let claimed = fence.claim(&resource, &term(number)).await;
         server.relent().await;

@@ -98,14 +98,16 @@ async fn a_bumped_mark_that_an_earlier_tenure_has_claimed_is_claimed() {
         .await
         .database(&scratch.database)
         .collection::<mongodb::bson::Document>("fences");
-    let next = mark.token.signed() + 1;
-    marks
-        .update_one(
-            doc! { "_id": ledger().as_str() },
-            doc! { "$set": { "token": next } },
-        )
-        .await
-        .expect("as claimed");
+    let next = doc! { "$set": { "token": mark.token.signed() + 1, "lease": "$nightly" } };
+    for claimed in [
+        doc! { "_id": ledger().as_str() },
+        doc! { "_id.stripe": { "$exists": true } },
+    ] {
+        marks
+            .update_many(claimed, next.clone())
+            .await
+            .expect("as claimed");
+    }
     let claimed = term("$nightly", mark.token.number() + 1);
     assert_eq!(fence.check(&ledger(), &claimed).await, Ok(()));
 }
@@ -251,4 +253,57 @@ async fn a_bump_in_mongodb_is_above_what_a_mark_that_was_removed_has_left() {
     assert!(bumped.token > high.token, "{bumped:?}");
     let next = term("$nightly", bumped.token.number() + 1);
     fence.claim(&ledger(), &next).await.expect("a claim");
+}
+
+/// Whether it is refused must not depend on the stripe that its turn comes to.
+#[tokio::test]
+async fn a_term_whose_claim_failed_at_the_last_stripe_enters_by_none() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let client = scratch.client().await;
+    let fence = MongoFence::new(&client.database(&scratch.database));
+    let [former, later] = [5, 9].map(|number| term("$nightly", number));
+    let enter = async || {
+        let mut session = client.start_session().await.expect("a session");
+        session.start_transaction().await.expect("a transaction");
+        let entered = fence.enter(&mut session, &ledger(), &later).await;
+        session.abort_transaction().await.expect("aborted");
+        entered
+    };
+    fence.claim(&ledger(), &former).await.expect("a claim");
+    let entered = LastStripe::entered(&scratch).await;
+    fence
+        .claim(&ledger(), &later)
+        .await
+        .expect_err("it waits in vain");
+    // More than there are stripes, which are taken in turn.
+    for _ in 0..40 {
+        let refused = enter().await;
+        assert!(
+            matches!(&refused, Err(EnterError::Refused(FenceError::Unclaimed { .. }))),
+            "{refused:?}"
+        );
+    }
+    let checked = fence.check(&ledger(), &later).await;
+    assert!(
+        matches!(checked, Err(FenceError::Unclaimed { .. })),
+        "{checked:?}"
+    );
+    entered.left().await;
+    assert_eq!(fence.claim(&ledger(), &later).await, Ok(Claimed::Already));
+    for _ in 0..40 {
+        enter().await.expect("admitted");
+    }
+    assert_eq!(fence.check(&ledger(), &later).await, Ok(()));
+}
+
+/// It finds its own stripes open, and an open transaction of its own by one of them.
+#[tokio::test]
+async fn a_claim_that_is_repeated_waits_for_no_transaction_of_its_own_term() {
+    let scratch = Scratch::new(ReplicaSet::shared().await.uri());
+    let fence = MongoFence::connect(&scratch.url("")).await.expect("a fence");
+    let only = term("$nightly", 5);
+    fence.claim(&ledger(), &only).await.expect("a claim");
+    let entered = LastStripe::entered(&scratch).await;
+    assert_eq!(fence.claim(&ledger(), &only).await, Ok(Claimed::Already));
+    entered.left().await;
 }

@@ -31,8 +31,8 @@ enum Known {
 }
 
 impl MongoFence {
-    /// Claims: first the mark, then every stripe. Each step only raises, so one that was cut short is repeated
-    /// by the next claim of the term.
+    /// Claims: raises first the mark, then every stripe, and then opens the stripes. Each step only goes forward, so one that
+    /// was cut short is repeated by the next claim of the term.
     pub(super) async fn raise(&self, resource: &ResourceName, term: &Term) -> Result<Claimed, FenceError> {
         let known = async {
             match self.granted(resource, &term.lease).await? {
@@ -67,11 +67,11 @@ impl MongoFence {
                 }
             }
         };
-        match self
-            .raise_stripes(resource, Some(&term.lease), term.token)
-            .await
-            .map_err(after_the_mark)?
-        {
+        let opened = async {
+            self.raise_stripes(resource, term.token).await?;
+            self.open_stripes(resource, term).await
+        };
+        match opened.await.map_err(after_the_mark)? {
             None => Ok(claimed),
             Some(later) => {
                 let overtaken = FenceError::Stale {
@@ -141,8 +141,9 @@ impl MongoFence {
             return Ok(Lifted::Overtaken(before.token));
         }
         let lifted = async {
-            // Without a lease: nobody enters by them until somebody has claimed.
-            let later = self.raise_stripes(resource, None, token).await?;
+            // Closed: nobody enters by them until somebody has claimed.
+            self.raise_stripes(resource, token).await?;
+            let later = self.above(resource, token).await?;
             let mark = self.shown(resource).await?;
             let mark = mark.ok_or_else(|| self.restless(resource))?;
             Ok(match later {
@@ -192,25 +193,47 @@ impl MongoFence {
         Ok(())
     }
 
-    /// Raises every stripe, waiting for the transactions that have entered by one, and looks that all of them
-    /// are at `token`; answers with the highest where one is above it.
-    async fn raise_stripes(
+    /// Raises every stripe that is lower, closed, waiting for the transactions that have entered by one.
+    async fn raise_stripes(&self, resource: &ResourceName, token: FencingToken) -> Result<(), FenceError> {
+        self.write_stripes(resource, stripes::raise(resource, token))
+            .await
+            .map(drop)
+    }
+
+    /// Opens every stripe for `term`, when all were raised; answers with the highest token where one is above the term's.
+    async fn open_stripes(
         &self,
         resource: &ResourceName,
-        lease: Option<&LeaseName>,
-        token: FencingToken,
+        term: &Term,
     ) -> Result<Option<FencingToken>, FenceError> {
+        let answer = self
+            .write_stripes(resource, vec![stripes::open(resource, term)])
+            .await?;
+        if answer.get_i32("n").ok() == Some(stripes::STRIPES) {
+            return Ok(None);
+        }
+        match self.above(resource, term.token).await? {
+            Some(later) => Ok(Some(later)),
+            None => Err(self.restless(resource)),
+        }
+    }
+
+    async fn write_stripes(
+        &self,
+        resource: &ResourceName,
+        statements: Vec<Document>,
+    ) -> Result<Document, FenceError> {
         let name = subject(resource);
         let concern = write_concern(REQUEST_TIME_MAX);
         let update = doc! {
             "update": self.marks.name(),
-            "updates": stripes::raise(resource, lease.map(LeaseName::as_str), token),
+            "updates": statements,
             "ordered": false,
             "maxTimeMS": i64::try_from(REQUEST_TIME_MAX.as_millis()).expect("seconds"),
             "writeConcern": mongodb::bson::serialize_to_document(&concern).expect("a write concern is a document"),
         };
-        let raise = self.database.run_command(update);
-        let answer = self.within(Deed::Write, &name, raise.into_future()).await?;
+        let write = self.database.run_command(update);
+        let answer = self.within(Deed::Write, &name, write.into_future()).await?;
         let failed = answer
             .get_array("writeErrors")
             .ok()
@@ -223,6 +246,15 @@ impl MongoFence {
             }
             return Err(FenceError::Store(error));
         }
+        Ok(answer)
+    }
+
+    /// The highest token of the stripes where one is above `token`; `None` where all are at it.
+    async fn above(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Option<FencingToken>, FenceError> {
         let look = async {
             let mut found = self.marks.find(stripes::all(resource)).await?;
             let mut tokens = Vec::new();
@@ -231,7 +263,7 @@ impl MongoFence {
             }
             Ok(tokens)
         };
-        let tokens = self.within(Deed::Read, &name, look).await?;
+        let tokens = self.within(Deed::Read, &subject(resource), look).await?;
         let highest = tokens.iter().copied().max().flatten();
         match highest.and_then(|highest| FencingToken::from_signed(highest).ok()) {
             Some(highest) if highest > token => Ok(Some(highest)),

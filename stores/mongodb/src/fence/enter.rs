@@ -1,4 +1,4 @@
-use super::{MongoFence, look, stripes, subject};
+use super::{MongoFence, stripes, subject};
 use crate::site::write_concern;
 use mongodb::ClientSession;
 use mongodb::bson::doc;
@@ -75,7 +75,7 @@ impl MongoFence {
         term: &Term,
     ) -> Result<(), EnterError> {
         self.require_transaction(session, resource).await?;
-        let claimed = stripes::claimed(resource, self.turn.next(), term);
+        let claimed = stripes::one_claimed(resource, self.turn.next(), term);
         let entered = self
             .marks
             .update_one(claimed, stripes::entered())
@@ -85,16 +85,7 @@ impl MongoFence {
             return Ok(());
         }
         // Outside the transaction, whose snapshot may be older than a claim.
-        let found = self.look(resource).await?;
-        // The mark is raised before the stripes: a term that holds it alone has not finished its claim.
-        let unclaimed = FenceError::Unclaimed {
-            resource: resource.clone(),
-            token: term.token,
-        };
-        let refused = look::ruled(resource, term, found.as_ref())
-            .err()
-            .unwrap_or(unclaimed);
-        Ok(self.refuse(found.as_ref(), refused)?)
+        Ok(self.unentered(resource, term).await?)
     }
 
     /// The fence's refusal in an error that came out of a driver's transaction; `None` if it is another's.

@@ -1,7 +1,7 @@
 //! Reading marks.
 
 use super::mark::{self, Found};
-use super::{MongoFence, subject};
+use super::{MongoFence, stripes, subject};
 use crate::fault::Deed;
 use crate::record::shown_key;
 use mongodb::bson::{Bson, Document, doc};
@@ -11,6 +11,9 @@ use tenure_core::{
     Cursor, FenceError, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName, Term,
     check_owner, decide_entry,
 };
+
+/// All of them.
+const STRIPES: u64 = stripes::STRIPES.unsigned_abs() as u64;
 
 /// Whether a term may enter by the mark that was found.
 pub(super) fn ruled(resource: &ResourceName, term: &Term, found: Option<&Found>) -> Result<(), FenceError> {
@@ -33,6 +36,32 @@ impl MongoFence {
         Ok(found
             .map(|found| Found::read(&found, &self.namespace))
             .transpose()?)
+    }
+
+    /// Whether `term` would be admitted now.
+    pub(super) async fn checked(&self, resource: &ResourceName, term: &Term) -> Result<(), FenceError> {
+        let opened = self.marks.count_documents(stripes::claimed(resource, term));
+        let name = subject(resource);
+        let opened = self.within(Deed::Read, &name, opened.into_future());
+        let (found, opened) = tokio::join!(self.look(resource), opened);
+        let found = found?;
+        ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))?;
+        match opened? {
+            STRIPES => Ok(()),
+            _fewer => self.unentered(resource, term).await,
+        }
+    }
+
+    /// Why `term` has found a stripe by which it may not enter.
+    pub(super) async fn unentered(&self, resource: &ResourceName, term: &Term) -> Result<(), FenceError> {
+        let found = self.look(resource).await?;
+        // The mark is raised before the stripes: a term that holds it alone has not finished its claim.
+        let unclaimed = FenceError::Unclaimed {
+            resource: resource.clone(),
+            token: term.token,
+        };
+        let refused = ruled(resource, term, found.as_ref()).err().unwrap_or(unclaimed);
+        self.refuse(found.as_ref(), refused)
     }
 
     /// The highest token in the lease's record, where the leases are in the same database.

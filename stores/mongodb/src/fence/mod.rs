@@ -192,10 +192,7 @@ impl Fence for MongoFence {
     }
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
-        Box::pin(async {
-            let found = self.look(resource).await?;
-            look::ruled(resource, term, found.as_ref()).or_else(|error| self.refuse(found.as_ref(), error))
-        })
+        Box::pin(self.checked(resource, term))
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {

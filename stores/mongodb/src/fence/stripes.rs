@@ -4,8 +4,11 @@
 //! a claim writes all of them: the claim waits for whoever has entered, and whoever enters later with an older
 //! snapshot conflicts. Transactions of one term take the stripes in turn, so they meet only where more of them
 //! overlap than there are stripes; then one of them is repeated.
+//!
+//! A stripe that names no lease is *closed*: nobody enters by it. A claim raises all stripes closed, and opens them for its
+//! term only then, so that a claim which fails at one of them lets its term enter by none.
 
-use mongodb::bson::{Bson, Document, bson, doc};
+use mongodb::bson::{Document, bson, doc};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tenure_core::{FencingToken, ResourceName, Term};
@@ -29,9 +32,16 @@ impl Turn {
     }
 }
 
-/// Finds the stripe, if this term has claimed it.
-pub(super) fn claimed(resource: &ResourceName, stripe: i32, term: &Term) -> Document {
+/// Finds the stripe, if this term may enter by it.
+pub(super) fn one_claimed(resource: &ResourceName, stripe: i32, term: &Term) -> Document {
     doc! { "_id": id(resource, stripe), "lease": term.lease.as_str(), "token": term.token.signed() }
+}
+
+/// Finds all stripes by which this term may enter.
+pub(super) fn claimed(resource: &ResourceName, term: &Term) -> Document {
+    let mut claimed = all(resource);
+    claimed.extend(doc! { "lease": term.lease.as_str(), "token": term.token.signed() });
+    claimed
 }
 
 /// What entering changes.
@@ -45,17 +55,15 @@ pub(super) fn all(resource: &ResourceName) -> Document {
     doc! { "_id": { "$in": ids } }
 }
 
-/// The statements that raise every stripe to `token`, or leave it where it is higher already. A stripe that is
-/// left as it is costs no write, and waits for nobody.
-pub(super) fn raise(resource: &ResourceName, lease: Option<&str>, token: FencingToken) -> Vec<Document> {
+/// The statements that raise every stripe to `token`, closed, or leave it where it is not lower. A stripe that is left as it is
+/// costs no write, and waits for nobody.
+pub(super) fn raise(resource: &ResourceName, token: FencingToken) -> Vec<Document> {
     let lower = bson!({ "$or": [
         { "$eq": [{ "$type": "$token" }, "missing"] },
         { "$lt": ["$token", token.signed()] },
-        // Raised by an operator, and claimed by nobody yet.
-        { "$and": [{ "$eq": ["$token", token.signed()] }, { "$eq": ["$lease", null] }] },
     ] });
     let changes = doc! {
-        "lease": lease.map_or(Bson::Null, crate::pipeline::literal),
+        "lease": null,
         "token": token.signed(),
         "entries": { "$ifNull": ["$entries", 0_i64] },
         "enteredAt": { "$ifNull": ["$enteredAt", null] },
@@ -64,6 +72,16 @@ pub(super) fn raise(resource: &ResourceName, lease: Option<&str>, token: Fencing
     let statement =
         |stripe| doc! { "q": { "_id": id(resource, stripe) }, "u": pipeline.clone(), "upsert": true };
     (0..STRIPES).map(statement).collect()
+}
+
+/// The statement that lets `term` enter by every stripe that is at its token. Those that it opens nobody has entered.
+pub(super) fn open(resource: &ResourceName, term: &Term) -> Document {
+    let lease = term.lease.as_str();
+    let mut raised = all(resource);
+    raised.insert("token", term.token.signed());
+    // One of another lease was left behind by a mark that was removed, and transactions may have entered by it.
+    raised.insert("lease", doc! { "$in": [null, lease] });
+    doc! { "q": raised, "u": { "$set": { "lease": lease } }, "multi": true }
 }
 
 fn id(resource: &ResourceName, stripe: i32) -> Document {

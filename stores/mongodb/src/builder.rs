@@ -360,28 +360,13 @@ fn refuse_older(wire_version: i32, place: &str) -> Result<(), StoreError> {
     Err(StoreError::not_applied(Fault::Unsupported, message))
 }
 
-/// Proves that the server honours majority and journal, by an update that matches nothing; `false` for who may not write.
+/// Proves that the server honours majority and journal; `false` for who may not write.
 async fn proves_concern(site: &Site) -> Result<bool, StoreError> {
-    let nothing = doc! { "_id": { "$in": [] } };
-    match site
-        .leases
-        .update_one(nothing, doc! { "$set": { "owner": "" } })
-        .await
-    {
-        Ok(_) => Ok(true),
-        Err(error) => {
-            let error = store_error(
-                &error,
-                Deed::Read,
-                "a confirmed and journalled write",
-                &site.place,
-            );
-            match error.fault {
-                // Who may only read may connect, to look. Acquiring will say what is missing.
-                Fault::Forbidden | Fault::ReadOnly => Ok(false),
-                _ => Err(error),
-            }
-        }
+    match site.confirms().await {
+        Ok(()) => Ok(true),
+        // Who may only read may connect, to look. Acquiring will say what is missing.
+        Err(error) if matches!(error.fault, Fault::Forbidden | Fault::ReadOnly) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

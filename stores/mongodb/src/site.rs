@@ -20,6 +20,9 @@ use tenure_remote::WatchPlaces;
 pub(crate) use tenure_remote::lease_subject as subject;
 use tokio::sync::Semaphore;
 
+/// How long one look whether a majority confirms writes may take; less than connecting, of which it is a part.
+const CONFIRMATION_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// What kind of deployment answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Topology {
@@ -121,6 +124,22 @@ impl Site {
         tokio::time::timeout(self.time_max, work)
             .await
             .unwrap_or_else(late)
+    }
+
+    /// Asks for the very confirmation that every lease has, by an update that matches nothing: the server confirms it no sooner
+    /// than the latest write before it. Who has no majority says so well before whoever waits has given up.
+    pub(crate) async fn confirms(&self) -> Result<(), StoreError> {
+        let update = self
+            .leases
+            .update_one(doc! { "_id": { "$in": [] } }, doc! { "$set": { "owner": "" } })
+            .write_concern(write_concern(CONFIRMATION_TIME_MAX));
+        self.within(
+            Deed::Read,
+            "a confirmed and journalled write",
+            update.into_future(),
+        )
+        .await
+        .map(drop)
     }
 
     /// Changes one record by `pipeline`, atomically, and answers with the record as it is then; `None` if

@@ -1,9 +1,11 @@
 //! What an operator is told of a set, a collection and a user.
 
 use crate::common::{Scratch, who_may};
-use mongodb::bson::{Bson, doc};
+use mongodb::Client;
+use mongodb::bson::{Bson, Document, doc};
+use mongodb::options::{Acknowledgment, WriteConcern};
 use std::time::Duration;
-use tenure_core::{Finding, LeaseStore, Verdict};
+use tenure_core::{Certainty, Finding, LeaseStore, Verdict};
 use tenure_mongodb::MongoStore;
 use tenure_testkit::{ReplicaSet, Size, eventually_async};
 
@@ -105,6 +107,47 @@ async fn member_without_a_priority_holds_data_like_the_others() {
     };
     assert_eq!(topology.verdict, Verdict::Good, "{topology:?}");
     assert!(topology.detail.contains("3 members with data"), "{topology:?}");
+}
+
+/// Its members hear each other, so the primary stays one, and confirms nothing.
+#[tokio::test]
+async fn a_set_whose_majority_does_not_follow_is_told_by_connecting_and_by_the_examination() {
+    let set = ReplicaSet::with_fail_points(Size::Three).await.expect("a set");
+    let scratch = Scratch::new(set.uri());
+    let store = scratch.store().await;
+    let findings = store.examine().await.expect("an examination");
+    let [durability] = of(&findings, "durability")[..] else {
+        panic!("{findings:#?}");
+    };
+    assert_eq!(durability.verdict, Verdict::Good, "{durability:?}");
+    let primary = set.primary().await.expect("a primary");
+    for node in (0..set.size()).filter(|node| *node != primary) {
+        let member = Client::with_uri_str(set.direct_uri(node))
+            .await
+            .expect("a client");
+        let stop = doc! { "configureFailPoint": "stopReplProducer", "mode": "alwaysOn" };
+        member.database("admin").run_command(stop).await.expect("told");
+    }
+    // Confirmed by the primary alone: from here on the majority is behind.
+    let alone = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
+    let written = scratch.client().await.database(&scratch.database);
+    let written = written.collection::<Document>("others");
+    for _ in 0..3 {
+        let write = written.insert_one(doc! {}).write_concern(alone.clone());
+        write.await.expect("written");
+    }
+    let findings = store.examine().await.expect("an examination");
+    let [durability] = of(&findings, "durability")[..] else {
+        panic!("{findings:#?}");
+    };
+    assert_eq!(durability.verdict, Verdict::Bad, "{durability:?}");
+    let refused = MongoStore::connect(&scratch.url("")).await;
+    let error = refused.expect_err("nothing is confirmed");
+    for told in [&durability.detail, &error.message] {
+        assert!(told.contains("not confirmed by a majority"), "{told}");
+        assert!(!told.contains("no MongoDB primary answered"), "{told}");
+    }
+    assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
 }
 
 /// With another one down nobody is elected any more.

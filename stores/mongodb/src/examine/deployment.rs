@@ -1,5 +1,4 @@
 use super::{bad, good, unknown, warning};
-use crate::fault::Deed;
 use crate::site::{Site, Topology};
 use mongodb::bson::{Document, doc};
 use tenure_core::Finding;
@@ -24,15 +23,9 @@ impl Site {
         }
     }
 
-    /// Asks for the very confirmation that every lease has, by an update that matches nothing.
     async fn durability(&self) -> Finding {
-        let nothing = doc! { "_id": { "$in": [] } };
-        let update = self.leases.update_one(nothing, doc! { "$set": { "owner": "" } });
-        match self
-            .within(Deed::Read, "a confirmed write", update.into_future())
-            .await
-        {
-            Ok(_) => good(
+        match self.confirms().await {
+            Ok(()) => good(
                 "durability",
                 "writes are confirmed by a majority and journalled (w: majority, j: true)",
             ),

@@ -6,6 +6,7 @@ use tenure_core::{Cursor, LeasePage, Listed, Page, StoreError};
 
 impl Site {
     /// Reads a page. Keys that are no text have no place in the order of names: as many as the last page has room for come last.
+    /// Where that is full, another one follows for them.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         self.in_time(Deed::Read, "the list of leases", self.pages(page))
             .await
@@ -23,12 +24,22 @@ impl Site {
             .await?;
         let more = found.len() > limit;
         found.truncate(limit);
-        let last = found.last().and_then(|last| last.get_str("_id").ok());
-        let next = last.filter(|_| more).map(Cursor::behind);
-        let room = limit - found.len();
-        if next.is_none() && room > 0 && page.prefix.is_empty() {
+        let last = found
+            .last()
+            .and_then(|last| last.get_str("_id").ok())
+            .map(str::to_owned);
+        let last = last.as_deref();
+        let mut next = last.filter(|_| more).map(Cursor::behind);
+        if next.is_none() && page.prefix.is_empty() {
+            let room = limit - found.len();
             let strange = doc! { "_id": { "$not": { "$type": "string" } } };
-            found.extend(self.read_page(strange, i64::try_from(room).unwrap_or(1)).await?);
+            let strange = self
+                .read_page(strange, i64::try_from(room.max(1)).unwrap_or(1))
+                .await?;
+            match room {
+                0 => next = last.filter(|_| !strange.is_empty()).map(Cursor::behind),
+                _ => found.extend(strange),
+            }
         }
         Ok(LeasePage {
             leases: found.iter().map(|document| self.listed(document)).collect(),

@@ -69,11 +69,12 @@ async fn rights_that_are_wanted_and_missing_are_named() {
 /// As in another data centre, where the primary shall not be: it confirms writes like any other.
 #[tokio::test]
 async fn member_without_a_priority_holds_data_like_the_others() {
-    let set = ReplicaSet::start(Size::Three).await.expect("a set");
+    let mut set = ReplicaSet::start(Size::Three).await.expect("a set");
     let scratch = Scratch::new(set.uri());
     let store = scratch.store().await;
     let primary = set.primary().await.expect("a primary");
-    let passive = set.address((primary + 1) % set.size());
+    let number = (primary + 1) % set.size();
+    let passive = set.address(number);
     let admin = scratch.client().await.database("admin");
     let told = admin
         .run_command(doc! { "replSetGetConfig": 1 })
@@ -107,6 +108,11 @@ async fn member_without_a_priority_holds_data_like_the_others() {
     };
     assert_eq!(topology.verdict, Verdict::Good, "{topology:?}");
     assert!(topology.detail.contains("3 members with data"), "{topology:?}");
+    assert!(of(&findings, "members").is_empty(), "{findings:#?}");
+    set.kill(number);
+    let findings = store.examine().await.expect("an examination");
+    let members = warned(&findings, "members");
+    assert!(members.detail.contains(&passive), "{members:?}");
 }
 
 /// Its members hear each other, so the primary stays one, and confirms nothing.

@@ -271,6 +271,34 @@ async fn keys_that_are_no_names_are_listed_last_and_hide_nothing() {
     );
 }
 
+/// Whoever was told of it by the examination looks for it there.
+#[tokio::test]
+async fn a_key_that_is_no_text_is_listed_also_after_a_full_page() {
+    let scratch = scratch().await;
+    let (store, leases) = (scratch.store().await, scratch.leases().await);
+    for lease in ["job/0", "job/1"] {
+        take(&store, &request(lease, "holder", seconds(60))).await;
+    }
+    let mut page = Page {
+        prefix: String::new(),
+        after: None,
+        limit: 2,
+    };
+    let full = store.list(&page).await.expect("a page");
+    assert_eq!((full.leases.len(), &full.next), (2, &None), "{full:?}");
+    leases.insert_one(doc! { "_id": 7 }).await.expect("inserted");
+    let full = store.list(&page).await.expect("a page");
+    assert_eq!(full.leases.len(), 2, "{full:?}");
+    page.after = full.next;
+    assert!(page.after.is_some(), "nothing follows");
+    let last = store.list(&page).await.expect("a page");
+    assert!(
+        matches!(&last.leases[..], [Listed::Unreadable { .. }]),
+        "{last:?}"
+    );
+    assert_eq!(last.next, None);
+}
+
 /// What the examination counts is what the statements do not touch.
 #[tokio::test]
 async fn examination_counts_every_foreign_record_and_no_good_one() {

@@ -28,6 +28,11 @@ impl Site {
                 None => silent.push(host.as_str()),
             }
         }
+        for host in judges.passive.iter().take(MEMBERS_MAX) {
+            if self.clock_of(host).await.is_none() {
+                silent.push(host);
+            }
+        }
         let mut findings = Vec::new();
         if !silent.is_empty() {
             findings.push(warning(
@@ -64,6 +69,8 @@ impl Site {
 struct Judges {
     what: &'static str,
     hosts: Vec<String>,
+    /// Members that never judge, and count for the majority like the others.
+    passive: Vec<String>,
     /// Which of them.
     named: &'static str,
     /// What one that is silent means.
@@ -75,20 +82,21 @@ struct Judges {
 
 impl Judges {
     fn of(topology: &Topology, hello: &Document, hosts_of_url: &[String]) -> Self {
-        let members = || {
-            let hosts = hello.get_array("hosts").into_iter().flatten();
+        let members = |kind: &str| {
+            let hosts = hello.get_array(kind).into_iter().flatten();
             hosts.filter_map(Bson::as_str).map(str::to_owned).collect()
         };
-        let (what, hosts) = match topology {
-            Topology::Standalone => ("servers", Vec::new()),
-            Topology::ReplicaSet { .. } => ("members", members()),
+        let (what, hosts, passive) = match topology {
+            Topology::Standalone => ("servers", Vec::new(), Vec::new()),
+            Topology::ReplicaSet { .. } => ("members", members("hosts"), members("passives")),
             // On a sharded cluster the time of a decision is that of the router it came through.
-            Topology::Sharded => ("routers", hosts_of_url.to_vec()),
+            Topology::Sharded => ("routers", hosts_of_url.to_vec(), Vec::new()),
         };
         let of_routers = *topology == Topology::Sharded;
         Self {
             what,
             hosts,
+            passive,
             named: if of_routers { " that the URL names" } else { "" },
             silent: match of_routers {
                 true => "bring them up, or take them out of the URL: nobody knows what their clocks show",

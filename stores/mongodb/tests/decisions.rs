@@ -305,7 +305,7 @@ async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
 
 /// The server judges a renewal by the clock at which it arrived, whenever it gets at the record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewal_that_a_locked_record_kept_waiting_revives_no_expired_lease() {
+async fn a_renewal_that_a_locked_record_kept_waiting_revives_for_a_third_of_its_ttl_at_most() {
     let scratch = scratch().await;
     let store = Arc::new(scratch.store().await);
     let leases = scratch.leases().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_conformance::asking::unused_for_a_day;
 use tenure_core::{FencingToken, LeasePurge, LeaseStore, Purge, Purged, Purging};
 use tenure_mongodb::MongoStore;
-use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, eventually_async};
+use tenure_testkit::{FaultProxy, ReplicaSet, RequestFault, Size, eventually_async};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -66,6 +66,33 @@ async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater(
     assert_eq!(kept.token, young);
     let again = take(&store, &request("old", "next", seconds(30))).await;
     assert!(again.token > old, "{} after {old}", again.token);
+}
+
+#[tokio::test]
+async fn the_token_after_a_record_that_the_server_has_removed_is_greater() {
+    let set = ReplicaSet::with_fail_points(Size::One).await.expect("a set");
+    let scratch = Scratch::new(set.uri());
+    let store = MongoStore::connect(&scratch.url("purgeAfter=1d"))
+        .await
+        .expect("it connects");
+    let old = released(&store, "old").await;
+    let held = request("held", "holder", seconds(60));
+    take(&store, &held).await;
+    let leases = scratch.leases().await;
+    let at_once = doc! { "$set": { "purgeAt": DateTime::now() } };
+    let due = leases.update_one(doc! { "_id": "old" }, at_once).await;
+    assert_eq!(due.expect("the test can write").modified_count, 1);
+    eventually_async(Duration::from_secs(60), "the removal", || async {
+        match store.get(&name("old")).await.expect("a read") {
+            None => Ok(()),
+            Some(lease) => Err(format!("{lease:?}")),
+        }
+    })
+    .await;
+    let again = take(&store, &request("old", "next", seconds(60))).await;
+    assert!(again.token > old, "{} after {old}", again.token);
+    assert_eq!(again.terms, 1, "the record is new");
+    assert!(store.get(&held.name).await.expect("a read").is_some());
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ pub(crate) struct NodeOptions {
     pub(crate) replica_set: Option<String>,
     /// Whether clients must authenticate.
     pub(crate) authentication: bool,
-    /// Whether it fails commands when it is told to (`configureFailPoint`).
+    /// Whether it fails commands when it is told to (`configureFailPoint`), and looks every second what a TTL index removes.
     pub(crate) fail_points: bool,
     /// Its certificate with its key, and the roots of its clients' certificates: who encrypts must show one.
     pub(crate) tls: Option<(String, String)>,
@@ -108,6 +108,7 @@ impl Node {
         }
         if self.options.fail_points {
             command.args(["--setParameter", "enableTestCommands=1"]);
+            command.args(["--setParameter", "ttlMonitorSleepSecs=1"]);
         }
         if let Some((own, of_clients)) = &self.options.tls {
             // The kit's own client does not encrypt.

@@ -49,7 +49,8 @@ impl ReplicaSet {
         Ok(set)
     }
 
-    /// As [`start`](ReplicaSet::start), of servers that fail commands when they are told to, by `configureFailPoint`.
+    /// As [`start`](ReplicaSet::start), of servers that fail commands when they are told to, by `configureFailPoint`, and that
+    /// look every second what a TTL index removes (of a minute).
     ///
     /// # Errors
     /// As [`start`](ReplicaSet::start).

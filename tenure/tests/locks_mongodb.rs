@@ -166,7 +166,13 @@ async fn the_preset_for_locks_has_its_own_place_unless_the_url_names_another() {
         .map_or((set.uri(), String::new()), |(address, options)| {
             (address.to_owned(), format!("&{options}"))
         });
-    let named = format!("{}/shop?collection=locks{options}", address.trim_end_matches('/'));
+    let address = address.trim_end_matches('/');
+    // The same place without the preset, as the documentation names it.
+    let place = format!("{address}/MongoLocks?collection=pessimisticLocks{options}");
+    let store = soon("connecting", MongoStore::connect(&place)).await.unwrap();
+    let lease = tenure::LeaseStore::get(&store, lock.name()).await.unwrap();
+    assert_eq!(lease.map(|lease| lease.token), Some(lock.token()));
+    let named = format!("{address}/shop?collection=locks{options}");
     let store = soon("connecting", MongoStore::for_locks().connect(&named))
         .await
         .unwrap();

@@ -48,7 +48,9 @@ impl MongoStore {
     /// As [`builder`](Self::builder), for locks: in the database `MongoLocks` and the collection
     /// `pessimisticLocks`, unless the URL names others.
     ///
-    /// The records are those of every lease; only the place differs.
+    /// The records are those of every lease; only the place differs. It is a place of its own: `tenure lock`, and whoever
+    /// connects without the preset, find these locks by `mongodb://host/MongoLocks?collection=pessimisticLocks`, and with
+    /// the URL of the server alone they have others of the same names.
     #[must_use]
     pub fn for_locks() -> MongoStoreBuilder {
         MongoStoreBuilder::for_locks()

@@ -35,7 +35,7 @@ pub struct Checksum(u64);
 
 impl Checksum {
     /// Of no bytes.
-    const START: Self = Self(0xCBF2_9CE4_8422_2325);
+    pub const START: Self = Self(0xCBF2_9CE4_8422_2325);
     const PRIME: u64 = 0x0000_0100_0000_01B3;
 
     /// With these bytes after those before.

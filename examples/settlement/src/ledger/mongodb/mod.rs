@@ -5,7 +5,7 @@ mod sessions;
 
 use super::{Committed, Fencing, Ledger, LedgerError, Row, Writer, must_be_its_file, resource};
 use crate::payments::{Batch, Checksum, movements};
-use mongodb::bson::{Document, RawDocumentBuf, doc, rawdoc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, doc, rawdoc};
 use mongodb::error::{Error, ErrorKind, UNKNOWN_TRANSACTION_COMMIT_RESULT};
 use mongodb::options::{Acknowledgment, ClientOptions, ReadConcern, WriteConcern};
 use mongodb::{Client, ClientSession, Database};
@@ -23,6 +23,8 @@ pub struct MongoLedger {
     fencing: Fencing,
     /// The session of the current term.
     session: Option<(FencingToken, ClientSession)>,
+    /// The notes of the sessions that it has ended.
+    ended: Vec<Bson>,
 }
 
 impl MongoLedger {
@@ -49,6 +51,7 @@ impl MongoLedger {
             database,
             fencing,
             session: None,
+            ended: Vec::new(),
         })
     }
 
@@ -185,21 +188,14 @@ impl Ledger for MongoLedger {
     }
 
     fn prepare<'a>(&'a mut self, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {
-        Box::pin(async {
-            if self
-                .session
-                .as_ref()
-                .is_none_or(|(token, _)| *token != writer.term.token)
-            {
-                let session = within(
-                    SELECTION_MAX,
-                    sessions::succeed(&self.database, writer.term.token),
-                )
-                .await?;
-                self.session = Some((writer.term.token, session));
+        Box::pin(within(SELECTION_MAX, async {
+            let token = writer.term.token;
+            if self.session.as_ref().is_none_or(|(noted, _)| *noted != token) {
+                self.session = Some((token, sessions::begin(&self.database, token).await?));
             }
+            self.ended = sessions::end_earlier(&self.database, token).await?;
             Ok(())
-        })
+        }))
     }
 
     fn checkpoint<'a>(
@@ -207,7 +203,13 @@ impl Ledger for MongoLedger {
         file: Checksum,
         writer: &'a Writer,
     ) -> Answer<'a, Result<u64, LedgerError>> {
-        Box::pin(self.transact(Work::Begin(file), writer))
+        Box::pin(async move {
+            let settled = self.transact(Work::Begin(file), writer).await?;
+            // This term has claimed: no earlier one begins anything any more.
+            let notes = std::mem::take(&mut self.ended);
+            within(SELECTION_MAX, sessions::forget(&self.database, &notes)).await?;
+            Ok(settled)
+        })
     }
 
     fn settle<'a>(&'a mut self, batch: Batch<'a>, writer: &'a Writer) -> Answer<'a, Result<(), LedgerError>> {
@@ -290,3 +292,67 @@ const TRANSACTION_MAX: Duration = Duration::from_secs(20);
 
 /// How often one commit is sent.
 const COMMITS_MAX: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::{Fencing, Ledger, MongoLedger, Writer, resource};
+    use crate::payments::Checksum;
+    use mongodb::bson::{Document, doc};
+    use tenure::{FencingToken, LeaseName, Term};
+    use tenure_testkit::{ReplicaSet, Size};
+
+    /// How many claims, each of which waits for seconds, come long before the server ends the transaction by itself.
+    const CLAIMS_MAX: u32 = 6;
+
+    fn writer(number: u64) -> Writer {
+        let lease = LeaseName::new("nightly").expect("a name");
+        let token = FencingToken::new(number).expect("a token");
+        Writer {
+            term: Term::new(lease, token),
+            instance: format!("instance-{number}"),
+        }
+    }
+
+    /// As of a predecessor that was frozen for a moment, and killed after that.
+    #[tokio::test]
+    async fn a_transaction_that_a_predecessor_begins_late_holds_no_claim_up_for_a_minute() {
+        let set = ReplicaSet::start(Size::One).await.expect("a set");
+        let [mut former, mut later] = [
+            MongoLedger::open(&set.uri(), Fencing::On)
+                .await
+                .expect("a ledger"),
+            MongoLedger::open(&set.uri(), Fencing::On)
+                .await
+                .expect("a ledger"),
+        ];
+        let [fifth, ninth] = [5, 9].map(writer);
+        former.prepare(&fifth).await.expect("prepared");
+        former
+            .fence()
+            .claim(resource(), &fifth.term)
+            .await
+            .expect("a claim");
+        later.prepare(&ninth).await.expect("prepared");
+        let (_, session) = former.session.as_mut().expect("prepared");
+        session.start_transaction().await.expect("a transaction");
+        let fence = former.fence.clone();
+        fence
+            .enter(session, resource(), &fifth.term)
+            .await
+            .expect("admitted");
+        // Killed: it neither commits nor aborts.
+        std::mem::forget(former);
+        let mut claims = 0;
+        while later.fence().claim(resource(), &ninth.term).await.is_err() {
+            claims += 1;
+            assert!(claims < CLAIMS_MAX, "the transaction was not ended");
+            later.prepare(&ninth).await.expect("prepared");
+        }
+        let file = Checksum::START;
+        later.checkpoint(file, &ninth).await.expect("a checkpoint");
+        let noted = later.database.collection::<Document>("session");
+        let earlier = noted.count_documents(doc! { "_id": { "$lt": 9_i64 } });
+        assert_eq!(earlier.await.expect("a count"), 0);
+        assert_eq!(noted.count_documents(doc! {}).await.expect("a count"), 1);
+    }
+}

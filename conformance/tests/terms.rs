@@ -80,3 +80,10 @@ async fn token_that_is_no_higher_than_one_before_is_seen() {
     let falls = |violation: &String| violation.contains("is not above one that was given before");
     assert!(seen.violations.iter().any(falls), "{seen:?}");
 }
+
+#[tokio::test]
+async fn renewal_by_a_token_that_is_over_is_seen() {
+    let seen = seen_on(&FlawedSubject::new(Defect::RenewIgnoresToken)).await;
+    let revived = |violation: &String| violation.ends_with("was extended when it was over");
+    assert!(seen.violations.iter().any(revived), "{seen:?}");
+}

@@ -70,7 +70,8 @@ pub async fn measure(terms: u64) -> Seen {
         promise: Promise::Exclusion,
         ttl: Duration::from_millis(1_000),
         leases: 48,
-        commands: &["findAndModify"],
+        // Those of batches besides: what is extended together, and the look at what was.
+        commands: &["findAndModify", "update", "find"],
         faults_per_harm: 25,
         harmed_max: 1,
         // A primary that is silent for a second is replaced.

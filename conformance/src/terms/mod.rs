@@ -3,7 +3,8 @@
 //! A few processes, each behind a network of its own that delays, cuts, swallows and (where its proxies know one request from
 //! another) repeats, want many leases without end; now and then members of the deployment are frozen, or killed and started
 //! again. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the same
-//! time, or if a term is lost before its deadline.
+//! time, if a term is lost before its deadline, or if one is extended by the token of the one before, which is asked for in the same
+//! batch.
 
 mod alone;
 mod contender;

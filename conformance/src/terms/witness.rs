@@ -120,6 +120,12 @@ impl Witness {
         self.not_excluded.push(violation);
     }
 
+    /// A renewal by the token of a former term is told to have extended it.
+    pub(super) fn revived(&mut self, asked: &Acquire, former: FencingToken) {
+        let violation = format!("term {former} of {} was extended when it was over", asked.name);
+        self.not_excluded.push(violation);
+    }
+
     pub(super) fn end(&mut self, asked: &Acquire) {
         if self.held_by(asked).is_some() {
             self.holder = None;

@@ -43,6 +43,31 @@ fn another_write_of_the_same_revision_is_observed_from_the_beginning() {
     }
 }
 
+/// The answer to the renewal that was lost may be lost, too, and the next one may be over what was read or over what was written last.
+#[test]
+fn renewal_that_is_repeated_after_it_was_lost_is_another_sign_of_life() {
+    for (is_heard, is_read) in [(true, true), (false, true), (false, false)] {
+        let (mut shelf, mut ada, mut bob) = (Shelf::default(), Observer::new(), Observer::new());
+        let mine = ada.take(&mut shelf, &request(1));
+        let mut before = shelf.clone();
+        let renew = || Round::renew(renewal(&request(1), mine.token));
+        let mut lost = ada.knowing(renew());
+        let response = shelf.serve(lost.next()).unwrap();
+        if is_heard {
+            lost.take_in(ada.now, response, &mut ada.sightings);
+        }
+        bob.lease(&mut shelf);
+        bob.wait(600);
+        let again = if is_read { renew() } else { ada.knowing(renew()) };
+        let again = ada.run(&mut before, again);
+        assert!(matches!(again, Ok(Renewed::Extended { .. })), "{again:?}");
+        let (first, second) = (&shelf.records[&name()], &before.records[&name()]);
+        assert_eq!(first.revision, second.revision, "it came again");
+        let lease = bob.lease(&mut before);
+        assert_eq!(lease.renewed_ago, Duration::ZERO, "{is_heard} {is_read}");
+    }
+}
+
 #[test]
 fn another_write_of_the_same_revision_is_not_taken_for_ones_own() {
     let (mut shelf, mut ada) = (Shelf::default(), Observer::new());

@@ -27,7 +27,7 @@ impl Decide for Acquire {
             (_, true, Ordering::Greater) | (Occupancy::Vacant, true, Ordering::Equal) => {
                 Decision::Answer(Acquired::Superseded)
             }
-            (Occupancy::Held, true, Ordering::Equal) => extend_again(self, &seen.entry),
+            (Occupancy::Held, true, Ordering::Equal) => extend_again(self, seen),
             (Occupancy::Held, true, Ordering::Less)
             | (Occupancy::Expired, true, Ordering::Less | Ordering::Equal)
             | (Occupancy::Vacant, true, Ordering::Less)
@@ -66,15 +66,15 @@ fn begin(request: &Acquire, last: Option<&Seen>, token_floor: u64) -> Decision<A
 }
 
 /// Nobody else has written since, so the term goes on, whatever time has passed elsewhere.
-fn extend_again(request: &Acquire, entry: &Entry) -> Decision<Acquired> {
+fn extend_again(request: &Acquire, seen: &Seen) -> Decision<Acquired> {
     let grant = Grant {
-        token: entry.token,
+        token: seen.entry.token,
         ttl: request.ttl,
-        terms: entry.terms,
+        terms: seen.entry.terms,
         again: true,
         predecessor: None,
     };
-    Decision::Write(entry.extended(request.ttl), Acquired::Granted(grant))
+    Decision::Write(seen.extended(request.ttl), Acquired::Granted(grant))
 }
 
 fn predecessor(last: &Seen) -> Predecessor {

@@ -78,10 +78,11 @@ pub struct Entry {
     pub terms: u64,
     /// The ttl of the last acquisition or renewal: how long everybody else waits.
     pub ttl: Ttl,
-    /// How many times the term was extended.
+    /// How many times the term was extended, those included that failed or were lost.
     ///
-    /// It makes every write of the holder differ from the one before, so that a revision that is a hash of the
-    /// content changes too, and others see that the holder lives.
+    /// It makes every write of the holder differ from all before, so that a revision that is a hash of the content
+    /// changes too, and others see that the holder lives: also where the store has lost what it confirmed, and
+    /// gives the same revision again.
     pub renewals: u64,
     /// Whether the last holder gave it back.
     pub released: bool,
@@ -116,15 +117,6 @@ impl Entry {
             token: self.token,
             attempt: self.attempt,
             renewals: self.renewals,
-        }
-    }
-
-    /// The same term, extended by `ttl` from when it is written.
-    pub(super) fn extended(&self, ttl: Ttl) -> Self {
-        Self {
-            ttl,
-            renewals: self.renewals.saturating_add(1),
-            ..self.clone()
         }
     }
 }

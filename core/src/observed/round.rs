@@ -1,6 +1,6 @@
 use super::entry::{Entry, Revision, Version};
 use super::sightings::Sightings;
-use crate::{Acquire, Ask, Certainty, Fault, Lease, LeaseName, Moment, Release, Renew, StoreError};
+use crate::{Acquire, Ask, Certainty, Fault, Lease, LeaseName, Moment, Release, Renew, StoreError, Ttl};
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -88,6 +88,27 @@ pub struct Seen {
     pub entry: Entry,
     /// The same as a lease: with the time that remains.
     pub lease: Lease,
+    /// The highest number of renewals of its term that this process knows of.
+    pub renewals: u64,
+}
+
+impl Seen {
+    fn new(now: Moment, name: &LeaseName, version: Version, sightings: &Sightings) -> Self {
+        Self {
+            lease: sightings.lease(now, name, &version),
+            renewals: sightings.renewals(name, &version.entry),
+            entry: version.entry,
+        }
+    }
+
+    /// The same term, extended by `ttl` from when it is written.
+    pub(super) fn extended(&self, ttl: Ttl) -> Entry {
+        Entry {
+            ttl,
+            renewals: self.renewals.saturating_add(1),
+            ..self.entry.clone()
+        }
+    }
 }
 
 /// What is to be done about a request.
@@ -181,18 +202,16 @@ impl<Request: Decide> Round<Request> {
     /// Only a write is decided so: that it succeeds, on the condition that nobody has written since, is what shows that this
     /// was the latest state. Anything else, and a conflict, begins with a reading as ever.
     #[must_use]
-    pub fn over_last_written(mut self, now: Moment, sightings: &Sightings) -> Self {
+    pub fn over_last_written(mut self, now: Moment, sightings: &mut Sightings) -> Self {
         let name = self.request.lease_name();
         if Request::FLOOR == Floor::Wanted {
             return self;
         }
         if let Some(version) = sightings.last_written(name) {
-            let seen = Seen {
-                lease: sightings.lease(now, name, &version),
-                entry: version.entry,
-            };
+            let over = Some(version.revision.clone());
+            let seen = Seen::new(now, name, version, sightings);
             if let Decision::Write(entry, then) = self.request.decide(Some(&seen), 0) {
-                let over = Some(version.revision);
+                sightings.sends(name, &entry);
                 self.step = Step::Write { over, entry, then };
             }
         }
@@ -244,13 +263,15 @@ impl<Request: Decide> Round<Request> {
         let name = self.request.lease_name();
         sightings.see(now, name, reading.found.as_ref());
         let over = reading.found.as_ref().map(|version| version.revision.clone());
-        let seen = reading.found.map(|version| Seen {
-            lease: sightings.lease(now, name, &version),
-            entry: version.entry,
-        });
+        let seen = reading
+            .found
+            .map(|version| Seen::new(now, name, version, sightings));
         match self.request.decide(seen.as_ref(), reading.token_floor) {
             Decision::Answer(answer) => Step::Done(Ok(answer)),
-            Decision::Write(entry, then) => Step::Write { over, entry, then },
+            Decision::Write(entry, then) => {
+                sightings.sends(name, &entry);
+                Step::Write { over, entry, then }
+            }
             Decision::Refuse(error) => Step::Done(Err(error)),
         }
     }

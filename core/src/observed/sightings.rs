@@ -32,6 +32,8 @@ struct Sighting {
     since: Moment,
     /// When the answer that first showed this term had arrived.
     term_since: Moment,
+    /// The highest number of renewals of this term that was seen, or that this process has sent.
+    renewals: u64,
     looked_at: Moment,
     /// What the record holds, where this process has written this very version and holds the lease by it.
     written: Option<Entry>,
@@ -110,6 +112,32 @@ impl Sightings {
         })
     }
 
+    /// The number of renewals that the next one of this entry's term must exceed. A store that has lost what it confirmed shows
+    /// a lower one than it has shown before: repeated over the same revision, the next would be taken for what others have seen
+    /// already, and their wait for it would have begun before it was written.
+    pub(super) fn renewals(&self, name: &LeaseName, entry: &Entry) -> u64 {
+        let sighting = self.of_term(name, entry);
+        sighting.map_or(0, |seen| seen.renewals).max(entry.renewals)
+    }
+
+    /// Takes in that this process sends this entry, whatever becomes of it.
+    pub(super) fn sends(&mut self, name: &LeaseName, entry: &Entry) {
+        let renewals = self.renewals(name, entry);
+        if self.of_term(name, entry).is_some() {
+            self.seen
+                .entry(name.clone())
+                .and_modify(|seen| seen.renewals = renewals);
+        }
+    }
+
+    fn of_term(&self, name: &LeaseName, entry: &Entry) -> Option<&Sighting> {
+        let sighting = self.seen.get(name)?;
+        sighting
+            .heartbeat
+            .is_of_one_term(&entry.heartbeat())
+            .then_some(sighting)
+    }
+
     fn note(&mut self, now: Moment, name: &LeaseName, version: &Version) {
         let Version { revision, entry } = version;
         let heartbeat = entry.heartbeat();
@@ -119,10 +147,7 @@ impl Sightings {
             Some(before) if before.is_the_same_but_asked(entry) => before.since,
             Some(_) | None => now,
         };
-        let term_since = match before {
-            Some(before) if before.heartbeat.is_of_one_term(&heartbeat) => before.term_since,
-            Some(_) | None => now,
-        };
+        let of_this_term = before.filter(|before| before.heartbeat.is_of_one_term(&heartbeat));
         // What a watch tells late was shown in an earlier epoch than what is known of the same version.
         let latest = before
             .filter(|before| before.shows(version) && before.revision.epoch() > revision.epoch())
@@ -135,7 +160,10 @@ impl Sightings {
             released: entry.released,
             asked: entry.asked_to_step_down,
             since,
-            term_since,
+            term_since: of_this_term.map_or(now, |before| before.term_since),
+            renewals: of_this_term
+                .map_or(0, |before| before.renewals)
+                .max(heartbeat.renewals),
             looked_at: now,
         };
         self.seen.insert(name.clone(), sighting);

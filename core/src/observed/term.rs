@@ -19,9 +19,10 @@ impl Decide for Renew {
     /// That nobody else has written since is what makes it safe, and needs no clock. A term that this observer
     /// itself has seen expire is not revived all the same: the contract says so, and its holder believes no more.
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Renewed> {
-        let Some(Seen { entry, lease }) = seen else {
+        let Some(seen) = seen else {
             return Decision::Answer(Renewed::Lost(None));
         };
+        let Seen { entry, lease, .. } = seen;
         if let Some(error) = is_behind(entry, &self.name, self.incarnation, self.token, self.attempt) {
             return Decision::Refuse(error);
         }
@@ -34,7 +35,7 @@ impl Decide for Renew {
             false => Wish::Nothing,
         };
         let extended = Renewed::Extended { ttl: self.ttl, wish };
-        Decision::Write(entry.extended(self.ttl), extended)
+        Decision::Write(seen.extended(self.ttl), extended)
     }
 }
 
@@ -48,7 +49,7 @@ impl Decide for Release {
     }
 
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Released> {
-        let Some(Seen { entry, lease }) = seen else {
+        let Some(Seen { entry, lease, .. }) = seen else {
             return Decision::Answer(Released::NotYours(None));
         };
         if let Some(error) = is_behind(entry, &self.name, self.incarnation, self.token, self.attempt) {
@@ -78,7 +79,7 @@ impl Decide for Ask {
     }
 
     fn decide(&self, seen: Option<&Seen>, _token_floor: u64) -> Decision<Asked> {
-        let Some(Seen { entry, lease }) = seen else {
+        let Some(Seen { entry, lease, .. }) = seen else {
             return Decision::Answer(Asked::NotHeld);
         };
         if entry.token != self.token || lease.occupancy() != Occupancy::Held {

@@ -12,7 +12,7 @@ use tenure_core::{
 pub const RATE_ERROR_PPM: u32 = 100_000;
 
 /// The store: revisions only rise, also through removals.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Shelf {
     pub records: BTreeMap<LeaseName, Version>,
     pub token_floor: u64,
@@ -95,8 +95,8 @@ impl Observer {
     }
 
     /// The round as the adaptor begins it.
-    pub fn knowing<R: Decide>(&self, round: Round<R>) -> Round<R> {
-        round.over_last_written(self.now, &self.sightings)
+    pub fn knowing<R: Decide>(&mut self, round: Round<R>) -> Round<R> {
+        round.over_last_written(self.now, &mut self.sightings)
     }
 
     pub fn acquire(&mut self, shelf: &mut Shelf, request: &Acquire) -> Acquired {

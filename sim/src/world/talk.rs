@@ -163,10 +163,10 @@ impl Talk {
 
 impl World<'_> {
     pub(super) fn begin_talk(&mut self, slot: u8, asked: Asked) {
-        let process = &self.processes[usize::from(slot)];
+        let process = &mut self.processes[usize::from(slot)];
         let (now, sightings) = (
             Moment::from_nanos(process.clock.shown(self.now)),
-            &process.sightings,
+            &mut process.sightings,
         );
         let rounds: Vec<AnyRound> = match &asked.operation {
             Operation::Acquire(acquire) => vec![AnyRound::Acquire(Round::acquire(acquire.clone()))],

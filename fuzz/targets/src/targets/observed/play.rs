@@ -132,7 +132,7 @@ impl Play {
                         attempt,
                         ttl,
                     })
-                    .over_last_written(began, &process.sightings),
+                    .over_last_written(began, &mut process.sightings),
                 ),
             ),
             (_, Some(Belief { token, attempt, .. })) => {
@@ -148,7 +148,7 @@ impl Play {
                             token,
                             attempt,
                         })
-                        .over_last_written(began, &process.sightings),
+                        .over_last_written(began, &mut process.sightings),
                     ),
                 )
             }

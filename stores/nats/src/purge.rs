@@ -1,11 +1,12 @@
 //! Removing the records that nobody uses, a page at a time.
 
+use crate::clock::CARRIED_ON_FOR;
 use crate::connect::refused;
 use crate::list::READS_MAX;
 use crate::swap::Kv;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
-use tenure_core::{LeaseName, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{FencingToken, LeaseName, Page, Purge, Purged, Purging, StoreError};
 use tenure_remote::Deed;
 
 /// What errors are about.
@@ -70,8 +71,7 @@ impl Kv {
         };
         let unused_ms = request.unused_at_least(ttl).as_millis() + u128::from(lasted);
         let is_old = u128::from(now_ms.saturating_sub(stored_ms)) >= unused_ms;
-        // The next token of the name starts from the clock.
-        let rises = version.entry.token.number() < now_ms;
+        let rises = next_is_above(version.entry.token, now_ms);
         Ok((is_old && rises).then_some(Unused { name, sequence }))
     }
 
@@ -88,9 +88,33 @@ impl Kv {
     }
 }
 
+/// Whether the next token of a name is above this one, though the record be gone: it starts from the clock. Another process may
+/// carry on a reading that is behind by nearly as long as it is good for.
+fn next_is_above(token: FencingToken, now_ms: u64) -> bool {
+    let margin = u64::try_from(2 * CARRIED_ON_FOR.as_millis()).unwrap_or(u64::MAX);
+    token.number().saturating_add(margin) < now_ms
+}
+
 /// A record that nobody uses, and its number.
 #[derive(Clone, Debug)]
 struct Unused {
     name: LeaseName,
     sequence: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_is_above;
+    use crate::clock::CARRIED_ON_FOR;
+    use tenure_core::FencingToken;
+
+    #[test]
+    fn token_that_the_clock_has_just_passed_is_not_forgotten() {
+        let token = FencingToken::new(1_800_000_000_000).expect("a token");
+        let behind = u64::try_from(CARRIED_ON_FOR.as_millis()).expect("a second");
+        for (passed_ms, is_above) in [(0, false), (1, false), (behind, false), (3 * behind, true)] {
+            let now_ms = token.number() + passed_ms;
+            assert_eq!(next_is_above(token, now_ms), is_above, "{passed_ms} ms past it");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Finding the server that rules the records, and connecting to it.
 
-use crate::fault::{Deed, repeats, store_error};
+use crate::fault::{Deed, code, repeats, store_error};
 use crate::keys::Keys;
 use crate::sentinels::Guide;
 use crate::url::{Credentials, Host, Security, Set, StoreUrl, invalid};
@@ -276,7 +276,8 @@ impl Target {
         }
     }
 
-    /// Where the member of a cluster sends us; nowhere if the slot is its own.
+    /// Where the member of a cluster sends us; nowhere if the slot is its own, also while it gives it away (ASK): the one that is
+    /// to have it sends back whoever asks without `ASKING`.
     async fn redirection(&self, dialled: &mut Dialled) -> Result<Option<Host>, StoreError> {
         let mut look = redis::cmd("EXISTS");
         look.arg(self.keys.index());
@@ -290,6 +291,9 @@ impl Target {
             Ok(Err(error)) => error,
             Err(_late) => return Err(silent(&dialled.host)),
         };
+        if code(&error) == Some("ASK") {
+            return Ok(None);
+        }
         let address = error
             .redirect_node()
             .and_then(|(address, _slot)| address.rsplit_once(':'));

@@ -35,14 +35,14 @@ pub(crate) fn code(error: &RedisError) -> Option<&str> {
 }
 
 /// Whether the server no longer rules what it was asked about, or the connection is of no use any more: the next
-/// request begins with looking for the server.
+/// request begins with looking for the server. One that asks to ask another (ASK) has the slot still, until it is moved.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     match code(error) {
         Some("ERR") => MOVING.iter().any(|refusal| words(error).contains(refusal)),
         Some(code) => {
             matches!(
                 code,
-                "READONLY" | "MOVED" | "ASK" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "NOAUTH"
+                "READONLY" | "MOVED" | "CLUSTERDOWN" | "MASTERDOWN" | "LOADING" | "NOAUTH"
             )
         }
         None => true,

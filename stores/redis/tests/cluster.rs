@@ -5,7 +5,7 @@ use redis::{FromRedisValue, Value};
 use std::net::TcpListener;
 use std::time::Duration;
 use tenure_core::{
-    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Listed, Page, Renewed,
+    Acquire, Claimed, Fault, Fence, FenceError, FencingToken, LeaseStore, Listed, Page, Renew, Renewed,
     ResourceName, Term,
 };
 use tenure_redis::{FencedWrites, RedisFence, RedisStore};
@@ -273,6 +273,7 @@ async fn a_lease_that_is_held_while_its_slot_moves_is_neither_lost_nor_unreadabl
             assert_eq!(ask::<String>(&members[from], &words).await, "OK", "{key}");
             nothing_is_told_that_is_wrong(&store, &fence, &asked, token).await;
         }
+        nobody_is_sent_to_and_fro(&members[from], &members[to], &store, &renewal(&asked, token)).await;
         for place in [to, from] {
             let words = ["CLUSTER", "SETSLOT", &slot, "NODE", &to_id];
             assert_eq!(ask::<String>(&members[place], &words).await, "OK");
@@ -280,6 +281,37 @@ async fn a_lease_that_is_held_while_its_slot_moves_is_neither_lost_nor_unreadabl
         eventually_async(BOUND, "a renewal", || renewed(&store, &asked, token)).await;
         eventually_async(BOUND, "the fence", async || fence.check(&ledger(), &term).await).await;
     }
+}
+
+/// All keys have moved, and the slot has not: until it has, the old member sends on to the new one, and that one back.
+async fn nobody_is_sent_to_and_fro(
+    old: &RedisServer,
+    new: &RedisServer,
+    store: &RedisStore,
+    renewal: &Renew,
+) {
+    let connections = async || [connections_made(old).await, connections_made(new).await];
+    let before = connections().await;
+    for _try in 0..20 {
+        let renewed = store.renew(std::slice::from_ref(renewal)).await.remove(0);
+        let Err(error) = renewed else {
+            panic!("{renewed:?}")
+        };
+        assert_eq!(error.fault, Fault::Unreachable, "{error}");
+    }
+    let after = connections().await;
+    for (before, after) in before.into_iter().zip(after) {
+        // One to look, and one for each connection of the store's.
+        assert!(after - before <= 4, "{} connections", after - before);
+    }
+}
+
+async fn connections_made(server: &RedisServer) -> u64 {
+    let told: String = ask(server, &["INFO", "stats"]).await;
+    let made = told
+        .lines()
+        .find_map(|line| line.strip_prefix("total_connections_received:"));
+    made.expect("it is told").trim().parse().expect("a number")
 }
 
 /// Every request succeeds, or says that it is not known what is so.

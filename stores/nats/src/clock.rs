@@ -20,7 +20,7 @@ impl Clock for BootClock {
 }
 
 /// How long after it was asked for a reading of the leader's clock is carried on.
-pub(crate) const CARRIED_ON_FOR: Duration = Duration::from_secs(1);
+const CARRIED_ON_FOR: Duration = Duration::from_secs(1);
 
 /// The clock of the stream's leader, carried on for a second from each reading: the leader looks through the whole stream to
 /// tell it, and a lock that is taken a thousand times a second need not ask a thousand times.

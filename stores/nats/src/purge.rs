@@ -1,6 +1,5 @@
 //! Removing the records that nobody uses, a page at a time.
 
-use crate::clock::CARRIED_ON_FOR;
 use crate::connect::refused;
 use crate::list::READS_MAX;
 use crate::swap::Kv;
@@ -71,7 +70,7 @@ impl Kv {
         };
         let unused_ms = request.unused_at_least(ttl).as_millis() + u128::from(lasted);
         let is_old = u128::from(now_ms.saturating_sub(stored_ms)) >= unused_ms;
-        let rises = next_is_above(version.entry.token, now_ms);
+        let rises = next_is_above(version.entry.token, stored_ms, now_ms);
         Ok((is_old && rises).then_some(Unused { name, sequence }))
     }
 
@@ -88,11 +87,15 @@ impl Kv {
     }
 }
 
-/// Whether the next token of a name is above this one, though the record be gone: it starts from the clock. Another process may
-/// carry on a reading that is behind by nearly as long as it is good for.
-fn next_is_above(token: FencingToken, now_ms: u64) -> bool {
-    let margin = u64::try_from(2 * CARRIED_ON_FOR.as_millis()).unwrap_or(u64::MAX);
-    token.number().saturating_add(margin) < now_ms
+/// For how long a clock must have shown more than a token that was ahead of it: longer than any request may take that looks for the
+/// record, and carries on a reading of that clock from before.
+const PASSED_FOR_MS: u64 = 60_000;
+
+/// Whether the next token of a name is above this one, though the record be gone: it starts from the clock. Where that was not
+/// behind the token at the last write, it has passed it for as long as nobody has used the record.
+fn next_is_above(token: FencingToken, stored_ms: u64, now_ms: u64) -> bool {
+    let token = token.number();
+    token <= stored_ms || token.saturating_add(PASSED_FOR_MS) < now_ms
 }
 
 /// A record that nobody uses, and its number.
@@ -104,17 +107,21 @@ struct Unused {
 
 #[cfg(test)]
 mod tests {
-    use super::next_is_above;
-    use crate::clock::CARRIED_ON_FOR;
+    use super::{PASSED_FOR_MS, next_is_above};
     use tenure_core::FencingToken;
 
     #[test]
     fn token_that_the_clock_has_just_passed_is_not_forgotten() {
         let token = FencingToken::new(1_800_000_000_000).expect("a token");
-        let behind = u64::try_from(CARRIED_ON_FOR.as_millis()).expect("a second");
-        for (passed_ms, is_above) in [(0, false), (1, false), (behind, false), (3 * behind, true)] {
+        let stored_ms = token.number() - 5;
+        for (passed_ms, is_above) in [(0, false), (1, false), (2_000, false), (PASSED_FOR_MS + 1, true)] {
             let now_ms = token.number() + passed_ms;
-            assert_eq!(next_is_above(token, now_ms), is_above, "{passed_ms} ms past it");
+            assert_eq!(
+                next_is_above(token, stored_ms, now_ms),
+                is_above,
+                "{passed_ms} ms past it"
+            );
+            assert!(next_is_above(token, token.number(), now_ms), "it was never ahead");
         }
     }
 }

@@ -7,7 +7,7 @@ use async_nats::rustls::crypto::ring;
 use async_nats::{AuthError, Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
 use std::error::Error as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, RenewedFiles, TlsWords, line, none_lets_in};
@@ -63,7 +63,8 @@ pub(crate) struct Dialled {
 
 impl Dialled {
     /// Whether it was there when this epoch began, and so for as long as it lasts: its server has not been started again
-    /// since what was shown in that epoch, and has lost nothing of it.
+    /// since what was shown in that epoch, and has lost nothing of it. Of the servers of a cluster that keep the bucket this tells
+    /// nothing, if they are others.
     pub(crate) fn is_older_than(&self, epoch: u64) -> bool {
         self.number < epoch
     }
@@ -156,15 +157,16 @@ impl Servers {
             .map_err(|error| failed(Fault::Invalid, line(error)))?;
         let (closed, ended) = watch::channel(false);
         let (denials, _) = broadcast::channel(DENIALS_WAITING_MAX);
-        let greetings = Arc::new(AtomicUsize::new(0));
+        let is_made = Arc::new(AtomicBool::new(false));
         let pass = Pass::of(&self.url.login)
             .map_err(|why| failed(Fault::Invalid, why))
             // The driver reads them, too, and takes one with nothing in it.
             .and_then(|pass| self.url.tls.read().map(|_parts| pass))
             .map_err(|error| self.files.wrong(error))?;
-        let options = self.options(each.address, pass, &greetings, closed, denials.clone());
+        let options = self.options(each.address, pass, &is_made, closed, denials.clone());
         match tokio::time::timeout(allowed, options.connect(address)).await {
             Ok(Ok(client)) => {
+                is_made.store(true, Ordering::SeqCst);
                 self.files.are_of_use();
                 Ok(Dialled {
                     client,
@@ -176,10 +178,6 @@ impl Servers {
                     number: self.made.fetch_add(1, Ordering::SeqCst),
                     made_at: Instant::now(),
                 })
-            }
-            Ok(Err(_)) if greetings.load(Ordering::SeqCst) > 1 => {
-                let why = "it broke off after its greeting; check which server is there".to_owned();
-                Err(failed(Fault::Unreachable, why))
             }
             Ok(Err(error)) => {
                 let source = error.source().map_or_else(String::new, |source| {
@@ -211,21 +209,20 @@ impl Servers {
         &self,
         allowed: Duration,
         pass: Pass,
-        greetings: &Arc<AtomicUsize>,
+        is_made: &Arc<AtomicBool>,
         closed: watch::Sender<bool>,
         denials: broadcast::Sender<Arc<str>>,
     ) -> ConnectOptions {
         // Refused if the program has chosen one before; then that one is used.
         let _chosen_before = ring::default_provider().install_default();
-        let (pass, greetings) = (Arc::new(pass), Arc::clone(greetings));
-        // Asked at each greeting. The driver would connect once more by itself, and send to a server that may have been
-        // started again what was meant for the one before.
+        let (pass, is_made) = (Arc::new(pass), Arc::clone(is_made));
+        // Asked at each greeting: at that of each address of the host, until one lets in. Once it is made, the driver would
+        // connect once more by itself, and send to a server that may have been started again what was meant for the one
+        // before.
         let login = move |number: Vec<u8>| {
-            let is_first = greetings.fetch_add(1, Ordering::SeqCst) == 0;
-            let shown = if is_first {
-                pass.shown(&number)
-            } else {
-                Err(AuthError::new("the connection is over"))
+            let shown = match is_made.load(Ordering::SeqCst) {
+                false => pass.shown(&number),
+                true => Err(AuthError::new("the connection is over")),
             };
             std::future::ready(shown)
         };

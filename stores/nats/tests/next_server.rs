@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::{Fault as StoreFault, LeaseStore, Renew, Renewed};
 use tenure_nats::NatsStore;
 use tenure_testkit::{Fault, FaultProxy, NatsOptions, NatsServer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream, lookup_host};
 
 /// As a request of the engine's, whose patience is a tenth of the ttl: shorter than what a dial gives one server.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -80,6 +80,48 @@ async fn server_that_refuses_the_credentials_is_passed_by_and_ends_nothing_while
     assert!(away.message.contains("check user and password"), "{away}");
     let by_all = refused(&to(&forgotten.address())).await;
     assert_eq!(by_all.fault, StoreFault::Unauthenticated, "{by_all}");
+}
+
+/// As of `localhost` on many machines, or of a service with several servers behind it. Left out where it has one address.
+#[tokio::test]
+async fn each_address_of_a_host_is_greeted_and_what_all_of_them_say_is_told() {
+    let addresses = lookup_host("localhost:0").await.expect("it is known");
+    let [first, second] = addresses.map(|address| address.ip()).collect::<Vec<_>>()[..] else {
+        println!("localhost has not two addresses");
+        return;
+    };
+    let with = async |settings: &str| {
+        let options = NatsOptions::default().with(settings);
+        NatsServer::start(options).await.expect("a server starts")
+    };
+    let users = "authorization { users: [ { user: app, password: new } ] }";
+    let (locked, full) = (with(users).await, with("max_connections: 1").await);
+    let _only_one = async_nats::connect(full.address()).await.expect("the first");
+    for (leads_to, login, fault) in [
+        ([&locked, &locked], "app:old@", Some(StoreFault::Unauthenticated)),
+        ([&locked, &locked], "app:new@", None),
+        ([&full, &locked], "app:new@", None),
+    ] {
+        let listener = TcpListener::bind((first, 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(lead_to(listener, leads_to[0].address()));
+        let listener = TcpListener::bind((second, port)).await.expect("the same port");
+        tokio::spawn(lead_to(listener, leads_to[1].address()));
+        let scratch = Scratch::on(&format!("nats://{login}localhost:{port}"));
+        let connected = NatsStore::connect(&scratch.store_url()).await;
+        assert_eq!(connected.map(drop).map_err(|error| error.fault).err(), fault);
+    }
+}
+
+async fn lead_to(listener: TcpListener, address: String) {
+    while let Ok((mut here, _)) = listener.accept().await {
+        let address = address.clone();
+        tokio::spawn(async move {
+            let mut there = TcpStream::connect(address).await.expect("it listens");
+            // Either end may break it off.
+            let _broken = tokio::io::copy_bidirectional(&mut here, &mut there).await;
+        });
+    }
 }
 
 async fn renewed_at_last(store: &NatsStore, renewals: &[Renew]) {

@@ -8,6 +8,8 @@ const LEASES: &str = "lease";
 const MARKS: &str = "tenure-fence";
 /// What the keys of counts of refusals begin with.
 const REFUSALS: &str = "tenure-refusals";
+/// What the keys begin with by which reads behind a fence are confirmed.
+const READS: &str = "tenure-reads";
 
 /// The subjects of one bucket.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,6 +88,11 @@ impl Keys {
         self.subject(&format!("{REFUSALS}.{}", escaped(resource.as_str())))
     }
 
+    /// What a read behind the mark of a resource is confirmed by.
+    pub(crate) fn reads(&self, resource: &ResourceName) -> String {
+        self.subject(&format!("{READS}.{}", escaped(resource.as_str())))
+    }
+
     fn named(&self, kind: &str, subject: &str) -> Option<String> {
         unescaped(self.key(subject).strip_prefix(kind)?.strip_prefix('.')?)
     }
@@ -93,7 +100,7 @@ impl Keys {
     /// Whether a key is one that this crate keeps for itself.
     pub(crate) fn is_reserved(key: &str) -> bool {
         let first = key.split('.').next().unwrap_or_default();
-        [LEASES, MARKS, REFUSALS].contains(&first)
+        [LEASES, MARKS, REFUSALS, READS].contains(&first)
     }
 }
 

@@ -40,6 +40,12 @@ impl Found {
         self.mark.as_ref().and_then(MarkValue::claimant)
     }
 
+    /// Whether it was set before this other one, as tokens of one lease only rise; or is not there.
+    pub(super) fn is_older_than(&self, other: &Self) -> bool {
+        let is_of_one_lease = self.mark.is_none() || self.lease() == other.lease();
+        is_of_one_lease && self.token() < other.token()
+    }
+
     /// What a claim has to do to the mark.
     pub(super) fn claim(
         &self,

@@ -3,6 +3,7 @@
 mod claim;
 mod look;
 mod mark;
+mod read;
 mod refusals;
 mod write;
 
@@ -17,29 +18,29 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::{
-    Answer, Bump, Claimed, Cursor, Fence, FenceError, FencingToken, Leases, Mark, MarkPage, ResourceName,
-    StoreError, Term,
+    Answer, Bump, Certainty, Claimed, Cursor, Fault, Fence, FenceError, FencingToken, Leases, Mark, MarkPage,
+    ResourceName, StoreError, Term,
 };
-use tenure_remote::{Noter, OwnThread};
+use tenure_remote::{Deed, Noter, OwnThread};
 
 /// Most resources whose marks are remembered between two writes. When it is full, all are forgotten, and looked for again.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// A fence in a key-value bucket: [`claim`](Fence::claim) once per term, then [`put`](Self::put) and
-/// [`delete`](Self::delete), which change a key of the same bucket.
+/// A fence in a key-value bucket: [`claim`](Fence::claim) once per term, then [`get`](Self::get), [`put`](Self::put) and
+/// [`delete`](Self::delete), which read and change a key of the same bucket.
 ///
 /// Each write is one message, which the stream's leader stores only if the resource's mark is the very revision that this
 /// term has claimed. A claim makes another revision: so no write of an older term is stored after it, and what was stored
-/// before is there to be read.
+/// before is there to be read, by [`get`](Self::get).
 ///
 /// The mark guards what is written through the fence. Whoever writes to the bucket by other means is not refused, and a key
 /// in another bucket cannot be guarded: a stream compares with its own messages only.
 ///
 /// What it refuses is as durable as the data beside it: servers that lose confirmed writes lose the mark together with the
 /// writes that came after it. A term whose claim was lost is refused from then on, as one that has not claimed: a server that
-/// crashes ends its connections, and over a new one the mark is looked at before anything is sent. Where a majority of a
-/// **cluster** loses its last writes, and the server that the writer is connected to lives on, nothing tells the writer: it
-/// may have one more write stored, if a later mark has the number of its own by then. `sync_interval: always` excludes it.
+/// crashes ends its connections, and over a new one the mark is looked at before anything is sent. Where in a **cluster** the
+/// servers with a copy lose their last writes (a majority of them; of one copy: that one), and the server that the writer is
+/// connected to lives on, nothing tells the writer: it may have one more write stored, if a later mark has the number of its own by then. `sync_interval: always` excludes it.
 ///
 /// ```no_run
 /// use tenure_core::{Fence, ResourceName, Term};
@@ -50,6 +51,8 @@ const REMEMBERED_MAX: usize = 1_024;
 ///     let ledger = ResourceName::new("ledger")?;
 ///     // Before the first read of what this term will change.
 ///     fence.claim(&ledger, &term).await?;
+///     let balance = fence.get(&ledger, &term, "balance.alice").await?;
+///     println!("{balance:?}");
 ///     fence.put(&ledger, &term, "balance.alice", b"95").await?;
 ///     Ok(())
 /// }
@@ -67,7 +70,7 @@ pub(crate) struct FenceSite {
     keys: Keys,
     stream: String,
     leases: Leases,
-    /// Marks as they were seen last: what a write is tried upon before it is looked for again.
+    /// The highest marks that were seen: what a write is tried upon before it is looked for again.
     remembered: Mutex<BTreeMap<ResourceName, Found>>,
 }
 
@@ -177,15 +180,40 @@ impl FenceSite {
 
     fn remember(&self, resource: &ResourceName, found: &Found) {
         let mut remembered = self.remembered();
-        if remembered.len() >= REMEMBERED_MAX {
-            remembered.clear();
+        match remembered.get_mut(resource) {
+            // A server that is behind does not take back what this one knows.
+            Some(known) if found.is_older_than(known) => {}
+            Some(known) => *known = found.clone(),
+            None => {
+                if remembered.len() >= REMEMBERED_MAX {
+                    remembered.clear();
+                }
+                remembered.insert(resource.clone(), found.clone());
+            }
         }
-        remembered.insert(resource.clone(), found.clone());
     }
 
-    /// Whether a term may enter by the mark that was found.
-    fn rule(resource: &ResourceName, term: &Term, found: &Found) -> Result<(), Refusal> {
-        found.entry(resource, term).map_err(|error| Refusal {
+    /// Whether a term may enter by the mark that was found. An older one than this term has claimed here refuses nobody: its
+    /// server is behind, as a deposed leader that does not know it, or has lost the claim.
+    fn rule(&self, resource: &ResourceName, term: &Term, found: &Found) -> Result<(), Refusal> {
+        let Err(error) = found.entry(resource, term) else {
+            return Ok(());
+        };
+        let has_claimed = |known: &Found| known.entry(resource, term).is_ok() && found.is_older_than(known);
+        if self.remembered().get(resource).is_some_and(has_claimed) {
+            let why = "the mark that is shown is older than the one that this term has claimed: the server is behind, or has \
+                       lost the claim; try again, and if it stays so, claim again";
+            return Err(Deed::Read
+                .error(
+                    Fault::Unreachable,
+                    Certainty::NotApplied,
+                    &subject(resource),
+                    self.link.place(),
+                    why,
+                )
+                .into());
+        }
+        Err(Refusal {
             error,
             beside: found.token(),
         })
@@ -219,10 +247,7 @@ impl Fence for NatsFence {
 
     fn check<'a>(&'a self, resource: &'a ResourceName, term: &'a Term) -> Answer<'a, Result<(), FenceError>> {
         let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
-        Box::pin(self.run(async move {
-            let found = site.look(&resource).await?;
-            FenceSite::rule(&resource, &term, &found)
-        }))
+        Box::pin(self.run(async move { site.look_for(&resource, &term).await.map(drop) }))
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {

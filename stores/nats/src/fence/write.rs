@@ -1,6 +1,7 @@
 //! Changing data behind the fence: compared and stored in one message.
 
 use super::claim::restless;
+use super::look::Found;
 use super::{FenceSite, NatsFence, Refusal, subject};
 use crate::api::{Condition, Put};
 use crate::keys::Keys;
@@ -14,7 +15,7 @@ const TRIES_MAX: u32 = 32;
 const KEY_BYTES_MAX: usize = 1_024;
 
 /// The subject that the condition is about, where it is not the message's own.
-const EXPECTED_OF: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
+pub(super) const EXPECTED_OF: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
 impl NatsFence {
     /// Stores the value of a key in the fence's bucket, if `term` holds the mark of `resource`; answers with its revision.
@@ -44,6 +45,20 @@ impl NatsFence {
         self.store(resource, term, key, Vec::new(), Change::Delete).await
     }
 
+    /// The subject of a key of the user's.
+    pub(super) fn subject_of(&self, resource: &ResourceName, key: &str) -> Result<String, StoreError> {
+        if is_key(key) {
+            return Ok(self.site().keys.subject(key));
+        }
+        let message = format!(
+            "{}: \"{}\" is no key of yours; use letters, digits and -_=/ in parts between dots, which do not begin with \
+             lease, tenure-fence, tenure-refusals or tenure-reads",
+            subject(resource),
+            crate::record::shown(key)
+        );
+        Err(StoreError::not_applied(Fault::Invalid, message))
+    }
+
     async fn store(
         &self,
         resource: &ResourceName,
@@ -52,17 +67,8 @@ impl NatsFence {
         value: Vec<u8>,
         change: Change,
     ) -> Result<u64, FenceError> {
-        if !is_key(key) {
-            let message = format!(
-                "{}: \"{}\" is no key that may be written here; use letters, digits and -_=/ in parts between dots, which do \
-                 not begin with lease, tenure-fence or tenure-refusals",
-                subject(resource),
-                crate::record::shown(key)
-            );
-            return Err(StoreError::not_applied(Fault::Invalid, message).into());
-        }
+        let to = self.subject_of(resource, key)?;
         let (site, resource, term) = (Arc::clone(self.site()), resource.clone(), term.clone());
-        let to = site.keys.subject(key);
         self.run(async move { site.enter(&resource, &term, &to, value, change).await })
             .await
     }
@@ -88,17 +94,8 @@ impl FenceSite {
             Change::Put => &[(EXPECTED_OF, &guard)],
             Change::Delete => &[(EXPECTED_OF, &guard), ("KV-Operation", "DEL")],
         };
-        let remembered = self.remembered().get(resource).cloned();
-        let mut found = match remembered {
-            Some(found) => found,
-            None => self.look(resource).await?,
-        };
+        let mut found = self.admitting(resource, term).await?;
         for _try in 0..TRIES_MAX {
-            if Self::rule(resource, term, &found).is_err() {
-                // What is remembered may be old, either way: only what the leader says refuses.
-                found = self.look(resource).await?;
-                Self::rule(resource, term, &found)?;
-            }
             let condition = Condition {
                 sequence: found.revision,
                 epoch: found.epoch,
@@ -110,10 +107,26 @@ impl FenceSite {
                 .await?
             {
                 Put::As { sequence, .. } => return Ok(sequence),
-                Put::Conflict => found = self.look(resource).await?,
+                Put::Conflict => found = self.look_for(resource, term).await?,
             }
         }
         Err(restless(resource).into())
+    }
+
+    /// A mark that admits the term: the one that is remembered, or the one that stands there.
+    pub(super) async fn admitting(&self, resource: &ResourceName, term: &Term) -> Result<Found, Refusal> {
+        let remembered = self.remembered().get(resource).cloned();
+        match remembered.filter(|found| found.entry(resource, term).is_ok()) {
+            Some(found) => Ok(found),
+            // What is remembered may be old, either way: only what the leader says refuses.
+            None => self.look_for(resource, term).await,
+        }
+    }
+
+    pub(super) async fn look_for(&self, resource: &ResourceName, term: &Term) -> Result<Found, Refusal> {
+        let found = self.look(resource).await?;
+        self.rule(resource, term, &found)?;
+        Ok(found)
     }
 }
 
@@ -145,6 +158,7 @@ mod tests {
             "lease.x",
             "tenure-fence.x",
             "tenure-refusals.x",
+            "tenure-reads.x",
         ] {
             assert!(!is_key(none), "{none}");
         }

@@ -162,8 +162,8 @@ mod tests {
         };
         let next = FencingToken::new(50_001);
         assert!(next.is_ok());
-        assert_eq!(after(50_000, 0), next.clone().ok());
-        assert_eq!(after(50_001, lag_ms), next.clone().ok());
+        assert_eq!(after(50_000, 0), next.ok());
+        assert_eq!(after(50_001, lag_ms), next.ok());
         assert_eq!(after(50_001, lag_ms + 1), None);
         assert_eq!(after(50_002 + lag_ms, 0), None);
         assert_eq!(after(7, lag_ms * 49), next.ok(), "tokens ahead of the clocks");

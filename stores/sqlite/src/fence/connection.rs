@@ -59,6 +59,13 @@ fn missing(path: &Path) -> StoreError {
 /// the claim away.
 const DURABLE: &str = "EXTRA";
 
+/// A connection on which every commit waits for the disk by SQLite's own means, in either mode.
+pub(super) fn open_durable(path: &Path) -> Result<Connection, Trouble> {
+    let connection = open(path)?;
+    connection.pragma_update(None, "synchronous", DURABLE)?;
+    Ok(connection)
+}
+
 /// A connection that has read, the paths of what it has opened, and which files these are. With a rollback journal its commits
 /// wait for the disk as `in_a_journal` says. A write-ahead log is only handed to the kernel: see [`Log`].
 pub(super) fn connect(path: &Path, in_a_journal: &str) -> Result<(Connection, Paths, Files), Trouble> {

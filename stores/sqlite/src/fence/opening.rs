@@ -1,6 +1,6 @@
 //! Opening a fence without a connection of one's own: for the command.
 
-use super::connection::open;
+use super::connection::{open, open_durable};
 use super::{FencedTable, SqliteFence};
 use crate::options::SqliteOptions;
 use crate::patience::{Jitter, patiently_blocking};
@@ -30,7 +30,7 @@ impl SqliteFence {
         }
         let shown = path.display().to_string();
         patiently_blocking(&Jitter::seeded(), &shown, || {
-            Ok(open(path)?.execute_batch(super::mark::TABLE)?)
+            Ok(open_durable(path)?.execute_batch(super::mark::TABLE)?)
         })?;
         Self::new(path)
     }
@@ -71,8 +71,7 @@ impl SqliteFence {
         change: impl Fn(&rusqlite::Connection) -> Result<(), FenceError>,
     ) -> Result<(), FenceError> {
         let changed = patiently_blocking(&self.jitter, &self.shown, || {
-            // With the settings of SQLite itself, by which a commit waits for the disk.
-            match change(&open(&self.path)?) {
+            match change(&open_durable(&self.path)?) {
                 Err(FenceError::Store(error)) if error.fault == Fault::Busy => {
                     Err(Trouble::Statement(locked()))
                 }
@@ -86,4 +85,33 @@ impl SqliteFence {
 /// What tells [`patiently_blocking`] to try again.
 fn locked() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::SqliteFence;
+    use tempfile::TempDir;
+
+    /// Without EXTRA a power cut may bring a rollback journal back, and take the triggers away.
+    #[test]
+    fn triggers_are_installed_by_commits_that_wait_for_the_folder_too() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("data.db");
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch("CREATE TABLE account (id INTEGER)")
+            .unwrap();
+        let fence = SqliteFence::create(&path).unwrap();
+        fence
+            .on_own_connection(|connection| {
+                let asked: i64 = connection
+                    .query_row("PRAGMA synchronous", [], |row| row.get(0))
+                    .unwrap();
+                assert_eq!(asked, 3, "EXTRA");
+                Ok(())
+            })
+            .unwrap();
+    }
 }

@@ -28,7 +28,7 @@ impl fmt::Display for ReleaseOutcome {
         match self {
             Self::Released => f.write_str("released"),
             Self::LostBefore(loss) => write!(f, "not released: {loss}"),
-            Self::Unconfirmed(error) => write!(f, "perhaps not released: {error}"),
+            Self::Unconfirmed(error) => write!(f, "unconfirmed: {error}"),
             Self::StillHeld { handles } => write!(f, "still held by {handles} more of its owner"),
         }
     }

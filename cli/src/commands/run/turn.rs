@@ -291,7 +291,7 @@ impl Turn<'_> {
             None => format!("no answer within {}", short(began.elapsed())),
         };
         Some(format!(
-            "lease \"{name}\": could not be given back ({why}); it expires by itself within {}",
+            "lease \"{name}\": could not be given back for certain ({why}); unless it was, it expires by itself within {}",
             timing.ttl()
         ))
     }

@@ -373,11 +373,11 @@ async fn until_its_driver_ends<Giving: Future<Output = ReleaseOutcome>>(
     panic!("no step was taken here");
 }
 
-#[tokio::test]
 #[expect(
     clippy::async_yields_async,
     reason = "what is taken is to be given back in another step"
 )]
+#[tokio::test]
 async fn a_release_under_which_the_driver_ends_is_unconfirmed() {
     let site = Site::new();
     until_its_driver_ends(async |number| {

@@ -158,7 +158,8 @@ impl Engine {
     /// Whether a campaign for it runs: one by [`Command::HandOn`] has begun as the term before it ended.
     #[must_use]
     pub fn campaigns_for(&self, name: &LeaseName) -> bool {
-        matches!(self.seats.get(name), Some(Seat::Campaign(_)))
+        let seats = &self.seats;
+        matches!(seats.get(name), Some(Seat::Campaign(_)))
     }
 
     fn command(&mut self, now: Moment, command: Command, actions: &mut Actions) {

@@ -88,10 +88,11 @@ pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
 
 /// The token of a term that follows others, of which this is the highest. The one after it is left to whoever guesses.
 fn new_token(highest: Option<FencingToken>, clock_ms: u64) -> Option<FencingToken> {
-    let token = FencingToken::successor(highest, clock_ms);
-    match highest.is_some() && token == FencingToken::successor(highest, 0) {
-        true => FencingToken::successor(token, 0).or(token),
-        false => token,
+    let token = FencingToken::successor(highest, clock_ms)?;
+    match highest.is_some() && FencingToken::successor(highest, 0) == Some(token) {
+        // The very last is drawn all the same.
+        true => FencingToken::successor(Some(token), 0).or(Some(token)),
+        false => Some(token),
     }
 }
 

@@ -73,5 +73,6 @@ mod registry;
     feature = "nats"
 ))]
 mod stores_table;
+mod suspend;
 #[cfg(feature = "trace")]
 mod trace;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod announced;
+mod batches;
 mod clean_up;
 mod common;
 mod conformance;

@@ -1,0 +1,97 @@
+//! What many leases cost the server, counted where it is asked, and what it tells of them.
+use crate::common::{PATIENCE, Scratch, giving_back, renewal, request, seconds, take};
+use crate::faults::proxied;
+use std::future::poll_fn;
+use std::time::Duration;
+use tenure_core::{LeaseStore, Released, Renewed};
+use tenure_testkit::eventually_async;
+use tokio::sync::mpsc;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+/// A thousand leases are one request, with a verdict for each; and so are those of them that are given back.
+#[tokio::test]
+async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
+    let (proxy, _scratch, store) = proxied().await;
+    let (mut renewals, mut releases) = (Vec::new(), Vec::new());
+    for number in 0..1_000 {
+        let asked = request(&format!("lease-{number:04}"), "holder", seconds(300));
+        let token = take(&store, &asked).await.token;
+        renewals.push(renewal(&asked, token));
+        releases.push(giving_back(&asked, token));
+    }
+    renewals[77].token = tenure_core::FencingToken::new(1).unwrap();
+    // What prepares its statement and opens its connection.
+    let warm = store.renew(&renewals[..2]).await;
+    assert!(matches!(warm[0], Ok(Renewed::Extended { .. })), "{:?}", warm[0]);
+    let _warm = store.release(&releases[..2]).await;
+    // That terms have begun is announced a moment later.
+    eventually_async(PATIENCE, "the announcements are over", async || {
+        let before = proxy.counts().requests;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        proxy.counts().requests == before
+    })
+    .await;
+    let before = proxy.counts().requests;
+    let renewed = store.renew(&renewals).await;
+    assert_eq!(
+        proxy.counts().requests - before,
+        1,
+        "for {} renewals",
+        renewals.len()
+    );
+    assert!(
+        matches!(renewed[77], Ok(Renewed::Lost(Some(_)))),
+        "{:?}",
+        renewed[77]
+    );
+    let is_extended = |answer: &_| matches!(answer, Ok(Renewed::Extended { .. }));
+    assert_eq!(renewed.iter().filter(|answer| is_extended(answer)).count(), 997);
+    let before = proxy.counts().requests;
+    let released = store.release(&releases).await;
+    assert_eq!(
+        proxy.counts().requests - before,
+        1,
+        "for {} releases",
+        releases.len()
+    );
+    assert!(released.iter().all(|answer| *answer == Ok(Released::Vacated)));
+}
+
+/// A notification is one more lock that commits of all databases take in turn, also where nobody is woken by it.
+#[tokio::test]
+async fn renewals_notify_nobody_who_listens_and_a_release_does() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    let (client, mut connection) = tokio_postgres::connect(&scratch.uri, NoTls).await.unwrap();
+    let (tells, mut told) = mpsc::unbounded_channel();
+    let listening = tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(notification) = message {
+                let _ = tells.send(notification.payload().to_owned());
+            }
+        }
+    });
+    client
+        .batch_execute(&format!("LISTEN \"{}.leases\"", scratch.schema))
+        .await
+        .unwrap();
+    for _time in 0..10 {
+        let renewed = store.renew(&[renewal(&asked, token)]).await;
+        assert!(
+            matches!(renewed[0], Ok(Renewed::Extended { .. })),
+            "{:?}",
+            renewed[0]
+        );
+    }
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released, Ok(Released::Vacated));
+    // In the order of the commits: so nothing came of the renewals.
+    let first = tokio::time::timeout(PATIENCE, told.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(first, format!("vacated {token} job"));
+    listening.abort();
+}

@@ -2,7 +2,7 @@
 
 use crate::common::{
     Detours, behind_proxies, connection, giving_back, granted, hosts, in_every_member, quorum_at, record_in,
-    request, seconds, servers, take, three_servers,
+    request, seconds, servers, take, three_servers, two_at,
 };
 use std::time::{Duration, Instant};
 use tenure_core::{Acquire, Acquired, LeaseStore, Released};
@@ -74,10 +74,7 @@ async fn duplicates_that_ask_all_members_at_once_have_one_token() {
     let servers = servers(5, RedisOptions::default()).await;
     for round in 0..10 {
         // Stores that have met nobody yet.
-        let (one, other) = (
-            quorum_at(&hosts(&servers)).await,
-            quorum_at(&hosts(&servers)).await,
-        );
+        let (one, other) = two_at(&servers).await;
         let asked = request(&format!("job-{round}"), "a", seconds(300));
         let answers: [_; 4] = tokio::join!(
             one.acquire(&asked),
@@ -145,10 +142,7 @@ async fn member_that_has_confirmed_before_holds_for_as_long_as_who_asks_again_be
 async fn what_is_handed_on_waits_for_no_first_member() {
     const FIRST_TIME_MAX: Duration = Duration::from_millis(300);
     let servers = three_servers().await;
-    let (ours, others) = (
-        quorum_at(&hosts(&servers)).await,
-        quorum_at(&hosts(&servers)).await,
-    );
+    let (ours, others) = two_at(&servers).await;
     let theirs = request("met", "b", seconds(300));
     take(&others, &theirs).await;
     let met = ours.acquire(&request("met", "a", seconds(300))).await;

@@ -1,9 +1,9 @@
 //! A quorum whose members are asked to take and to confirm at once, by a process that had the lease last itself.
 
-use crate::common::guess::{KEY, asked_of, give_back, had, is_confirmed, is_held, next, set, three};
+use crate::common::guess::{KEY, a_and_b, asked_of, give_back, had, is_confirmed, is_held, next, set, three};
 use crate::common::{
     BOUND, behind_proxies, granted, hosts, in_every_member, quorum_at, record_in, request, seconds, servers,
-    take, three_servers,
+    take, three_servers, two_at,
 };
 use std::time::Duration;
 use tenure_core::{Acquired, CandidateId, End, LeaseStore, Predecessor};
@@ -55,14 +55,8 @@ async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answer
 #[tokio::test]
 async fn term_of_another_between_is_counted_and_named() {
     let servers = three().await;
-    let (ours, others) = (
-        quorum_at(&hosts(&servers)).await,
-        quorum_at(&hosts(&servers)).await,
-    );
-    let (mut a, mut b) = (
-        request("job", "a", seconds(300)),
-        request("job", "b", seconds(300)),
-    );
+    let (ours, others) = two_at(&servers).await;
+    let (mut a, mut b) = a_and_b();
     had(&ours, &servers, &mut a).await;
     let between = had(&others, &servers, &mut b).await;
     let grant = take(&ours, &a).await;
@@ -91,14 +85,8 @@ async fn term_of_another_between_is_counted_and_named() {
 #[tokio::test]
 async fn guess_counts_on_no_member_that_was_emptied() {
     let servers = three().await;
-    let (ours, others) = (
-        quorum_at(&hosts(&servers)).await,
-        quorum_at(&hosts(&servers)).await,
-    );
-    let (mut a, b) = (
-        request("job", "a", seconds(300)),
-        request("job", "b", seconds(300)),
-    );
+    let (ours, others) = two_at(&servers).await;
+    let (mut a, b) = a_and_b();
     had(&ours, &servers, &mut a).await;
     let before = record_in(&servers[0], "job").await;
     let held = take(&others, &b).await;

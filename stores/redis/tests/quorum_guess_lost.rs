@@ -1,11 +1,12 @@
 //! A quorum in which a guess comes to nothing: what becomes of the members that have confirmed it.
 
 use crate::common::guess::{
-    KEY, LATER, are_ahead, asked_of, had, is_brought, is_confirmed, is_held, next, number, set, three,
+    KEY, LATER, a_and_b, are_ahead, asked_of, had, is_brought, is_confirmed, is_held, next, number, set,
+    three,
 };
 use crate::common::{
     BOUND, Detours, behind_proxies, giving_back, hosts, in_every_member, quorum_at, record_in, request,
-    seconds, take,
+    seconds, take, two_at,
 };
 use std::time::Duration;
 use tenure_core::{Acquire, Acquired, LeaseStore, Released};
@@ -65,14 +66,8 @@ async fn two_that_guess_at_once_end_with_one_holder_and_keep_nobody_out() {
 async fn guess_in_a_member_that_knows_of_no_holder_ends_no_term_and_is_given_back() {
     for (deaf, ahead) in [(0, false), (2, false), (1, true)] {
         let mut servers = three().await;
-        let (ours, others) = (
-            quorum_at(&hosts(&servers)).await,
-            quorum_at(&hosts(&servers)).await,
-        );
-        let (mut a, b) = (
-            request("job", "a", seconds(300)),
-            request("job", "b", seconds(300)),
-        );
+        let (ours, others) = two_at(&servers).await;
+        let (mut a, b) = a_and_b();
         let mut last = had(&ours, &servers, &mut a).await;
         if ahead {
             are_ahead(&servers).await;
@@ -118,10 +113,7 @@ async fn letting_go_of_a_guess_ends_no_term_of_the_same_attempt() {
     let servers = three().await;
     let (proxies, ours) = behind_proxies(&servers).await;
     let others = quorum_at(&hosts(&servers)).await;
-    let (mut a, b) = (
-        request("job", "a", seconds(300)),
-        request("job", "b", seconds(300)),
-    );
+    let (mut a, b) = a_and_b();
     had(&ours, &servers, &mut a).await;
     let before = record_in(&servers[1], "job").await;
     let held = take(&others, &b).await;
@@ -152,14 +144,8 @@ async fn letting_go_of_a_guess_ends_no_term_of_the_same_attempt() {
 async fn guess_of_a_process_that_died_keeps_no_member_from_the_term_of_another() {
     for ahead in [false, true] {
         let servers = three().await;
-        let (ours, others) = (
-            quorum_at(&hosts(&servers)).await,
-            quorum_at(&hosts(&servers)).await,
-        );
-        let (mut a, b) = (
-            request("job", "a", seconds(300)),
-            request("job", "b", seconds(300)),
-        );
+        let (ours, others) = two_at(&servers).await;
+        let (mut a, b) = a_and_b();
         had(&ours, &servers, &mut a).await;
         if ahead {
             are_ahead(&servers).await;

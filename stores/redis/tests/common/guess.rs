@@ -19,6 +19,14 @@ pub async fn three() -> Vec<RedisServer> {
     servers(3, RedisOptions::durable()).await
 }
 
+/// Requests of two processes for the lease "job".
+pub fn a_and_b() -> (Acquire, Acquire) {
+    (
+        request("job", "a", seconds(300)),
+        request("job", "b", seconds(300)),
+    )
+}
+
 pub async fn asked_of(server: &RedisServer, command: &redis::Cmd) -> redis::Value {
     let mut member = connection(&server.url()).await;
     command.query_async(&mut member).await.expect("the test can ask")

@@ -14,7 +14,7 @@ use tenure_redis::{QuorumStore, RedisStore};
 use tenure_testkit::{FaultProxy, RedisBuild, RedisOptions, RedisServer};
 pub use three::{Record, Three};
 use tokio::sync::OnceCell;
-pub use ways::{BOUND, Detours, behind_proxies, hosts, quorum_at, record_in};
+pub use ways::{BOUND, Detours, behind_proxies, hosts, quorum_at, record_in, two_at};
 
 /// The durable server of a build that the tests of this process share.
 pub async fn shared(build: RedisBuild) -> &'static RedisServer {

@@ -17,6 +17,11 @@ pub async fn quorum_at(hosts: &[String]) -> QuorumStore {
     eventually_async(BOUND, "a quorum", || QuorumStore::connect(&url)).await
 }
 
+/// Two processes' stores over the same members.
+pub async fn two_at(servers: &[RedisServer]) -> (QuorumStore, QuorumStore) {
+    (quorum_at(&hosts(servers)).await, quorum_at(&hosts(servers)).await)
+}
+
 pub fn hosts(servers: &[RedisServer]) -> Vec<String> {
     servers.iter().map(RedisServer::address).collect()
 }

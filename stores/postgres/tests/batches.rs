@@ -4,12 +4,25 @@ use crate::faults::proxied;
 use std::future::poll_fn;
 use std::time::Duration;
 use tenure_core::{LeaseStore, Released, Renewed};
-use tenure_testkit::eventually_async;
+use tenure_testkit::{FaultProxy, eventually_async};
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, NoTls};
 
 /// The one that is meant, and signs of life of the connection that listens, which may come between.
 const REQUESTS_MAX: u64 = 3;
+
+/// The answers to a batch that is one request at the wire.
+async fn by_one_request<T>(proxy: &FaultProxy, batch: impl Future<Output = Vec<T>>) -> Vec<T> {
+    let before = proxy.counts().requests;
+    let answers = batch.await;
+    let asked = proxy.counts().requests - before;
+    assert!(
+        (1..=REQUESTS_MAX).contains(&asked),
+        "{asked} requests for {} leases",
+        answers.len()
+    );
+    answers
+}
 
 /// A thousand leases are one request, with a verdict for each; and so are those of them that are given back.
 #[tokio::test]
@@ -34,14 +47,7 @@ async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
         proxy.counts().requests == before
     })
     .await;
-    let before = proxy.counts().requests;
-    let renewed = store.renew(&renewals).await;
-    let asked = proxy.counts().requests - before;
-    assert!(
-        (1..=REQUESTS_MAX).contains(&asked),
-        "{asked} requests for {} renewals",
-        renewals.len()
-    );
+    let renewed = by_one_request(&proxy, store.renew(&renewals)).await;
     assert!(
         matches!(renewed[77], Ok(Renewed::Lost(Some(_)))),
         "{:?}",
@@ -49,14 +55,7 @@ async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
     );
     let is_extended = |answer: &_| matches!(answer, Ok(Renewed::Extended { .. }));
     assert_eq!(renewed.iter().filter(|answer| is_extended(answer)).count(), 997);
-    let before = proxy.counts().requests;
-    let released = store.release(&releases).await;
-    let asked = proxy.counts().requests - before;
-    assert!(
-        (1..=REQUESTS_MAX).contains(&asked),
-        "{asked} requests for {} releases",
-        releases.len()
-    );
+    let released = by_one_request(&proxy, store.release(&releases)).await;
     assert!(released.iter().all(|answer| *answer == Ok(Released::Vacated)));
 }
 

@@ -55,15 +55,17 @@ fn when(event: &Event) -> &'static str {
             Cause::NoProgress(_) => "The deadline passed, as nothing was renewed without progress.",
             Cause::MaxHold(_) => "The longest hold that was allowed is over.",
         },
-        Event::Departed { departure, .. } => match departure {
-            Departure::Answered(Released::Vacated) => "It was given back.",
-            Departure::Answered(Released::NotYours(_)) => {
-                "The release found it to be another's, or nobody's."
-            }
-            Departure::Unconfirmed(_) => {
-                "Nobody knows whether it was given back; others may have to wait for its ttl."
-            }
-        },
+        Event::Departed { departure, .. } => when_departed(departure),
+    }
+}
+
+fn when_departed(departure: &Departure) -> &'static str {
+    match departure {
+        Departure::Answered(Released::Vacated) => "It was given back.",
+        Departure::Answered(Released::NotYours(_)) => "The release found it to be another's, or nobody's.",
+        Departure::Unconfirmed(_) => {
+            "Nobody knows whether it was given back; others may have to wait for its ttl."
+        }
     }
 }
 
@@ -95,15 +97,7 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
             cause: Cause::Succeeded { .. },
             ..
         } => "It was over before it was released, for the reason in `cause`.",
-        Event::Departed { departure, .. } => match departure {
-            Departure::Answered(Released::Vacated) => "It was given back.",
-            Departure::Answered(Released::NotYours(_)) => {
-                "The release found it to be another's, or nobody's."
-            }
-            Departure::Unconfirmed(_) => {
-                "Nobody knows whether it was given back; others may have to wait for its ttl."
-            }
-        },
+        Event::Departed { departure, .. } => when_departed(departure),
         Event::Standby { twin: true, .. } | Event::Renewed { .. } | Event::Ended { .. } => return None,
     })
 }

@@ -26,5 +26,6 @@ mod shown;
 mod telling;
 mod timing;
 mod timing_limits;
+mod unheard;
 mod waking;
 mod words;

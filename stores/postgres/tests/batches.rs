@@ -64,8 +64,6 @@ async fn thousand_leases_are_renewed_and_given_back_by_one_request_each() {
 async fn renewals_notify_nobody_who_listens_and_a_release_does() {
     let scratch = Scratch::new().await;
     let store = scratch.store().await;
-    let asked = request("job", "holder", seconds(60));
-    let token = take(&store, &asked).await.token;
     let (client, mut connection) = tokio_postgres::connect(&scratch.uri, NoTls).await.unwrap();
     let (tells, mut told) = mpsc::unbounded_channel();
     let listening = tokio::spawn(async move {
@@ -79,6 +77,16 @@ async fn renewals_notify_nobody_who_listens_and_a_release_does() {
         .batch_execute(&format!("LISTEN \"{}.leases\"", scratch.schema))
         .await
         .unwrap();
+    let mut hears = async || {
+        tokio::time::timeout(PATIENCE, told.recv())
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    // It is announced a moment after it was confirmed.
+    assert_eq!(hears().await, format!("taken {token} job"));
     for _time in 0..10 {
         let renewed = store.renew(&[renewal(&asked, token)]).await;
         assert!(
@@ -90,10 +98,6 @@ async fn renewals_notify_nobody_who_listens_and_a_release_does() {
     let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
     assert_eq!(released, Ok(Released::Vacated));
     // In the order of the commits: so nothing came of the renewals.
-    let first = tokio::time::timeout(PATIENCE, told.recv())
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(first, format!("vacated {token} job"));
+    assert_eq!(hears().await, format!("vacated {token} job"));
     listening.abort();
 }

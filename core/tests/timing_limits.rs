@@ -128,6 +128,22 @@ fn a_tenth_is_the_greatest_clock_rate_error() {
     }
 }
 
+/// Its own clock a tenth fast, the store's a tenth slow: 10 s there are 11/9 of that here.
+#[test]
+fn a_take_over_is_promised_for_clocks_that_differ_as_much_as_is_allowed() {
+    let timing = TimingOptions {
+        clock_rate_error_ppm: 100_000,
+        step_allowance: Some(Duration::ZERO),
+        spread: Some(Duration::ZERO),
+        ..options()
+    }
+    .check()
+    .unwrap();
+    let lasts = timing.explain().takeover_after_crash - timing.request_timeout();
+    assert!(lasts >= TTL * 11 / 9, "{lasts:?}");
+    assert!(lasts < TTL * 11 / 9 + milliseconds(1), "{lasts:?}");
+}
+
 #[test]
 fn an_impossible_ttl_is_measured_with_the_nearest_possible_one() {
     let renewal = |ttl, renew_every| TimingOptions {
@@ -189,10 +205,10 @@ fn the_advised_ttl_is_thirty_round_trips_up_to_whole_hundreds() {
 
 #[test]
 fn the_worst_take_over_is_the_ttl_its_margin_the_spread_and_one_request() {
-    // 30 s, 80 ms of margin, 150 ms of spread, 3 s for a request.
+    // 30 s, 50 ms for steps of clocks, 30.015 ms for their rates, 150 ms of spread, 3 s for a request.
     assert_eq!(
         Timing::batch().explain().takeover_after_crash,
-        milliseconds(30_000 + 80 + 150 + 3_000)
+        milliseconds(30_000 + 50 + 150 + 3_000) + Duration::from_nanos(30_015_008)
     );
 }
 

@@ -179,19 +179,24 @@ impl Timing {
     /// 2ρ and not ρ: our clock may be slow by ρ while the store's is fast by ρ.
     #[must_use]
     pub fn trust(&self, granted: Ttl) -> Duration {
-        let nanoseconds = granted.duration().as_nanos();
-        let drift = (nanoseconds * 2 * u128::from(self.clock_rate_error_ppm)).div_ceil(MILLION);
-        let drift = Duration::from_nanos(u64::try_from(drift).unwrap_or(u64::MAX));
         granted
             .duration()
-            .saturating_sub(drift)
+            .saturating_sub(self.drift(granted, MILLION))
             .saturating_sub(self.step_allowance)
     }
 
-    /// How long a lease of `granted` can last by our clock, if nobody renews it: `granted·(1 + 2ρ) + step
-    /// allowance`.
+    /// How long a lease of `granted` can last by our clock, if nobody renews it: `granted·(1 + ρ)/(1 − ρ) + step
+    /// allowance`, as our clock may be fast by ρ while the store's is slow by ρ.
     pub(crate) fn lasts_at_most(&self, granted: Ttl) -> Duration {
-        granted.duration() + (granted.duration() - self.trust(granted))
+        let slowest = MILLION - u128::from(self.clock_rate_error_ppm);
+        granted.duration() + self.drift(granted, slowest) + self.step_allowance
+    }
+
+    /// By what two clocks can differ while `granted` passes on one that ticks `rate` times in a million.
+    fn drift(&self, granted: Ttl, rate: u128) -> Duration {
+        let nanoseconds = granted.duration().as_nanos();
+        let drift = (nanoseconds * 2 * u128::from(self.clock_rate_error_ppm)).div_ceil(rate);
+        Duration::from_nanos(u64::try_from(drift).unwrap_or(u64::MAX))
     }
 
     /// After what time, counted from the sending of a request, a lease of `granted` has surely expired in

@@ -1,4 +1,4 @@
-//! `tenure fence`, from a shell script's side, over real files, a real MongoDB and a real Redis.
+//! `tenure fence`, from a shell script's side, over real files and real servers.
 
 use crate::common::{Ended, Sandbox, json};
 use rusqlite::Connection;
@@ -35,7 +35,7 @@ pub fn users_file(sandbox: &Sandbox) -> String {
 }
 
 /// The whole course at one place: claim, succession, refusals, bump.
-fn course(sandbox: &Sandbox, place: &[&str]) {
+pub fn course(sandbox: &Sandbox, place: &[&str]) {
     let at = |arguments: &[&str]| fence(sandbox, &[arguments, place].concat());
     refused(&at(&term("check", "nightly", "5")), 81, "has not claimed");
     assert_eq!(at(&term("claim", "nightly", "5")).code, 0);
@@ -125,6 +125,15 @@ fn claims_refusals_and_bumps_in_etcd() {
     let sandbox = Sandbox::new("fence");
     let etcd = block_on(Etcd::start(EtcdOptions::default())).unwrap();
     course(&sandbox, &["--fence", &etcd.url()]);
+}
+
+#[cfg(feature = "nats")]
+#[test]
+fn claims_refusals_and_bumps_in_nats() {
+    use tenure_testkit::{NatsOptions, NatsServer, block_on};
+    let sandbox = Sandbox::new("fence");
+    let server = block_on(NatsServer::start(NatsOptions::default())).unwrap();
+    course(&sandbox, &["--fence", &format!("{}/marks", server.url())]);
 }
 
 #[test]

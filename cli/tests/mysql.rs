@@ -75,6 +75,11 @@ fn behind_a_silent_network_the_command_dies_before_the_deadline() {
 }
 
 #[test]
+fn claims_refusals_and_bumps_beside_the_leases_in_mysql() {
+    crate::fence::course(&sandbox("my-fence"), &[]);
+}
+
+#[test]
 fn gc_keeps_what_was_used_lately() {
     journeys::gc_keeps_what_was_used_lately(&sandbox("my-gc"));
 }

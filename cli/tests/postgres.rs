@@ -28,6 +28,11 @@ fn step_down_hands_over_and_no_wait_ends_at_once() {
 }
 
 #[test]
+fn claims_refusals_and_bumps_beside_the_leases_in_postgres() {
+    crate::fence::course(&sandbox("pg-fence"), &[]);
+}
+
+#[test]
 fn gc_keeps_what_was_used_lately() {
     journeys::gc_keeps_what_was_used_lately(&sandbox("pg-gc"));
 }

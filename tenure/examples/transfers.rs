@@ -18,7 +18,7 @@ const TRANSFERS: i64 = 16;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Failure> {
+pub async fn main() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let ledger = folder.path().join("ledger.db");
     open_accounts(&ledger)?;

@@ -7,6 +7,7 @@ mod election_watches;
 mod etcd;
 #[cfg(all(feature = "metrics", feature = "etcd"))]
 mod etcd_full;
+mod example;
 mod guarantees;
 mod harness;
 mod housekeeping;

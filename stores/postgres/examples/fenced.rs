@@ -11,10 +11,13 @@ use tenure_postgres::{PostgresFence, PostgresStore};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let url = std::env::args().nth(1).ok_or("give the URL of a database")?;
-    PostgresStore::init(&url).await?;
-    let fence = PostgresFence::connect(&url).await?;
-    let (mut client, connection) = tenure_postgres::tokio_postgres::connect(&url, NoTls).await?;
+    run(&std::env::args().nth(1).ok_or("give the URL of a database")?).await
+}
+
+pub async fn run(url: &str) -> Result<(), Box<dyn std::error::Error>> {
+    PostgresStore::init(url).await?;
+    let fence = PostgresFence::connect(url).await?;
+    let (mut client, connection) = tenure_postgres::tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     // One that is there already is somebody's, and ends this.
     let table = format!("tenure_example_{}", std::process::id());

@@ -10,6 +10,7 @@ mod connect;
 mod dial;
 mod encryption;
 mod examination;
+mod example;
 mod faults;
 mod fence;
 mod fence_bumps;

@@ -9,13 +9,15 @@ pub struct LockTimingOptions {
     /// How long a lock lasts from its last extension, as `lockTtlMillis`. 100 ms ..= 24 h. Default: 30 s.
     pub ttl: Duration,
     /// How much of the ttl the holder does not trust, in hundredths: what the store's clock may step by, as
-    /// `lockTtlBufferCoefficient`. It is taken off the holder's side, never added to the record. Default: 10.
+    /// `lockTtlBufferCoefficient`. It is taken off the holder's side, never added to the record. From 0
+    /// to what the beats leave: two of them and a time-out of a tenth of the ttl, which is 23 with the default beat. Default: 10.
     pub buffer_percent: u8,
     /// From one beat to the next, which extends every held lock, as `beatIntervalMillis`. Default: a third of the
     /// ttl.
     pub beat_every: Option<Duration>,
     /// First pause of a waiter that the store cannot wake, as `baseBackoffMillis`; each further one is twice as
-    /// long. A watch that broke begins anew after the same pauses, of 10 s at most. Default: 50 ms.
+    /// long. A watch that broke begins anew after the same pauses, of 10 s at most. Less than 1 ms counts as 1 ms.
+    /// Default: 50 ms.
     pub back_off_base: Duration,
     /// What each such pause is longer by at most, drawn anew each time, and within what time waiters spread their
     /// attempts after an expiry and, 8 ms at most, after a release, as `maxJitter`. At most a quarter of the ttl. Default: 50 ms, and at most a

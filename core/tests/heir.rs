@@ -91,9 +91,16 @@ fn a_term_that_another_had_taken_and_left_by_then_is_not_told_as_released() {
 #[test]
 fn a_term_that_a_lost_try_may_have_taken_before_another_came_is_told_neither_as_lost_nor_as_released() {
     let theirs = lease_of(other(), 7, seconds(10.0));
-    for found in [grant_after(7), Acquired::Held(theirs), Acquired::Superseded] {
+    let unheard = || Err(unreachable());
+    for (found, first) in [
+        (grant_after(7), unheard()),
+        (Acquired::Held(theirs.clone()), unheard()),
+        // Also after one that was overtaken: whose tokens it has met is not known.
+        (grant_after(7), Ok(Acquired::Superseded)),
+        (Acquired::Held(theirs), Ok(Acquired::Superseded)),
+    ] {
         let (mut harness, request) = handing_on();
-        harness.answer(request.id, Reply::Acquired(Err(unreachable())));
+        harness.answer(request.id, Reply::Acquired(first));
         let request = harness.run_to_request();
         harness.answer(request.id, Reply::Acquired(Ok(found.clone())));
         let told = departures(&harness);
@@ -234,12 +241,54 @@ fn only_the_very_term_is_handed_on() {
     assert!(matches!(harness.authority(), Authority::Held { .. }));
 }
 
+/// Members of a quorum that were not of one mind say so, and have the term yet.
 #[test]
-fn an_attempt_that_was_overtaken_ends_the_term_that_was_left_to_it() {
+fn what_became_of_a_term_whose_heir_was_overtaken_is_for_the_next_attempt_to_say() {
     let (mut harness, request) = handing_on();
     harness.answer(request.id, Reply::Acquired(Ok(Acquired::Superseded)));
-    let found = Departure::Answered(Released::NotYours(None));
-    assert_eq!(departures(&harness), vec![found]);
+    assert_eq!(departures(&harness), vec![]);
+    let next = harness.run_to_request();
+    assert_ne!(attempt_of(&next), attempt_of(&request));
+    harness.answer(next.id, Reply::Acquired(Ok(grant_after(5))));
+    assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+}
+
+#[test]
+fn a_term_whose_heir_was_overtaken_is_released_if_nobody_wants_it_any_more() {
+    for withdrawn_first in [false, true] {
+        let (mut harness, request) = handing_on();
+        let overtaken = || Reply::Acquired(Ok(Acquired::Superseded));
+        let look = if withdrawn_first {
+            assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
+            harness.answer(request.id, overtaken());
+            harness.run_to_request()
+        } else {
+            let mut at_once = harness.answer(request.id, overtaken());
+            while let Some(next) = at_once.pop() {
+                at_once = harness.answer(next.id, overtaken());
+            }
+            only(harness.command(Command::Withdraw { name: job() }))
+        };
+        assert!(matches!(look.operation, Operation::Look(_)), "{look:?}");
+        let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(still_ours())))));
+        assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(5)));
+        harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
+        assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);
+        assert!(harness.engine.is_idle());
+    }
+}
+
+#[test]
+fn a_term_whose_heirs_are_overtaken_again_and_again_is_given_up_when_it_has_surely_expired() {
+    let (mut harness, mut request) = handing_on();
+    let begun = harness.now;
+    while departures(&harness).is_empty() {
+        harness.answer(request.id, Reply::Acquired(Ok(Acquired::Superseded)));
+        request = harness.run_to_request();
+    }
+    let told = departures(&harness);
+    assert!(matches!(told.as_slice(), [Departure::Unconfirmed(_)]), "{told:?}");
+    assert!(harness.now.since(begun) >= timing().ttl().duration());
 }
 
 /// A renewal may have been under way when it was handed on: the term can last for a ttl from then.

@@ -1,7 +1,7 @@
 //! Taking a lease: attempt, wait for what the store says remains, attempt again.
 
 use super::departure::not_ours;
-use super::seat::{Campaign, Gate, Hint, Hold, Search, Seat, Term, Wanted};
+use super::seat::{Campaign, Gate, Hint, Hold, Left, Search, Seat, Term, Wanted};
 use super::{Actions, Departure, Engine, Event, InFlight, RequestId};
 use crate::{Acquired, Certainty, Grant, Lease, LeaseName, Moment, StoreError};
 use std::time::Duration;
@@ -109,8 +109,9 @@ impl Engine {
                 // with its memory, it is said again and again.
                 let failures = campaign.failures.saturating_add(1);
                 campaign.failures = failures;
-                let found = not_ours(name, campaign.unresolved, None);
-                campaign.unresolved = false;
+                // Nothing is said by that of a term that is handed on, but that somebody else need not have been in between: what
+                // became of it is for the next answer to say.
+                campaign.unresolved = campaign.heir_of.is_some();
                 let attempt = self.new_attempt();
                 let pause = match failures {
                     1 => self.dice.between(Duration::ZERO, self.timing.wake_spread()),
@@ -119,8 +120,12 @@ impl Engine {
                 if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
                     campaign.attempt = attempt;
                     campaign.next_at = now.after(pause);
+                    let has_expired = |left: Left| left.give_up_at <= campaign.next_at;
+                    if campaign.heir_of.is_some_and(has_expired) {
+                        campaign.unresolved = false;
+                        self.inherit(name, not_ours(name, true, None), actions);
+                    }
                 }
-                self.inherit(name, found, actions);
             }
             Err(error) => self.attempt_failed(now, name, error, actions),
         }

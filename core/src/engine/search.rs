@@ -68,6 +68,12 @@ impl Engine {
         let found = match result {
             Ok(Acquired::Granted(grant)) => Found::Taken(grant.token),
             Ok(Acquired::Held(lease)) => Found::Another(Some(lease)),
+            Ok(Acquired::Superseded) if search.heir_of.is_some() => {
+                // The term that was handed on may be there yet: the record says so.
+                search.unresolved = true;
+                search.next_at = now;
+                return;
+            }
             Ok(Acquired::Superseded) => Found::Another(None),
             Err(error) if error.certainty == Certainty::NotApplied && !search.unresolved => Found::Untouched,
             Err(error) => {

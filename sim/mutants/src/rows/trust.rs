@@ -87,8 +87,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             TIMING,
-            "granted .duration() .saturating_sub(drift) .saturating_sub(self.step_allowance)",
-            "granted.duration().saturating_sub(drift)",
+            "granted .duration() .saturating_sub(self.drift(granted, MILLION)) .saturating_sub(self.step_allowance)",
+            "granted.duration().saturating_sub(self.drift(granted, MILLION))",
         )],
     },
     Row {
@@ -99,8 +99,8 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             TIMING,
-            "granted .duration() .saturating_sub(drift) .saturating_sub(self.step_allowance)",
-            "granted.duration().saturating_sub((drift + self.step_allowance) / 2)",
+            "granted .duration() .saturating_sub(self.drift(granted, MILLION)) .saturating_sub(self.step_allowance)",
+            "granted.duration().saturating_sub((self.drift(granted, MILLION) + self.step_allowance) / 2)",
         )],
     },
     Row {
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         first: Checker::Simulator,
         edits: &[Edit::expression(
             TIMING,
-            "granted .duration() .saturating_sub(drift) .saturating_sub(self.step_allowance)",
+            "granted .duration() .saturating_sub(self.drift(granted, MILLION)) .saturating_sub(self.step_allowance)",
             "granted.duration()",
         )],
     },

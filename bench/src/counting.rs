@@ -53,11 +53,17 @@ impl LeaseStore for Counting {
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
         self.count().list(page)
     }
+    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        self.count().list_held(page)
+    }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.inner.watch(scope)
     }
     fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.inner.watch_ends(scope)
+    }
+    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.inner.watch_every_end(scope)
     }
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {
         self.inner.examine()

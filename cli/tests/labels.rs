@@ -24,6 +24,12 @@ fn locks_are_told_together_and_a_place_in_a_queue_is_not_told() {
             Some(1.0)
         );
         let (_, body) = get(address, "/metrics");
+        // The place by which it waited was no lock.
+        let begun = metric(
+            address,
+            &format!("lease_terms_begun{{lease=\"{lease}\",after=\"vacant\"}}"),
+        );
+        assert_eq!(begun, Some(1.0), "{body}");
         assert!(!body.contains(&format!("lease=\"{other}\"")), "{body}");
     }
 }

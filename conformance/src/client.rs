@@ -20,6 +20,13 @@ pub struct Client {
     label: &'static str,
 }
 
+/// What is listed.
+#[derive(Clone, Copy)]
+enum Of {
+    All,
+    Held,
+}
+
 impl Client {
     pub(crate) fn new(store: Arc<dyn LeaseStore>, label: &'static str) -> Self {
         Self { store, label }
@@ -148,6 +155,15 @@ impl Client {
 
     /// Reads every record under a prefix, page by page.
     pub async fn list(&self, prefix: &str, limit: u16) -> Vec<Listed> {
+        self.all_pages(prefix, limit, Of::All).await
+    }
+
+    /// Reads what is held under a prefix, page by page.
+    pub async fn list_held(&self, prefix: &str, limit: u16) -> Vec<Listed> {
+        self.all_pages(prefix, limit, Of::Held).await
+    }
+
+    async fn all_pages(&self, prefix: &str, limit: u16, of: Of) -> Vec<Listed> {
         /// A store that keeps answering a next page would hold a case for ever.
         const PAGES_MAX: usize = 2_000;
         let mut all = Vec::new();
@@ -157,7 +173,13 @@ impl Client {
             limit,
         };
         for _ in 0..PAGES_MAX {
-            let answer = self.page(&page).await;
+            let answer = match of {
+                Of::All => self.page(&page).await,
+                Of::Held => {
+                    let answer = self.store.list_held(&page).await;
+                    answer.unwrap_or_else(|error| panic!("list {page:?} of what is held: {error}"))
+                }
+            };
             assert!(
                 answer.leases.len() <= usize::from(limit),
                 "a page of at most {limit} had {} records",

@@ -299,6 +299,12 @@ impl Fixture {
         self.judged(scope, answer)
     }
 
+    /// The same, for whoever waits for every end.
+    pub async fn watch_every_end(&self, client: &Client, scope: &Scope) -> Option<Box<dyn Watch>> {
+        let answer = client.store().watch_every_end(scope).await;
+        self.judged(scope, answer)
+    }
+
     fn judged(&self, scope: &Scope, answer: Result<Box<dyn Watch>, StoreError>) -> Option<Box<dyn Watch>> {
         match self.traits().watch {
             WatchSource::Push | WatchSource::Poll => {

@@ -84,6 +84,7 @@ macro_rules! for_each_case {
                 last_page_says_so
                 page_may_begin_after_an_absent_name
                 prefix_selects_names
+                what_is_held_is_listed_as_held
                 prefix_is_text_and_no_pattern
                 empty_prefix_lists_everything
                 limit_outside_its_range_is_refused
@@ -188,6 +189,7 @@ macro_rules! for_each_case {
                 watch_tells_of_every_new_term
                 watch_tells_of_a_wish
                 watch_of_ends_tells_of_a_wish_and_of_a_release
+                watch_of_every_end_tells_of_one_that_was_followed_at_once
                 watch_tells_of_the_release_of_an_expired_term
                 watch_tells_of_a_removed_record
                 watch_is_in_place_when_it_answers

@@ -11,18 +11,37 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tenure_core::{Authority, Cause, Departure, Fault, FencingToken, LeaseName, Released, StoreError};
+use tenure_core::{
+    Authority, Cause, Departure, Fault, FencingToken, LeaseName, Predecessor, Released, StoreError,
+};
 
 /// Lasts from winning until it is dropped, which ends the term and releases the lease in the background.
 pub(crate) struct HeldTerm {
     name: LeaseName,
     term: Arc<SharedTerm>,
     driver: DriverHandle,
+    // (Boxed: most of many locks have none.)
+    predecessor: Option<Box<Predecessor>>,
 }
 
 impl HeldTerm {
     pub(crate) fn new(name: LeaseName, term: Arc<SharedTerm>, driver: DriverHandle) -> Self {
-        Self { name, term, driver }
+        Self {
+            name,
+            term,
+            driver,
+            predecessor: None,
+        }
+    }
+
+    /// The same, which remembers the term before it.
+    pub(crate) fn after(mut self, predecessor: Option<Predecessor>) -> Self {
+        self.predecessor = predecessor.map(Box::new);
+        self
+    }
+
+    pub(crate) fn predecessor(&self) -> Option<&Predecessor> {
+        self.predecessor.as_deref()
     }
 
     pub(crate) fn name(&self) -> &LeaseName {
@@ -72,26 +91,28 @@ impl HeldTerm {
 
     /// Runs `work`, and drops it once authority is gone. No step of it begins after that, however late a timer is.
     pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Loss> {
-        let while_held = async {
-            let mut work = pin!(work);
-            poll_fn(|context| match self.term.authority() {
-                Authority::None => Poll::Ready(None),
-                Authority::Held { .. } | Authority::Doubtful { .. } | Authority::Ending { .. } => {
-                    work.as_mut().poll(context).map(Some)
-                }
-            })
-            .await
-        };
         // The work is dropped with this, before anybody waits for the cause.
         let outcome = select! {
             biased;
             () = self.over() => None,
-            outcome = while_held => outcome,
+            outcome = self.while_held(work) => outcome,
         };
         match outcome {
             Some(outcome) => Ok(outcome),
             None => Err(self.loss_by(cause_in_time(self.term.phases()).await)),
         }
+    }
+
+    /// Runs `work`, of which no step begins once authority is gone: looks at the clock before each. `None` where the next one would.
+    pub(crate) async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|context| match self.term.authority() {
+            Authority::None => Poll::Ready(None),
+            Authority::Held { .. } | Authority::Doubtful { .. } | Authority::Ending { .. } => {
+                work.as_mut().poll(context).map(Some)
+            }
+        })
+        .await
     }
 
     /// Returns when authority is doubtful or gone.

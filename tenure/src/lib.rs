@@ -23,6 +23,8 @@
 //! # }
 //! ```
 //!
+//! What is awaited needs a tokio runtime with its I/O and time drivers; renewals run on a thread of their own.
+//!
 //! Authority is advice: a process can be paused between asking and acting. The fence is the guarantee. See
 //! `GUARANTEES.md` for what is promised, under which assumptions, and which test checks it.
 
@@ -63,9 +65,9 @@ pub use registry::{Registry, SharedPurge, SharedStore};
 pub use release::ReleaseOutcome;
 pub use tenure_core as core;
 pub use tenure_core::{
-    Authority, Bump, Cause, Claimed, Departure, Event, Fence, FenceError, FencingToken, LeaseName,
-    LeaseStore, ListedMark, Mark, MarkPage, Priority, PriorityError, ResourceName, StoreError, Term, Timing,
-    TimingError, TimingOptions, Ttl,
+    Authority, Bump, Candidate, Cause, Claimed, Departure, End, Event, Fence, FenceError, FencingToken,
+    Lease, LeaseName, LeaseStore, ListedMark, Mark, MarkPage, Moment, Predecessor, Priority, PriorityError,
+    ResourceName, StoreError, Term, Timing, TimingError, TimingOptions, Ttl,
 };
 pub use tenure_watermark::{Admission, Watermark, WatermarkView};
 

@@ -242,7 +242,7 @@ async fn a_manager_that_closes_ends_the_wait_behind_a_turn_that_somebody_keeps()
     while manager.locks() < 1 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let closing = tokio::spawn(manager.close());
+    let closing = tokio::spawn(async move { manager.close().await });
     // Not only when the turn would be passed over, after a ttl.
     let ended = tokio::time::timeout(LONG_BEFORE, waiting).await;
     let ended = ended.expect("it still waits").unwrap();

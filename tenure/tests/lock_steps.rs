@@ -261,7 +261,7 @@ async fn the_thread_ends_when_its_driver_has_ended_in_somebodys_step() {
     let election = election.timing(long_timing()).build().unwrap();
     let leadership = soon("the campaign", election.campaign()).await.unwrap();
     assert_eq!(threads(), 1);
-    let closing = tokio::spawn(election.close());
+    let closing = tokio::spawn(async move { election.close().await });
     tokio::time::sleep(Duration::from_millis(300)).await;
     soon("the departure", leadership.step_down()).await;
     soon("its end", closing).await.unwrap();

@@ -93,10 +93,9 @@ async fn who_waits_for_a_lock_watches_for_its_end_and_who_campaigns_for_everythi
     drop(leadership);
 }
 
-/// One who asks again stands behind whoever was behind it: that its new place began is what tells of it, where nothing tells of an
-/// end that was followed at once.
+/// One who asks again stands behind whoever was behind it: an end that was followed at once counts, too.
 #[tokio::test]
-async fn who_waits_in_order_watches_everything_of_whoever_is_before_it() {
+async fn who_waits_in_order_watches_every_end_of_whoever_is_before_it() {
     let site = Site::new();
     let fair = |store, candidate| builder(store, candidate).fairness(Fairness::Fair).build();
     let holder = fair(site.store(), "holder").unwrap();
@@ -109,7 +108,7 @@ async fn who_waits_in_order_watches_everything_of_whoever_is_before_it() {
     let third = fair(store.clone(), "third").unwrap();
     let third = tokio::spawn(async move { third.lock("a").await.map(drop) });
     let before = Scope::Name(LeaseName::new("a/candidates/1/second").unwrap());
-    let watched = || async { store.everything.lock().unwrap().contains(&before) };
+    let watched = || async { store.every_end.lock().unwrap().contains(&before) };
     eventually_async(Duration::from_secs(30), "a watch", watched).await;
     drop(lock);
     soon("its turn", second).await.unwrap().unwrap();

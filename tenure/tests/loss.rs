@@ -1,8 +1,10 @@
 //! Losing, for real reasons, and never believing longer than the lease lasts.
 
 use crate::harness::{Site, pass_on, soon};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tenure::core::{Answer, Renew, Renewed};
 use tenure::{
@@ -147,6 +149,31 @@ async fn guarded_work_makes_no_step_after_its_deadline_though_nobody_knows_the_c
     let loss = soon("the loss", leadership.guard(work)).await.unwrap_err();
     assert!(matches!(loss.cause, Cause::Deadline(_)), "{loss}");
     // One that had begun may look at the clock a moment later.
+    let steps = steps_too_late.load(Ordering::SeqCst);
+    assert!(steps <= 1, "{steps} steps after the deadline");
+}
+
+/// It is always ready, so that no timer is looked at before its next step.
+#[tokio::test]
+async fn work_that_an_election_runs_makes_no_step_after_its_deadline_either() {
+    let site = Site::new();
+    let election = Site::election_in(hanging(&site), "first");
+    let (steps_too_late, mut runs) = (Arc::new(AtomicU32::new(0)), 0);
+    let run = election.run(|leadership| {
+        runs += 1;
+        let (run, late) = (runs, steps_too_late.clone());
+        poll_fn(move |context| {
+            if run > 1 {
+                return Poll::Ready(());
+            }
+            if leadership.authority() == Authority::None {
+                late.fetch_add(1, Ordering::SeqCst);
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+    });
+    soon("the next term", run).await.unwrap();
     let steps = steps_too_late.load(Ordering::SeqCst);
     assert!(steps <= 1, "{steps} steps after the deadline");
 }

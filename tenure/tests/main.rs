@@ -1,6 +1,7 @@
 //! The tests of this crate: one program, whose files wait side by side and are linked once.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod asking;
 mod election;
 mod election_watches;
 #[cfg(feature = "etcd")]
@@ -18,6 +19,7 @@ mod lock_fairness;
 mod lock_handing_on;
 mod lock_owners;
 mod lock_patience;
+mod lock_places;
 mod lock_priority;
 mod lock_processes;
 mod lock_steps;

@@ -114,6 +114,27 @@ pub async fn prefix_selects_names(fixture: &Fixture) {
     assert_eq!(none, []);
 }
 
+/// Whoever asks what is held is told of all that is, page by page, whatever was given back between.
+pub async fn what_is_held_is_listed_as_held(fixture: &Fixture) {
+    let names = named(fixture, &["/a", "/b", "/c", "/d", "/e"]);
+    let mut held = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let contender = fixture.contender("ada", name);
+        let grant = fixture.first().take(&contender).await;
+        match number % 2 {
+            0 => held.push(name.clone()),
+            _ => fixture.first().vacate(&contender.release(grant.token)).await,
+        }
+    }
+    for limit in [1, 2, 1_000] {
+        let listed = fixture.second().list_held(fixture.unique(), limit).await;
+        let is_held =
+            |one: &Listed| matches!(one, Listed::Lease(lease) if lease.occupancy() == Occupancy::Held);
+        let told: Vec<Listed> = listed.into_iter().filter(is_held).collect();
+        assert_eq!(names_of(&told), held, "with pages of {limit}");
+    }
+}
+
 /// A prefix is text: what means something in a pattern means itself.
 pub async fn prefix_is_text_and_no_pattern(fixture: &Fixture) {
     let hostile = [

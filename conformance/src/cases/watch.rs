@@ -134,6 +134,33 @@ pub async fn watch_of_ends_tells_of_a_wish_and_of_a_release(fixture: &Fixture) {
     expect(&mut *watch, &ada.name, Change::Vacated, next.token).await;
 }
 
+/// Whoever waits for every end is told of one, by itself or by what followed, also where the next term has begun before the store
+/// looked.
+pub async fn watch_of_every_end_tells_of_one_that_was_followed_at_once(fixture: &Fixture) {
+    let mut holder = fixture.contender("ada", &fixture.name());
+    let mut token = fixture.first().take(&holder).await.token;
+    let Some(mut watch) = fixture.watch_every_end(fixture.second(), &of(&holder.name)).await else {
+        return;
+    };
+    for next in ["bob", "ada", "bob"] {
+        fixture.first().vacate(&holder.release(token)).await;
+        let ended = token;
+        holder = fixture.contender(next, &holder.name);
+        token = fixture.first().take(&holder).await.token;
+        let is_told = |(_, change, of): &Told| match change {
+            Change::Vacated => of.is_none_or(|of| of >= ended),
+            Change::Taken => of.is_none_or(|of| of > ended),
+            Change::Asked => false,
+        };
+        let told = async { while !is_told(&next_change(&mut *watch).await) {} };
+        let told = timeout(PATIENCE, told).await;
+        assert!(
+            told.is_ok(),
+            "the end of term {ended} was not told within {PATIENCE:?}"
+        );
+    }
+}
+
 /// Giving back a term that had expired wakes those who watch, too.
 pub async fn watch_tells_of_the_release_of_an_expired_term(fixture: &Fixture) {
     let ada = fixture.contender("ada", &fixture.name());

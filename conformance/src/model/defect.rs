@@ -269,6 +269,8 @@ defects! {
     ListTakesAnyLimit => limit_outside_its_range_is_refused,
     /// Vacant leases are not listed.
     ListHidesVacant => leases_are_listed_whatever_their_state,
+    /// Who asks what is held is told of nothing that is.
+    ListOfHeldHidesHeld => what_is_held_is_listed_as_held,
 
     // Records that cannot be understood.
     /// A request to take the lease overwrites the record.
@@ -321,6 +323,8 @@ defects! {
     WatchMissesWishes => watch_tells_of_a_wish,
     /// Releases are not told to whoever waits for an end.
     WatchOfEndsMissesReleases => watch_of_ends_tells_of_a_wish_and_of_a_release,
+    /// What was followed at once is not told to whoever waits for every end.
+    WatchOfEveryEndMissesFollowed => watch_of_every_end_tells_of_one_that_was_followed_at_once,
     /// Removals are not told.
     WatchMissesRemovals => watch_tells_of_a_removed_record,
     /// A client's watch does not tell what went through the client.

@@ -219,3 +219,25 @@ pub enum Event {
         departure: Departure,
     },
 }
+
+impl Event {
+    /// The lease that it is about.
+    #[must_use]
+    pub fn name(&self) -> &LeaseName {
+        match self {
+            Self::Standby { lease, .. } => &lease.name,
+            Self::AttemptFailed { name, .. }
+            | Self::CampaignEnded { name, .. }
+            | Self::Withdrawn { name, .. }
+            | Self::Acquired { name, .. }
+            | Self::Renewed { name, .. }
+            | Self::RenewalFailed { name, .. }
+            | Self::Doubted { name, .. }
+            | Self::Reassured { name, .. }
+            | Self::Stuck { name, .. }
+            | Self::AskedToStepDown { name, .. }
+            | Self::Ended { name, .. }
+            | Self::Departed { name, .. } => name,
+        }
+    }
+}

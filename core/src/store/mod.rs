@@ -46,8 +46,8 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///   [`Certainty::Unknown`]. Nothing may be left locked by dropping it.
 /// - When unsure whether a write was applied, the error says [`Certainty::Unknown`].
 ///
-/// But for [`watch_ends`](Self::watch_ends), which may cost more where it is forgotten and is as right, no method has a default:
-/// a wrapper cannot forget one.
+/// But for [`list_held`](Self::list_held), [`watch_ends`](Self::watch_ends) and [`watch_every_end`](Self::watch_every_end), which may
+/// cost more where they are forgotten and are as right, no method has a default: a wrapper cannot forget one.
 pub trait LeaseStore: Send + Sync {
     /// What this store is and can do. Constant for the life of the store; no I/O.
     fn traits(&self) -> StoreTraits;
@@ -111,6 +111,15 @@ pub trait LeaseStore: Send + Sync {
     /// is the last.
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>>;
 
+    /// As [`list`](Self::list), for whoever asks what is held: a lease that was given back may be left out, and need not be. A store in
+    /// which that spares something does so, as leases that nobody holds may be many.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        self.list(page)
+    }
+
     /// Starts watching. What it reports is a hint: it may lag and may repeat, never lie about order.
     ///
     /// When this answers, the watch is in place: a change after that moment is reported, though a watch that
@@ -128,6 +137,15 @@ pub trait LeaseStore: Send + Sync {
     /// # Errors
     /// As [`watch`](Self::watch).
     fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.watch(scope)
+    }
+
+    /// As [`watch_ends`](Self::watch_ends), for whoever waits until a term is over, whatever comes after it: that one was given back is
+    /// reported also where the next has begun before the store looked.
+    ///
+    /// # Errors
+    /// As [`watch`](Self::watch).
+    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.watch(scope)
     }
 

@@ -1,7 +1,7 @@
 use crate::fault::Deed;
 use crate::record::{decode, projection, shown_key};
 use crate::site::Site;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use tenure_core::{Cursor, LeasePage, Listed, Page, StoreError};
 
 impl Site {
@@ -12,39 +12,55 @@ impl Site {
             .await
     }
 
+    /// Reads a page of those that were not given back, and of keys that are text.
+    pub(crate) async fn list_held(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.in_time(Deed::Read, "the list of leases", self.held(page))
+            .await
+    }
+
     async fn pages(&self, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
-        let limit = usize::from(page.limit);
-        // One more than asked for tells whether there is a next page.
-        let mut found = self
-            .read_page(
-                of_page(&page.prefix, page.after.as_ref()),
-                i64::from(page.limit) + 1,
-            )
-            .await?;
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let last = found
-            .last()
-            .and_then(|last| last.get_str("_id").ok())
-            .map(str::to_owned);
-        let last = last.as_deref();
-        let mut next = last.filter(|_| more).map(Cursor::behind);
+        let of_page = of_page(&page.prefix, page.after.as_ref());
+        let (mut found, mut next) = self.texts(of_page, page.limit).await?;
         if next.is_none() && page.prefix.is_empty() {
-            let room = limit - found.len();
+            let room = usize::from(page.limit) - found.len();
             let strange = doc! { "_id": { "$not": { "$type": "string" } } };
             let strange = self
                 .read_page(strange, i64::try_from(room.max(1)).unwrap_or(1))
                 .await?;
             match room {
-                0 => next = last.filter(|_| !strange.is_empty()).map(Cursor::behind),
+                0 => next = behind(&found).filter(|_| !strange.is_empty()),
                 _ => found.extend(strange),
             }
         }
-        Ok(LeasePage {
-            leases: found.iter().map(|document| self.listed(document)).collect(),
-            next,
-        })
+        Ok(self.page_of(&found, next))
+    }
+
+    async fn held(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        page.check()?;
+        let mut of_page = of_page(&page.prefix, page.after.as_ref());
+        of_page.insert("released", Bson::Null);
+        let (found, next) = self.texts(of_page, page.limit).await?;
+        Ok(self.page_of(&found, next))
+    }
+
+    /// So many of what `filter` finds, whose keys are text, and where the next page begins.
+    async fn texts(
+        &self,
+        filter: Document,
+        limit: u16,
+    ) -> Result<(Vec<Document>, Option<Cursor>), StoreError> {
+        // One more than asked for tells whether there is a next page.
+        let mut found = self.read_page(filter, i64::from(limit) + 1).await?;
+        let more = found.len() > usize::from(limit);
+        found.truncate(limit.into());
+        let next = behind(&found).filter(|_| more);
+        Ok((found, next))
+    }
+
+    fn page_of(&self, found: &[Document], next: Option<Cursor>) -> LeasePage {
+        let leases = found.iter().map(|document| self.listed(document)).collect();
+        LeasePage { leases, next }
     }
 
     fn listed(&self, document: &Document) -> Listed {
@@ -77,6 +93,12 @@ impl Site {
         };
         self.within(Deed::Read, "records of leases", read).await
     }
+}
+
+/// What comes after the last of these.
+fn behind(found: &[Document]) -> Option<Cursor> {
+    let last = found.last()?.get_str("_id").ok()?;
+    Some(Cursor::behind(last))
 }
 
 /// The keys of a page that are text, in a range that the index serves.

@@ -40,10 +40,19 @@ impl Site {
 
     /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.list_of("", page).await
+    }
+
+    /// Reads a page of those that were not given back.
+    pub(crate) async fn list_held(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.list_of(" AND released_us IS NULL", page).await
+    }
+
+    async fn list_of(&self, condition: &str, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
         let subject = "the list of leases";
         let (found, next) = self
-            .page(subject, &page.prefix, page.after.as_ref(), page.limit)
+            .page(subject, condition, &page.prefix, page.after.as_ref(), page.limit)
             .await?;
         Ok(LeasePage {
             next,
@@ -55,6 +64,7 @@ impl Site {
     pub(crate) async fn page(
         &self,
         subject: &str,
+        condition: &str,
         prefix: &str,
         after: Option<&Cursor>,
         limit: u16,
@@ -65,8 +75,8 @@ impl Site {
         // The comparison of texts ignores spaces at their ends, that of bytes does not. One more than asked for tells whether
         // there is a next page.
         let condition = format!(
-            "WHERE name >= {text} AND CAST(LEFT(name, {characters}) AS BINARY) = CAST({text} AS BINARY) AND name > {} ORDER BY \
-             name LIMIT {}",
+            "WHERE name >= {text} AND CAST(LEFT(name, {characters}) AS BINARY) = CAST({text} AS BINARY) AND name > \
+             {}{condition} ORDER BY name LIMIT {}",
             literal(after),
             limit + 1
         );

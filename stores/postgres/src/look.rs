@@ -42,10 +42,19 @@ impl Site {
 
     /// Reads a page.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.list_of("", page).await
+    }
+
+    /// Reads a page of those that were not given back.
+    pub(crate) async fn list_held(&self, page: &Page) -> Result<LeasePage, StoreError> {
+        self.list_of(" AND lease.released_at IS NULL", page).await
+    }
+
+    async fn list_of(&self, condition: &str, page: &Page) -> Result<LeasePage, StoreError> {
         page.check()?;
         let subject = "the list of leases";
         let (found, next) = self
-            .page(subject, &page.prefix, page.after.as_ref(), page.limit)
+            .page(subject, condition, &page.prefix, page.after.as_ref(), page.limit)
             .await?;
         Ok(LeasePage {
             next,
@@ -57,6 +66,7 @@ impl Site {
     pub(crate) async fn page(
         &self,
         subject: &str,
+        condition: &str,
         prefix: &str,
         after: Option<&Cursor>,
         limit: u16,
@@ -71,8 +81,10 @@ impl Site {
         let mut found = self
             .look(
                 subject,
-                "pg_catalog.starts_with(lease.name, $1) AND lease.name OPERATOR(pg_catalog.>=) $1 AND lease.name \
-                 OPERATOR(pg_catalog.>) $2",
+                &format!(
+                    "pg_catalog.starts_with(lease.name, $1) AND lease.name OPERATOR(pg_catalog.>=) $1 AND lease.name \
+                     OPERATOR(pg_catalog.>) $2{condition}"
+                ),
                 &format!("ORDER BY lease.name LIMIT {}", limit + 1),
                 &[(&prefix, Type::TEXT), (&after, Type::TEXT)],
             )

@@ -13,7 +13,13 @@ impl Site {
     /// Reads a page, asks which of it nobody uses, and removes these by the same condition.
     pub(crate) async fn purge(&self, request: &Purge) -> Result<Purged, StoreError> {
         let (rows, next) = self
-            .page(SUBJECT, &request.prefix, request.after.as_ref(), request.limit)
+            .page(
+                SUBJECT,
+                "",
+                &request.prefix,
+                request.after.as_ref(),
+                request.limit,
+            )
             .await?;
         // What cannot be understood is not looked at any further.
         let understood = rows.iter().filter_map(|row| read(row, 1, &self.table()).ok());

@@ -230,7 +230,7 @@ async fn records(database: &Database) -> Finding {
             &database.jitter,
             || "the records".to_owned(),
             &database.shown,
-            || listing::read_page(database, &page),
+            || listing::read_page(database, &page, listing::Of::All),
         );
         let leases = match read.await {
             Ok(leases) => leases,

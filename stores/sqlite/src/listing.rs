@@ -23,11 +23,19 @@ pub(crate) fn read_one(database: &Database, name: &LeaseName) -> Result<Option<L
     Ok(seen.into_lease())
 }
 
+/// Which leases a page may be of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Of {
+    All,
+    /// Those that were not given back.
+    Held,
+}
+
 /// One try at reading a page.
-pub(crate) fn read_page(database: &Database, page: &Page) -> Result<LeasePage, Trouble> {
+pub(crate) fn read_page(database: &Database, page: &Page, of: Of) -> Result<LeasePage, Trouble> {
     page.check().map_err(Trouble::Told)?;
     let session = database.session()?;
-    let (leases, unnoted) = rows(&session.connection, &database.clock, &database.shown, page)?;
+    let (leases, unnoted) = rows(&session.connection, &database.clock, &database.shown, (page, of))?;
     // The statement has ended: a write in the middle of it would have to follow on what it has read.
     sighting::note_what_was_read(&session.connection, &database.clock, &unnoted);
     Ok(leases)
@@ -38,14 +46,14 @@ fn rows(
     connection: &Connection,
     clock: &BootClock,
     shown: &str,
-    page: &Page,
+    (page, of): (&Page, Of),
 ) -> Result<(LeasePage, Vec<LeaseName>), Trouble> {
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",
         record_columns!(),
-        " FROM lease WHERE name >= ?1 AND name > ?2 ORDER BY name"
+        " FROM lease WHERE name >= ?1 AND name > ?2 AND (?3 OR released = 0) ORDER BY name"
     ))?;
-    let mut rows = statement.query(params![page.prefix, start_of(page.after.as_ref())])?;
+    let mut rows = statement.query(params![page.prefix, start_of(page.after.as_ref()), of == Of::All])?;
     let (mut leases, mut unnoted, mut last) = (Vec::new(), Vec::new(), None);
     while let Some(row) = rows.next()? {
         let key = key(row)?;

@@ -3,7 +3,7 @@
 use crate::acquire;
 use crate::database::Database;
 use crate::examine;
-use crate::listing;
+use crate::listing::{self, Of};
 use crate::notifier::Listened;
 use crate::options::SqliteOptions;
 use crate::patience::patiently;
@@ -83,6 +83,14 @@ impl SqliteStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.database.path
+    }
+
+    async fn pages(&self, page: &Page, of: Of) -> Result<LeasePage, StoreError> {
+        self.patiently(
+            || format!("the list of leases \"{}*\"", page.prefix.escape_debug()),
+            |database| listing::read_page(database, page, of),
+        )
+        .await
     }
 
     async fn patiently<T: Send>(
@@ -165,10 +173,11 @@ impl LeaseStore for SqliteStore {
     }
 
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        Box::pin(self.patiently(
-            || format!("the list of leases \"{}*\"", page.prefix.escape_debug()),
-            |database| listing::read_page(database, page),
-        ))
+        Box::pin(self.pages(page, Of::All))
+    }
+
+    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        Box::pin(self.pages(page, Of::Held))
     }
 
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
@@ -176,6 +185,11 @@ impl LeaseStore for SqliteStore {
     }
 
     fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(self.watch_for(scope, Listened::Ends))
+    }
+
+    /// A term that was given back is told of by a knock, and what follows it has another token: neither is missed.
+    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(self.watch_for(scope, Listened::Ends))
     }
 

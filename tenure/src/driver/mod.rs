@@ -38,7 +38,7 @@ pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use row::{HAND_ONS, HAND_ONS_FOR};
-pub(crate) use watcher::{watch_or_look, watch_scope};
+pub(crate) use watcher::{watch_ends_or_look, watch_scope};
 pub(crate) use withdrawal::Withdrawal;
 
 use crate::clock::{self, BootTimer};
@@ -55,8 +55,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::time::Duration;
 use tenure_core::{
-    Actions, Authority, Cause, Command, Engine, Event, FencingToken, Input, LeaseName, Moment, Reply,
-    WatchEvent,
+    Actions, Authority, Cause, Command, Engine, Event, FencingToken, Input, LeaseName, Moment, Operation,
+    Reply, WatchEvent,
 };
 use watches::Watches;
 
@@ -306,17 +306,25 @@ impl Driver {
             self.tell(event);
         }
         for request in actions.requests {
-            self.plan.meter.sent(&request.operation);
+            if !self.is_for_a_place(&request.operation) {
+                self.plan.meter.sent(&request.operation);
+            }
             self.requests.send(request);
         }
     }
 
     fn tell(&mut self, event: Event) {
         (self.plan.announce)(&self.candidate, &event);
-        self.plan.meter.event(&event);
+        if !self.plan.is_place(event.name()) {
+            self.plan.meter.event(&event);
+        }
         self.take_in(&event);
         // Nobody needs to listen.
         let _ = self.events.send(event);
+    }
+
+    fn is_for_a_place(&self, operation: &Operation) -> bool {
+        matches!(operation, Operation::Acquire(acquire) if self.plan.is_place(&acquire.name))
     }
 
     /// Lets every thread see what the engine believes of a term from now on.

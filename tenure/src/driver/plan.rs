@@ -4,7 +4,7 @@ use super::Meter;
 use crate::lock::OwnerTag;
 use crate::registry::SharedStore;
 use std::time::Duration;
-use tenure_core::{Actions, Candidate, Event, Input, Moment, Note, Timing};
+use tenure_core::{Actions, Candidate, Event, Input, LeaseName, Moment, Note, Timing};
 
 /// What a driver is started with.
 pub(crate) struct Plan {
@@ -25,9 +25,19 @@ pub(crate) struct Plan {
     pub(crate) announce: fn(&str, &Event),
     /// Counts what happens.
     pub(crate) meter: Meter,
+    /// How the names of this candidate's own places in queues end. They are nobody's locks, and are not counted.
+    pub(crate) places_end: Option<String>,
     /// What the engine's jitter is drawn from.
     pub(crate) seed: u64,
     pub(crate) recorder: Option<Box<dyn Recorder>>,
+}
+
+impl Plan {
+    /// Whether this is the name of a place in a queue.
+    pub(crate) fn is_place(&self, name: &LeaseName) -> bool {
+        let end = self.places_end.as_deref();
+        end.is_some_and(|end| name.as_str().ends_with(end))
+    }
 }
 
 /// What is watched in the store.

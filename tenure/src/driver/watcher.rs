@@ -69,26 +69,31 @@ pub(crate) fn watch_scope(
     scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Meanwhile::Nothing { pause_min })
+    listen_alone(store, scope, Of::Everything, Meanwhile::Nothing { pause_min })
 }
 
-/// The same, with hints to look again for as long as the store cannot be watched: the channel stays open.
-pub(crate) fn watch_or_look(
+/// The ends of this lease's terms, and hints to look again for as long as they cannot be watched: the channel stays open.
+pub(crate) fn watch_ends_or_look(
     store: &SharedStore,
-    scope: Scope,
+    name: LeaseName,
     back_off: BackOff,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Meanwhile::Looks(back_off))
+    listen_alone(store, Scope::Name(name), Of::EveryEnd, Meanwhile::Looks(back_off))
 }
 
-fn listen_alone(store: &SharedStore, scope: Scope, meanwhile: Meanwhile) -> mpsc::Receiver<WatchEvent> {
+fn listen_alone(
+    store: &SharedStore,
+    scope: Scope,
+    of: Of,
+    meanwhile: Meanwhile,
+) -> mpsc::Receiver<WatchEvent> {
     let (hints, receiver) = mpsc::channel(HINTS_WAITING);
     let store = store.clone();
     spawn(async move {
         select! {
             biased;
             () = hints.closed() => {}
-            () = keep_watching(&store, (&scope, Of::Everything), meanwhile, Missed::Anything, &hints) => {}
+            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, &hints) => {}
         }
     });
     receiver
@@ -138,6 +143,7 @@ async fn keep_watching(
         let beginning = caught(async {
             match of {
                 Of::Everything => store.watch(scope).await,
+                Of::EveryEnd => store.watch_every_end(scope).await,
                 Of::Ends => store.watch_ends(scope).await,
             }
         });
@@ -193,8 +199,10 @@ fn was_of_use(lived: Duration) -> bool {
 /// What is to be heard.
 #[derive(Clone, Copy)]
 enum Of {
-    /// A holder hears in time that it was succeeded; and whoever stands in a queue, that one before it stands behind it by now.
+    /// A holder hears in time that it was succeeded, and whoever looks on, who leads.
     Everything,
+    /// Whoever stands in a queue hears that one before it has left, also where that one stands behind it by now.
+    EveryEnd,
     /// Nothing else is of use to whoever waits for a lock.
     Ends,
 }

@@ -4,7 +4,7 @@ use crate::driver::{self, EVENTS_KEPT, Meter, Plan, Recorder, Watching};
 use crate::identity;
 use crate::lock::MAX_HOLD_MIN;
 use crate::registry::SharedStore;
-use crate::sync::broadcast;
+use crate::sync::{AtomicBool, broadcast};
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -144,6 +144,7 @@ impl ElectionBuilder {
             tag: None,
             announce,
             meter: (self.meter)(),
+            places_end: None,
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };
@@ -159,7 +160,7 @@ impl ElectionBuilder {
             },
             driver,
             events,
-            closed: false,
+            closed: AtomicBool::new(false),
         })
     }
 }

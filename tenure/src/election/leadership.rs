@@ -99,6 +99,11 @@ impl Leadership {
         }
     }
 
+    /// As [`HeldTerm::while_held`].
+    pub(super) async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.0.while_held(work).await
+    }
+
     /// For whoever waits for its end and must not hold it.
     pub(super) fn phases(&self) -> watch::Receiver<Phase> {
         self.0.term().phases()

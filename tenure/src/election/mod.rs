@@ -11,13 +11,13 @@ pub use observer::{Observation, Observer};
 
 use crate::driver::{DriverHandle, Message, NotWon, Queueing, Waiting, Withdrawal, Won};
 use crate::registry::SharedStore;
-use crate::sync::{blocking, broadcast, oneshot, select, sleep, timeout};
+use crate::sync::{AtomicBool, Ordering, blocking, broadcast, oneshot, select, sleep, timeout};
 use crate::term::Phase;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Candidate, Event, LeaseName, StoreError, Timing};
+use tenure_core::{Candidate, Event, Lease, LeaseName, StoreError, Timing};
 
 /// A candidacy for one lease: campaigns on demand, on a thread that no user code blocks.
 ///
@@ -29,7 +29,7 @@ pub struct Election {
     driver: DriverHandle,
     events: broadcast::Sender<Event>,
     /// Whether it was told to leave already: then dropping it waits for nothing.
-    closed: bool,
+    closed: AtomicBool,
 }
 
 /// What a candidacy is about.
@@ -49,6 +49,8 @@ pub const PATIENCE_AT_DROP: Duration = Duration::from_secs(1);
 pub enum CampaignError {
     /// This election campaigns for this lease or leads already; effect on authority: none.
     Busy(LeaseName),
+    /// Somebody else leads, in answer to [`try_campaign`](Election::try_campaign) alone. (Boxed: most errors are smaller.)
+    Held(Box<Lease>),
     /// An operator must act first: credentials, privileges, a record that cannot be understood. No other
     /// failure of the store ends a campaign.
     Store(StoreError),
@@ -62,6 +64,11 @@ impl fmt::Display for CampaignError {
             Self::Busy(name) => write!(
                 f,
                 "lease \"{name}\": this election campaigns or leads already; build a second one"
+            ),
+            Self::Held(lease) => write!(
+                f,
+                "lease \"{}\": {} leads, with token {}, for {:?} more if it is not renewed; campaign to wait for it",
+                lease.name, lease.holder, lease.token, lease.remaining
             ),
             Self::Store(error) => error.fmt(f),
             Self::Stopped(name) => write!(f, "lease \"{name}\": the election has stopped; build a new one"),
@@ -87,20 +94,36 @@ impl Election {
     /// [`CampaignError`].
     pub async fn campaign(&self) -> Result<Leadership, CampaignError> {
         loop {
-            if let Some(won) = self.campaign_once().await? {
+            if let Some(won) = self.campaign_by(Queueing::Alone).await? {
+                return Ok(Leadership::new(won));
+            }
+        }
+    }
+
+    /// Leads if nobody does, by one attempt: for a job that is done elsewhere if it is not done here.
+    ///
+    /// Waits for one answer of the store's, and at most for its request time-out. Dropping the future is as with
+    /// [`campaign`](Self::campaign).
+    ///
+    /// # Errors
+    /// [`CampaignError::Held`]: somebody else leads. [`CampaignError::Store`] also where the store could not be asked: who leads is not
+    /// known. The others as they say.
+    pub async fn try_campaign(&self) -> Result<Leadership, CampaignError> {
+        loop {
+            if let Some(won) = self.campaign_by(Queueing::OneLook).await? {
                 return Ok(Leadership::new(won));
             }
         }
     }
 
     /// `None` if what was won was not taken up in time.
-    async fn campaign_once(&self) -> Result<Option<Won>, CampaignError> {
+    async fn campaign_by(&self, queueing: Queueing) -> Result<Option<Won>, CampaignError> {
         let (won, answer) = oneshot::channel();
         let waiting = Waiting {
             name: self.plan.name.clone(),
             won,
             driver: self.driver.clone(),
-            queueing: Queueing::Alone,
+            queueing,
             max_hold: None,
             progress_within: None,
             permit: None,
@@ -118,8 +141,9 @@ impl Election {
             Ok(Ok(won)) => Ok(won.take_up()),
             Ok(Err(NotWon::Store(error))) => Err(CampaignError::Store(error)),
             Ok(Err(NotWon::Busy(_))) => Err(CampaignError::Busy(self.plan.name.clone())),
-            Ok(Err(NotWon::Held(_) | NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
-                unreachable!("an election waits for others, whoever they are")
+            Ok(Err(NotWon::Held(lease))) => Err(CampaignError::Held(lease)),
+            Ok(Err(NotWon::Foreign(_) | NotWon::ForeignBefore(_))) => {
+                unreachable!("an election has no owner tag")
             }
             Err(_) => Err(stopped()),
         }
@@ -129,7 +153,7 @@ impl Election {
     /// an error. For a candidate that is to stand by again after one, call this in a loop.
     ///
     /// When the term is lost, or its holder is asked to step down, the future of `work` is dropped, and a
-    /// new campaign begins; after having been asked to step down only after one renewal interval, so that
+    /// new campaign begins: no step of it begins once authority is none. After having been asked to step down, the campaign begins only after one renewal interval, so that
     /// another candidate gets its turn. The lease is released when `work` has ended or was dropped, and the
     /// last clone of its [`Leadership`] is gone: a task that keeps one keeps the lease, and this waits for it, unless
     /// [`progress_within`](ElectionBuilder::progress_within) bounds that.
@@ -151,7 +175,7 @@ impl Election {
             let outcome = select! {
                 biased;
                 () = leadership.interrupted() => None,
-                outcome = running => Some(outcome),
+                outcome = leadership.while_held(running) => outcome,
             };
             let asked = leadership.is_ending();
             if let Some(leadership) = Arc::into_inner(leadership) {
@@ -203,9 +227,9 @@ impl Election {
     /// Withdraws, and waits until nothing is held any more.
     ///
     /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl. Dropping the
-    /// future stops the wait, nothing else.
-    pub async fn close(mut self) {
-        self.closed = true;
+    /// future stops the wait, nothing else. Whoever campaigns after that is told that the election has stopped.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         let limit = self.plan.timing.ttl().duration();
         if self.driver.tell(Message::Close { closed: None }).is_ok() {
             let _ = timeout(limit, self.driver.gone()).await;
@@ -215,7 +239,7 @@ impl Election {
 
 impl Drop for Election {
     fn drop(&mut self) {
-        if self.closed {
+        if *self.closed.get_mut() {
             return;
         }
         let (closed, gone) = blocking::channel();

@@ -9,7 +9,7 @@ use crate::registry::SharedStore;
 use crate::sync::{broadcast, oneshot, timeout, watch};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Candidate, Event, Fault, LeaseName, Priority};
+use tenure_core::{Candidate, Event, Fault, Lease, LeaseName, Priority, StoreError};
 
 /// Requests that one look is made of, one after another: who waits in order, whose the name is, and the attempt.
 const LOOK_REQUESTS_MAX: u32 = 3;
@@ -104,6 +104,16 @@ impl Shared {
                 return Ok(held);
             }
         }
+    }
+
+    /// What the store has of a lock.
+    pub(super) async fn look(&self, name: &LeaseName) -> Result<Option<Lease>, StoreError> {
+        let time_max = self.timing.lease().request_timeout();
+        let late = |_| {
+            let message = format!("lease \"{name}\": no answer in {time_max:?}; is the store reachable?");
+            StoreError::not_applied(Fault::TimedOut, message)
+        };
+        timeout(time_max, self.store.get(name)).await.map_err(late)?
     }
 
     async fn permit(&self, name: &LeaseName) -> Result<Permit, LockError> {
@@ -247,7 +257,7 @@ impl Campaign<'_> {
             holder,
         };
         match outcome {
-            Ok(Ok(won)) => Ok(won.take_up().map(|won| won.held)),
+            Ok(Ok(won)) => Ok(won.take_up().map(|won| won.held.after(won.grant.predecessor))),
             Ok(Err(NotWon::Busy(permit))) => Err(NotTaken::Busy(permit)),
             Ok(Err(NotWon::Store(error))) => Err(NotTaken::Because(LockError::Store(error))),
             Ok(Err(NotWon::Held(lease))) => Err(NotTaken::Because(LockError::Held(lease))),

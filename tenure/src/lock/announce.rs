@@ -1,13 +1,19 @@
 //! What an operator reads: losses and trouble as they come; each lock taken and released only on demand, since
 //! there may be thousands a second.
 
+use super::Standby;
 use tenure_core::{Cause, Departure, End, Event, Released};
 
 /// Writes an event of a lock manager's engine to `tracing`, target `tenure`.
 pub(crate) fn announce(candidate: &str, event: &Event) {
     match event {
-        Event::Standby { lease, .. } => {
+        Event::Standby { lease, twin } => {
             let (name, holder, token) = (&lease.name, &lease.holder, &lease.token);
+            // Its place in a queue is this one's; of a lock itself an id decides nothing.
+            if *twin && Standby::read(lease).is_some() {
+                tracing::warn!(target: "tenure", lock = %name, candidate, %holder,
+                    "Another process has this candidate's id; give each its own");
+            }
             tracing::debug!(target: "tenure", lock = %name, candidate, %holder, %token, "Waiting");
         }
         Event::AttemptFailed {

@@ -1,7 +1,7 @@
 use super::acquire::Shared;
 use super::announce::announce;
 use super::line::Lines;
-use super::standby::check_room_for_place;
+use super::standby::{check_room_for_place, places_end};
 use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};
 use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Plan, Watching};
 use crate::election::BuildError;
@@ -98,7 +98,8 @@ impl LockManagerBuilder {
     /// Who gets a lock next. Default: [`Fairness::Barging`].
     ///
     /// With [`Fairness::Fair`] the id of this [candidate](Self::candidate) is its place in the queues: no two
-    /// processes that run at once may share it, or the second waits until the first has no place. That place has a name of
+    /// managers that live at once may share it, not in one process either, or the second waits until the first has no place, and warns of
+    /// that in the log. That place has a name of
     /// 255 bytes at most, too: the lock's, `/candidates/`, the priority and the id.
     pub fn fairness(mut self, fairness: Fairness) -> Self {
         self.fairness = fairness;
@@ -160,6 +161,7 @@ impl LockManagerBuilder {
             tag,
             announce,
             meter: (self.meter)(),
+            places_end: Some(places_end(self.priority, &candidate.id)),
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

@@ -8,15 +8,16 @@ use super::LockError;
 use super::acquire::Shared;
 use super::line::{Call, Number, Round};
 use super::standby::{own_place, queue_of, ranked};
-use crate::driver::{watch_or_look, watch_scope};
+use super::watched::Watched;
+use crate::driver::watch_scope;
 use crate::held::HeldTerm;
-use crate::sync::{mpsc, select, sleep};
+use crate::sync::{select, sleep};
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchEvent};
+use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError};
 
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -36,7 +37,8 @@ pub enum Fairness {
     /// The order is that of the tokens of their places. Where tokens follow the store's clock, a candidate whose place has a
     /// token ahead of it, from when the clock was ahead, is overtaken by others until the clock has come there.
     ///
-    /// Costs three more requests for each turn: to arrive, to look, to leave. A waiter that
+    /// Costs three more requests for each turn where nobody else waits, to arrive, to look, to leave; and where others do, five: it
+    /// looks again when the one before it has left, and asks for the lock before that one has given it back. A waiter that
     /// dies holds the queue up for its ttl at most. Every process leaves a record in the queue, with its candidate's id as the name: where each has
     /// an id of its own, as by default, `tenure gc` removes them.
     Fair,
@@ -72,6 +74,8 @@ impl Turn {
     /// From now on it may be had by somebody who does not wait for anything here.
     pub(super) fn kept(self) -> Self {
         self.place.assure_progress();
+        // Nobody follows soon: what nobody listens to costs the store a connection.
+        drop(self.round.take_watched());
         self
     }
 
@@ -109,7 +113,7 @@ impl Turn {
     /// # Errors
     /// [`LockError`].
     pub async fn regain(&self) -> Result<bool, LockError> {
-        self.shared.is_first(&self.name, &self.place).await
+        self.shared.is_first(&self.name, &self.place, &self.round).await
     }
 }
 
@@ -157,7 +161,7 @@ impl Shared {
             // A place that was lost, by an outage of the store, is another's: it begins anew at the end.
             let taking = self.take_place(&place);
             let held = self.telling(|| round.progress(), taking).await?;
-            let coming_first = self.is_first(name, &held);
+            let coming_first = self.is_first(name, &held, &round);
             if self.telling(|| round.progress(), coming_first).await? {
                 return Ok(Turn {
                     shared: Arc::clone(self),
@@ -199,17 +203,23 @@ impl Shared {
     }
 
     /// Returns when the place is the first, or was lost.
-    async fn is_first(&self, name: &LeaseName, place: &HeldTerm) -> Result<bool, LockError> {
-        let mut watched: Option<(LeaseName, mpsc::Receiver<WatchEvent>)> = None;
-        let mut called = false;
+    async fn is_first(&self, name: &LeaseName, place: &HeldTerm, round: &Round) -> Result<bool, LockError> {
+        let mut watched = round.take_watched();
         let mut closing = self.closing.subscribe();
         loop {
             place.progress();
             if *closing.borrow_and_update() {
                 return Err(LockError::Stopped(name.clone()));
             }
+            // What it has told is older than the look that follows.
+            if let Some(watched) = &mut watched {
+                watched.pass_over();
+            }
             let before = match self.ahead(name, place).await {
-                Ok(Ahead::Nobody) => return Ok(true),
+                Ok(Ahead::Nobody) => {
+                    round.keep_watched(watched);
+                    return Ok(true);
+                }
                 Ok(Ahead::Somebody(before)) => Some(before),
                 Ok(Ahead::Never) => None,
                 Ok(Ahead::Lost) => return Ok(false),
@@ -224,22 +234,20 @@ impl Shared {
                 }
             };
             let next = before.as_ref().map_or(place.name(), |before| &before.name);
-            if watched.as_ref().is_none_or(|(watched, _)| watched != next) {
-                let scope = Scope::Name(next.clone());
-                // It begins with a hint to look again: it may have left before it was watched.
-                let hints = watch_or_look(&self.store, scope, self.timing.back_off());
-                watched = Some((next.clone(), hints));
-            }
-            let (_, hints) = watched.as_mut().expect("set above");
+            watched = watched.filter(|watched| watched.is_of(next));
+            // It begins with a hint to look again: it may have left before it was watched.
+            let watched =
+                watched.get_or_insert_with(|| Watched::of(&self.store, next, self.timing.back_off()));
             let longest = self.timing.lease().renew_every();
             // Nobody tells of an expiry: its own remaining time does.
             let soonest = Duration::from_millis(1);
             let remaining = before.map_or(longest, |before| before.remaining);
+            let is_held = matches!(place.term().authority(), Authority::Held { .. });
             select! {
                 biased;
-                Some(_) = hints.recv() => {}
+                () = watched.told() => {}
                 // Called to the front, or lost.
-                () = place.doubted(), if !called => called = true,
+                () = place.doubted(), if is_held => {}
                 _ = closing.changed() => {}
                 () = sleep(longest.min(remaining.max(soonest))) => {}
             }

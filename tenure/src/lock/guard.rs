@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tenure_core::{
-    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, ResourceName,
-    Term,
+    Authority, Cause, Claimed, Departure, Fence, FenceError, FencingToken, LeaseName, Moment, Predecessor,
+    ResourceName, Term,
 };
 
 /// A lock that is held: exists from being taken until it is dropped, which releases it in the background.
@@ -162,6 +162,13 @@ impl Lock {
         self.hold.held.token()
     }
 
+    /// The term before this one, if the store still knew. One that has [expired](tenure_core::End::Expired) may have ended in the middle
+    /// of its work.
+    #[must_use]
+    pub fn predecessor(&self) -> Option<&Predecessor> {
+        self.hold.held.predecessor()
+    }
+
     /// What this process may believe now. Reads the clock anew each time, and depends on no other thread. None
     /// once this handle was released, or has gone with its task.
     #[must_use]
@@ -181,10 +188,14 @@ impl Lock {
         }
     }
 
-    /// When authority ends, unless a beat extends it, on the clock of [`clock_now`](crate::clock_now).
+    /// When authority ends, unless a beat extends it, on the clock of [`clock_now`](crate::clock_now). In the past once it is over, and
+    /// once this handle has gone.
     #[must_use]
     pub fn until(&self) -> Moment {
-        self.hold.held.term().until()
+        match self.is_gone() {
+            false => self.hold.held.term().until(),
+            true => Moment::ZERO,
+        }
     }
 
     /// The token, if the lock may still be held.

@@ -5,6 +5,7 @@
 //! between them for another process.
 
 use super::LockError;
+use super::watched::Watched;
 use crate::clock;
 use crate::driver::{HAND_ONS, HAND_ONS_FOR};
 use crate::sync::{oneshot, select, sleep};
@@ -31,7 +32,11 @@ struct Named {
 
 /// Those of this process who wait for one lock.
 #[derive(Default)]
-struct Line(Mutex<Numbers>);
+struct Line {
+    numbers: Mutex<Numbers>,
+    /// The place before that of this process, which often is the same from turn to turn: kept while one turn follows another.
+    watched: Mutex<Option<Watched>>,
+}
 
 #[derive(Default)]
 struct Numbers {
@@ -114,7 +119,11 @@ impl Named {
 
 impl Line {
     fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Option<Watched>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins the next round, if none goes.
@@ -230,6 +239,16 @@ impl Round {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The watch that the turn before has left.
+    pub(super) fn take_watched(&self) -> Option<Watched> {
+        self.line.watched().take()
+    }
+
+    /// Leaves the watch to the next turn, if one follows this.
+    pub(super) fn keep_watched(&self, watched: Option<Watched>) {
+        *self.line.watched() = watched;
+    }
+
     /// One of those in it was polled.
     pub(super) fn progress(&self) {
         let now = clock::now();
@@ -246,6 +265,9 @@ impl Drop for Round {
         let is_this = |going: &mut Going| going.round == self.number;
         self.line.numbers().goes.take_if(is_this);
         self.line.begin(clock::now());
+        if self.line.numbers().goes.is_none() {
+            drop(self.take_watched());
+        }
     }
 }
 

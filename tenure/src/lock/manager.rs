@@ -4,11 +4,11 @@ use super::{Lock, LockError, LockManagerBuilder, LockOwner, LockTiming, Turn};
 use crate::driver::{Message, Queueing};
 use crate::election::PATIENCE_AT_DROP;
 use crate::registry::SharedStore;
-use crate::sync::{blocking, broadcast, timeout};
+use crate::sync::{AtomicBool, Ordering, blocking, broadcast, timeout};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Candidate, Event, LeaseName};
+use tenure_core::{Candidate, Event, Lease, LeaseName, Occupancy};
 
 /// Takes locks, from one to a hundred thousand, with one heart that extends them all: see
 /// [`builder`](Self::builder).
@@ -30,7 +30,7 @@ use tenure_core::{Candidate, Event, LeaseName};
 pub struct LockManager {
     shared: Arc<Shared>,
     /// Whether it was told to leave already: then dropping it waits for nothing.
-    closed: bool,
+    closed: AtomicBool,
 }
 
 impl LockManager {
@@ -42,7 +42,7 @@ impl LockManager {
     pub(super) fn new(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
-            closed: false,
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -101,6 +101,17 @@ impl LockManager {
         Ok(self.shared.turn(&name).await?.kept())
     }
 
+    /// Who holds a lock, here or elsewhere; `None` where nobody does, or it was never taken. It may be over by the time that this is
+    /// read: it is for people, and decides nothing.
+    ///
+    /// # Errors
+    /// [`LockError::Name`], and [`LockError::Store`] where the store did not answer within its request time-out, or with an error.
+    pub async fn holder(&self, name: impl AsRef<str>) -> Result<Option<Lease>, LockError> {
+        let name = LeaseName::new(name).map_err(LockError::Name)?;
+        let lease = self.shared.look(&name).await.map_err(LockError::Store)?;
+        Ok(lease.filter(|lease| lease.occupancy() == Occupancy::Held))
+    }
+
     /// A new owner, who never waits for itself.
     #[must_use]
     pub fn owner(&self) -> LockOwner {
@@ -125,7 +136,9 @@ impl LockManager {
         &self.shared.timing
     }
 
-    /// Subscribes to everything that happens to the locks. Of more than 256 events that wait, the oldest are
+    /// Subscribes to everything that happens to the locks, and to the places by which this process waits for
+    /// [fair](crate::Fairness::Fair) ones and for [turns](Self::turn): those are leases, too, and [`Standby::read`](super::Standby::read)
+    /// tells them from locks. Of more than 256 events that wait, the oldest are
     /// missed, and the receiver is told.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
@@ -135,9 +148,9 @@ impl LockManager {
     /// Ends what is waited for, and waits until nothing is held any more.
     ///
     /// A [`Lock`] that still lives is extended until it goes; it is not waited for longer than one ttl. Dropping
-    /// the future stops the wait, nothing else.
-    pub async fn close(mut self) {
-        self.closed = true;
+    /// the future stops the wait, nothing else. Whoever asks for a lock after that is told that the manager has stopped.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         let limit = self.timing().lease().ttl().duration();
         self.shared.begin_to_close();
         let driver = &self.shared.driver;
@@ -149,7 +162,7 @@ impl LockManager {
 
 impl Drop for LockManager {
     fn drop(&mut self) {
-        if self.closed {
+        if *self.closed.get_mut() {
             return;
         }
         self.shared.begin_to_close();

@@ -13,6 +13,7 @@ mod owner;
 mod standby;
 mod tag;
 mod timing;
+mod watched;
 
 // For the documentation of the log.
 #[cfg(all(test, feature = "metrics"))]

@@ -122,6 +122,11 @@ fn place_of(queue: &str, priority: Priority, id: &CandidateId) -> Result<LeaseNa
     LeaseName::new(format!("{queue}{priority}/{id}"))
 }
 
+/// How the names of all places of a candidate end, in whatever queues.
+pub(super) fn places_end(priority: Priority, id: &CandidateId) -> String {
+    format!("{CANDIDATES}{priority}/{id}")
+}
+
 /// The lease by which this process waits for a lease.
 ///
 /// # Errors
@@ -173,7 +178,8 @@ fn too_long_by(error: NameError, what: &'static str, part: &str) -> NameError {
     }
 }
 
-/// As [`Standby::list`]; a request takes at most `time_max`.
+/// As [`Standby::list`]; a request takes at most `time_max`. Of places that were given back, which are as many as processes that
+/// ever waited, most stores tell nothing.
 pub(super) async fn ranked(
     store: &SharedStore,
     queue: &str,
@@ -190,7 +196,7 @@ pub(super) async fn ranked(
             let message = format!("queue \"{queue}\": no answer in {time_max:?}; is the store reachable?");
             StoreError::not_applied(Fault::TimedOut, message)
         };
-        let found = timeout(time_max, store.list(&page)).await.map_err(late)??;
+        let found = timeout(time_max, store.list_held(&page)).await.map_err(late)??;
         standbys.extend(found.leases.iter().filter_map(|listed| match listed {
             Listed::Lease(place) if place.occupancy() == Occupancy::Held => Standby::read_in(queue, place),
             // Nobody waits by what cannot be understood: it can be neither extended nor taken.

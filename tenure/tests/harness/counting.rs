@@ -73,6 +73,14 @@ impl Counting {
     pub fn renewals(&self) -> u32 {
         self.renewals.load(Ordering::SeqCst)
     }
+
+    async fn page(&self, read: Answer<'_, Result<LeasePage, StoreError>>) -> Result<LeasePage, StoreError> {
+        self.pages.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(self.delay).await;
+        let read = read.await;
+        *self.listed.lock().unwrap() = read.clone().ok();
+        read
+    }
 }
 
 impl LeaseStore for Counting {
@@ -107,13 +115,10 @@ impl LeaseStore for Counting {
         })
     }
     fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
-        self.pages.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move {
-            tokio::time::sleep(self.delay).await;
-            let read = self.inner.list(page).await;
-            *self.listed.lock().unwrap() = read.clone().ok();
-            read
-        })
+        Box::pin(self.page(self.inner.list(page)))
+    }
+    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        Box::pin(self.page(self.inner.list_held(page)))
     }
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         Box::pin(async move {

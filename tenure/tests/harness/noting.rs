@@ -10,6 +10,7 @@ pub struct Noting {
     inner: SharedStore,
     pub everything: Mutex<Vec<Scope>>,
     pub ends: Mutex<Vec<Scope>>,
+    pub every_end: Mutex<Vec<Scope>>,
 }
 
 impl Noting {
@@ -18,6 +19,7 @@ impl Noting {
             inner,
             everything: Mutex::default(),
             ends: Mutex::default(),
+            every_end: Mutex::default(),
         }
     }
 }
@@ -34,5 +36,9 @@ impl LeaseStore for Noting {
     fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
         self.ends.lock().unwrap().push(scope.clone());
         self.inner.watch_ends(scope)
+    }
+    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        self.every_end.lock().unwrap().push(scope.clone());
+        self.inner.watch_every_end(scope)
     }
 }

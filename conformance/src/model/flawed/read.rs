@@ -90,6 +90,21 @@ impl Defect {
         }
     }
 
+    pub(super) fn list_held(
+        self,
+        records: &Records,
+        page: &Page,
+        now_ms: u64,
+    ) -> Result<LeasePage, StoreError> {
+        let mut answer = self.list(records, page, now_ms)?;
+        if self == Self::ListOfHeldHidesHeld {
+            answer
+                .leases
+                .retain(|one| matches!(one, Listed::Lease(lease) if lease.released));
+        }
+        Ok(answer)
+    }
+
     fn spoil_page(self, page: &Page, answer: &mut LeasePage) {
         let unreadable = |one: &Listed| matches!(one, Listed::Unreadable { .. });
         match self {

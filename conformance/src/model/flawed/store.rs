@@ -1,6 +1,6 @@
 use super::super::records::{Record, Records, Slot};
 use super::super::{DELAY, Defect, ModelStore};
-use super::watch::FlawedWatch;
+use super::watch::{FlawedWatch, Of};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -43,6 +43,10 @@ impl FlawedStore {
             cache: Arc::default(),
             caused: Arc::default(),
         }
+    }
+
+    async fn watch_for(&self, scope: &Scope, of: Of) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(Box::new(FlawedWatch::start(self.clone(), scope, of).await?))
     }
 
     /// Another client of the same storage.
@@ -223,18 +227,20 @@ impl LeaseStore for FlawedStore {
         Box::pin(self.pass(move |defect, records, now_ms| defect.list(records, page, now_ms)))
     }
 
+    fn list_held<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        Box::pin(self.pass(move |defect, records, now_ms| defect.list_held(records, page, now_ms)))
+    }
+
     fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(async move {
-            let watch = FlawedWatch::start(self.clone(), scope, false).await?;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+        Box::pin(self.watch_for(scope, Of::Everything))
     }
 
     fn watch_ends<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
-        Box::pin(async move {
-            let watch = FlawedWatch::start(self.clone(), scope, true).await?;
-            Ok(Box::new(watch) as Box<dyn Watch>)
-        })
+        Box::pin(self.watch_for(scope, Of::Ends))
+    }
+
+    fn watch_every_end<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        Box::pin(self.watch_for(scope, Of::EveryEnd))
     }
 
     fn examine(&self) -> Answer<'_, Result<Vec<Finding>, StoreError>> {

@@ -15,13 +15,21 @@ const ON_ITS_WAY: Duration = Duration::from_millis(3);
 pub(super) struct FlawedWatch {
     store: FlawedStore,
     scope: Scope,
-    of_ends: bool,
+    of: Of,
     sound: Option<Box<dyn Watch>>,
     swapped: VecDeque<WatchEvent>,
 }
 
+/// What whoever watches waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Of {
+    Everything,
+    Ends,
+    EveryEnd,
+}
+
 impl FlawedWatch {
-    pub(super) async fn start(store: FlawedStore, scope: &Scope, of_ends: bool) -> Result<Self, StoreError> {
+    pub(super) async fn start(store: FlawedStore, scope: &Scope, of: Of) -> Result<Self, StoreError> {
         let watched = match store.defect {
             Defect::WatchIgnoresScope => Scope::Prefix(String::new()),
             _ => scope.clone(),
@@ -33,7 +41,7 @@ impl FlawedWatch {
         Ok(Self {
             store,
             scope: watched,
-            of_ends,
+            of,
             sound,
             swapped: VecDeque::new(),
         })
@@ -53,7 +61,8 @@ impl FlawedWatch {
         };
         match self.store.defect {
             Defect::WatchMissesReleases => *change == Change::Vacated,
-            Defect::WatchOfEndsMissesReleases => self.of_ends && *change == Change::Vacated,
+            Defect::WatchOfEndsMissesReleases => self.of == Of::Ends && *change == Change::Vacated,
+            Defect::WatchOfEveryEndMissesFollowed => self.of == Of::EveryEnd && *change != Change::Asked,
             Defect::WatchMissesWishes => *change == Change::Asked,
             Defect::WatchMissesRemovals => token.is_none(),
             Defect::WatchMissesOwnChanges => self.store.has_caused(event),

@@ -1,6 +1,6 @@
 use super::point;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::SendError;
+use tokio::sync::mpsc::error::{SendError, TryRecvError};
 
 pub(crate) struct UnboundedSender<T>(mpsc::UnboundedSender<T>);
 pub(crate) struct UnboundedReceiver<T>(mpsc::UnboundedReceiver<T>);
@@ -64,5 +64,10 @@ impl<T> Receiver<T> {
     pub(crate) async fn recv(&mut self) -> Option<T> {
         point();
         self.0.recv().await
+    }
+
+    pub(crate) fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        point();
+        self.0.try_recv()
     }
 }

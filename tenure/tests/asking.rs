@@ -1,0 +1,113 @@
+//! What can be asked of elections and locks beside having them, and closing what is shared.
+
+use crate::harness::{Site, long_timing, soon};
+use std::sync::Arc;
+use tenure::core::{Acquire, Acquired, Attempt, Candidate, CandidateId, End, Incarnation, Note};
+use tenure::{CampaignError, Election, LeaseName, LockError, ReleaseOutcome, Ttl};
+
+#[tokio::test]
+async fn one_attempt_leads_or_says_who_does() {
+    let site = Site::new();
+    let (one, other) = (site.long_election("one"), site.long_election("other"));
+    let leadership = soon("an answer", one.try_campaign()).await.unwrap();
+    let refused = soon("an answer", other.try_campaign()).await.unwrap_err();
+    let CampaignError::Held(lease) = &refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(
+        (lease.holder.id.as_str(), lease.token),
+        ("one", leadership.token())
+    );
+    let said = refused.to_string();
+    assert!(said.contains("lease \"job\"") && said.contains("one"), "{said}");
+    // By one that leads itself.
+    let busy = soon("an answer", one.try_campaign()).await.unwrap_err();
+    assert!(matches!(busy, CampaignError::Busy(_)), "{busy:?}");
+    assert_eq!(
+        soon("the end", leadership.step_down()).await,
+        ReleaseOutcome::Released
+    );
+    let next = soon("an answer", other.try_campaign()).await.unwrap();
+    assert_eq!(next.predecessor().unwrap().candidate.as_str(), "one");
+}
+
+/// A process that died with the lock may have left its work half done.
+#[tokio::test]
+async fn a_lock_says_how_the_term_before_it_ended() {
+    let site = Site::new();
+    let died = Acquire {
+        name: LeaseName::new("a").unwrap(),
+        candidate: Candidate {
+            id: CandidateId::new("died").unwrap(),
+            incarnation: Incarnation::from_bits(7),
+        },
+        attempt: Attempt::FIRST,
+        ttl: Ttl::MIN,
+        note: Note::default(),
+    };
+    let taken = site.store().acquire(&died).await.unwrap();
+    let Acquired::Granted(grant) = taken else {
+        panic!("{taken:?}")
+    };
+    assert!(grant.predecessor.is_none());
+    let manager = site.long_manager("next");
+    let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+    let before = lock.predecessor().expect("it is known");
+    assert_eq!(
+        (before.candidate.as_str(), before.token, before.end),
+        ("died", grant.token, End::Expired)
+    );
+    soon("its release", lock.release()).await;
+    let lock = soon("the lock", manager.lock("a")).await.unwrap();
+    assert_eq!(lock.predecessor().map(|before| before.end), Some(End::Released));
+    let first = soon("a lock", manager.lock("b")).await.unwrap();
+    assert!(first.predecessor().is_none());
+}
+
+#[tokio::test]
+async fn anybody_can_ask_who_holds_a_lock() {
+    let site = Site::new();
+    let (one, other) = (site.long_manager("one"), site.long_manager("other"));
+    assert!(soon("an answer", other.holder("a")).await.unwrap().is_none());
+    let mut lock = soon("the lock", one.lock("a")).await.unwrap();
+    let held = soon("an answer", other.holder("a"))
+        .await
+        .unwrap()
+        .expect("it is held");
+    assert_eq!((held.holder.id.as_str(), held.token), ("one", lock.token()));
+    soon("its release", lock.release()).await;
+    assert!(soon("an answer", other.holder("a")).await.unwrap().is_none());
+    let bad = soon("an answer", other.holder("")).await;
+    assert!(matches!(bad, Err(LockError::Name(_))), "{bad:?}");
+}
+
+#[tokio::test]
+async fn what_several_share_can_be_closed_and_says_so_afterwards() {
+    let site = Site::new();
+    let manager = Arc::new(site.long_manager("one"));
+    let shared = manager.clone();
+    soon("the end", manager.close()).await;
+    let stopped = soon("an answer", shared.lock("a")).await;
+    assert!(matches!(stopped, Err(LockError::Stopped(_))), "{stopped:?}");
+    let election = Arc::new(
+        Election::builder("job", site.store())
+            .timing(long_timing())
+            .build()
+            .unwrap(),
+    );
+    let shared = election.clone();
+    soon("the end", election.close()).await;
+    let stopped = soon("an answer", shared.campaign()).await;
+    assert!(matches!(stopped, Err(CampaignError::Stopped(_))), "{stopped:?}");
+}
+
+/// Whoever reckons with it must not go on believing.
+#[tokio::test]
+async fn the_end_of_a_lock_that_was_released_lies_in_the_past() {
+    let site = Site::new();
+    let manager = site.long_manager("one");
+    let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+    assert!(lock.until() > tenure::clock_now());
+    soon("its release", lock.release()).await;
+    assert!(lock.until() <= tenure::clock_now());
+}

@@ -1,0 +1,85 @@
+//! The places by which processes wait for a fair lock: what they cost.
+
+use crate::harness::counting::Counting;
+use crate::harness::noting::Noting;
+use crate::harness::{Site, long_lock_timing, soon};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure::{Fairness, LockManager, SharedStore};
+use tenure_testkit::eventually_async;
+
+fn fair(store: SharedStore, candidate: &str) -> LockManager {
+    let builder = LockManager::builder(store).candidate(candidate);
+    let builder = builder.fairness(Fairness::Fair).timing(long_lock_timing());
+    builder.build().unwrap()
+}
+
+/// As a command leaves one each time that it is run.
+#[tokio::test]
+async fn places_of_processes_that_are_gone_are_not_read_each_time() {
+    const GONE: u32 = 5_000;
+    let site = Site::new();
+    let mut lock = soon("the lock", fair(site.store(), "gone-0").lock("a"))
+        .await
+        .unwrap();
+    soon("its release", lock.release()).await;
+    let given_back = async || {
+        let place = site.record("a/candidates/1/gone-0").await;
+        place.is_some_and(|place| place.released)
+    };
+    eventually_async(Duration::from_secs(20), "its place is given back", given_back).await;
+    let connection = rusqlite::Connection::open(site.file()).unwrap();
+    let columns = "incarnation, token, attempt, terms, ttl_ms, boot_id, acquired_ns, renewed_ns, expires_ns, released, wish, note, \
+                   version, created_at, acquired_at, last_renewed_at";
+    connection
+        .execute_batch(&format!(
+            "WITH RECURSIVE number(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM number WHERE number < {GONE})
+             INSERT INTO lease (name, owner, {columns})
+             SELECT 'a/candidates/1/gone-' || number, 'gone-' || number, {columns} FROM number, lease
+             WHERE name = 'a/candidates/1/gone-0'"
+        ))
+        .unwrap();
+    let store = Arc::new(Counting::new(site.store()));
+    let manager = fair(store.clone(), "next");
+    let mut lock = soon("the lock", manager.try_lock("a")).await.unwrap();
+    soon("its release", lock.release()).await;
+    let mut lock = soon("the lock", manager.lock("a")).await.unwrap();
+    soon("its release", lock.release()).await;
+    assert!(store.pages() <= 3, "{} pages", store.pages());
+}
+
+/// Two that take turns have the same one before them each time.
+#[tokio::test]
+async fn the_watch_of_the_place_before_is_kept_from_turn_to_turn() {
+    const TURNS: u32 = 20;
+    let site = Site::new();
+    let store = Arc::new(Noting::over(site.store()));
+    let managers = [fair(store.clone(), "one"), fair(store.clone(), "other")].map(Arc::new);
+    let mut tasks = Vec::new();
+    for manager in &managers {
+        for _task in 0..4 {
+            let manager = manager.clone();
+            tasks.push(tokio::spawn(async move {
+                for _turn in 0..TURNS {
+                    let mut lock = manager.lock("a").await.unwrap();
+                    // Longer than a row lasts, so that each turn has few of them.
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    let _released = lock.release().await;
+                }
+            }));
+        }
+    }
+    for task in tasks {
+        soon("its turns", task).await.unwrap();
+    }
+    let turns: u64 = {
+        let places = [
+            site.record("a/candidates/1/one").await,
+            site.record("a/candidates/1/other").await,
+        ];
+        places.into_iter().flatten().map(|place| place.terms).sum()
+    };
+    let watches = store.every_end.lock().unwrap().len() as u64;
+    assert!(turns >= 10, "{turns} turns show nothing");
+    assert!(2 * watches <= turns, "{watches} watches in {turns} turns");
+}

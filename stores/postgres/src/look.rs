@@ -143,17 +143,22 @@ impl Site {
             return Err(self.crossed(subject));
         }
         if rows.iter().any(|row| row.try_get(0).unwrap_or(true)) {
-            for lane in self.requests.iter().chain(&self.claims) {
-                lane.close();
-            }
-            let message = format!(
-                "{subject} at {}: a replica answered, which may lag; name the primary in the URL, or all hosts",
-                self.place
-            );
-            return Err(StoreError::not_applied(Fault::Unreachable, message));
+            return Err(self.by_replica(subject));
         }
         rows.retain(|row| !matches!(row.try_get::<_, Option<&str>>(1), Ok(None)));
         Ok(rows)
+    }
+
+    /// For what a replica has answered. The next request looks for the primary.
+    pub(crate) fn by_replica(&self, subject: &str) -> StoreError {
+        for lane in self.requests.iter().chain(&self.claims) {
+            lane.close();
+        }
+        let message = format!(
+            "{subject} at {}: a replica answered, which may lag; name the primary in the URL, or all hosts",
+            self.place
+        );
+        StoreError::not_applied(Fault::Unreachable, message)
     }
 }
 

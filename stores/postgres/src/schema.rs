@@ -77,6 +77,11 @@ const BOUNDED_BY_TTL: &str =
 const ON_DISK: &str = "set_config('synchronous_commit', \
      CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)";
 
+/// What decides without a lock begins with this: only a lock is refused by a standby, which may lag, or by a server that was
+/// demoted.
+const PRIMARY_ONLY: &str = "IF current_setting('transaction_read_only') = 'on' THEN\n        \
+     RAISE read_only_sql_transaction USING MESSAGE = 'the server takes no writes';\n    END IF;";
+
 /// The functions that decide of one lease and answer in one value, by name and by the types of their arguments. A set-up from
 /// before them has `acquire` and `release`, which do the same.
 pub(crate) const QUICK: [(&str, &str); 2] = [
@@ -147,6 +152,7 @@ fn filled(part: &str, schema: &str) -> String {
         ("{found_texts}", texts(RECORD_COLUMNS, found)),
         ("{durably}", format!("PERFORM {BOUNDED}, {ON_DISK};")),
         ("{to_take}", format!("{BOUNDED_BY_TTL} || {ON_DISK}")),
+        ("{primary_only}", PRIMARY_ONLY.to_owned()),
         ("{turnstile}", turnstile(schema, "asked_resource")),
         ("{entered}", ENTERED.to_owned()),
         (

@@ -226,22 +226,64 @@ async fn marks_of_postgres_are_not_told_by_a_standby() {
     followers(&looker, caught_up, 1).await;
     proxy.lead_to(standby.address());
     proxy.cut_connections();
-    let told = [
+    for told in [
         answered(async || fence.check(&resource, &claimed).await).await,
         answered(async || fence.mark(&resource).await.map(drop)).await,
         answered(async || fence.marks(Some(&Cursor::from(&resource))).await.map(drop)).await,
-    ];
-    for told in told {
-        let Err(FenceError::Store(error)) = told else {
-            panic!("{told:?}")
-        };
-        assert_eq!(error.fault, Fault::Unreachable, "{error}");
-        assert!(error.message.contains("a replica answered"), "{error}");
+    ] {
+        assert_eq!(unreachable(told), Said::ByReplica);
     }
+    let claims = async || {
+        let mut told = Vec::new();
+        for asked in [
+            &claimed,
+            &term("nightly", 4),
+            &term("nightly", 6),
+            &term("another", 7),
+        ] {
+            let claim = answered(async || fence.claim(&resource, asked).await.map(drop)).await;
+            told.push(unreachable(claim));
+        }
+        told
+    };
+    assert_eq!(claims().await, [Said::NoPrimary; 4]);
+    // The function of an earlier set-up answers all but those that would raise the mark.
+    scratch.sql(include_str!("earlier/fences.sql")).await;
+    followers(&looker, caught_up, 1).await;
+    let answered_all_the_same = [Said::ByReplica, Said::ByReplica, Said::NoPrimary, Said::ByReplica];
+    assert_eq!(claims().await, answered_all_the_same);
     proxy.lead_to(primary.address());
     proxy.cut_connections();
     let told = answered(async || fence.check(&resource, &claimed).await).await;
     assert_eq!(told, Ok(()));
+}
+
+/// What a server is, by its own words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Said {
+    /// It has answered, and that does not count.
+    ByReplica,
+    /// It has refused to answer.
+    NoPrimary,
+}
+
+/// What was said in place of an answer, and that nothing was done.
+fn unreachable(told: Result<(), FenceError>) -> Said {
+    let Err(FenceError::Store(error)) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        (error.fault, error.certainty),
+        (Fault::Unreachable, Certainty::NotApplied),
+        "{error}"
+    );
+    match error.message.contains("a replica answered") {
+        true => Said::ByReplica,
+        false => {
+            assert!(error.message.contains("no primary any more"), "{error}");
+            Said::NoPrimary
+        }
+    }
 }
 
 /// The same of leases: who holds one, and whether it is held at all.
@@ -252,9 +294,14 @@ async fn leases_of_postgres_are_not_told_by_a_standby() {
     let standby = primary.standby().await.unwrap();
     let proxy = FaultProxy::postgres(primary.address()).unwrap();
     let led = format!("postgres://postgres@{}/postgres", proxy.address());
-    let store = PostgresStore::connect(&scratch.url_on(&led, "")).await.unwrap();
+    let url = scratch.url_on(&led, "");
+    let store = PostgresStore::connect(&url).await.unwrap();
     let asked = request("job", "holder", seconds(300));
     take(&store, &asked).await;
+    // A set-up from before it takes leases by the function that looks first.
+    let take_of_one = "DROP FUNCTION {schema}.take(text, text, text, bigint, bigint, text)";
+    scratch.sql(take_of_one).await;
+    let longer = PostgresStore::connect(&url).await.unwrap();
     let looker = scratch.client().await;
     followers(&looker, "WHERE replay_lsn >= pg_current_wal_insert_lsn()", 1).await;
     proxy.lead_to(standby.address());
@@ -271,12 +318,11 @@ async fn leases_of_postgres_are_not_told_by_a_standby() {
         answered(async || store.list(&all).await.map(drop).map_err(FenceError::Store)).await,
     ];
     for told in told {
-        let Err(FenceError::Store(error)) = told else {
-            panic!("{told:?}")
-        };
-        assert_eq!(error.fault, Fault::Unreachable, "{error}");
-        assert!(error.message.contains("a replica answered"), "{error}");
+        assert_eq!(unreachable(told), Said::ByReplica);
     }
+    let rival = request("job", "rival", seconds(300));
+    let told = answered(async || longer.acquire(&rival).await.map(drop).map_err(FenceError::Store)).await;
+    assert_eq!(unreachable(told), Said::NoPrimary);
 }
 
 /// What a server says: a look or two are lost with the connection that was cut under them.

@@ -67,7 +67,11 @@ impl Site {
     ) -> Result<Found, StoreError> {
         let subject = subject(resource);
         let resource_asked = telling(leases, "$1");
-        let statement = format!("SELECT * FROM {}.claim({resource_asked}, $2, $3)", self.schema());
+        // The function of an earlier set-up would tell from a replica that a term may go on, or may not.
+        let statement = format!(
+            "SELECT found.*, pg_catalog.pg_is_in_recovery() FROM {}.claim({resource_asked}, $2, $3) found",
+            self.schema()
+        );
         let (lease, token) = (term.lease.as_str(), term.token.signed());
         let parameters: [Typed<'_>; 3] = [
             (&resource.as_str(), Type::TEXT),
@@ -86,7 +90,11 @@ impl Site {
         let row = rows.first().ok_or_else(|| self.without_verdict(&subject))?;
         let text = |index| row.try_get::<_, Option<String>>(index).ok().flatten();
         let number = |index| row.try_get::<_, Option<i64>>(index).ok().flatten();
-        let raised = row.try_get(4).map_err(|_| self.without_verdict(&subject))?;
+        let says = |index| row.try_get(index).map_err(|_| self.without_verdict(&subject));
+        let (raised, by_replica): (bool, bool) = (says(4)?, says(5)?);
+        if by_replica {
+            return Err(self.by_replica(&subject));
+        }
         let mark = match number(1) {
             Some(mark) => match self.understood(resource.as_str(), text(0).as_deref(), Some(mark)) {
                 // The server has committed it.

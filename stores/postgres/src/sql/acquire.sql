@@ -11,6 +11,7 @@ DECLARE
 BEGIN
     -- Before the table is looked at: somebody may keep the whole of it locked, too.
     PERFORM {to_take};
+    {primary_only}
     -- Whoever only finds that somebody else holds the lease locks nothing and writes nothing.
     SELECT * INTO lease FROM {schema}.leases WHERE name = asked_name;
     moment := clock_timestamp();

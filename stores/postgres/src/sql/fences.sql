@@ -61,6 +61,7 @@ DECLARE
 BEGIN
     PERFORM set_config('lock_timeout', '4000', true), set_config('synchronous_commit',
         CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
+    {primary_only}
     FOR round IN 1..3 LOOP
         raised := false;
         SELECT l.token INTO granted_token FROM {schema}.leases l WHERE l.name = asked_lease AND {leases_here};

@@ -174,6 +174,25 @@ async fn a_lease_whose_row_is_kept_locked_is_not_given_back_and_says_so() {
     assert_eq!(released, Released::NotYours(None));
 }
 
+/// What is locked no more is as good as what never was: an announcement and a renewal lock the row, and are over by then.
+#[tokio::test]
+async fn what_was_announced_and_renewed_is_given_back_without_the_longer_function() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    let asked = request("job", "holder", seconds(60));
+    let token = take(&store, &asked).await.token;
+    scratch
+        .sql(&format!("SELECT {{schema}}.announce('job', {token})"))
+        .await;
+    let renewed = store.renew(&[renewal(&asked, token)]).await.remove(0);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    scratch
+        .sql("ALTER FUNCTION {schema}.release RENAME TO release_not")
+        .await;
+    let released = store.release(&[giving_back(&asked, token)]).await.remove(0);
+    assert_eq!(released.unwrap(), Released::Vacated);
+}
+
 /// The two functions that take a lease write the same, and the one that looks and waits is asked only where the other cannot tell.
 #[tokio::test]
 async fn what_is_free_or_its_own_is_taken_as_the_longer_function_takes_it() {

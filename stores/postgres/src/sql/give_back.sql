@@ -8,14 +8,14 @@ DECLARE
     moment  timestamptz;
     answer  text[];
 BEGIN
-    -- Without waiting for the disk, as `release`. Nor for a row: one that is locked, or was, says so in `xmax`, and is left to
-    -- `release`; whoever locks it in between is waited for as long as there.
+    -- Without waiting for the disk, as `release`. Nor for a row: one that is locked is not found, and left to `release`.
     quickly := set_config('lock_timeout', '500', true) || set_config('synchronous_commit', 'off', true);
     moment := clock_timestamp();
     UPDATE {schema}.leases lease SET
         released_at = moment, expires_at = least(lease.expires_at, moment), step_down_asked_at = NULL
-    WHERE lease.name = asked_name AND lease.incarnation = asked_incarnation AND lease.token = asked_token
-        AND lease.attempt = asked_attempt AND lease.released_at IS NULL AND lease.xmax = 0
+    WHERE lease.ctid = (SELECT l.ctid FROM {schema}.leases l WHERE l.name = asked_name FOR NO KEY UPDATE SKIP LOCKED)
+        AND lease.name = asked_name AND lease.incarnation = asked_incarnation AND lease.token = asked_token
+        AND lease.attempt = asked_attempt AND lease.released_at IS NULL
     RETURNING ARRAY['vacated', {record_texts}], pg_notify({channel}, 'vacated ' || lease.token || ' ' || lease.name)
     INTO answer, quickly;
     IF NOT FOUND THEN

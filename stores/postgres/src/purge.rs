@@ -60,12 +60,15 @@ impl Site {
 }
 
 /// Of the names `$1`, the records that nobody has used for `$2` milliseconds. A released record's `expires_at` is when it
-/// ended, so that one comparison serves both; and the next token of the name starts from the clock. By the server's own operators, as all of a record.
+/// ended, so that one comparison serves both; and the next token of the name starts from the clock, which may have been set back
+/// a little by then: so the token must be as far behind. By the server's own operators, as all of a record.
 fn condition() -> String {
+    let unused_since = format!(
+        "(moment OPERATOR(pg_catalog.-) (greatest($2, lease.ttl_ms OPERATOR(pg_catalog.*) {PURGE_TTLS_MIN}) \
+         OPERATOR(pg_catalog.*) interval '1 millisecond'))"
+    );
     format!(
-        "lease.name OPERATOR(pg_catalog.=) ANY ($1) AND lease.expires_at OPERATOR(pg_catalog.<=) (moment \
-         OPERATOR(pg_catalog.-) (greatest($2, lease.ttl_ms OPERATOR(pg_catalog.*) {PURGE_TTLS_MIN}) OPERATOR(pg_catalog.*) \
-         interval '1 millisecond')) AND lease.token OPERATOR(pg_catalog.<) floor(extract(epoch FROM moment) \
-         OPERATOR(pg_catalog.*) 1000)::bigint"
+        "lease.name OPERATOR(pg_catalog.=) ANY ($1) AND lease.expires_at OPERATOR(pg_catalog.<=) {unused_since} \
+         AND lease.token OPERATOR(pg_catalog.<) floor(extract(epoch FROM {unused_since}) OPERATOR(pg_catalog.*) 1000)::bigint"
     )
 }

@@ -2,9 +2,10 @@
 use crate::common::Scratch;
 use crate::meddling::{Meddling, meddling};
 use tenure_conformance::asking::{
-    clean_up_keeps_what_was_taken, clean_up_passes_by_what_is_locked, use_once,
+    clean_up_keeps_what_was_taken, clean_up_passes_by_what_is_locked, name, unused_for_a_day, use_once,
 };
 use tenure_conformance::wire::bounded;
+use tenure_core::{LeasePurge, Purging};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::Postgres;
 
@@ -12,8 +13,23 @@ use tenure_testkit::Postgres;
 pub async fn unused(scratch: &Scratch, leases: &[&str]) {
     use_once(&scratch.store().await, leases).await;
     let a_day_ago = "UPDATE {schema}.leases SET acquired_at = acquired_at - interval '1 day', \
-                     expires_at = expires_at - interval '1 day', released_at = released_at - interval '1 day'";
+                     expires_at = expires_at - interval '1 day', released_at = released_at - interval '1 day', \
+                     token = token - 86400000";
     scratch.sql(a_day_ago).await;
+}
+
+/// A clock that was set back is behind the tokens of before. When it has just passed one, a small step back would have the same
+/// token come again, if the record were gone by then.
+#[tokio::test]
+async fn record_of_postgres_whose_token_the_clock_has_just_passed_is_kept() {
+    let scratch = Scratch::new().await;
+    unused(&scratch, &["passed", "past"]).await;
+    let passed =
+        "UPDATE {schema}.leases SET token = extract(epoch FROM now()) * 1000 - 1000 WHERE name = 'passed'";
+    scratch.sql(passed).await;
+    let store = scratch.store().await;
+    let purged = store.purge(&unused_for_a_day(Purging::Removes)).await.unwrap();
+    assert_eq!((purged.unused, purged.removed), (vec![name("past")], 1));
 }
 
 #[tokio::test]

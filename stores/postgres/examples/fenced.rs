@@ -14,6 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     run(&std::env::args().nth(1).ok_or("give the URL of a database")?).await
 }
 
+/// Shows it in the database of this URL.
 pub async fn run(url: &str) -> Result<(), Box<dyn std::error::Error>> {
     PostgresStore::init(url).await?;
     let fence = PostgresFence::connect(url).await?;

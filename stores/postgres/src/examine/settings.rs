@@ -4,8 +4,8 @@ use crate::site::Site;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tenure_core::Finding;
 
-/// A statement that may not take so long would be cut while it waits for a row.
-const STATEMENT_TIMEOUT_MIN_MS: i64 = 3_000;
+/// A statement that may not take so long would be cut while it waits for a row, or for transactions that have entered.
+const TIMEOUT_MIN_MS: i64 = 5_000;
 
 /// A server's clock that differs from ours by more is worth a look, though ours decides nothing.
 const SKEW_MAX_MS: i64 = 500;
@@ -14,7 +14,8 @@ const SKEW_MAX_MS: i64 = 500;
 const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('default_transaction_isolation'), \
      current_setting('synchronous_commit'), (SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'), \
      (extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
-     (SELECT setting FROM pg_settings WHERE name = 'max_connections')";
+     (SELECT setting FROM pg_settings WHERE name = 'max_connections'), \
+     (SELECT setting::bigint FROM pg_settings WHERE name = 'transaction_timeout')";
 
 impl Site {
     /// The settings that change how leases behave.
@@ -56,14 +57,23 @@ impl Site {
                 "ALTER ROLE … SET default_transaction_isolation = 'read committed' for Tenure's role",
             ));
         }
-        if (1..STATEMENT_TIMEOUT_MIN_MS).contains(&number(3)) {
+        let waits = "what waits for a row (2.5 s), or for transactions that have entered (4 s),";
+        if (1..TIMEOUT_MIN_MS).contains(&number(3)) {
             findings.push(warning(
                 "statement timeout",
-                format!(
-                    "{} ms: a statement that waits for a row is cut before its own bound of 2.5 s",
-                    number(3)
-                ),
+                format!("{} ms: {waits} is cut before its own bound", number(3)),
                 "ALTER ROLE … SET statement_timeout = '5s' for Tenure's role",
+            ));
+        }
+        // From PostgreSQL 17 on.
+        if (1..TIMEOUT_MIN_MS).contains(&number(6)) {
+            findings.push(warning(
+                "transaction timeout",
+                format!(
+                    "{} ms: {waits} loses its connection before its own bound, and then nobody knows whether it was done",
+                    number(6)
+                ),
+                "ALTER ROLE … SET transaction_timeout = '10s' for Tenure's role",
             ));
         }
         let ahead = number(4) - ours;

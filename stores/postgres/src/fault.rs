@@ -55,6 +55,11 @@ fn without_answer(error: &Error) -> String {
     }
 }
 
+/// The way out where the queue of notifications is full: it is cut behind what every session that listens has read, which none does
+/// in a transaction; and not by who finds no room in it.
+pub(crate) const END_LISTENER: &str = "end the session that listens and keeps a transaction open, which the server's log names, then have \
+     SELECT pg_notification_queue_usage() cut the queue";
+
 pub(crate) const TLS: TlsWords = TlsWords {
     plain: "sslmode=disable",
     roots: "sslrootcert=",
@@ -82,6 +87,8 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
             (Fault::Invalid, format!("{told}; name a database in the URL"))
         }
         (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
+        // Of all that a statement of ours may come to, the queue of notifications alone.
+        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (Fault::Full, format!("{told}; {END_LISTENER}")),
         (&SqlState::QUERY_CANCELED, _) => (
             Fault::TimedOut,
             format!("{told}; raise the role's statement_timeout, or look for what blocks it"),

@@ -17,6 +17,7 @@ mod fence_bumps;
 mod fence_guards;
 mod fence_history;
 mod fence_marks;
+mod left_open;
 mod locked_rows;
 mod machine;
 mod meddling;

@@ -2,6 +2,7 @@
 
 mod calls;
 mod guards;
+mod left_open;
 mod privileges;
 mod settings;
 mod setup;
@@ -37,6 +38,7 @@ impl Site {
             ),
         });
         findings.extend(self.examine_settings().await);
+        findings.extend(self.examine_left_open().await);
         findings.push(self.examine_setup().await);
         findings.extend(self.examine_guards().await);
         findings.extend(self.examine_privileges().await);

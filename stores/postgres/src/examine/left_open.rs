@@ -1,0 +1,122 @@
+use super::{unknown, warning};
+use crate::fault::{Deed, END_LISTENER};
+use crate::schema::literal;
+use crate::site::Site;
+use tenure_core::{Finding, StoreError};
+use tokio_postgres::Row;
+
+/// So many old versions of records, and two of each, are worth a look: who asks for a record walks through all of its own. One of
+/// each is usual.
+const OLD_VERSIONS_MAX: i64 = 10_000;
+
+/// The queue of notifications takes this much of its room with transactions that are over soon. It holds a flood for a while.
+const QUEUE_USED_MAX: f64 = 0.5;
+
+/// From here on PostgreSQL freezes whole tables as they come, where it is not set otherwise. With 14 members in each, half of the room
+/// for these is used.
+const MULTIXACTS_MAX: i64 = 150_000_000;
+
+/// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to `pg_monitor` alone.
+const OLDEST: &str = "SELECT who FROM ( \
+     SELECT greatest(age(backend_xmin), age(backend_xid)), format('process %s (%s)%s', pid, coalesce(usename, backend_type), \
+     ', in a transaction since ' || date_trunc('second', xact_start)) FROM pg_stat_activity \
+     WHERE pid <> pg_backend_pid() AND coalesce(datname = current_database(), true) \
+     UNION ALL SELECT age(transaction), format('prepared transaction \"%s\", since %s', gid, date_trunc('second', prepared)) \
+     FROM pg_prepared_xacts WHERE database = current_database() \
+     UNION ALL SELECT age(xmin), format('replication slot \"%s\"', slot_name) FROM pg_replication_slots \
+     ) left_open (transactions, who) WHERE transactions IS NOT NULL ORDER BY transactions DESC LIMIT 1";
+
+impl Site {
+    /// What piles up on the server behind a transaction that somebody leaves open.
+    pub(super) async fn examine_left_open(&self) -> Vec<Finding> {
+        let findings = [
+            self.examine_old_versions().await,
+            self.examine_notifications().await,
+            self.examine_multixacts().await,
+        ];
+        findings.into_iter().flatten().collect()
+    }
+
+    async fn examine_old_versions(&self) -> Option<Finding> {
+        const SUBJECT: &str = "old versions";
+        let leases = format!("{}.leases", self.schema());
+        let asked = format!(
+            "SELECT n_dead_tup, n_live_tup, ({OLDEST}) FROM pg_stat_all_tables WHERE relid = to_regclass({})",
+            literal(&leases)
+        );
+        let found = match self.row_of(&asked).await {
+            Ok(row) => row?,
+            Err(error) => return Some(unknown(SUBJECT, &error)),
+        };
+        let number = |index| found.try_get::<_, i64>(index).unwrap_or_default();
+        let (old, records) = (number(0), number(1));
+        if old <= OLD_VERSIONS_MAX.max(2 * records) {
+            return None;
+        }
+        let piled =
+            format!("{old} beside {records} records: who asks for one walks through all that are left of it");
+        Some(match found.try_get::<_, Option<String>>(2).ok().flatten() {
+            Some(who) => {
+                let who = who.replace(char::is_control, "?");
+                warning(
+                    SUBJECT,
+                    format!("{piled}; the oldest snapshot is that of {who}"),
+                    "end what is left open for so long (pg_terminate_backend, ROLLBACK PREPARED, pg_drop_replication_slot), or \
+                     have it run on a standby without hot_standby_feedback",
+                )
+            }
+            None => warning(
+                SUBJECT,
+                format!("{piled}; no snapshot keeps them any more"),
+                format!("VACUUM {leases}, and see that autovacuum runs"),
+            ),
+        })
+    }
+
+    async fn examine_notifications(&self) -> Option<Finding> {
+        const SUBJECT: &str = "notifications";
+        let used: f64 = match self.row_of("SELECT pg_notification_queue_usage()").await {
+            Ok(row) => row?.try_get(0).unwrap_or_default(),
+            Err(error) => return Some(unknown(SUBJECT, &error)),
+        };
+        (used > QUEUE_USED_MAX).then(|| {
+            warning(
+                SUBJECT,
+                format!(
+                    "their queue is {:.0} % full: when it is full, nothing is given back",
+                    used * 100.0
+                ),
+                END_LISTENER,
+            )
+        })
+    }
+
+    async fn examine_multixacts(&self) -> Option<Finding> {
+        const SUBJECT: &str = "multixacts";
+        let asked = format!(
+            "SELECT max(mxid_age(datminmxid))::bigint, \
+             least({MULTIXACTS_MAX}, current_setting('autovacuum_multixact_freeze_max_age')::bigint) FROM pg_database"
+        );
+        let found = match self.row_of(&asked).await {
+            Ok(row) => row?,
+            Err(error) => return Some(unknown(SUBJECT, &error)),
+        };
+        let number = |index| found.try_get::<_, i64>(index).unwrap_or_default();
+        let kept = number(0);
+        (kept > number(1)).then(|| {
+            warning(
+                SUBJECT,
+                format!(
+                    "{kept} are kept, and transactions that enter beside others make more: without room for them, no row \
+                     is locked by a second one beside the first"
+                ),
+                "vacuumdb --all --freeze, and see that autovacuum runs and nothing is left open for long",
+            )
+        })
+    }
+
+    async fn row_of(&self, asked: &str) -> Result<Option<Row>, StoreError> {
+        let rows = self.ask(Deed::Read, "what is left open", asked, &[]).await?;
+        Ok(rows.into_iter().next())
+    }
+}

@@ -231,7 +231,7 @@ async fn nats() -> Vec<Row> {
     let durable = NatsServer::start(NatsOptions::durable()).await.unwrap();
     vec![
         Row::of(
-            "NATS 2.12 or later (one copy: 2.11.2) with `sync_interval: always`",
+            "NATS 2.12.12, 2.14.3 or later (one copy: 2.11.2) with `sync_interval: always`",
             "nats://HOST/BUCKET?monitor=HOST:8222",
             "*Rate* (N1); every server with a copy is named in `monitor=`, and keeps its settings (N6); the bucket is not put \
              back (N7)",

@@ -1,7 +1,7 @@
 //! What a confirmed write survives, as the servers' settings have it.
 
 use crate::url::Host;
-use crate::version::{may_forget, may_skip};
+use crate::version::Version;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(crate) enum Sync {
     Always,
     /// Within this time.
     Within(Duration),
-    /// Whenever it is, the server may come up without it: see [`may_forget`].
+    /// Whenever it is, the server may come up without it: see [`Version::may_forget`].
     InVain,
     /// Before or after, to a folder that is empty after a restart of the machine.
     Nowhere,
@@ -33,8 +33,7 @@ pub(crate) enum Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Told {
     sync: Sync,
-    /// Whether its copy may lack what a majority has confirmed: see [`may_skip`].
-    may_skip: bool,
+    version: Version,
 }
 
 /// What the servers tell of when they write to disk, by their names.
@@ -74,11 +73,11 @@ impl Syncs {
         worst
     }
 
-    /// Whether one of these servers may have left out of its copy what the others have.
-    fn may_skip(&self, servers: &[String]) -> bool {
+    /// Whether the copy of one of these servers may lack what the others have.
+    fn may_lack(&self, servers: &[String]) -> bool {
         servers
             .iter()
-            .any(|server| self.0.get(server).is_some_and(|told| told.may_skip))
+            .any(|server| self.0.get(server).is_some_and(|told| told.version.may_lack()))
     }
 
     /// One line for people.
@@ -90,7 +89,7 @@ impl Syncs {
             Sync::Nowhere => format!("{server} to a folder that is emptied"),
         });
         match self.0.is_empty() {
-            true => "no server told its sync_interval".to_owned(),
+            true => "no server told its version and sync_interval".to_owned(),
             false => format!("sync_interval: {}", each.collect::<Vec<_>>().join(", ")),
         }
     }
@@ -105,7 +104,8 @@ enum Worst {
     Unknown,
 }
 
-/// The name of a server, and when it writes to disk, by its monitoring.
+/// The name of a server, and what it tells of itself, by its monitoring. One whose version cannot be read has told nothing: by the
+/// version alone can be said whether it keeps what it syncs.
 async fn look(monitor: &Host) -> Option<(String, Told)> {
     let mut stream = TcpStream::connect((monitor.name.as_str(), monitor.port))
         .await
@@ -123,16 +123,15 @@ async fn look(monitor: &Host) -> Option<(String, Told)> {
     head.lines().next().filter(|status| status.contains(" 200 "))?;
     let told: Value = serde_json::from_str(body).ok()?;
     let config = &told["jetstream"]["config"];
-    let version = told["version"].as_str().unwrap_or_default();
+    let version = Version::read(told["version"].as_str()?)?;
     let sync = match config["sync_always"].as_bool() {
-        _ if may_forget(version) => Sync::InVain,
+        _ if version.may_forget() => Sync::InVain,
         _ if config["store_dir"].as_str().is_some_and(is_emptied) => Sync::Nowhere,
         Some(true) => Sync::Always,
         Some(false) | None => Sync::Within(Duration::from_nanos(config["sync_interval"].as_u64()?)),
     };
     let name = told["server_name"].as_str()?.to_owned();
-    let may_skip = may_skip(version);
-    Some((name, Told { sync, may_skip }))
+    Some((name, Told { sync, version }))
 }
 
 /// Whether a folder is in memory, or the one that the servers take where their configuration names none: many systems empty
@@ -164,9 +163,9 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
     let copies = config["num_replicas"].as_u64().unwrap_or(1);
     let is_replicated = copies >= REPLICAS_MIN;
     match (syncs.of(&servers), is_replicated) {
-        (Worst::Always, _) if copies > 1 && syncs.may_skip(&servers) => Durability::FenceOnly(
-            "several copies, one on a server older than NATS 2.12: while it has no room, its copy lacks what the others have \
-             confirmed, and nothing says so; upgrade every server",
+        (Worst::Always, _) if copies > 1 && syncs.may_lack(&servers) => Durability::FenceOnly(
+            "several copies, one on a server that may lead without what the others have confirmed (nats-io/nats-server#8265, \
+             #7698, #7955): upgrade every server to NATS 2.12.12, 2.14.3 or later",
         ),
         (Worst::Always, _) => Durability::Safe,
         (Worst::Later, false) => Durability::FenceOnly(
@@ -182,7 +181,7 @@ pub(crate) fn judge(info: &Value, syncs: &Syncs) -> Durability {
             "a server is older than NATS 2.11.2: killed, it may come up without what it has confirmed; upgrade every server",
         ),
         (Worst::Unknown, _) => Durability::FenceOnly(
-            "the servers do not tell their sync_interval; name their monitoring addresses with monitor=host:8222,…",
+            "the servers do not tell their version and sync_interval; name their monitoring addresses with monitor=host:8222,…",
         ),
     }
 }

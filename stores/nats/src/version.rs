@@ -1,23 +1,53 @@
 //! Which servers are too old for what.
 
 use crate::link::Link;
+use std::ops::Range;
 use tenure_core::{Certainty, Fault, StoreError};
 use tenure_remote::{Deed, line};
 
-/// Major, minor and patch.
-type Version = (u64, u64, u64);
-
 /// From which one on servers compare with the last message of another subject than the written one.
 /// Older ones ignore the header that asks for it and refuse every write: nothing wrong is stored, and nothing at all.
-const COMPARES_FROM: Version = (2, 11, 0);
+const COMPARES_FROM: Version = Version(2, 11, 0);
 
 /// From which one on a server that was killed comes up with what it had confirmed. Of those before, 2.10.25, 2.10.26, 2.11.0 and 2.11.1
 /// were killed with a new bucket of two records, synced before they were confirmed, and came up with an empty one.
-const REMEMBERS_FROM: Version = (2, 11, 2);
+const REMEMBERS_FROM: Version = Version(2, 11, 2);
 
-/// From which one on a server that has no room does not skip what the others of its cluster have confirmed. Of those before, 2.11.2
-/// to 2.11.17 leave it out of their copy, say so in no answer, and give what comes after other numbers than the others do.
-const SKIPS_NOTHING_FROM: Version = (2, 12, 0);
+/// From which one on a server of several copies lacks nothing that the others have confirmed. Of those before, one that has no room
+/// takes a snapshot for applied of which it has fetched nothing (nats-io/nats-server#8265), says so in no answer, and gives what comes
+/// after other numbers than the others do. Earlier ones elect two leaders of one term (#7698), or count copies of what an earlier
+/// leader wrote as its confirmation (#7955).
+const KEEPS_ALL_FROM: Version = Version(2, 14, 3);
+
+/// What keeps all of the line that is mended beside.
+const KEEPS_ALL_WITHIN: Range<Version> = Version(2, 12, 12)..Version(2, 13, 0);
+
+/// Of one server: major, minor and patch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Version(u64, u64, u64);
+
+impl Version {
+    /// As a server tells it: `2.12.12`, also with more behind it. `None` for what cannot be read.
+    pub(crate) fn read(told: &str) -> Option<Self> {
+        let mut numbers = told.trim_start_matches('v').split(['.', '-']);
+        let mut next = || numbers.next()?.parse().ok();
+        Some(Self(next()?, next()?, next().unwrap_or(0)))
+    }
+
+    /// Whether a server of it that is killed may come up without what it had confirmed.
+    pub(crate) fn may_forget(self) -> bool {
+        self < REMEMBERS_FROM
+    }
+
+    /// Whether a copy on a server of it may lack what a majority has confirmed.
+    pub(crate) fn may_lack(self) -> bool {
+        self < KEEPS_ALL_FROM && !KEEPS_ALL_WITHIN.contains(&self)
+    }
+
+    fn compares(self) -> bool {
+        self >= COMPARES_FROM
+    }
+}
 
 impl Link {
     /// Looks at what the connected server says that it is.
@@ -26,7 +56,8 @@ impl Link {
     /// [`Fault::Unsupported`] where no fenced write could be stored. Not applied.
     pub(crate) async fn server_compares(&self) -> Result<(), StoreError> {
         let server = self.open().await?.connection.client.server_info();
-        if !is_before(&server.version, COMPARES_FROM) {
+        // What cannot be read is not known to be too old: a fence on it refuses at worst.
+        if Version::read(&server.version).is_none_or(Version::compares) {
             return Ok(());
         }
         let why = format!(
@@ -44,29 +75,13 @@ impl Link {
     }
 }
 
-/// Whether a killed server of this version may come up without what it had confirmed.
-pub(crate) fn may_forget(version: &str) -> bool {
-    is_before(version, REMEMBERS_FROM)
-}
-
-/// Whether a server of this version may leave out of its copy what a majority has confirmed.
-pub(crate) fn may_skip(version: &str) -> bool {
-    is_before(version, SKIPS_NOTHING_FROM)
-}
-
-/// Whether a version is known to be too old. What cannot be read is not known to be: a fence on it refuses at worst.
-fn is_before(version: &str, first: Version) -> bool {
-    let mut numbers = version.trim_start_matches('v').split(['.', '-']);
-    let mut next = || numbers.next()?.parse::<u64>().ok();
-    match (next(), next(), next()) {
-        (Some(major), Some(minor), patch) => (major, minor, patch.unwrap_or(0)) < first,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{COMPARES_FROM, is_before, may_forget, may_skip};
+    use super::Version;
+
+    fn read(told: &str) -> Version {
+        Version::read(told).unwrap_or_else(|| panic!("{told}"))
+    }
 
     #[test]
     fn versions_before_the_header_are_told_from_those_that_know_it() {
@@ -79,7 +94,7 @@ mod tests {
             "1.99.0",
             "0.9.6",
         ] {
-            assert!(is_before(old, COMPARES_FROM), "{old}");
+            assert!(!read(old).compares(), "{old}");
         }
         for known in [
             "2.11.0",
@@ -91,32 +106,37 @@ mod tests {
             "3.0.0",
             "v2.12.1",
         ] {
-            assert!(!is_before(known, COMPARES_FROM), "{known}");
+            assert!(read(known).compares(), "{known}");
         }
     }
 
     #[test]
     fn servers_that_forget_when_they_are_killed_are_known_by_their_patch() {
         for old in ["2.10.29", "2.11.0", "2.11.1", "v2.11.1", "2.11"] {
-            assert!(may_forget(old), "{old}");
+            assert!(read(old).may_forget(), "{old}");
         }
         for sound in ["2.11.2", "2.11.10", "2.12.0", "2.15.0", "3.0"] {
-            assert!(!may_forget(sound), "{sound}");
+            assert!(!read(sound).may_forget(), "{sound}");
         }
     }
 
     #[test]
-    fn servers_that_skip_what_they_have_no_room_for_are_known_by_their_minor() {
-        for old in ["2.11.2", "2.11.17", "v2.11", "2.10.29"] {
-            assert!(may_skip(old), "{old}");
+    fn servers_that_lack_what_others_have_confirmed_are_known_by_their_line() {
+        for old in [
+            "2.10.29", "2.11.2", "2.11.17", "v2.11", "2.12", "2.12.0", "2.12.8", "2.12.11", "2.13.0",
+            "2.13.12", "2.14.0", "2.14.2", "v2.14.2",
+        ] {
+            assert!(read(old).may_lack(), "{old}");
         }
-        for sound in ["2.12.0", "2.12", "2.15.0", "3.0"] {
-            assert!(!may_skip(sound), "{sound}");
+        for sound in [
+            "2.12.12", "2.12.15", "v2.12.12", "2.14.3", "2.14.5", "2.15.0", "3.0",
+        ] {
+            assert!(!read(sound).may_lack(), "{sound}");
         }
     }
 
     #[test]
-    fn versions_that_cannot_be_read_are_not_called_old() {
+    fn versions_that_cannot_be_read_are_none() {
         for odd in [
             "",
             ".",
@@ -129,7 +149,7 @@ mod tests {
             "2..10",
             "99999999999999999999.1",
         ] {
-            assert!(!is_before(odd, COMPARES_FROM), "{odd}");
+            assert_eq!(Version::read(odd), None, "{odd}");
         }
     }
 }

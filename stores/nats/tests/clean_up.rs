@@ -124,8 +124,9 @@ async fn servers_are_asked_together_what_they_are_set_to() {
             while asked.len() < MONITORS {
                 asked.push(monitors.accept().await.expect("a connection").0);
             }
+            let config = json!({ "sync_always": true });
             let told =
-                json!({ "server_name": "scratch", "jetstream": { "config": { "sync_always": true } } });
+                json!({ "server_name": "scratch", "version": "2.15.0", "jetstream": { "config": config } });
             let answer = format!("HTTP/1.0 200 OK\r\n\r\n{told}");
             // What is closed with something unread is reset, and the answer lost with it.
             drop(asked[0].read(&mut [0; 1_024]).await);

@@ -187,10 +187,10 @@ async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence
     assert_eq!(servers.len(), 3, "{cluster}");
     let folder = "/var/lib/nats/jetstream";
     let sound = json!({ "sync_always": true, "store_dir": folder });
-    let telling = async |odd: Option<usize>, version: &str, config: &Value| {
+    let telling = async |odd: usize, version: &str, config: &Value| {
         let mut monitors = Vec::new();
         for (place, server) in servers.iter().enumerate() {
-            let (version, config) = match odd == Some(place) {
+            let (version, config) = match odd == place {
                 true => (version, config),
                 false => ("2.15.0", &sound),
             };
@@ -212,11 +212,16 @@ async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence
             "store_dir",
         ),
         ("2.11.1", sound.clone(), "older than NATS 2.11.2"),
-        ("2.11.17", sound.clone(), "older than NATS 2.12"),
+        ("2.11.17", sound.clone(), "2.12.12"),
+        ("2.12.11", sound.clone(), "2.12.12"),
+        ("2.13.0", sound.clone(), "2.12.12"),
+        ("2.14.2", sound.clone(), "2.14.3"),
+        ("", sound.clone(), "do not tell"),
+        ("dev", sound.clone(), "do not tell"),
         ("2.15.0", json!({ "store_dir": folder }), "do not tell"),
     ] {
         for odd in 0..servers.len() {
-            let options = telling(Some(odd), version, &config).await;
+            let options = telling(odd, version, &config).await;
             // On a loaded machine one may take longer to tell than whoever connects waits: that is no copy that tells.
             eventually_async(Duration::from_secs(60), reason, || async {
                 match scratch.store_with(&options).await.traits().durability {
@@ -228,8 +233,10 @@ async fn one_copy_that_would_lose_what_it_confirmed_makes_a_bucket_for_the_fence
             .await;
         }
     }
-    let options = telling(None, "", &Value::Null).await;
-    drop(scratch.safe_store_with(&options).await);
+    for version in ["2.12.12", "2.14.3"] {
+        let options = telling(0, version, &sound).await;
+        drop(scratch.safe_store_with(&options).await);
+    }
 }
 
 /// The address of one that answers for as long as the test runs.

@@ -1,6 +1,8 @@
 //! Connecting to a member.
 
 use crate::fault::Failure;
+use crate::one_cluster::{OneCluster, cluster_of};
+use crate::roll::{self, Told};
 use crate::url::{Security, StoreUrl, invalid};
 use crate::wire::cluster::{AuthenticateRequest, AuthenticateResponse, StatusRequest, StatusResponse};
 use crate::wire::path;
@@ -47,6 +49,7 @@ pub(crate) struct Members {
     endpoints: Vec<(String, Endpoint)>,
     url: StoreUrl,
     files: RenewedFiles,
+    pub(crate) cluster: OneCluster,
     /// The one to begin with: moved on when a member was of no use.
     first: AtomicUsize,
 }
@@ -56,6 +59,8 @@ pub(crate) struct Members {
 pub(crate) struct Connection {
     channel: Channel,
     token: Option<MetadataValue<Ascii>>,
+    /// Of which cluster the member said that it is.
+    cluster: Option<u64>,
     /// Which member it is, for people.
     pub(crate) host: String,
 }
@@ -85,6 +90,7 @@ impl Members {
             endpoints,
             url,
             files: RenewedFiles::default(),
+            cluster: OneCluster::default(),
             first: AtomicUsize::new(0),
         };
         for (_, endpoint) in &members.endpoints {
@@ -134,26 +140,49 @@ impl Members {
                     trying.answered = true;
                     return Err(failure);
                 }
+                // That one is of another cluster says more than that others are away.
+                Err(_) if matches!(failure, Failure::Stranger(_)) => {}
                 Err(other) => failure = other,
             }
         }
         Err(failure)
     }
 
-    /// Connects to one that does what members do, and authenticates, each in bounded time. A login shows it; without one it
-    /// is asked: the host of a member that is frozen takes connections, too.
+    /// Agrees with whoever answers on the cluster, where none is known yet: a member is connected to.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`](tenure_core::Fault::Invalid): they are of several.
+    pub(crate) async fn agree_on_cluster(&self, connection: &Connection) -> Result<(), StoreError> {
+        if !self.cluster.is_known() {
+            // One alone has said it already.
+            let others = match self.endpoints.len() {
+                1 => None,
+                _ => roll::one_cluster(&roll::ask_each(self).await)?,
+            };
+            self.cluster.is(others.or(connection.cluster));
+        }
+        let checked = self.cluster.check(&connection.host, connection.cluster);
+        checked.map_err(Failure::of_dial)
+    }
+
+    /// Connects to one that does what members of the cluster do, and authenticates, each in bounded time. A login shows it;
+    /// without one it is asked: the host of a member that is frozen takes connections, too.
     async fn connect(&self, host: &str, endpoint: &Endpoint) -> Result<Connection, Failure> {
-        let connection = self.reach(host, endpoint).await?;
-        if self.url.credentials.is_some() {
-            return Ok(connection);
+        let mut connection = self.reach(host, endpoint).await?;
+        if self.url.credentials.is_none() {
+            match tokio::time::timeout(LOOK_TIME_MAX, connection.status()).await {
+                Err(_late) => return Err(silent(host, LOOK_TIME_MAX)),
+                Ok(Ok(status)) if status.is_learner => {
+                    return Err(Failure::undialled(format!("{host} is a learner")));
+                }
+                Ok(Ok(status)) => connection.cluster = cluster_of(status.header),
+                Ok(Err(failure)) if failure.ends_connection() => return Err(failure),
+                // Some tell it to the role root alone.
+                Ok(Err(_)) => {}
+            }
         }
-        match tokio::time::timeout(LOOK_TIME_MAX, connection.status()).await {
-            Err(_late) => Err(silent(host, LOOK_TIME_MAX)),
-            Ok(Ok(status)) if status.is_learner => Err(Failure::undialled(format!("{host} is a learner"))),
-            Ok(Err(failure)) if failure.ends_connection() => Err(failure),
-            // Some tell it to the role root alone.
-            Ok(Ok(_) | Err(_)) => Ok(connection),
-        }
+        self.cluster.check(host, connection.cluster)?;
+        Ok(connection)
     }
 
     /// Connects to one, and authenticates, each in bounded time.
@@ -170,6 +199,7 @@ impl Members {
         let mut connection = Connection {
             channel,
             token: None,
+            cluster: None,
             host: host.to_owned(),
         };
         let Some(credentials) = &self.url.credentials else {
@@ -186,6 +216,7 @@ impl Members {
         let token = MetadataValue::try_from(answer.token)
             .map_err(|_| Failure::undialled(format!("{host} gave a token that cannot be sent back")))?;
         connection.token = Some(token);
+        connection.cluster = cluster_of(answer.header);
         Ok(connection)
     }
 
@@ -194,24 +225,27 @@ impl Members {
         self.endpoints.len()
     }
 
-    /// How one is named.
-    pub(crate) fn host(&self, place: usize) -> &str {
-        &self.endpoints[place].0
-    }
-
     /// Asks one how it stands, on a connection of its own and in bounded time.
-    pub(crate) async fn ask_one(&self, place: usize) -> Result<StatusResponse, Failure> {
+    pub(crate) async fn ask_one(&self, place: usize) -> Told {
         let allowed = match self.url.credentials {
             Some(_) => MEMBER_TIME_MAX + LOGIN_TIME_MAX,
             None => MEMBER_TIME_MAX,
         };
         let (host, endpoint) = &self.endpoints[place];
+        let mut at_login = None;
         let asking = async {
             let connection = self.reach(host, endpoint).await?;
+            at_login = connection.cluster;
             connection.status().await
         };
         let late = |_| Err(Failure::undialled(format!("no answer within {allowed:?}")));
-        tokio::time::timeout(allowed, asking).await.unwrap_or_else(late)
+        let status = tokio::time::timeout(allowed, asking).await.unwrap_or_else(late);
+        let told = status.as_ref().ok().and_then(|status| cluster_of(status.header));
+        Told {
+            host: host.clone(),
+            cluster: told.or(at_login),
+            status,
+        }
     }
 
     /// The next dial begins with another member.

@@ -71,7 +71,7 @@ fn durability(durability: Durability) -> Finding {
 
 /// The least sound of the members that answer: each may come to lead.
 fn version(answers: &[Told]) -> Option<Finding> {
-    let versions = answers.iter().filter_map(|Told { host, status }| {
+    let versions = answers.iter().filter_map(|Told { host, status, .. }| {
         let told = line(&status.as_ref().ok()?.version);
         Some((Version::read(&told), told, host))
     });
@@ -143,7 +143,7 @@ fn members(answers: &[Told]) -> Finding {
         );
     }
     let mut silent = Vec::new();
-    for Told { host, status } in answers {
+    for Told { host, status, .. } in answers {
         if let Err(failure) = status {
             silent.push(format!("{host}: {}", failure.told()));
         }

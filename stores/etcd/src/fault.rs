@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     Denied(Status),
     /// Nobody could be connected to, so nothing was sent. What it says names no lease.
     Undialled(StoreError),
+    /// The member is of another cluster than the one that was connected to first, so nothing was asked of it. As one that is away: it
+    /// may pass, and whoever was fine until then waits for that.
+    Stranger(String),
     /// The member has ended a stream as it lost its leader: what was asked on it may have been applied before.
     LeaderLost,
     /// No answer in time.
@@ -50,7 +53,7 @@ impl Failure {
                         Code::Unavailable | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded
                     )
             }
-            Self::Denied(_) | Self::Undialled(_) => false,
+            Self::Denied(_) | Self::Undialled(_) | Self::Stranger(_) => false,
             Self::LeaderLost | Self::Late => true,
         }
     }
@@ -75,7 +78,7 @@ impl Failure {
         match self {
             Self::Status(status) => stale(status.message()),
             Self::Denied(_) => true,
-            Self::Undialled(_) | Self::LeaderLost | Self::Late => false,
+            Self::Undialled(_) | Self::Stranger(_) | Self::LeaderLost | Self::Late => false,
         }
     }
 
@@ -84,6 +87,7 @@ impl Failure {
         match self {
             Self::Status(status) | Self::Denied(status) => line(status.message()),
             Self::Undialled(error) => error.message.clone(),
+            Self::Stranger(why) => why.clone(),
             Self::LeaderLost | Self::Late => "no answer in time".to_owned(),
         }
     }
@@ -98,6 +102,7 @@ impl Failure {
         match self {
             Self::Status(status) | Self::Denied(status) => judge(status),
             Self::Undialled(error) => (error.fault, Certainty::NotApplied, error.message.clone()),
+            Self::Stranger(why) => (Fault::Unreachable, Certainty::NotApplied, why.clone()),
             Self::LeaderLost => (Fault::Unreachable, Certainty::Unknown, NO_LEADER.to_owned()),
             Self::Late => (
                 Fault::TimedOut,

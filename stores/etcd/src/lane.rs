@@ -20,7 +20,9 @@ impl Dial for Members {
     type Connection = Connection;
 
     async fn dial(&self) -> Result<Connection, StoreError> {
-        self.connect_to_any().await.map_err(Failure::of_dial)
+        let connection = self.connect_to_any().await.map_err(Failure::of_dial)?;
+        self.agree_on_cluster(&connection).await?;
+        Ok(connection)
     }
 
     /// Its end is known by the call that fails of it.

@@ -2,7 +2,7 @@ use crate::examine;
 use crate::roll;
 use crate::session::grant;
 use crate::site::{Site, TTL_MAX};
-use crate::url::{StoreUrl, invalid};
+use crate::url::StoreUrl;
 use crate::version;
 use crate::watch;
 use crate::wire::lease::{LeaseRevokeRequest, LeaseRevokeResponse};
@@ -67,7 +67,7 @@ impl EtcdStore {
     /// [`StoreError`], after 8 s at most, and where members are silent 3 s more for each, or 4 s with a user; no lease was
     /// touched. The message never holds a password.
     /// [`Fault::Invalid`] for a URL that cannot be read, or a file that it names, or members that say that they are of different
-    /// clusters,
+    /// clusters (a member that says so later is passed over),
     /// [`Fault::Unreachable`], [`Fault::Unauthenticated`].
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let site = Site::new(StoreUrl::parse(url)?)?;
@@ -88,12 +88,7 @@ impl Site {
     /// Finds out what the members are, and what the shortest ttl is.
     async fn opened(mut self) -> Result<Self, StoreError> {
         let answers = roll::ask_each(&self.members).await;
-        if let Some(divided) = roll::divided(&answers) {
-            return Err(invalid(&format!(
-                "the etcd URL names members of several clusters, each of which would have a leader of its own: {divided}; name the \
-                 members of one"
-            )));
-        }
+        self.members.cluster.is(roll::one_cluster(&answers)?);
         self.durability = version::durability(&roll::versions(&answers));
         self.ttl_min = match grant(&self.requests, 1).await {
             Ok(session) => {

@@ -1,8 +1,12 @@
 //! Members that are of no use, and stand first in the URL: every store that is made of it meets them first.
-use crate::common::{Scratch, finding, renewal, request, seconds, take};
-use crate::connect::refused;
+use crate::common::{Scratch, finding, name, renewal, request, seconds, take};
+use crate::connect::{refused, with_users};
 use std::time::Duration;
-use tenure_core::{Fault, LeaseStore, Renewed, Scope, Verdict};
+use tenure_core::{
+    Certainty, Fault, Fence, FenceError, FencingToken, LeaseStore, Renewed, ResourceName, Scope, StoreError,
+    Term, Verdict,
+};
+use tenure_etcd::{EtcdFence, EtcdStore};
 use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, eventually, eventually_async};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,11 +74,23 @@ async fn members_of_different_clusters_are_refused() {
         Etcd::start(EtcdOptions::default()).await.unwrap(),
     );
     let url = format!("etcd://{},{}", one.address(0), other.address(0));
+    let turned = format!("etcd://{},{}", other.address(0), one.address(0));
     let error = refused(&url).await;
     assert_eq!(error.fault, Fault::Invalid, "{error}");
-    for member in [&one, &other] {
-        let named = format!("{} is of cluster", member.address(0));
-        assert!(error.message.contains(&named), "{error}");
+    let mut refusals = vec![error];
+    // Each would have marks of its own, so that a lower token claims after a higher one.
+    for url in [&url, &turned] {
+        refusals.push(
+            not_claimed(&EtcdFence::connect(url).await.unwrap())
+                .await
+                .unwrap(),
+        );
+    }
+    for error in refusals {
+        for member in [&one, &other] {
+            let named = format!("{} is of cluster", member.address(0));
+            assert!(error.message.contains(&named), "{error}");
+        }
     }
     // One that is away tells nothing yet.
     other.kill(0);
@@ -84,4 +100,70 @@ async fn members_of_different_clusters_are_refused() {
     let members = finding(&findings, "members");
     assert_eq!(members.verdict, Verdict::Bad, "{members:?}");
     assert!(members.detail.contains("is of cluster"), "{members:?}");
+}
+
+/// Why the fence admits nobody, unless it does.
+async fn not_claimed(fence: &EtcdFence) -> Option<StoreError> {
+    let term = Term::new(name("job"), FencingToken::new(7).unwrap());
+    match fence.claim(&ResourceName::new("ledger").unwrap(), &term).await {
+        Ok(_) => None,
+        Err(FenceError::Store(error)) => {
+            assert_eq!(error.certainty, Certainty::NotApplied, "{error}");
+            Some(error)
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// As one that was set up anew while nobody could ask it: whoever is connected already would go over to it when the first one is
+/// down, and lead beside those who did not.
+#[tokio::test]
+async fn member_of_another_cluster_that_comes_later_is_refused() {
+    for credentials in ["", "service:hunter2%40@"] {
+        let start = async || match credentials {
+            "" => Etcd::start(EtcdOptions::default()).await.unwrap(),
+            _ => with_users("").await,
+        };
+        let (mut one, mut other) = (start().await, start().await);
+        other.kill(0);
+        let url = format!("etcd://{credentials}{},{}", one.address(0), other.address(0));
+        let store = EtcdStore::connect(&url).await.unwrap();
+        let asked = request("job", "holder", seconds(300));
+        let beat = [renewal(&asked, take(&store, &asked).await.token)];
+        let fence = EtcdFence::connect(&url).await.unwrap().with_leases_elsewhere();
+        assert_eq!(not_claimed(&fence).await, None);
+        other.restart(0).await.unwrap();
+        one.kill(0);
+        let told = format!("{} is of cluster", other.address(0));
+        let is_refused = |answer: Option<StoreError>| match answer.expect("it is another cluster") {
+            // Who waits for the store waits for this, too.
+            error if error.message.contains(&told) => {
+                assert_eq!(error.fault, Fault::Unreachable, "{error}");
+                Ok(())
+            }
+            // It is learnt first that the other one is gone.
+            error => Err(error),
+        };
+        eventually_async(PATIENCE, "a refusal", async || {
+            is_refused(store.get(&asked.name).await.err())
+        })
+        .await;
+        eventually_async(PATIENCE, "a refusal", async || {
+            is_refused(store.renew(&beat).await.remove(0).err())
+        })
+        .await;
+        eventually_async(PATIENCE, "a refusal", async || {
+            is_refused(not_claimed(&fence).await)
+        })
+        .await;
+        one.restart(0).await.unwrap();
+        let renewed =
+            eventually_async(PATIENCE, "a renewal", async || store.renew(&beat).await.remove(0)).await;
+        assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+        eventually_async(PATIENCE, "a claim", async || match not_claimed(&fence).await {
+            None => Ok(()),
+            Some(error) => Err(error),
+        })
+        .await;
+    }
 }

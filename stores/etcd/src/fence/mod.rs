@@ -68,7 +68,8 @@ impl<T> Ruled<T> {
 }
 
 impl EtcdFence {
-    /// The fence beside the leases of a store's URL. Nothing is sent before its first use.
+    /// The fence beside the leases of a store's URL. Nothing is sent before its first use, which fails where members say that
+    /// they are of different clusters: each would have marks of its own.
     ///
     /// # Errors
     /// [`Fault::Invalid`](tenure_core::Fault::Invalid) for a URL that cannot be read, or a file that it names; without the

@@ -22,6 +22,8 @@ impl std::fmt::Debug for AuthenticateRequest {
 #[derive(Clone, PartialEq, prost::Message)]
 #[prost(skip_debug)]
 pub(crate) struct AuthenticateResponse {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) header: Option<ResponseHeader>,
     #[prost(string, tag = "2")]
     pub(crate) token: String,
 }

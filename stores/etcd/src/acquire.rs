@@ -37,11 +37,11 @@ impl Site {
         let (mut found, mut certain) = (self.known.last(name).unwrap_or_default(), false);
         for _round in 0..ROUNDS_MAX {
             let decision = found.decide(request);
-            // A server that was put back may have another's term under the very revisions that are remembered. What is free
-            // is taken only where nobody holds it; what is held, by ourselves as well, is looked at.
-            let is_doubtful = found.holder.is_some() || decision == Decision::Superseded;
             let round = match decision {
-                _ if is_doubtful && !certain => Round::Changed(self.read(&self.requests, name).await?),
+                // What others have done since may have changed it.
+                Decision::Superseded | Decision::Held | Decision::Again if !certain => {
+                    Round::Changed(self.read(&self.requests, name).await?)
+                }
                 Decision::Superseded => return Ok(Acquired::Superseded),
                 Decision::Held => {
                     let lease = self.lease_now(name, &found).await?;
@@ -142,7 +142,7 @@ impl Site {
         self.sessions.confirm(session, name, &holder, put);
         let predecessor = self.predecessor(request, found, decision);
         match again {
-            None => self.know_begun(request, session, token, terms),
+            None => self.know_begun(request, session, token, terms, holder),
             Some(_) => self.known.forget(name),
         }
         Ok(Round::Granted(Grant {
@@ -157,6 +157,9 @@ impl Site {
     /// The transaction that begins a term: the revision of it is the token. What was known of the lease before anybody was
     /// asked is mostly so still. Else the transaction also reads what there is instead: where others take it and let go of it, too,
     /// a look of its own would be late again and again.
+    ///
+    /// A server that was put back may have another's term under the very revisions that are remembered. So what was free is taken
+    /// only where nobody holds it; and what this process held, and hands on, only where it is held by the very key that it has put.
     fn beginning(
         &self,
         request: &Acquire,
@@ -167,12 +170,16 @@ impl Site {
     ) -> TxnRequest {
         let key = |part| self.keys.part(&request.name, part);
         let record = Record::begin(request, session.ttl).encode();
+        let mut compare = vec![
+            Compare::written_at(&key(Part::Record), found.record_revision),
+            Compare::written_at(&key(Part::Term), found.term_revision),
+            Compare::written_at(&key(Part::Holder), found.holder_revision),
+        ];
+        if let Some(known) = found.holder.as_ref().filter(|_| !certain) {
+            compare.push(Compare::value(&key(Part::Holder), &known.value));
+        }
         TxnRequest {
-            compare: vec![
-                Compare::written_at(&key(Part::Record), found.record_revision),
-                Compare::written_at(&key(Part::Term), found.term_revision),
-                Compare::written_at(&key(Part::Holder), found.holder_revision),
-            ],
+            compare,
             success: vec![
                 RequestOp::put(key(Part::Record), record, 0),
                 RequestOp::put(key(Part::Term), Vec::new(), 0),
@@ -217,8 +224,15 @@ impl Site {
         })
     }
 
-    /// Remembers a term that was taken, so that its release needs no reading.
-    fn know_begun(&self, request: &Acquire, session: &Session, token: FencingToken, terms: u64) {
+    /// Remembers a term that was taken, so that neither its release nor handing it on needs a reading.
+    fn know_begun(
+        &self,
+        request: &Acquire,
+        session: &Session,
+        token: FencingToken,
+        terms: u64,
+        holder: Vec<u8>,
+    ) {
         let revision = token.signed();
         let now = Found {
             record: Some(Written {
@@ -232,6 +246,7 @@ impl Site {
             holder: Some(Holder {
                 session: session.id,
                 ttl: session.ttl,
+                value: holder,
             }),
             asked: false,
         };

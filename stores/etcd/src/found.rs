@@ -37,6 +37,8 @@ pub(crate) struct Holder {
     pub(crate) session: i64,
     /// The ttl of the last acquisition or renewal.
     pub(crate) ttl: Ttl,
+    /// As it stands there: by it, it is known again.
+    pub(crate) value: Vec<u8>,
 }
 
 /// What is known of the session of a holder.
@@ -77,6 +79,7 @@ impl Found {
                     found.holder = Some(Holder {
                         session: row.lease,
                         ttl: ttl_of_holder(name, row)?,
+                        value: row.value.clone(),
                     });
                     found.holder_revision = row.mod_revision;
                 }

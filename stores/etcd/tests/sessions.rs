@@ -2,7 +2,7 @@
 use crate::common::{Scratch, giving_back, remove, renewal, request, seconds, shared, take};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::{Acquire, Acquired, Ask, Asked, FencingToken, LeaseStore, Renew, Renewed, Wish};
+use tenure_core::{Acquire, Acquired, Ask, Asked, End, FencingToken, LeaseStore, Renew, Renewed, Wish};
 use tenure_etcd::EtcdStore;
 use tenure_testkit::FaultProxy;
 
@@ -99,6 +99,33 @@ async fn ten_thousand_leases_cost_three_requests_a_beat_and_each_has_a_verdict()
         assert!(expected, "lease {place}: {verdict:?}");
     }
     assert!(cost <= 10, "{cost} requests");
+}
+
+/// What this process held and hands on is known by the very key that it has put: nothing has to be read before.
+#[tokio::test]
+async fn lease_that_is_handed_on_costs_one_request() {
+    let (proxy, store, direct) = counted().await;
+    let mut asked = request("job", "holder", seconds(TTL_SECS));
+    let mut token = take(&store, &asked).await.token;
+    for terms in 2..10 {
+        asked.attempt = asked.attempt.next();
+        let before = proxy.counts().requests;
+        let grant = take(&store, &asked).await;
+        let cost = proxy.counts().requests - before;
+        assert_eq!((grant.terms, grant.again), (terms, false));
+        let predecessor = grant.predecessor.expect("a term was before it");
+        assert_eq!((predecessor.token, predecessor.end), (token, End::Released));
+        assert!(grant.token > token);
+        token = grant.token;
+        // One more where the session was extended beside it, once a second.
+        assert!(cost <= 2, "{cost} requests");
+        if cost == 1 {
+            let seen = direct.store().await.get(&asked.name).await.unwrap().unwrap();
+            assert_eq!((seen.token, seen.attempt), (token, asked.attempt));
+            return;
+        }
+    }
+    panic!("each of them cost more than one request");
 }
 
 /// What a batch of either size says of leases whose session is over.

@@ -143,6 +143,21 @@ impl Keys {
         format!("{}/refusals/{resource}", self.prefix).into_bytes()
     }
 
+    /// Where refusals are counted of the resources from one to another, as these stand in the keys of their marks.
+    pub(crate) fn refusals_from_to(&self, first: &[u8], last: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let root = format!("{}/refusals/", self.prefix);
+        (
+            [root.as_bytes(), first].concat(),
+            [root.as_bytes(), last, &[0]].concat(),
+        )
+    }
+
+    /// The resource of a count's key, as it stands there.
+    pub(crate) fn counted<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        let root = format!("{}/refusals/", self.prefix);
+        key.strip_prefix(root.as_bytes()).unwrap_or(key)
+    }
+
     /// The scratch key of an examination.
     pub(crate) fn scratch(&self, number: u64) -> Vec<u8> {
         format!("{}/examination/{number:016x}", self.prefix).into_bytes()

@@ -5,6 +5,7 @@ use crate::keys::{Part, shown};
 use crate::site::{Site, transact};
 use crate::wire::kv::{KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use crate::wire::path;
+use std::collections::BTreeMap;
 use tenure_core::{
     Cursor, FencingToken, LeaseName, ListedMark, MARKS_MAX, Mark, MarkPage, ResourceName, StoreError,
 };
@@ -91,34 +92,40 @@ impl Site {
             limit: i64::try_from(MARKS_MAX + 1).unwrap_or(i64::MAX),
             count_only: false,
         };
-        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, &request).await;
-        let rows = answer
-            .map_err(|failure| failure.error(Deed::Read, "the fence", &self.place))?
-            .kvs;
+        let rows = self.listed(&request).await?;
+        let counts = self.counts(&rows).await?;
         let mut marks = Vec::new();
         for row in rows {
             let name = self.keys.marked(&row.key);
-            let listed = ListedMark::from_read(|| shown(name), self.listed_mark(name, &row).await)?;
+            let count = counts.get(name).copied().unwrap_or_default();
+            let listed = ListedMark::from_read(|| shown(name), listed_mark(name, &row, count))?;
             marks.push((Cursor::behind(name), listed));
         }
         Ok(MarkPage::beginning(marks))
     }
 
-    async fn listed_mark(&self, name: &[u8], row: &KeyValue) -> Result<Mark, StoreError> {
-        let text = String::from_utf8_lossy(name);
-        let mark = MarkValue::decode(&row.key, &text, &row.value)?;
-        let resource = std::str::from_utf8(name)
-            .ok()
-            .and_then(|name| ResourceName::new(name).ok())
-            .ok_or_else(|| no_mark(&row.key, &text, "no resource has this key"))?;
-        let count = self.count(&resource).await?.1;
-        Ok(Mark {
-            resource,
-            lease: mark.lease,
-            token: mark.token,
-            refused: count.refused,
-            last_refused: count.last,
-        })
+    /// The counts of refusals beside these marks, by their resources as they stand there. One request for all of them: one for each
+    /// would take a page of round trips.
+    async fn counts(&self, marks: &[KeyValue]) -> Result<BTreeMap<Vec<u8>, Count>, StoreError> {
+        let (Some(first), Some(last)) = (marks.first(), marks.last()) else {
+            return Ok(BTreeMap::new());
+        };
+        let (first, last) = (self.keys.marked(&first.key), self.keys.marked(&last.key));
+        let (key, range_end) = self.keys.refusals_from_to(first, last);
+        let request = RangeRequest {
+            key,
+            range_end,
+            ..RangeRequest::default()
+        };
+        let rows = self.listed(&request).await?.into_iter();
+        let counts = rows.map(|row| (self.keys.counted(&row.key).to_vec(), Count::decode(&row.value)));
+        Ok(counts.collect())
+    }
+
+    async fn listed(&self, request: &RangeRequest) -> Result<Vec<KeyValue>, StoreError> {
+        let answer: Result<RangeResponse, _> = self.requests.unary(path::RANGE, request).await;
+        let answer = answer.map_err(|failure| failure.error(Deed::Read, "the fence", &self.place))?;
+        Ok(answer.kvs)
     }
 
     /// The count of refusals, and the revision that wrote it; 0 if there is none.
@@ -134,4 +141,20 @@ impl Site {
             (row.mod_revision, Count::decode(&row.value))
         }))
     }
+}
+
+fn listed_mark(name: &[u8], row: &KeyValue, count: Count) -> Result<Mark, StoreError> {
+    let text = String::from_utf8_lossy(name);
+    let mark = MarkValue::decode(&row.key, &text, &row.value)?;
+    let resource = std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| ResourceName::new(name).ok())
+        .ok_or_else(|| no_mark(&row.key, &text, "no resource has this key"))?;
+    Ok(Mark {
+        resource,
+        lease: mark.lease,
+        token: mark.token,
+        refused: count.refused,
+        last_refused: count.last,
+    })
 }

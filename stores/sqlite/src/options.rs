@@ -1,7 +1,7 @@
 //! How a store is opened, and how a URL says it.
 
 use crate::SqliteStore;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tenure_core::{Fault, StoreError};
 
 /// Which file systems are taken.
@@ -27,7 +27,7 @@ pub enum MissingDirectory {
     CreatePrivate,
 }
 
-/// How to open a [`SqliteStore`]: made by [`SqliteStore::options`] or [`SqliteOptions::from_url`].
+/// How to open a [`SqliteStore`], or a [fence](Self::open_fence): made by [`SqliteStore::options`] or [`SqliteOptions::from_url`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use = "options do nothing until opened"]
 pub struct SqliteOptions {
@@ -86,6 +86,12 @@ impl SqliteOptions {
             }
         }
         Ok(options)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Which file systems are taken. Default: [`FileSystemTrust::LocalOnly`].

@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::time::Duration;
 use tenure_core::{Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, ResourceName, Term};
-use tenure_sqlite::SqliteFence;
+use tenure_sqlite::{SqliteFence, SqliteOptions};
 
 struct Ledger {
     scratch: Scratch,
@@ -248,7 +248,7 @@ fn a_missing_database_is_told_and_not_made() {
     let scratch = Scratch::new();
     for opened in [
         SqliteFence::new(scratch.file()).map(drop),
-        SqliteFence::create(scratch.file()).map(drop),
+        SqliteFence::create(&SqliteOptions::new(scratch.file())).map(drop),
     ] {
         let Err(FenceError::Store(error)) = opened else {
             panic!("{opened:?}")

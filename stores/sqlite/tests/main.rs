@@ -9,6 +9,7 @@ mod fence_bumps;
 mod fence_marks;
 mod fence_refusals;
 mod fenced_table;
+mod file_systems;
 mod first_opening;
 mod frozen;
 mod full_disk;

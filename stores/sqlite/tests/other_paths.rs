@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tenure_core::{Certainty, Fault, FenceError, LeaseStore, Renewed, Scope, StoreError, Verdict};
-use tenure_sqlite::{SqliteFence, SqliteStore};
+use tenure_sqlite::{SqliteFence, SqliteOptions, SqliteStore};
 
 #[test]
 fn as_a_child() {
@@ -22,7 +22,7 @@ fn as_a_child() {
             "in a mounted directory" => {
                 let store = SqliteStore::open(&file).unwrap();
                 let _first = held(&store, &Asker::new("second"), "job").await;
-                drop(SqliteFence::create(&file).unwrap());
+                drop(SqliteFence::create(&SqliteOptions::new(&file)).unwrap());
             }
             "mounted over" => mounted_over(&file).await,
             other => panic!("{other}"),
@@ -82,10 +82,11 @@ fn fence_refused(file: &Path) -> StoreError {
         FenceError::Store(error) => error,
         other => panic!("{other}"),
     };
+    let options = SqliteOptions::new(file);
     let errors = [
         told(SqliteFence::new(file).unwrap_err()),
-        told(SqliteFence::find(file).unwrap_err()),
-        told(SqliteFence::create(file).unwrap_err()),
+        told(SqliteFence::find(&options).unwrap_err()),
+        told(SqliteFence::create(&options).unwrap_err()),
     ];
     let [first, others @ ..] = errors;
     assert!(others.iter().all(|error| *error == first), "{others:?}");

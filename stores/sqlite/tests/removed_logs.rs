@@ -11,7 +11,7 @@ use tenure_core::{
     Acquired, Certainty, Change, Claimed, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Renewed,
     ResourceName, Scope, Term, WatchEvent,
 };
-use tenure_sqlite::{SqliteFence, SqliteStore};
+use tenure_sqlite::{SqliteFence, SqliteOptions, SqliteStore};
 use tenure_testkit::Process;
 
 /// All that can be missing beside the file without an error that everybody gets.
@@ -35,7 +35,7 @@ fn as_a_child() {
                 outcome
             }
             "later term" => {
-                let fence = SqliteFence::create(&file).unwrap();
+                let fence = SqliteFence::create(&SqliteOptions::new(&file)).unwrap();
                 format!("claimed {:?}", fence.claim(&ledger(), &term(9)).await.unwrap())
             }
             other => panic!("{other}"),
@@ -158,7 +158,13 @@ async fn who_closes_a_file_whose_log_was_removed_leaves_in_it_what_others_have_w
                         .unwrap(),
                 )
             }
-            _ => open = (None, None, Some(SqliteFence::create(scratch.file()).unwrap())),
+            _ => {
+                open = (
+                    None,
+                    None,
+                    Some(SqliteFence::create(&SqliteOptions::new(scratch.file())).unwrap()),
+                )
+            }
         }
         remove(&scratch, &["-wal", "-shm"]);
         let (other, said) = other(&scratch, "asker", "outcome: granted");
@@ -179,7 +185,7 @@ async fn idle_handles_watches_and_fences_of_a_process_keep_no_removed_log() {
         let (store, asker, token) = held(&scratch).await;
         let idle = scratch.open();
         let mut watch = idle.watch(&Scope::Prefix(String::new())).await.unwrap();
-        let fence = SqliteFence::create(scratch.file()).unwrap();
+        let fence = SqliteFence::create(&SqliteOptions::new(scratch.file())).unwrap();
         remove(&scratch, removal);
         let (_other, said) = other(&scratch, "asker", "outcome");
         let renewed = store.renew(&[asker.renew("job", token)]).await;

@@ -235,12 +235,12 @@ fn is_missing(path: &Path) -> bool {
 
 #[cfg(feature = "sqlite")]
 pub(super) fn sqlite(url: &str, making: Making) -> Result<Option<Opened>, Failure> {
-    use tenure::sqlite::SqliteFence;
-    let path = SqliteFence::path_of(url).map_err(refusal)?;
+    use tenure::sqlite::{SqliteFence, SqliteOptions};
+    let options = SqliteOptions::from_url(url).map_err(|error| refusal(error.into()))?;
     let fence = match making {
-        Making::WhereMissing => SqliteFence::create(path).map(Some),
-        Making::Never | Making::OnlyLooks if is_missing(&path) => Ok(None),
-        Making::Never | Making::OnlyLooks => SqliteFence::find(path),
+        Making::WhereMissing => SqliteFence::create(&options).map(Some),
+        Making::Never | Making::OnlyLooks if is_missing(options.path()) => Ok(None),
+        Making::Never | Making::OnlyLooks => SqliteFence::find(&options),
     };
     Ok(fence.map_err(refusal)?.map(Opened::Sqlite))
 }

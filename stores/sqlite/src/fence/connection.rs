@@ -1,8 +1,10 @@
 //! The connections of a fence, and how its commits wait for the disk.
 
 use crate::files::{self, FileIdentity, Files, Paths, refuse_removed};
+use crate::filesystem::FileSystem;
 use crate::log::Log;
 use crate::only_path;
+use crate::options::SqliteOptions;
 use crate::seat::{Connected, all_leave_if_others};
 use crate::trouble::Trouble;
 use rusqlite::{Connection, OpenFlags};
@@ -24,12 +26,18 @@ impl Connected for Marks {
     }
 }
 
-pub(super) fn open(path: &Path) -> Result<Connection, Trouble> {
+pub(super) fn open(options: &SqliteOptions) -> Result<Connection, Trouble> {
+    let path = &options.path;
     // A term that has claimed by one path and a writer that enters by another have two logs: neither waits for the other.
     // At the opening is enough: of two paths the second one is opened while both are there.
     only_path::check(path).map_err(Trouble::Told)?;
     match path.canonicalize() {
         Ok(database) => {
+            // Where its shared memory and locks do not reach, a claim on another machine neither waits for a writer nor is seen by it.
+            let file_system = FileSystem::of(&database).map_err(Trouble::Told)?;
+            file_system
+                .check(&database, options.trust)
+                .map_err(Trouble::Told)?;
             all_leave_if_others(&database);
             refuse_removed(&Paths::of(&database), &path.display().to_string())?;
         }
@@ -60,19 +68,22 @@ fn missing(path: &Path) -> StoreError {
 const DURABLE: &str = "EXTRA";
 
 /// A connection on which every commit waits for the disk by SQLite's own means, in either mode.
-pub(super) fn open_durable(path: &Path) -> Result<Connection, Trouble> {
-    let connection = open(path)?;
+pub(super) fn open_durable(options: &SqliteOptions) -> Result<Connection, Trouble> {
+    let connection = open(options)?;
     connection.pragma_update(None, "synchronous", DURABLE)?;
     Ok(connection)
 }
 
 /// A connection that has read, the paths of what it has opened, and which files these are. With a rollback journal its commits
 /// wait for the disk as `in_a_journal` says. A write-ahead log is only handed to the kernel: see [`Log`].
-pub(super) fn connect(path: &Path, in_a_journal: &str) -> Result<(Connection, Paths, Files), Trouble> {
-    let (connection, file) = FileIdentity::of_opening(path, || open(path))?;
+pub(super) fn connect(
+    options: &SqliteOptions,
+    in_a_journal: &str,
+) -> Result<(Connection, Paths, Files), Trouble> {
+    let (connection, file) = FileIdentity::of_opening(&options.path, || open(options))?;
     let file = file.ok_or(Trouble::Parted)?;
     let paths = Paths::of(Path::new(connection.path().unwrap_or_default()));
-    let shown = path.display().to_string();
+    let shown = options.path.display().to_string();
     // It opens the log when it first reads.
     connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
@@ -93,14 +104,14 @@ pub(super) fn connect(path: &Path, in_a_journal: &str) -> Result<(Connection, Pa
 }
 
 /// As [`connect`], after the files at the path were found to be others.
-pub(super) fn reconnect(path: &Path, in_a_journal: &str) -> Result<(Connection, Files), Trouble> {
-    let (connection, _, files) = connect(path, in_a_journal)?;
+pub(super) fn reconnect(options: &SqliteOptions, in_a_journal: &str) -> Result<(Connection, Files), Trouble> {
+    let (connection, _, files) = connect(options, in_a_journal)?;
     Ok((connection, files))
 }
 
 /// A connection for marks.
-pub(super) fn connect_marks(path: &Path) -> Result<(Marks, Paths, Files), Trouble> {
-    let (connection, paths, files) = connect(path, DURABLE)?;
+pub(super) fn connect_marks(options: &SqliteOptions) -> Result<(Marks, Paths, Files), Trouble> {
+    let (connection, paths, files) = connect(options, DURABLE)?;
     let log = files.log.is_some().then(|| Log::open(&paths, &files));
     match log {
         Some(None) => {
@@ -119,7 +130,7 @@ pub(super) fn connect_marks(path: &Path) -> Result<(Marks, Paths, Files), Troubl
     }
 }
 
-pub(super) fn reconnect_marks(path: &Path) -> Result<(Marks, Files), Trouble> {
-    let (marks, _, files) = connect_marks(path)?;
+pub(super) fn reconnect_marks(options: &SqliteOptions) -> Result<(Marks, Files), Trouble> {
+    let (marks, _, files) = connect_marks(options)?;
     Ok((marks, files))
 }

@@ -10,15 +10,16 @@ pub use table::FencedTable;
 
 use crate::files;
 use crate::log::Log;
-use crate::patience::{Jitter, patiently, patiently_blocking};
+use crate::options::SqliteOptions;
+use crate::patience::{Jitter, patiently};
 use crate::seat::Seat;
 use crate::transaction;
-use crate::trouble::{Trouble, fault};
-use connection::{Marks, connect_marks, reconnect_marks};
+use crate::trouble::Trouble;
+use connection::{Marks, reconnect_marks};
 use mark::ruled;
 use refusals::Noter;
 use rusqlite::{Connection, ErrorCode, Transaction, ffi, params};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tenure_core::{
     Answer, Bump, Claimed, Cursor, Fault, Fence, FenceError, Leases, Mark, MarkPage, ResourceName,
@@ -61,47 +62,14 @@ use tenure_core::{
 pub struct SqliteFence {
     shown: String,
     jitter: Jitter,
-    /// As SQLite has opened it: absolute, so that it goes on to mean this file whatever the process's directory is.
-    path: PathBuf,
+    /// As SQLite has opened it: its path is absolute, so that it goes on to mean this file whatever the process's directory is.
+    file: SqliteOptions,
     seat: Arc<Seat<Marks>>,
     noter: Noter,
     leases: Leases,
 }
 
 impl SqliteFence {
-    /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
-    ///
-    /// # Errors
-    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, has no fence, or can be reached
-    /// by other paths (hard links, a mount of the file itself). Nothing was changed.
-    pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        let path = path.as_ref();
-        let shown = path.display().to_string();
-        let jitter = Jitter::seeded();
-        // The first look at a file waits for whoever writes it, or closes it, just now.
-        let (marks, paths, files) = patiently_blocking(&jitter, &shown, || connect_marks(path))?;
-        let fence = Self {
-            shown,
-            jitter,
-            path: paths.database.clone(),
-            noter: Noter::new(&paths.database),
-            seat: Seat::new(paths, (marks, files)),
-            leases: Leases::Here,
-        };
-        let looked = fence.with(|connection| {
-            let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
-            match found.map(drop) {
-                // Whoever writes just now does not make the table any less there.
-                Err(error) if fault(&error) != Fault::Busy => Err(Trouble::Statement(error)),
-                Ok(()) | Err(_) => Ok(()),
-            }
-        });
-        match looked {
-            Ok(()) => Ok(fence),
-            Err(trouble) => Err(fence.without_table(trouble).into()),
-        }
-    }
-
     /// Says that the leases are in another store. Then a token from the future is known by the wall clock and not exactly, also
     /// where the file is Tenure's own: what a lease of the same name has been granted there, perhaps before the leases went
     /// elsewhere, says nothing.
@@ -174,7 +142,7 @@ impl SqliteFence {
     /// Whether the transaction is in this file, and the file still the one that stands at its path: a transaction whose log
     /// was removed neither sees a claim nor keeps one waiting.
     fn check_file(&self, transaction: &Transaction<'_>, resource: &ResourceName) -> Result<(), FenceError> {
-        if transaction.path().map(Path::new) != Some(&self.path) {
+        if transaction.path().map(Path::new) != Some(&self.file.path) {
             return Err(FenceError::Store(StoreError::not_applied(
                 Fault::Invalid,
                 format!(
@@ -193,7 +161,7 @@ impl SqliteFence {
     }
 
     fn with<T>(&self, look: impl FnOnce(&Connection) -> Result<T, Trouble>) -> Result<T, Trouble> {
-        look(&self.seat.take(|| reconnect_marks(&self.path))?.connection)
+        look(&self.seat.take(|| reconnect_marks(&self.file))?.connection)
     }
 
     /// Writes, and answers what has to be on the disk before that counts: see [`settle`](Self::settle).
@@ -204,7 +172,7 @@ impl SqliteFence {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Trouble>,
     ) -> Result<(T, Option<Arc<Log>>), Trouble> {
-        let marks = self.seat.take(|| reconnect_marks(&self.path))?;
+        let marks = self.seat.take(|| reconnect_marks(&self.file))?;
         if let Some(log) = &marks.log {
             log.mend(&marks.connection)?;
         }
@@ -360,7 +328,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::SqliteFence;
-    use crate::SqliteStore;
+    use crate::{SqliteOptions, SqliteStore};
     use std::time::Duration;
     use tenure_conformance::asking::{granted, renewal, request, seconds};
     use tenure_core::{Claimed, Fence, LeaseName, LeaseStore, Renewed, ResourceName, Term};
@@ -376,7 +344,7 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let store = SqliteStore::open(&path).unwrap();
-            let fence = SqliteFence::create(&path).unwrap();
+            let fence = SqliteFence::create(&SqliteOptions::new(&path)).unwrap();
             let held = request("held", "a", seconds(300));
             let grant = granted(store.acquire(&held).await.unwrap());
             let term = Term::new(LeaseName::new("held").unwrap(), grant.token);

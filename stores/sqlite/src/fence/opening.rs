@@ -1,53 +1,90 @@
-//! Opening a fence without a connection of one's own: for the command.
+//! Opening a fence; for the command also one whose table is perhaps missing.
 
-use super::connection::{open, open_durable};
+use super::connection::{connect_marks, open, open_durable};
+use super::refusals::Noter;
 use super::{FencedTable, SqliteFence};
 use crate::options::SqliteOptions;
 use crate::patience::{Jitter, patiently_blocking};
-use crate::trouble::Trouble;
+use crate::seat::Seat;
+use crate::trouble::{Trouble, fault};
 use rusqlite::OptionalExtension;
-use std::path::{Path, PathBuf};
-use tenure_core::{Fault, FenceError, StoreError};
+use std::path::Path;
+use tenure_core::{Fault, FenceError, Leases, StoreError};
+
+impl SqliteOptions {
+    /// Opens the fence in the existing database there: as [`SqliteFence::new`], on the file systems that are
+    /// [trusted](Self::trust).
+    ///
+    /// # Errors
+    /// As [`SqliteFence::new`].
+    pub fn open_fence(&self) -> Result<SqliteFence, FenceError> {
+        let shown = self.path.display().to_string();
+        let jitter = Jitter::seeded();
+        // The first look at a file waits for whoever writes it, or closes it, just now.
+        let (marks, paths, files) = patiently_blocking(&jitter, &shown, || connect_marks(self))?;
+        let file = Self::new(&paths.database).trust(self.trust);
+        let fence = SqliteFence {
+            shown,
+            jitter,
+            noter: Noter::new(file.clone()),
+            file,
+            seat: Seat::new(paths, (marks, files)),
+            leases: Leases::Here,
+        };
+        let looked = fence.with(|connection| {
+            let found = connection.prepare("SELECT resource, lease, token, refused FROM tenure_fence");
+            match found.map(drop) {
+                // Whoever writes just now does not make the table any less there.
+                Err(error) if fault(&error) != Fault::Busy => Err(Trouble::Statement(error)),
+                Ok(()) | Err(_) => Ok(()),
+            }
+        });
+        match looked {
+            Ok(()) => Ok(fence),
+            Err(trouble) => Err(fence.without_table(trouble).into()),
+        }
+    }
+}
 
 impl SqliteFence {
-    /// The file that a URL names: `sqlite:PATH`.
+    /// A fence over the existing database at `path`, in which [`install`](Self::install) has been run.
     ///
     /// # Errors
-    /// [`FenceError::Store`] for another URL.
-    pub fn path_of(url: &str) -> Result<PathBuf, FenceError> {
-        Ok(SqliteOptions::from_url(url)?.path)
+    /// [`FenceError::Store`]: the file cannot be opened, is read-only, is locked for seconds, has no fence, can be reached
+    /// by other paths (hard links, a mount of the file itself), or is on a network file system, or one that a program serves
+    /// and that is not [trusted](SqliteOptions::open_fence). Nothing was changed.
+    pub fn new(path: impl AsRef<Path>) -> Result<Self, FenceError> {
+        SqliteOptions::new(path.as_ref()).open_fence()
     }
 
-    /// The fence in the existing database at `path`; makes its table where it is missing.
+    /// The fence in an existing database; makes its table where it is missing.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, FenceError> {
-        let path = path.as_ref();
+    pub fn create(options: &SqliteOptions) -> Result<Self, FenceError> {
         // Looked for first: whoever finds the table takes no lock.
-        if let Some(fence) = Self::find(path)? {
+        if let Some(fence) = Self::find(options)? {
             return Ok(fence);
         }
-        let shown = path.display().to_string();
+        let shown = options.path.display().to_string();
         patiently_blocking(&Jitter::seeded(), &shown, || {
-            Ok(open_durable(path)?.execute_batch(super::mark::TABLE)?)
+            Ok(open_durable(options)?.execute_batch(super::mark::TABLE)?)
         })?;
-        Self::new(path)
+        options.open_fence()
     }
 
-    /// The fence in the existing database at `path`; `None` if it has no table of marks.
+    /// The fence in an existing database; `None` if it has no table of marks.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn find(path: impl AsRef<Path>) -> Result<Option<Self>, FenceError> {
-        let path = path.as_ref();
-        let shown = path.display().to_string();
+    pub fn find(options: &SqliteOptions) -> Result<Option<Self>, FenceError> {
+        let shown = options.path.display().to_string();
         let found = patiently_blocking(&Jitter::seeded(), &shown, || {
             let named = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'tenure_fence'";
-            let connection = open(path)?;
+            let connection = open(options)?;
             Ok(connection.query_row(named, [], |_| Ok(())).optional()?)
         })?;
-        found.map(|()| Self::new(path)).transpose()
+        found.map(|()| options.open_fence()).transpose()
     }
 
     /// Installs the triggers of `table`: [`FencedTable::install`], on a connection of its own, on the disk when it returns.
@@ -71,7 +108,7 @@ impl SqliteFence {
         change: impl Fn(&rusqlite::Connection) -> Result<(), FenceError>,
     ) -> Result<(), FenceError> {
         let changed = patiently_blocking(&self.jitter, &self.shown, || {
-            match change(&open_durable(&self.path)?) {
+            match change(&open_durable(&self.file)?) {
                 Err(FenceError::Store(error)) if error.fault == Fault::Busy => {
                     Err(Trouble::Statement(locked()))
                 }
@@ -92,6 +129,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::SqliteFence;
+    use crate::SqliteOptions;
     use tempfile::TempDir;
 
     /// Without EXTRA a power cut may bring a rollback journal back, and take the triggers away.
@@ -103,7 +141,7 @@ mod tests {
             .unwrap()
             .execute_batch("CREATE TABLE account (id INTEGER)")
             .unwrap();
-        let fence = SqliteFence::create(&path).unwrap();
+        let fence = SqliteFence::create(&SqliteOptions::new(&path)).unwrap();
         fence
             .on_own_connection(|connection| {
                 let asked: i64 = connection

@@ -2,12 +2,12 @@
 
 use super::connection::{connect, reconnect};
 use super::mark;
+use crate::options::SqliteOptions;
 use crate::patience::{Jitter, LOCK_WAIT_MAX};
 use crate::seat::Seat;
 use crate::transaction;
 use crate::trouble::Trouble;
 use rusqlite::Connection;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(super) struct Noter {
 }
 
 struct Shared {
-    path: PathBuf,
+    file: SqliteOptions,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -48,12 +48,12 @@ struct State {
 }
 
 impl Noter {
-    /// For the file at this path, which is absolute: it is opened at the first refusal, and the process may have changed its
+    /// For the file at a path that is absolute: it is opened at the first refusal, and the process may have changed its
     /// directory by then.
-    pub(super) fn new(path: &Path) -> Self {
+    pub(super) fn new(file: SqliteOptions) -> Self {
         Self {
             shared: Arc::new(Shared {
-                path: path.to_owned(),
+                file,
                 state: Mutex::default(),
                 changed: Condvar::new(),
             }),
@@ -121,17 +121,17 @@ impl Shared {
                 let seat = match &mut seat {
                     Some(seat) => seat,
                     empty => {
-                        let (connection, paths, files) = connect(&self.path, RELAXED)?;
+                        let (connection, paths, files) = connect(&self.file, RELAXED)?;
                         empty.insert(Seat::new(paths, (connection, files)))
                     }
                 };
-                let connection = seat.take(|| reconnect(&self.path, RELAXED))?;
+                let connection = seat.take(|| reconnect(&self.file, RELAXED))?;
                 transaction::write(&connection, |connection| {
                     let each = |(resource, refused): &(_, _)| mark::note(connection, resource, *refused);
                     pending.iter().try_for_each(each)
                 })
             });
-            let shown = || self.path.display().to_string();
+            let shown = || self.file.path.display().to_string();
             let noted = noted.map_err(|trouble| trouble.into_error("the fence", &shown()));
             pause = match &noted {
                 Ok(()) => NOTE_EVERY,

@@ -103,6 +103,13 @@ fn file_system(database: &Database) -> Finding {
     }
     let (verdict, detail, repair) = match kind {
         FileSystem::Local(_) => (Verdict::Good, format!("{shown} is on {kind}, a local one"), None),
+        FileSystem::Layered(_) => (
+            Verdict::Warning,
+            format!(
+                "{shown} is on {kind}, as a container's own files are: another container has another file by this path"
+            ),
+            Some("mount one directory of the host into every container, and keep the file there".to_owned()),
+        ),
         FileSystem::Memory(_) => (
             Verdict::Warning,
             format!("{shown} is on {kind}: a reboot empties it; tokens still rise by the wall clock"),

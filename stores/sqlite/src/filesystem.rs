@@ -9,6 +9,8 @@ use tenure_core::{Fault, StoreError};
 pub(crate) enum FileSystem {
     /// On a disk of this machine.
     Local(&'static str),
+    /// Layers over each other, as a container's own root is: another container has another file by the same path.
+    Layered(&'static str),
     /// In memory: gone with the next reboot, and all its records with it.
     Memory(&'static str),
     /// A program serves it; where the data really is, nobody can tell from here.
@@ -27,7 +29,7 @@ const KNOWN: &[(u64, FileSystem)] = &[
     (0x2FC1_2FC1, FileSystem::Local("ZFS")),
     (0xF2F5_2010, FileSystem::Local("F2FS")),
     (0xCA45_1A4E, FileSystem::Local("bcachefs")),
-    (0x794C_7630, FileSystem::Local("overlayfs")),
+    (0x794C_7630, FileSystem::Layered("overlayfs")),
     (0x0102_1994, FileSystem::Memory("tmpfs")),
     (0x8584_58F6, FileSystem::Memory("ramfs")),
     (0x6573_5546, FileSystem::Program("FUSE")),
@@ -102,7 +104,7 @@ impl FileSystem {
             ))
         };
         match (self, trust) {
-            (Self::Local(_) | Self::Memory(_) | Self::Other(_), _)
+            (Self::Local(_) | Self::Layered(_) | Self::Memory(_) | Self::Other(_), _)
             | (Self::Program(_), FileSystemTrust::Trusted) => Ok(()),
             (Self::Network(kind), _) => refused(
                 kind,
@@ -119,9 +121,11 @@ impl FileSystem {
 impl std::fmt::Display for FileSystem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Local(kind) | Self::Memory(kind) | Self::Program(kind) | Self::Network(kind) => {
-                f.write_str(kind)
-            }
+            Self::Local(kind)
+            | Self::Layered(kind)
+            | Self::Memory(kind)
+            | Self::Program(kind)
+            | Self::Network(kind) => f.write_str(kind),
             Self::Other(number) => write!(f, "a file system of number {number:#x}"),
         }
     }

@@ -4,14 +4,15 @@ use crate::common::Scratch;
 use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
 use crate::common::fuse::served_by_a_program;
 use std::path::Path;
-use tenure_core::{Certainty, Fault, FenceError, StoreError};
-use tenure_sqlite::{FileSystemTrust, SqliteFence, SqliteOptions};
+use tenure_core::{Certainty, Fault, FenceError, LeaseStore, StoreError, Verdict};
+use tenure_sqlite::{FileSystemTrust, SqliteFence, SqliteOptions, SqliteStore};
 
 #[test]
 fn as_a_child() {
     let Some((role, file)) = role() else { return };
     match role.as_str() {
         "served by a program" => refused_unless_trusted(&file),
+        "in a layer" => told_of_a_layer(&file),
         other => panic!("{other}"),
     }
     println!("all is as promised");
@@ -65,4 +66,34 @@ fn refused_unless_trusted(file: &Path) {
     for error in opened_with(&SqliteOptions::new(file).trust(FileSystemTrust::Trusted)) {
         assert!(!error.message.contains("FUSE"), "{error}");
     }
+}
+
+/// As the root of a container is. Nobody is refused there: the root of a live system is such a one, too.
+#[test]
+fn a_store_in_a_layer_as_containers_have_is_told_of() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory().display();
+    // A layer of its own on memory: one on a layer is refused by the kernel.
+    let set_up = format!(
+        "mount -t tmpfs tmpfs '{directory}' && cd '{directory}' && mkdir lower upper work merged && \
+         mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,userxattr overlay merged"
+    );
+    let file = scratch.directory().join("merged/leases.db");
+    played_after(&set_up, "in a layer", &file);
+}
+
+fn told_of_a_layer(file: &Path) {
+    let store = SqliteStore::open(file).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let findings = runtime.block_on(store.examine()).unwrap();
+    let found = findings.iter().find(|finding| finding.subject == "file system");
+    let found = found.unwrap();
+    assert_eq!(found.verdict, Verdict::Warning, "{found:?}");
+    assert!(
+        found.detail.contains("overlayfs") && found.repair.is_some(),
+        "{found:?}"
+    );
 }

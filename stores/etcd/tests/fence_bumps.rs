@@ -1,13 +1,19 @@
 //! Marks that an operator has raised: they admit nobody until a term has claimed them.
 
+use crate::clean_up::ROUNDS_MAX;
 use crate::common::{Scratch, giving_back, put, remove, request, seconds, shared, take, value};
+use crate::faults::BOUND;
+use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::{
     Bump, Certainty, Claimed, Fault, Fence, FenceError, FencingToken, LeaseName, LeaseStore, Mark,
     ResourceName, Term,
 };
 use tenure_etcd::{EtcdFence, Fenced, FencedTransaction};
-use tenure_testkit::{FaultProxy, RequestFault};
+use tenure_testkit::{Fault as ProxyFault, FaultProxy, RequestFault, eventually_async};
+
+/// How long each frame of an answer waits, where others are to do something meanwhile.
+const PAUSE: Duration = Duration::from_millis(150);
 
 fn ledger() -> ResourceName {
     ResourceName::new("ledger").expect("a name")
@@ -244,4 +250,52 @@ async fn bump_in_etcd_that_is_not_heard_of_after_it_was_made_is_unknown() {
     );
     let after = direct.mark(&ledger()).await.expect("it answers").expect("a mark");
     assert!(after.token > before.token, "{after:?}");
+}
+
+/// As a leader is, whom nobody has stopped before: its term was there before the bump was done.
+#[tokio::test]
+async fn term_that_is_granted_while_a_mark_in_etcd_is_bumped_is_not_admitted() {
+    let proxy = FaultProxy::http2(shared().await.address(0)).expect("a proxy");
+    let direct = Scratch::new().await;
+    let through = Scratch {
+        url: format!("etcd://{}", proxy.address()),
+        ..direct.clone()
+    };
+    let fence = Arc::new(EtcdFence::connect(&through.store_url()).await.expect("a fence"));
+    let other = direct.store().await;
+    for round in 0..ROUNDS_MAX {
+        let asked = request(&format!("job-{round}"), "leader", seconds(60));
+        let bump = Bump {
+            resource: ResourceName::new(format!("ledger-{round}")).expect("a name"),
+            above: None,
+            lease: Some(asked.name.clone()),
+        };
+        // It is connected, and has nothing to learn.
+        assert_eq!(fence.mark(&bump.resource).await, Ok(None));
+        let sent = proxy.counts().requests;
+        proxy.set(ProxyFault::Delay {
+            to_server: Duration::ZERO,
+            to_client: PAUSE,
+        });
+        let bumping = tokio::spawn({
+            let (fence, bump) = (Arc::clone(&fence), bump.clone());
+            async move { fence.bump(&bump).await }
+        });
+        let arrived = async || (proxy.counts().requests > sent).then_some(());
+        eventually_async(BOUND, "a request", arrived).await;
+        // It has looked, and the answer is on the way.
+        let granted = take(&other, &asked).await.token;
+        let is_between = proxy.counts().requests == sent + 1;
+        let mark = bumping.await.expect("no panic").expect("bumped");
+        proxy.heal();
+        let refused = fence.claim(&bump.resource, &Term::new(asked.name, granted)).await;
+        assert!(
+            matches!(refused, Err(FenceError::Stale { .. })) && mark.token > granted,
+            "{mark:?}, {refused:?}"
+        );
+        if is_between {
+            return;
+        }
+    }
+    panic!("the machine stalled each time");
 }

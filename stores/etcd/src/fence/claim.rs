@@ -3,6 +3,7 @@
 use super::Ruled;
 use super::look::Found;
 use super::mark::{MarkValue, subject};
+use crate::keys::Part;
 use crate::record::wall_clock_ms;
 use crate::site::{ROUNDS_MAX, Site, transact};
 use crate::wire::kv::{Compare, RequestOp, TxnRequest};
@@ -34,7 +35,10 @@ impl Site {
                 Ok(Ruling::Holds) => return Ok(Ruled::Admitted(Claimed::Already)),
                 Ok(Ruling::Raise) => {}
             }
-            if self.set(resource, &found, &MarkValue::claimed(term)).await? {
+            if self
+                .set(resource, &found, &MarkValue::claimed(term), None)
+                .await?
+            {
                 let from = found.token();
                 return Ok(Ruled::Admitted(Claimed::Raised { from }));
             }
@@ -50,9 +54,12 @@ impl Site {
                 Some(lease) => Some(lease.clone()),
                 None => self.look(resource, None).await?.lease().cloned(),
             };
-            let found = self
-                .look(resource, owner.as_ref().and_then(|owner| counts(leases, owner)))
-                .await?;
+            let counted = owner.as_ref().and_then(|owner| counts(leases, owner));
+            let found = self.look(resource, counted).await?;
+            // A term that is granted between the look and the bump would be above the mark, as if it were a later one.
+            let none_since = counted.map(|lease| {
+                Compare::not_written_after(&self.keys.part(lease, Part::Record), found.revision)
+            });
             let (mark, above) = (found.token(), bump.above.max(found.granted));
             let floor = floor(leases, mark.max(above), found.revision);
             let token = bumped(mark, above, floor).ok_or_else(|| {
@@ -60,7 +67,7 @@ impl Site {
                 StoreError::not_applied(Fault::Invalid, message)
             })?;
             let lifted = MarkValue::lifted(owner, token);
-            if self.set(resource, &found, &lifted).await? {
+            if self.set(resource, &found, &lifted, none_since).await? {
                 // It was raised, whatever comes of the look at it.
                 let found = self.look(resource, None).await.map_err(after_a_step)?;
                 let shown = found.shown(resource);
@@ -70,16 +77,19 @@ impl Site {
         Err(self.restless_mark(resource))
     }
 
-    /// Sets the mark, if it is as it was found; whether it was.
+    /// Sets the mark, if it is as it was found, and whatever else is asked holds; whether it was.
     async fn set(
         &self,
         resource: &ResourceName,
         found: &Found,
         mark: &MarkValue,
+        also: Option<Compare>,
     ) -> Result<bool, StoreError> {
         let key = self.keys.mark(resource);
         let request = TxnRequest {
-            compare: vec![Compare::written_at(&key, found.written)],
+            compare: std::iter::once(Compare::written_at(&key, found.written))
+                .chain(also)
+                .collect(),
             success: vec![RequestOp::put(key, mark.encode(), 0)],
             failure: Vec::new(),
         };
@@ -93,7 +103,7 @@ impl Site {
         StoreError::not_applied(
             Fault::Busy,
             format!(
-                "{} at {}: the mark changed {ROUNDS_MAX} times under the request; ask again",
+                "{} at {}: the mark, or its lease, changed {ROUNDS_MAX} times under the request; ask again",
                 subject(resource),
                 self.place
             ),

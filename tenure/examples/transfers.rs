@@ -17,6 +17,7 @@ const TRANSFERS: i64 = 16;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// Makes the transfers, and counts the money after them.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;

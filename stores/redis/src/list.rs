@@ -1,5 +1,6 @@
 use crate::fault::Deed;
-use crate::record::{decode, is_confirmed, shown};
+use crate::read::Sighting;
+use crate::record::shown;
 use crate::script::{Arguments, LIST};
 use crate::site::Site;
 use tenure_core::{Cursor, LeasePage, Listed, Page, StoreError};
@@ -17,16 +18,18 @@ pub(crate) struct Found {
 /// What stands in the index, and what its record is.
 pub(crate) struct Seen {
     pub(crate) at: Cursor,
-    pub(crate) listed: Listed,
-    /// Whether it is a term.
-    pub(crate) confirmed: bool,
+    /// What cannot be understood is listed as such.
+    pub(crate) record: Result<Sighting, Listed>,
 }
 
 impl Site {
     /// Reads a page, in one step of the server.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         let Found { seen, next } = self.page(page).await?;
-        let leases = seen.into_iter().map(|seen| seen.listed).collect();
+        let listed = |record: Result<Sighting, Listed>| {
+            record.map_or_else(|unreadable| unreadable, |sighting| Listed::Lease(sighting.lease))
+        };
+        let leases = seen.into_iter().map(|seen| listed(seen.record)).collect();
         Ok(LeasePage { leases, next })
     }
 
@@ -48,25 +51,26 @@ impl Site {
         while !found.is_empty() {
             let (name, fields) = (found.bytes()?, found.fields()?);
             seen.push(Seen {
-                listed: self.listed(&name, fields.as_ref(), now_ms),
+                record: self.record(&name, fields.as_ref(), now_ms),
                 at: Cursor::behind(name),
-                confirmed: is_confirmed(fields.as_ref()),
             });
         }
         let next = last.map(Cursor::behind);
         Ok(Found { seen, next })
     }
 
-    fn listed(&self, name: &[u8], fields: Option<&crate::reply::Fields>, now_ms: u64) -> Listed {
+    fn record(
+        &self,
+        name: &[u8],
+        fields: Option<&crate::reply::Fields>,
+        now_ms: u64,
+    ) -> Result<Sighting, Listed> {
         let text = String::from_utf8_lossy(name);
         let key = format!("{}{text}", self.keys.records());
-        match decode(&key, &text, fields, now_ms) {
-            Ok(lease) => Listed::Lease(lease),
-            Err(error) => Listed::Unreadable {
-                key: shown(name),
-                error,
-            },
-        }
+        Sighting::read(&key, &text, fields, now_ms).map_err(|error| Listed::Unreadable {
+            key: shown(name),
+            error,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::fault::Deed;
 use crate::script::{Arguments, PURGE};
 use crate::site::Site;
-use tenure_core::{Listed, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Page, Purge, Purged, Purging, StoreError};
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -18,10 +18,10 @@ impl Site {
                 limit: request.limit,
             })
             .await?;
-        let understood = page.seen.into_iter().filter_map(|seen| match seen.listed {
-            Listed::Lease(lease) => Some(lease.name),
-            Listed::Unreadable { .. } => None,
-        });
+        let understood = page
+            .seen
+            .into_iter()
+            .filter_map(|seen| Some(seen.record.ok()?.lease.name));
         let names: Vec<_> = understood.collect();
         let (removes, deed) = match request.purging {
             Purging::Removes => (1, Deed::Write),

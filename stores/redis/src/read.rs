@@ -1,5 +1,5 @@
 use crate::fault::Deed;
-use crate::record::{decode, is_confirmed, unreadable};
+use crate::record::{decode, is_confirmed, term_before, unreadable};
 use crate::reply::{Fields, misunderstood};
 use crate::script::{Arguments, GET};
 use crate::site::{Site, subject};
@@ -11,6 +11,36 @@ pub(crate) struct Sighting {
     pub(crate) lease: Lease,
     /// It is a term, and not what a candidate has asked for in one member of a quorum and not yet got.
     pub(crate) confirmed: bool,
+    /// The term before such a candidacy.
+    before: Option<Lease>,
+}
+
+impl Sighting {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// As [`decode`].
+    pub(crate) fn read(
+        key: &str,
+        name: &str,
+        fields: Option<&Fields>,
+        now_ms: u64,
+    ) -> Result<Self, StoreError> {
+        let lease = decode(key, name, fields, now_ms)?;
+        Ok(Self {
+            confirmed: is_confirmed(fields),
+            before: term_before(key, &lease, fields, now_ms)?,
+            lease,
+        })
+    }
+
+    /// The last term that this server knows: a candidacy hides none.
+    pub(crate) fn term(&self) -> Option<&Lease> {
+        match self.confirmed {
+            true => Some(&self.lease),
+            false => self.before.as_ref(),
+        }
+    }
 }
 
 impl Site {
@@ -29,9 +59,7 @@ impl Site {
             "none" => Ok(None),
             "held" | "vacant" | "expired" => {
                 let fields = reply.fields()?;
-                let lease = decode(&key, name.as_str(), fields.as_ref(), now_ms)?;
-                let confirmed = is_confirmed(fields.as_ref());
-                Ok(Some(Sighting { lease, confirmed }))
+                Sighting::read(&key, name.as_str(), fields.as_ref(), now_ms).map(Some)
             }
             "unreadable" => Err(self.cannot_read(&key, name.as_str(), reply.fields()?.as_ref(), now_ms)),
             _ => Err(misunderstood()),

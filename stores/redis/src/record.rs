@@ -111,6 +111,46 @@ pub(crate) fn decode_term(
     Ok(is_confirmed(fields).then(|| Box::new(lease)))
 }
 
+/// The term before, by what the record of a candidacy keeps of it; nothing where there was none. The token is the highest that this member
+/// has confirmed. Of who held it there is the name alone: it is shown under an incarnation that no process has.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn term_before(
+    key: &str,
+    candidacy: &Lease,
+    fields: Option<&Fields>,
+    now_ms: u64,
+) -> Result<Option<Lease>, StoreError> {
+    let Some(fields) =
+        fields.filter(|fields| Record { fields, now_ms }.value("unconfirmed") == Some(b"later"))
+    else {
+        return Ok(None);
+    };
+    let before = Record { fields, now_ms }
+        .previous(place("previousOwner"), now_ms)
+        .map_err(|Wrong { field, why }| {
+            unreadable(key, candidacy.name.as_str(), &format!("field \"{field}\" {why}"))
+        })?;
+    Ok(before.map(|before| Lease {
+        name: candidacy.name.clone(),
+        holder: Candidate {
+            id: before.candidate,
+            incarnation: Incarnation::from_bits(0),
+        },
+        token: candidacy.token,
+        attempt: Attempt::FIRST,
+        terms: candidacy.terms,
+        ttl: candidacy.ttl,
+        remaining: Duration::ZERO,
+        released: before.end == End::Released,
+        held_for: before.vacant_for,
+        renewed_ago: before.vacant_for,
+        asked_to_step_down: false,
+        note: Note::default(),
+    }))
+}
+
 /// Text that a message shows.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);

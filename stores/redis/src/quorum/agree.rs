@@ -34,17 +34,18 @@ impl Quorum {
     /// The lease by what these members have, where so many others were not heard: the term with the highest token, held if a
     /// majority says so, or does together with those.
     ///
-    /// What a candidate has taken in some members and not got does not count.
+    /// What a candidate has taken in some members and not got does not count, and hides no term from before: the highest token that
+    /// was granted is known to one member of each majority.
     pub(super) fn agreed<'a>(
         &self,
         sightings: impl IntoIterator<Item = &'a Sighting>,
         unheard: usize,
     ) -> Agreed {
-        let terms: Vec<&Lease> = sightings
-            .into_iter()
-            .filter(|sighting| sighting.confirmed)
-            .map(|sighting| &sighting.lease)
-            .collect();
+        let (whole, before): (Vec<&Sighting>, Vec<&Sighting>) =
+            sightings.into_iter().partition(|sighting| sighting.confirmed);
+        // Of two records of a term, the later in this order is shown: the one that is whole.
+        let terms = before.into_iter().chain(whole);
+        let terms: Vec<&Lease> = terms.filter_map(Sighting::term).collect();
         let held = |lease: &&&Lease| lease.occupancy() == Occupancy::Held;
         let holding = |one: &Lease| {
             terms

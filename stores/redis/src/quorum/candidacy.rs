@@ -4,7 +4,7 @@ use super::Effect;
 use super::token::{Mine, Standing};
 use crate::fault::Deed;
 use crate::read::Sighting;
-use crate::record::{decode, is_confirmed, predecessor};
+use crate::record::predecessor;
 use crate::reply::misunderstood;
 use crate::script::{Arguments, CONFIRM, TAKE};
 use crate::site::{Site, subject};
@@ -62,11 +62,7 @@ pub(super) async fn take(site: Arc<Site>, request: Acquire) -> Result<Taken, Sto
         }
         "held" => {
             let fields = reply.fields()?;
-            let lease = decode(&key, name, fields.as_ref(), now_ms)?;
-            Taken::Held(Sighting {
-                lease,
-                confirmed: is_confirmed(fields.as_ref()),
-            })
+            Taken::Held(Sighting::read(&key, name, fields.as_ref(), now_ms)?)
         }
         "superseded" => Taken::Superseded,
         "exhausted" => Taken::Exhausted,

@@ -16,7 +16,7 @@ use crate::script::{Arguments, PURGE_MEMBER};
 use crate::site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tenure_core::{Cursor, Fault, LeaseName, Listed, Page, Purge, Purged, Purging, StoreError};
+use tenure_core::{Cursor, Fault, LeaseName, Page, Purge, Purged, Purging, StoreError};
 
 /// What errors are about.
 const SUBJECT: &str = "the clean-up of leases";
@@ -100,10 +100,7 @@ impl Quorum {
         let ends = poll.answers.iter().filter_map(|(_, found)| found.next.clone());
         let mut next = ends.min();
         let seen = poll.answers.into_iter().flat_map(|(_, found)| found.seen);
-        let understood = seen.filter_map(|seen| match seen.listed {
-            Listed::Lease(lease) => Some(lease.name),
-            Listed::Unreadable { .. } => None,
-        });
+        let understood = seen.filter_map(|seen| Some(seen.record.ok()?.lease.name));
         let is_reached = |name: &LeaseName| next.as_ref().is_none_or(|next| Cursor::from(name) <= *next);
         let mut names: Vec<LeaseName> = understood
             .filter(is_reached)

@@ -83,10 +83,9 @@ impl Quorum {
         let mut by_key: BTreeMap<Cursor, (Vec<Sighting>, Option<Listed>)> = BTreeMap::new();
         for seen in poll.answers.into_iter().flat_map(|(_, found)| found.seen) {
             let (sightings, unreadable) = by_key.entry(seen.at).or_default();
-            let confirmed = seen.confirmed;
-            match seen.listed {
-                Listed::Lease(lease) => sightings.push(Sighting { lease, confirmed }),
-                listed @ Listed::Unreadable { .. } => *unreadable = Some(listed),
+            match seen.record {
+                Ok(sighting) => sightings.push(sighting),
+                Err(listed) => *unreadable = Some(listed),
             }
         }
         let mut leases = Vec::new();

@@ -155,7 +155,7 @@ impl History {
     /// The terms that are kept, the latest first.
     ///
     /// # Errors
-    /// The store cannot be read. A record that cannot be understood is left out.
+    /// The store cannot be read. A record that cannot be understood, or not be told now, is left out.
     pub async fn read(&self) -> Result<Vec<PastTerm>, StoreError> {
         let mut terms: Vec<_> = self.records().await?.0.iter().filter_map(past_term).collect();
         terms.sort_by_key(|term| std::cmp::Reverse(term.token));

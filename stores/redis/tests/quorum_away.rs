@@ -129,6 +129,11 @@ async fn lease_that_either_of_two_may_hold_is_told_as_nobodys_until_it_is_known(
     let unknown = |error: &StoreError| error.message.contains("job");
     let shown = three.store.get(&asked.name).await;
     assert!(shown.as_ref().is_err_and(unknown), "{shown:?}");
+    let listed = three.store.list(&everything()).await.expect("a list").leases;
+    let [Listed::Unreadable { key, error }] = &listed[..] else {
+        panic!("{listed:?}")
+    };
+    assert_eq!((key.as_str(), Err(error.clone())), ("job", shown));
     for _ in 0..2 {
         let again = three.store.acquire(&asked).await;
         let is_unknown = |error: &StoreError| unknown(error) && error.certainty == Certainty::Unknown;

@@ -197,11 +197,19 @@ pub(super) async fn ranked(
             StoreError::not_applied(Fault::TimedOut, message)
         };
         let found = timeout(time_max, store.list_held(&page)).await.map_err(late)??;
-        standbys.extend(found.leases.iter().filter_map(|listed| match listed {
-            Listed::Lease(place) if place.occupancy() == Occupancy::Held => Standby::read_in(queue, place),
-            // Nobody waits by what cannot be understood: it can be neither extended nor taken.
-            Listed::Lease(_) | Listed::Unreadable { .. } => None,
-        }));
+        for listed in &found.leases {
+            match listed {
+                Listed::Lease(place) if place.occupancy() == Occupancy::Held => {
+                    standbys.extend(Standby::read_in(queue, place));
+                }
+                // Somebody may wait by what the store cannot tell now.
+                Listed::Unreadable { error, .. } if error.fault != Fault::Unreadable => {
+                    return Err(error.clone());
+                }
+                // Nobody waits by what cannot be understood: it can be neither extended nor taken.
+                Listed::Lease(_) | Listed::Unreadable { .. } => {}
+            }
+        }
         match found.next {
             Some(next) => page.after = Some(next),
             None => break,

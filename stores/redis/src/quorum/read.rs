@@ -5,6 +5,7 @@ use super::member::Progress;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
 use crate::read::Sighting;
+use crate::record::shown;
 use crate::site::subject;
 use std::collections::BTreeMap;
 use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -16,15 +17,20 @@ impl Quorum {
             Agreed::Never => Ok(None),
             Agreed::Term(lease) => Ok(Some(lease)),
             // Who asks what became of a term of its own must not be told that it is another's.
-            Agreed::Open(_) => Err(StoreError::not_applied(
-                Fault::Unreachable,
-                format!(
-                    "{} at the quorum {}: its members do not agree who holds it, and too few answer; ask again",
-                    subject(name),
-                    self.place
-                ),
-            )),
+            Agreed::Open(_) => Err(self.not_agreed(name)),
         }
+    }
+
+    /// Either of two terms may be the one that holds the lease.
+    pub(super) fn not_agreed(&self, name: &LeaseName) -> StoreError {
+        StoreError::not_applied(
+            Fault::Unreachable,
+            format!(
+                "{} at the quorum {}: its members do not agree who holds it, and too few answer; ask again",
+                subject(name),
+                self.place
+            ),
+        )
     }
 
     /// What the members that answer say together.
@@ -108,15 +114,18 @@ impl Quorum {
         Ok(LeasePage { leases, next })
     }
 
-    /// What the members that answered show under one key; nothing where it is no term yet.
+    /// What the members that answered show under one key; nothing where it is no term yet. What `get` does not tell is not told here.
     fn listed(&self, sightings: &[Sighting], unheard: usize, unreadable: Option<Listed>) -> Option<Listed> {
-        match (self.agreed(sightings, unheard), unreadable) {
-            (Agreed::Term(lease) | Agreed::Open(lease), unreadable)
-                if sightings.len() >= self.majority() || unreadable.is_none() =>
-            {
-                Some(Listed::Lease(lease))
-            }
-            (_, unreadable) => unreadable,
+        if sightings.len() < self.majority() && unreadable.is_some() {
+            return unreadable;
+        }
+        match self.agreed(sightings, unheard) {
+            Agreed::Term(lease) => Some(Listed::Lease(lease)),
+            Agreed::Open(lease) => Some(Listed::Unreadable {
+                key: shown(lease.name.as_str().as_bytes()),
+                error: self.not_agreed(&lease.name),
+            }),
+            Agreed::Never => unreadable,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Somebody sets the clocks of members of a quorum: a minority's end no lease and hold nobody up, a majority's are one server's.
 
+use crate::common::guess::had;
 use crate::common::{
     BOUND, connection, giving_back, granted, hosts, quorum_at, renewal, request, seconds, take,
 };
@@ -131,6 +132,40 @@ async fn clocks_of_a_minority_set_back_hold_nobody_up() {
     assert!(next.token > token, "{next:?}");
     let late = ours.renew(&[renewal(&asked, token)]).await.remove(0);
     assert!(!matches!(late, Ok(Renewed::Extended { .. })), "{late:?}");
+}
+
+/// What they are ahead by is in no token: that would stay above every clock, and a fence elsewhere would refuse all that follow, too.
+#[tokio::test]
+async fn clocks_of_a_minority_far_ahead_move_no_token() {
+    let clocked = Clocked::start().await;
+    let store = clocked.store().await;
+    clocked.set(2, 48.0 * HOUR).await;
+    let mut asked = request("job", "a", seconds(300));
+    let mut before = 0;
+    for _time in 0..3 {
+        let grant = had(&store, &clocked.servers, &mut asked).await;
+        let token = grant.token.number();
+        let is_ahead = ahead(token);
+        assert!(is_ahead < HOUR && token > before, "{is_ahead} s ahead: {grant:?}");
+        before = token;
+    }
+}
+
+/// As after a sleep of the machine of who guesses, of which it may know nothing: the members do. However short each of many terms is
+/// that follow each other.
+#[tokio::test]
+async fn no_term_follows_by_a_token_that_is_further_behind_the_clocks_than_it_may_be() {
+    let clocked = Clocked::start().await;
+    let store = clocked.store().await;
+    let mut asked = request("job", "a", seconds(300));
+    let before = had(&store, &clocked.servers, &mut asked).await;
+    clocked.set(5, HOUR).await;
+    let grant = take(&store, &asked).await;
+    let is_ahead = ahead(grant.token.number());
+    assert!(
+        is_ahead > HOUR - CLOSE,
+        "{is_ahead} s ahead: {grant:?} after {before:?}"
+    );
 }
 
 #[tokio::test]

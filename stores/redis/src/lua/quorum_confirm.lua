@@ -1,8 +1,8 @@
 -- In one member of a quorum: gives what was taken its token. A member confirms one token for an attempt, and no other.
--- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel, and the token of the term before, if
--- this one was guessed from it; else 0.
-local key, incarnation, attempt, token, terms, ttl, channel, follows = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6],
-  ARGV[7]
+-- KEYS: index of names, record. ARGV: incarnation, attempt, token, count of terms, ttl, channel, the token of the term before, if this
+-- one was guessed from it, else 0, and how far a guess may be behind the clock.
+local key, incarnation, attempt, token, terms, ttl, channel, follows, lag = KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6],
+  ARGV[7], ARGV[8]
 local state, r = read(key, incarnation)
 if state == 'unreadable' then return 'unreadable' end
 if state ~= 'held' or r.incarnation ~= incarnation or r.attempt ~= attempt then return 'gone' end
@@ -12,8 +12,9 @@ if not r.unconfirmed then
   if expires - r.expiresAt > 0 then redis.call('HSET', key, 'expiresAt', expires) end
   return 'already ' .. r.generation .. ' ' .. r.terms
 end
--- Who guesses has not seen the clocks: it counts on this member, which knows that there was no term between.
-if follows ~= '0' and r.generation ~= follows then return 'gone' end
+-- Who guesses has not seen the clocks, and may have stood still meanwhile: it counts on this member, which knows the time, and that there
+-- was no term between.
+if follows ~= '0' and (r.generation ~= follows or token + lag < now) then return 'gone' end
 -- Above the term before, or above whatever was removed here.
 if #r.generation > #token or (#r.generation == #token and r.generation >= token) then return 'gone' end
 -- Who asks may not have heard of all terms before, or this member may not have.

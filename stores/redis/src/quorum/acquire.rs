@@ -182,7 +182,7 @@ impl Quorum {
         mine: &[(usize, Mine)],
         trying: &mut Try,
     ) -> Round {
-        let Some(choice) = choose(mine) else {
+        let Some(choice) = choose(mine, self.majority()) else {
             return Round::Again;
         };
         let confirmed = mine.iter().filter(|(_, mine)| mine.is_confirmed());
@@ -293,8 +293,6 @@ impl Quorum {
             incarnation: request.candidate.incarnation,
             token: grant.token,
             terms: grant.terms,
-            clock_ms: mine().map(|mine| mine.now_ms).max().unwrap_or(0),
-            asked_at: trying.began_at.into_std(),
         });
         trying.is_granted(grant.token);
         Round::Decided(Ok(Acquired::Granted(grant)))

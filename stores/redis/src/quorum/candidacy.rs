@@ -1,6 +1,7 @@
 //! What a candidate asks of one member: to take the record, and to confirm its token.
 
 use super::Effect;
+use super::guess::LAG_MS_MAX;
 use super::token::{Mine, Standing};
 use crate::fault::Deed;
 use crate::read::Sighting;
@@ -106,7 +107,8 @@ pub(super) async fn confirm(
         .with(offer.terms)
         .with(request.ttl.as_millis())
         .with(site.keys.channel(&request.name))
-        .with(follows);
+        .with(follows)
+        .with(LAG_MS_MAX);
     let mut reply = site
         .run(&CONFIRM, &arguments, Deed::Write, &subject(&request.name))
         .await?;

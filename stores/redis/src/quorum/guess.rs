@@ -5,8 +5,8 @@
 //! It is as right as one that was found:
 //! - A token is used only when a majority has confirmed it, and each of them only for the attempt that has it there. So no other term is
 //!   under way, and all before are below.
-//! - It is not floored by the clocks, which no one has seen: it is at most so far behind them as `LAG_MAX` says. So it is confirmed only in a member whose last term is the very one that it
-//!   follows, and not in one that has forgotten what came after it by being emptied; and where members may lose what they have
+//! - It is not floored by the clocks, which no one has seen: each member that confirms it sees that it is not further behind its own than
+//!   `LAG_MS_MAX`. It is confirmed only in a member whose last term is the very one that it follows, and not in one that has forgotten what came after it by being emptied; and where members may lose what they have
 //!   confirmed last, nothing is guessed. Whoever goes on with what was confirmed for the attempt keeps to that.
 //!
 //! And one that comes to nothing does no more harm than what was only taken:
@@ -30,9 +30,12 @@ use super::unsure;
 use crate::fault::Deed;
 use crate::site::Site;
 use std::sync::Arc;
-use std::time::Instant;
-use tenure_core::{Acquire, Durability, Grant, StoreError};
+use tenure_core::{Acquire, Durability, FencingToken, Grant, StoreError};
 use tokio::sync::watch;
+
+/// How far a guess may be behind the clock of a member that confirms it, in milliseconds. Whoever bumps the mark of a fence takes what
+/// the clock says, and refuses for so long what follows a term from before.
+pub(super) const LAG_MS_MAX: u64 = 1_000;
 
 impl Quorum {
     /// The next term, for all that is known. Nothing where another request of the process is about, which may be one of the same attempt:
@@ -44,7 +47,7 @@ impl Quorum {
             .given_back(&request.name, request.candidate.incarnation)
             .filter(|_| trying.is_alone && self.durability == Durability::Safe)?;
         Some(Offer {
-            token: before.next_token(Instant::now())?,
+            token: FencingToken::successor(Some(before.token), 0)?,
             terms: before.terms.saturating_add(1).min(i64::MAX.unsigned_abs()),
             follows: Some(before.token),
         })

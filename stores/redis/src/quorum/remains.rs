@@ -101,7 +101,6 @@ pub(super) struct Try {
     thread: Handle,
     request: Acquire,
     number: u64,
-    pub(super) began_at: Instant,
     /// What rounds may have done: a later one does not undo it.
     pub(super) effect: Effect,
     /// Members that are being asked to take it.
@@ -161,7 +160,6 @@ impl Try {
             thread: Handle::current(),
             request: request.clone(),
             number,
-            began_at: Instant::now(),
             effect: Effect::Nothing,
             asked: BTreeSet::new(),
             taken,

@@ -25,23 +25,6 @@ pub(super) struct Term {
     pub(super) incarnation: Incarnation,
     pub(super) token: FencingToken,
     pub(super) terms: u64,
-    /// The highest clock of the members that were taken for it, as they read it after `asked_at`.
-    pub(super) clock_ms: u64,
-    pub(super) asked_at: Instant,
-}
-
-/// How far a token may be behind the members' clocks. Whoever bumps the mark of a fence takes what the clock says, and refuses for so
-/// long what follows a term from before.
-pub(super) const LAG_MAX: Duration = Duration::from_secs(1);
-
-impl Term {
-    /// The token of the term that follows at once, unless it would be further behind the clocks than it may.
-    pub(super) fn next_token(&self, now: Instant) -> Option<FencingToken> {
-        let since = now.saturating_duration_since(self.asked_at);
-        let clock_ms = u128::from(self.clock_ms) + since.as_millis();
-        let next = FencingToken::successor(Some(self.token), 0)?;
-        (u128::from(next.number()) + LAG_MAX.as_millis() >= clock_ms).then_some(next)
-    }
 }
 
 /// In which order the members are asked.
@@ -109,7 +92,7 @@ fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LAG_MAX, Order, REMEMBERED, Rivals, Term, order};
+    use super::{Order, REMEMBERED, Rivals, Term, order};
     use std::time::{Duration, Instant};
     use tenure_core::{FencingToken, Incarnation, LeaseName};
 
@@ -119,8 +102,6 @@ mod tests {
             incarnation: Incarnation::from_bits(1),
             token: FencingToken::new(7).unwrap(),
             terms: 3,
-            clock_ms: 7,
-            asked_at: Instant::now(),
         }
     }
 
@@ -143,30 +124,6 @@ mod tests {
             rivals.given_back(&ours, me).is_none(),
             "another term was there since"
         );
-    }
-
-    /// However short each of many terms is that follow each other.
-    #[test]
-    fn no_term_follows_by_a_token_that_is_further_behind_the_clocks_than_it_may_be() {
-        let lag_ms = u64::try_from(LAG_MAX.as_millis()).unwrap();
-        let before = Term {
-            token: FencingToken::new(50_000).unwrap(),
-            ..term(&LeaseName::new("ours").unwrap())
-        };
-        let after = |clock_ms, passed| {
-            let before = Term {
-                clock_ms,
-                ..before.clone()
-            };
-            before.next_token(before.asked_at + Duration::from_millis(passed))
-        };
-        let next = FencingToken::new(50_001);
-        assert!(next.is_ok());
-        assert_eq!(after(50_000, 0), next.ok());
-        assert_eq!(after(50_001, lag_ms), next.ok());
-        assert_eq!(after(50_001, lag_ms + 1), None);
-        assert_eq!(after(50_002 + lag_ms, 0), None);
-        assert_eq!(after(7, lag_ms * 49), next.ok(), "tokens ahead of the clocks");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which token an attempt asks for: what the members that it took have confirmed for it before, or a new one.
 
 use super::candidacy::Offer;
+use super::guess::LAG_MS_MAX;
 use tenure_core::{FencingToken, Predecessor};
 
 /// What one member says whose record is the attempt's.
@@ -48,7 +49,7 @@ pub(super) struct Choice {
 /// decides whether there will be a majority: members that have confirmed different tokens for one attempt (as links
 /// broke and healed meanwhile) would answer the wrong one for ever. One that was guessed stays so, whoever asks for it: members that know
 /// of another term before it do not confirm it.
-pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
+pub(super) fn choose(mine: &[(usize, Mine)], majority: usize) -> Option<Choice> {
     let free = || mine.iter().filter(|(_, mine)| !mine.is_confirmed());
     let highest = free().filter_map(|(_, mine)| mine.token).max();
     let confirmed = mine.iter().filter(|(_, mine)| mine.is_confirmed());
@@ -68,7 +69,7 @@ pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
         }
     });
     let new = free().next().map(|(first, _)| {
-        let clock_ms = mine.iter().map(|(_, mine)| mine.now_ms).max().unwrap_or(0);
+        let clock_ms = reached(mine.iter().map(|(_, mine)| mine.now_ms), majority);
         let terms = free().map(|(_, mine)| mine.terms).max().unwrap_or(0);
         Choice {
             token: new_token(highest, clock_ms),
@@ -84,6 +85,14 @@ pub(super) fn choose(mine: &[(usize, Mine)]) -> Option<Choice> {
     before
         .chain(new)
         .max_by_key(|choice| (choice.able, !choice.again, choice.token))
+}
+
+/// The time that the clocks of a majority have reached. As a token never falls, one that a minority's clocks were ahead for would stay
+/// ahead of all others' for good.
+fn reached(clocks_ms: impl Iterator<Item = u64>, majority: usize) -> u64 {
+    let mut clocks_ms: Vec<u64> = clocks_ms.collect();
+    clocks_ms.sort_unstable_by(|one, other| other.cmp(one));
+    clocks_ms.get(majority - 1).copied().unwrap_or(0)
 }
 
 /// The token of a term that follows others, of which this is the highest. The one after it is left to whoever guesses.
@@ -111,6 +120,11 @@ impl Mine {
         self.standing == Standing::Confirmed
     }
 
+    /// Whether a guess is too far behind its clock.
+    fn is_past(&self, guess: FencingToken) -> bool {
+        guess.number().saturating_add(LAG_MS_MAX) < self.now_ms
+    }
+
     /// The term before, if this token was guessed from it.
     pub(super) fn guessed_from(&self, token: FencingToken) -> Option<FencingToken> {
         let before = self.predecessor.as_ref()?.token;
@@ -120,7 +134,7 @@ impl Mine {
     fn can_confirm(&self, token: Option<FencingToken>, follows: Option<FencingToken>) -> bool {
         match (self.is_confirmed(), follows) {
             (true, _) => self.token == token,
-            (false, Some(_)) => self.token == follows,
+            (false, Some(_)) => self.token == follows && token.is_some_and(|token| !self.is_past(token)),
             (false, None) => self.token < token,
         }
     }
@@ -128,8 +142,24 @@ impl Mine {
 
 #[cfg(test)]
 mod tests {
-    use super::new_token;
+    use super::{new_token, reached};
     use tenure_core::FencingToken;
+
+    #[test]
+    fn clocks_count_as_far_as_a_majority_has_come() {
+        const AHEAD: u64 = 1_000_000;
+        for (clocks_ms, majority, expected) in [
+            (&[50, 51, 52][..], 2, 51),
+            (&[50, AHEAD, 52][..], 2, 52),
+            (&[50, AHEAD][..], 2, 50),
+            (&[AHEAD, 50, 51, AHEAD, 52][..], 3, 52),
+            (&[AHEAD, AHEAD, 50][..], 3, 50),
+            (&[1, 2, 50, 51, 52][..], 3, 50),
+        ] {
+            let counted = reached(clocks_ms.iter().copied(), majority);
+            assert_eq!(counted, expected, "{clocks_ms:?}");
+        }
+    }
 
     #[test]
     fn new_token_leaves_one_to_whoever_guesses_and_is_not_behind_the_clock() {

@@ -61,6 +61,8 @@ struct Last {
     attempt: Attempt,
     /// The attempt is over, and what members have confirmed for it is given back.
     is_over: bool,
+    /// Another of the same attempt was under way when it began, and may have been granted a token.
+    is_shared: bool,
     /// Once it has ended.
     letting_go: Option<LettingGo>,
 }
@@ -86,11 +88,17 @@ impl Tries {
     fn lock(&self) -> MutexGuard<'_, Latest> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn forget(&self, key: &Key, number: u64) {
-        let mut latest = self.lock();
-        if latest.by_key.get(key).is_some_and(|last| last.number == number) {
-            latest.by_key.remove(key);
+impl Latest {
+    /// The last acquisition of somebody, if it is this one.
+    fn of(&mut self, key: &Key, number: u64) -> Option<&mut Last> {
+        self.by_key.get_mut(key).filter(|last| last.number == number)
+    }
+
+    fn forget(&mut self, key: &Key, number: u64) {
+        if self.of(key, number).is_some() {
+            self.by_key.remove(key);
         }
     }
 }
@@ -145,6 +153,9 @@ impl Try {
                     number,
                     attempt: request.attempt,
                     is_over: false,
+                    is_shared: before
+                        .as_ref()
+                        .is_some_and(|before| before.is_shared || before.letting_go.is_none()),
                     letting_go: None,
                 };
                 latest.by_key.insert(key, last);
@@ -205,8 +216,8 @@ impl Try {
     pub(super) fn gives_way(&mut self) -> Option<Acquired> {
         let key = (self.request.name.clone(), self.request.candidate.incarnation);
         let mut latest = self.quorum.tries.lock();
-        let last = latest.by_key.get_mut(&key)?;
-        if !self.has_guessed || last.number != self.number {
+        let last = latest.of(&key, self.number)?;
+        if !self.has_guessed {
             return None;
         }
         last.is_over = true;
@@ -242,7 +253,7 @@ impl Try {
     /// up everybody else. A later attempt takes all of them anew.
     ///
     /// Nobody asks by this attempt any more, and one that was not heard may have completed the majority of a token: they are
-    /// given back.
+    /// given back, unless another request of the attempt is about, which may have been granted one of them.
     pub(super) fn split(&mut self) -> Acquired {
         self.is_split = true;
         Acquired::Superseded
@@ -253,24 +264,28 @@ impl Try {
         undo(site, self.request.clone(), self.below)
     }
 
-    fn remains(&self) -> Remains {
+    /// Whether its tokens are its own, and none of them is ever anybody's.
+    fn gives_back(&self, latest: &mut Latest, key: &Key) -> bool {
+        self.is_split && latest.of(key, self.number).is_some_and(|last| !last.is_shared)
+    }
+
+    fn remains(&self, latest: &mut Latest, key: &Key) -> Remains {
         let release = |token: &FencingToken| Release {
             name: self.request.name.clone(),
             incarnation: self.request.candidate.incarnation,
             token: *token,
             attempt: self.request.attempt,
         };
-        match self.is_split {
-            true => Remains {
-                members: (0..self.quorum.members.len()).collect(),
-                given_back: self.tokens.iter().map(release).collect(),
-                below: self.below,
+        Remains {
+            members: match self.is_split {
+                true => (0..self.quorum.members.len()).collect(),
+                false => &self.asked | &self.taken,
             },
-            false => Remains {
-                members: &self.asked | &self.taken,
-                given_back: Vec::new(),
-                below: self.below,
+            given_back: match self.gives_back(latest, key) {
+                true => self.tokens.iter().map(release).collect(),
+                false => Vec::new(),
             },
+            below: self.below,
         }
     }
 }
@@ -278,24 +293,24 @@ impl Try {
 impl Drop for Try {
     fn drop(&mut self) {
         let key = (self.request.name.clone(), self.request.candidate.incarnation);
-        let (quorum, number, remains) = (Arc::clone(&self.quorum), self.number, self.remains());
+        let (quorum, number) = (Arc::clone(&self.quorum), self.number);
+        let mut latest = self.quorum.tries.lock();
+        let remains = self.remains(&mut latest, &key);
         let turn = Arc::clone(&quorum.tries.turns).try_acquire_owned();
         let (false, Ok(turn)) = (remains.members.is_empty(), turn) else {
-            return quorum.tries.forget(&key, number);
+            return latest.forget(&key, number);
         };
-        let mut latest = self.quorum.tries.lock();
+        let is_given_back = self.gives_back(&mut latest, &key);
         let (request, of_whom) = (self.request.clone(), key.clone());
         let members = remains.members.clone();
         let task = self.thread.spawn(async move {
             remains.let_go(&quorum, &request).await;
-            quorum.tries.forget(&of_whom, number);
+            quorum.tries.lock().forget(&of_whom, number);
             drop(turn);
         });
         // One that was given up may be dropped only after the next has begun, which does not know of it then.
-        if let Some(last) = latest.by_key.get_mut(&key)
-            && last.number == number
-        {
-            last.is_over |= self.is_split;
+        if let Some(last) = latest.of(&key, number) {
+            last.is_over |= is_given_back;
             last.letting_go = Some(LettingGo {
                 task: task.abort_handle(),
                 members,
@@ -360,4 +375,88 @@ async fn undo(site: Arc<Site>, request: Acquire, below: Option<FencingToken>) ->
     site.run(&UNDO, &arguments, Deed::Write, &subject(&request.name))
         .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::member::Member;
+    use super::super::{Quorum, adopt};
+    use super::{Key, Tries, Try};
+    use crate::url::StoreUrl;
+    use std::sync::Arc;
+    use tenure_core::{
+        Acquire, Attempt, Candidate, CandidateId, Durability, FencingToken, Incarnation, LeaseName, Note, Ttl,
+    };
+
+    /// Of members that nobody reaches.
+    fn quorum() -> Arc<Quorum> {
+        let url = StoreUrl::parse("redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3").unwrap();
+        Arc::new(Quorum {
+            members: url.members().into_iter().map(Member::new).collect(),
+            place: url.shown(),
+            durability: Durability::Safe,
+            adoptions: adopt::turns(),
+            tries: Tries::default(),
+            rivals: Default::default(),
+        })
+    }
+
+    fn asked() -> Acquire {
+        Acquire {
+            name: LeaseName::new("job").unwrap(),
+            candidate: Candidate {
+                id: CandidateId::new("a").unwrap(),
+                incarnation: Incarnation::from_bits(1),
+            },
+            attempt: Attempt::FIRST,
+            ttl: Ttl::MIN,
+            note: Note::default(),
+        }
+    }
+
+    /// How many tokens it gives back.
+    fn given_back(quorum: &Quorum, trying: &Try) -> usize {
+        let key: Key = (trying.request.name.clone(), trying.request.candidate.incarnation);
+        trying.remains(&mut quorum.tries.lock(), &key).given_back.len()
+    }
+
+    fn split(trying: &mut Try, tokens: &[u64]) {
+        for token in tokens {
+            trying.confirms(FencingToken::new(*token).unwrap());
+        }
+        trying.split();
+    }
+
+    #[tokio::test]
+    async fn duplicate_that_is_split_gives_back_no_token_that_its_twin_may_have_been_granted() {
+        let quorum = quorum();
+        let (mut one, mut other) = (Try::begin(&quorum, &asked()), Try::begin(&quorum, &asked()));
+        split(&mut one, &[7, 9]);
+        split(&mut other, &[9]);
+        assert_eq!(given_back(&quorum, &one), 0, "the other goes on");
+        assert_eq!(
+            given_back(&quorum, &other),
+            0,
+            "the one before may have been granted it"
+        );
+        drop((one, other));
+        let mut later = Try::begin(&quorum, &asked());
+        assert!(!later.is_over, "nothing was given back");
+        split(&mut later, &[9]);
+        assert_eq!(
+            given_back(&quorum, &later),
+            0,
+            "nor does one that comes later know"
+        );
+    }
+
+    #[tokio::test]
+    async fn request_that_is_split_and_was_the_only_one_of_its_attempt_gives_its_tokens_back() {
+        let quorum = quorum();
+        let mut only = Try::begin(&quorum, &asked());
+        split(&mut only, &[7, 9]);
+        assert_eq!(given_back(&quorum, &only), 2);
+        drop(only);
+        assert!(Try::begin(&quorum, &asked()).is_over);
+    }
 }

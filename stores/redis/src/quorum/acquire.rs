@@ -166,7 +166,11 @@ impl Quorum {
                 }
                 Round::Decided(Ok(Acquired::Held(lease)))
             }
-            Ok(_) => Round::Again,
+            // One of the two may be what the process that asks was granted.
+            Ok(Agreed::Open(_)) => {
+                Round::Decided(Err(Effect::Possible.told_in(self.not_agreed(&request.name))))
+            }
+            Ok(Agreed::Term(_) | Agreed::Never) => Round::Again,
             Err(error) => Round::Decided(Err(error)),
         })
     }

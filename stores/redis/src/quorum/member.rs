@@ -23,7 +23,7 @@ const MEMBER_TIME_MAX: Duration = Duration::from_millis(1_500);
 /// asks may have less time than this.
 const STRAGGLER_TIMES: u32 = 4;
 
-/// At least, and at most.
+/// At least, and at most. For no longer are those waited for that did not answer when they were asked last, where they decide.
 const STRAGGLER_TIME: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_millis(300);
 
 /// One server of a quorum.
@@ -101,6 +101,11 @@ impl Member {
         self.silent.load(Ordering::Relaxed)
     }
 
+    /// It did not answer in this time.
+    fn is_late(&self, deed: Deed, allowed: Duration) -> StoreError {
+        timed_out(deed, "a member", &self.site.place, allowed)
+    }
+
     /// Waits for an answer of this member for as long as one member is waited for.
     pub(super) async fn in_time<T>(
         &self,
@@ -121,7 +126,7 @@ impl Member {
             member: self,
             silent: true,
         };
-        let late = |_| Err(timed_out(deed, "a member", &self.site.place, time_max));
+        let late = |_| Err(self.is_late(deed, time_max));
         let answer = tokio::time::timeout(time_max.min(MEMBER_TIME_MAX), asking)
             .await
             .unwrap_or_else(late);
@@ -146,7 +151,9 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 
 impl Quorum {
     /// Asks these members at once. Waits until all have answered, or there is enough `progress` by the answers that came and the
-    /// number of those that may still come, and the rest is late.
+    /// number of those that may still come, and the rest is late. Where only those would decide that were silent when they were asked last, they
+    /// have failed again a little later: they are asked anew each time, and whoever asks is to hear in its own time what the others
+    /// know.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
     pub(super) async fn ask<T, Asking>(
@@ -161,8 +168,9 @@ impl Quorum {
         Asking: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let mut asked = JoinSet::new();
-        let (mut lively, mut unheard) = (BTreeSet::new(), BTreeSet::new());
+        let (mut lively, mut waiting, mut unheard) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for place in places {
+            waiting.insert(place);
             unheard.insert(place);
             let member = Arc::clone(&self.members[place]);
             if !member.is_silent() {
@@ -178,22 +186,28 @@ impl Quorum {
             unheard: BTreeSet::new(),
         };
         let began = Instant::now();
-        let mut until = None;
+        let (mut until, mut is_decided) = (None, false);
         while !asked.is_empty() {
             match progress(&poll.answers, asked.len()) {
                 Progress::Open => {}
                 Progress::Decided => {
+                    is_decided = true;
                     until.get_or_insert_with(|| Instant::now() + straggler_time(began.elapsed()));
                 }
                 Progress::Complete => {
+                    is_decided = true;
                     // Nobody has waited for them: whether they are silent is for the answers that come.
                     lively.clear();
                     break;
                 }
             }
-            let next = match until {
-                None => asked.join_next().await,
+            let patience = match until {
                 Some(_) if lively.is_empty() => break,
+                None if lively.is_empty() => Some(began + *STRAGGLER_TIME.end()),
+                until => until,
+            };
+            let next = match patience {
+                None => asked.join_next().await,
                 Some(until) => match tokio::time::timeout_at(until, asked.join_next()).await {
                     Ok(next) => next,
                     Err(_late) => break,
@@ -203,6 +217,7 @@ impl Quorum {
                 continue;
             };
             lively.remove(&place);
+            waiting.remove(&place);
             if !is_in_doubt(&answer) {
                 unheard.remove(&place);
             }
@@ -210,6 +225,10 @@ impl Quorum {
                 Ok(answer) => poll.answers.push((place, answer)),
                 Err(error) => poll.errors.push(error),
             }
+        }
+        if !is_decided {
+            let silent = |place: &usize| self.members[*place].is_late(deed, *STRAGGLER_TIME.end());
+            poll.errors.extend(waiting.iter().map(silent));
         }
         poll.late = asked.len();
         poll.unheard = unheard;

@@ -91,12 +91,12 @@ impl Quorum {
             0 => self.members.len() - answered,
             _ => 0,
         };
-        if let Agreed::Term(lease) = self.agreed(&held, unheard)
-            && !lease.remaining.is_zero()
-        {
-            return Round::Decided(Ok(Acquired::Held(lease)));
+        match self.agreed(&held, unheard) {
+            Agreed::Term(lease) if !lease.remaining.is_zero() => Round::Decided(Ok(Acquired::Held(lease))),
+            // It stays so while those are away.
+            Agreed::Open(_) => Round::Decided(Err(self.not_agreed(&request.name))),
+            Agreed::Term(_) | Agreed::Never => Round::Again,
         }
-        Round::Again
     }
 
     /// The lowest token that may ever have a majority, or nothing where any may: what so many members know of, or of more, that no

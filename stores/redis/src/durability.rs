@@ -5,6 +5,7 @@ use crate::url::Set;
 use redis::{Value, from_redis_value_ref};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use tenure_core::{Durability, StoreError};
 
 /// The server's settings and state that decide what a confirmed write is worth.
@@ -67,6 +68,8 @@ pub(crate) enum Persistence {
     LaggingInRewrites,
     /// The file was switched on, and does not count before it is first written.
     NotYet,
+    /// Everything, by a crash of the machine: what it calls its disk is memory.
+    InMemory,
     /// All since the last snapshot, or everything.
     None,
     /// The server does not tell.
@@ -175,10 +178,17 @@ impl Settings {
             }
         }
         match self.config("no-appendfsync-on-rewrite") {
+            Some("no") if self.is_in_memory() => Persistence::InMemory,
             Some("no") => Persistence::Always,
             Some(_) => Persistence::LaggingInRewrites,
             None => Persistence::Unknown,
         }
+    }
+
+    /// Whether its files are where every system has memory. No server tells the kind of its disk.
+    fn is_in_memory(&self) -> bool {
+        let folder = self.config("dir").map(Path::new);
+        folder.is_some_and(|folder| IN_MEMORY.iter().any(|memory| folder.starts_with(memory)))
     }
 
     /// What the store may promise. The gravest reason is told.
@@ -188,6 +198,11 @@ impl Settings {
         }
         match self.persistence() {
             Persistence::None => return Durability::FenceOnly("the server forgets leases when it restarts"),
+            Persistence::InMemory => {
+                return Durability::FenceOnly(
+                    "a crash of the server's machine loses everything: its files are in memory",
+                );
+            }
             Persistence::Lagging => {
                 return Durability::FenceOnly("a crash of the server loses its last second or more");
             }
@@ -241,7 +256,11 @@ fn refused_is_silence(told: Result<Value, StoreError>) -> Result<Option<Value>, 
     }
 }
 
-const CONFIGURATION: [&str; 8] = [
+/// Where Linux mounts what is gone after a crash.
+const IN_MEMORY: [&str; 4] = ["/dev/shm", "/run", "/var/run", "/var/lock"];
+
+const CONFIGURATION: [&str; 9] = [
+    "dir",
     "appendonly",
     "appendfsync",
     "no-appendfsync-on-rewrite",

@@ -245,10 +245,22 @@ fn version(settings: &Settings, told: &str) -> Finding {
 fn persistence(settings: &Settings) -> Finding {
     let repair = "CONFIG SET appendonly yes, CONFIG SET appendfsync always, CONFIG SET no-appendfsync-on-rewrite no, then \
                   CONFIG REWRITE";
+    let folder = settings.config("dir").map_or("its dir".to_owned(), |dir| {
+        format!("its dir \"{}\"", dir.escape_debug())
+    });
     match settings.persistence() {
         Persistence::Always => good(
             "durability",
-            "each write is on disk before it is confirmed (appendfsync always)",
+            format!(
+                "each write is on disk before it is confirmed (appendfsync always), as long as {folder} is on one"
+            ),
+        ),
+        Persistence::InMemory => warning(
+            "durability",
+            format!(
+                "the files of the server are in memory ({folder}): a crash of its machine loses everything"
+            ),
+            "give the server a dir on a disk",
         ),
         Persistence::Lagging => {
             let every = settings.config("appendfsync").unwrap_or("unknown");

@@ -1,6 +1,7 @@
 //! What traits and examination say of servers that keep less than their main settings promise.
 
-use crate::common::{Scratch, connection};
+use crate::common::{Scratch, connection, random_bits};
+use std::path::PathBuf;
 use std::time::Duration;
 use tenure_core::{Durability, Finding, LeaseStore, Verdict};
 use tenure_redis::{QuorumStore, RedisStore};
@@ -80,6 +81,45 @@ async fn server_that_does_not_sync_while_it_rewrites_says_fence_only() {
         configure(&server, "no-appendfsync-on-rewrite", "no").await;
         assert_eq!(durability(&server).await, Durability::Safe, "{build:?}");
     }
+}
+
+/// A folder that is gone with the test.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _removed = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn server_whose_files_are_in_memory_says_fence_only_and_the_examination_names_where_they_are() {
+    let safe = RedisServer::start(RedisOptions::durable())
+        .await
+        .expect("a server");
+    assert_eq!(durability(&safe).await, Durability::Safe);
+    let finding = examined(&safe).await;
+    assert!(
+        finding.verdict == Verdict::Good && finding.detail.contains("its dir \"/"),
+        "{finding:?}"
+    );
+    let folder = Folder(format!("/dev/shm/tenure-{:016x}", random_bits()).into());
+    std::fs::create_dir(&folder.0).expect("a folder");
+    let path = folder.0.display();
+    let settings = format!("--appendonly yes --appendfsync always --dir {path}");
+    let server = RedisServer::start(RedisOptions::with(&settings))
+        .await
+        .expect("a server");
+    let told = durability(&server).await;
+    assert!(
+        matches!(told, Durability::FenceOnly(why) if why.contains("in memory")),
+        "{told:?}"
+    );
+    let finding = examined(&server).await;
+    assert!(
+        finding.verdict == Verdict::Warning && finding.detail.contains(&path.to_string()),
+        "{finding:?}"
+    );
 }
 
 /// A server with a key, of which the child that writes a file takes ten minutes for each, until the test says otherwise.

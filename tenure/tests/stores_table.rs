@@ -155,8 +155,9 @@ async fn redis() -> Vec<Row> {
         Row::of(
             "Redis, a quorum of durable servers",
             "redis+quorum://HOST,HOST,HOST",
-            "*Rate*; *Step* on each member (R7, R8); no member is put back or replaced by an empty one while leases are held; \
-             every member stays without replica and `appendfsync always` (R3)",
+            "*Rate*; *Step* on each member (R7, R8); every candidate's URL names the same members (R7); no member is put back or \
+             replaced by an empty one while leases are held; every member stays without replica and `appendfsync always` (R3). \
+             The store's clock is what a majority's clocks have reached, less a second (R7)",
             &quorum,
         )
         .await,

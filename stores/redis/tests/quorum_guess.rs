@@ -6,20 +6,32 @@ use crate::common::{
     take, three_servers, two_at,
 };
 use std::time::Duration;
-use tenure_core::{Acquired, CandidateId, End, LeaseStore, Predecessor};
-use tenure_testkit::{Fault, RedisOptions, RequestFault, eventually_async};
+use tenure_core::{Acquire, Acquired, CandidateId, End, Grant, LeaseStore, Predecessor};
+use tenure_redis::QuorumStore;
+use tenure_testkit::{Fault, RedisOptions, RedisServer, RequestFault, eventually_async};
 
 /// How often something is tried that needs two things to happen at the same time.
 const TRIES_MAX: usize = 20;
 
-/// No member answers, and each confirms: nothing else was waited for.
 #[tokio::test]
 async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answered() {
+    is_confirmed_before_anybody_has_answered(had).await;
+}
+
+#[tokio::test]
+async fn what_is_handed_on_within_a_process_is_confirmed_before_anybody_has_answered() {
+    is_confirmed_before_anybody_has_answered(holds).await;
+}
+
+/// No member answers, and each confirms the term that follows: nothing else was waited for.
+async fn is_confirmed_before_anybody_has_answered(
+    begin: impl AsyncFn(&QuorumStore, &[RedisServer], &mut Acquire) -> Grant,
+) {
     let servers = three().await;
     let (proxies, store) = behind_proxies(&servers).await;
     let mut asked = request("job", "a", seconds(300));
     for _ in 0..TRIES_MAX {
-        had(&store, &servers, &mut asked).await;
+        let before = begin(&store, &servers, &mut asked).await;
         for proxy in &proxies {
             proxy.set(Fault::Delay {
                 to_server: Duration::ZERO,
@@ -42,13 +54,46 @@ async fn what_was_given_back_a_moment_ago_is_confirmed_before_anybody_has_answer
         .await;
         // A slow machine may be late for that, but not every time.
         if confirmed == servers.len() {
-            assert_eq!((grant.again, grant.terms), (true, 2), "{grant:?}");
+            let expected = (true, before.terms + 1, next(before.token));
+            assert_eq!((grant.again, grant.terms, grant.token), expected, "{grant:?}");
             return is_held(&store, &asked, grant.token).await;
         }
         give_back(&store, &servers, &asked, grant.token).await;
         asked.attempt = asked.attempt.next();
     }
     panic!("nothing is confirmed before its answers");
+}
+
+/// The lease "job" is held everywhere: what is asked next hands it on.
+async fn holds(store: &QuorumStore, servers: &[RedisServer], asked: &mut Acquire) -> Grant {
+    let grant = take(store, asked).await;
+    in_every_member(servers, grant.token).await;
+    asked.attempt = asked.attempt.next();
+    grant
+}
+
+/// Who holds it for all that it knows guesses from a term that had run out, and another's came.
+#[tokio::test]
+async fn what_another_had_since_is_not_handed_on() {
+    let servers = three().await;
+    let (ours, others) = two_at(&servers).await;
+    let (mut a, b) = a_and_b();
+    holds(&ours, &servers, &mut a).await;
+    for server in &servers {
+        let over = [("expiresAt", "1")];
+        asked_of(server, redis::cmd("HSET").arg(KEY).arg(&over)).await;
+    }
+    let between = take(&others, &b).await;
+    let refused = ours.acquire(&a).await;
+    assert!(
+        matches!(&refused, Ok(Acquired::Held(lease)) if lease.token == between.token),
+        "{refused:?}"
+    );
+    in_every_member(&servers, between.token).await;
+    give_back(&others, &servers, &b, between.token).await;
+    let grant = take(&ours, &a).await;
+    assert!(grant.token > between.token && grant.terms == 3, "{grant:?}");
+    is_held(&ours, &a, grant.token).await;
 }
 
 /// Who was told nothing of a term between guesses as if there had been none.

@@ -295,6 +295,7 @@ impl Quorum {
         self.rivals.is_held(Term {
             name: request.name.clone(),
             incarnation: request.candidate.incarnation,
+            attempt: request.attempt,
             token: grant.token,
             terms: grant.terms,
         });

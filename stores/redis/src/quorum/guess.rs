@@ -1,5 +1,5 @@
-//! Taking and confirming at once, with a token that is guessed: where this process gave the lease back itself, and nobody had it since, the
-//! next one follows on its own. Two steps serve to find a token of which members know nothing higher; this one is it, or it is confirmed
+//! Taking and confirming at once, with a token that is guessed: where this process gave the lease back itself, and nobody had it since, or
+//! still holds it and hands it on within itself, the next one follows on its own. Two steps serve to find a token of which members know nothing higher; this one is it, or it is confirmed
 //! by too few.
 //!
 //! It is as right as one that was found:
@@ -44,7 +44,7 @@ impl Quorum {
         // Whatever becomes of this request: what comes after it knows less.
         let before = self
             .rivals
-            .given_back(&request.name, request.candidate.incarnation)
+            .own_before(request)
             .filter(|_| trying.is_alone && self.durability == Durability::Safe)?;
         Some(Offer {
             token: FencingToken::successor(Some(before.token), 0)?,

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::{FencingToken, Incarnation, LeaseName};
+use tenure_core::{Acquire, Attempt, FencingToken, Incarnation, LeaseName};
 
 /// For how long whoever was met is remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -23,6 +23,7 @@ pub(super) struct Rivals {
 pub(super) struct Term {
     pub(super) name: LeaseName,
     pub(super) incarnation: Incarnation,
+    pub(super) attempt: Attempt,
     pub(super) token: FencingToken,
     pub(super) terms: u64,
 }
@@ -72,10 +73,16 @@ impl Rivals {
         *lock(&self.given_back) = Some(term);
     }
 
-    /// The term that this process gave back, if it is the last of this lease for all that is known. It is told once: what becomes of the
-    /// next term may be known to nobody.
-    pub(super) fn given_back(&self, name: &LeaseName, incarnation: Incarnation) -> Option<Term> {
-        lock(&self.given_back).take_if(|term| (&term.name, term.incarnation) == (name, incarnation))
+    /// The term before the one that is asked for, if for all that is known it is this process's own: it gave that back, or still holds it
+    /// and hands it on. It is told once: what becomes of the next term may be known to nobody.
+    pub(super) fn own_before(&self, request: &Acquire) -> Option<Term> {
+        let is_before = |term: &mut Term| {
+            (&term.name, term.incarnation) == (&request.name, request.candidate.incarnation)
+                && term.attempt < request.attempt
+        };
+        lock(&self.given_back)
+            .take_if(is_before)
+            .or_else(|| lock(&self.held).take_if(is_before))
     }
 }
 
@@ -94,34 +101,58 @@ fn lock<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::{Order, REMEMBERED, Rivals, Term, order};
     use std::time::{Duration, Instant};
-    use tenure_core::{FencingToken, Incarnation, LeaseName};
+    use tenure_core::{
+        Acquire, Attempt, Candidate, CandidateId, FencingToken, Incarnation, LeaseName, Note, Ttl,
+    };
 
     fn term(name: &LeaseName) -> Term {
         Term {
             name: name.clone(),
             incarnation: Incarnation::from_bits(1),
+            attempt: Attempt::FIRST,
             token: FencingToken::new(7).unwrap(),
             terms: 3,
         }
     }
 
+    /// The attempt after that term's.
+    fn next(name: &LeaseName, incarnation: u128) -> Acquire {
+        Acquire {
+            name: name.clone(),
+            candidate: Candidate {
+                id: CandidateId::new("a").unwrap(),
+                incarnation: Incarnation::from_bits(incarnation),
+            },
+            attempt: Attempt::FIRST.next(),
+            ttl: Ttl::MIN,
+            note: Note::default(),
+        }
+    }
+
     #[test]
-    fn what_was_given_back_is_told_once_and_to_who_gave_it_back() {
-        let ours = LeaseName::new("ours").unwrap();
-        let (me, another) = (Incarnation::from_bits(1), Incarnation::from_bits(2));
+    fn what_was_given_back_or_is_handed_on_is_told_once_and_to_who_had_it() {
+        let (ours, other) = (LeaseName::new("ours").unwrap(), LeaseName::new("other").unwrap());
+        for keep in [Rivals::is_given_back, Rivals::is_held] {
+            let rivals = Rivals::default();
+            keep(&rivals, term(&ours));
+            assert!(rivals.own_before(&next(&other, 1)).is_none());
+            assert!(rivals.own_before(&next(&ours, 2)).is_none(), "another process");
+            let again = Acquire {
+                attempt: Attempt::FIRST,
+                ..next(&ours, 1)
+            };
+            assert!(rivals.own_before(&again).is_none(), "it asks for that very term");
+            assert!(rivals.own_before(&next(&ours, 1)).is_some());
+            assert!(rivals.own_before(&next(&ours, 1)).is_none());
+        }
         let rivals = Rivals::default();
         rivals.is_given_back(term(&ours));
-        assert!(rivals.given_back(&LeaseName::new("other").unwrap(), me).is_none());
-        assert!(rivals.given_back(&ours, another).is_none());
-        assert!(rivals.given_back(&ours, me).is_some());
-        assert!(rivals.given_back(&ours, me).is_none());
-        rivals.is_given_back(term(&ours));
         rivals.is_held(Term {
-            incarnation: another,
+            incarnation: Incarnation::from_bits(2),
             ..term(&ours)
         });
         assert!(
-            rivals.given_back(&ours, me).is_none(),
+            rivals.own_before(&next(&ours, 1)).is_none(),
             "another term was there since"
         );
     }

@@ -3,7 +3,7 @@ use crate::harness::counting::Counting;
 use crate::harness::{LONG_BEFORE, Site, enduring_lock_timing, long_lock_timing, pass_on, soon};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure::core::{Answer, Event, LeasePage, Page, Release, Released};
+use tenure::core::{Answer, Event, Fault, LeasePage, Listed, Page, Release, Released};
 use tenure::{
     Fairness, LeaseName, LeaseStore, LockError, LockManager, Priority, SharedStore, Standby, StoreError,
 };
@@ -229,6 +229,48 @@ impl LeaseStore for Leafing {
         };
         Box::pin(async move { self.inner.list(&page).await })
     }
+}
+
+/// A real store that cannot tell of one place who has it, or cannot understand its record.
+struct Doubting {
+    inner: SharedStore,
+    fault: Fault,
+}
+
+impl LeaseStore for Doubting {
+    pass_on!(
+        traits, acquire, renew, release, ask, get, watch, examine, run_beside
+    );
+
+    fn list<'a>(&'a self, page: &'a Page) -> Answer<'a, Result<LeasePage, StoreError>> {
+        Box::pin(async move {
+            let mut read = self.inner.list(page).await?;
+            let doubtful = Listed::Unreadable {
+                key: format!("{}1/another", page.prefix),
+                error: StoreError::not_applied(self.fault, "its members do not agree who holds it"),
+            };
+            read.leases.insert(0, doubtful);
+            Ok(read)
+        })
+    }
+}
+
+/// Somebody may wait there, who is not overtaken; nobody does by a record that cannot be understood.
+#[tokio::test]
+async fn queue_is_read_past_no_place_of_which_the_store_cannot_tell_who_has_it() {
+    let site = Site::new();
+    let waits = Arc::new(manager(&site, "one", 1));
+    let waiting = waits.clone();
+    tokio::spawn(async move { waiting.turn("job").await });
+    until_waiting(&site, &["one"]).await;
+    let listed = async |fault| {
+        let inner = site.store();
+        let store: SharedStore = Arc::new(Doubting { inner, fault });
+        Standby::list(&store, &job()).await.map(|standbys| standbys.len())
+    };
+    assert_eq!(listed(Fault::Unreadable).await, Ok(1));
+    let error = listed(Fault::Unreachable).await.unwrap_err();
+    assert_eq!(error.fault, Fault::Unreachable);
 }
 
 #[tokio::test]

@@ -18,18 +18,26 @@ pub(crate) struct Found {
 /// What stands in the index, and what its record is.
 pub(crate) struct Seen {
     pub(crate) at: Cursor,
-    /// What cannot be understood is listed as such.
-    pub(crate) record: Result<Sighting, Listed>,
+    pub(crate) record: Result<Sighting, StoreError>,
+}
+
+/// What is listed where nothing can be told of a record.
+pub(crate) fn unreadable(at: &Cursor, error: StoreError) -> Listed {
+    Listed::Unreadable {
+        key: shown(at.as_bytes()),
+        error,
+    }
 }
 
 impl Site {
     /// Reads a page, in one step of the server.
     pub(crate) async fn list(&self, page: &Page) -> Result<LeasePage, StoreError> {
         let Found { seen, next } = self.page(page).await?;
-        let listed = |record: Result<Sighting, Listed>| {
-            record.map_or_else(|unreadable| unreadable, |sighting| Listed::Lease(sighting.lease))
+        let listed = |seen: Seen| match seen.record {
+            Ok(sighting) => Listed::Lease(sighting.lease),
+            Err(error) => unreadable(&seen.at, error),
         };
-        let leases = seen.into_iter().map(|seen| listed(seen.record)).collect();
+        let leases = seen.into_iter().map(listed).collect();
         Ok(LeasePage { leases, next })
     }
 
@@ -50,27 +58,15 @@ impl Site {
         let mut seen = Vec::new();
         while !found.is_empty() {
             let (name, fields) = (found.bytes()?, found.fields()?);
+            let text = String::from_utf8_lossy(&name);
+            let key = format!("{}{text}", self.keys.records());
             seen.push(Seen {
-                record: self.record(&name, fields.as_ref(), now_ms),
+                record: Sighting::read(&key, &text, fields.as_ref(), now_ms),
                 at: Cursor::behind(name),
             });
         }
         let next = last.map(Cursor::behind);
         Ok(Found { seen, next })
-    }
-
-    fn record(
-        &self,
-        name: &[u8],
-        fields: Option<&crate::reply::Fields>,
-        now_ms: u64,
-    ) -> Result<Sighting, Listed> {
-        let text = String::from_utf8_lossy(name);
-        let key = format!("{}{text}", self.keys.records());
-        Sighting::read(&key, &text, fields, now_ms).map_err(|error| Listed::Unreadable {
-            key: shown(name),
-            error,
-        })
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Sighting {
     /// It is a term, and not what a candidate has asked for in one member of a quorum and not yet got.
     pub(crate) confirmed: bool,
     /// The term before such a candidacy.
-    before: Option<Lease>,
+    before: Option<Box<Lease>>,
 }
 
 impl Sighting {
@@ -29,7 +29,7 @@ impl Sighting {
         let lease = decode(key, name, fields, now_ms)?;
         Ok(Self {
             confirmed: is_confirmed(fields),
-            before: term_before(key, &lease, fields, now_ms)?,
+            before: term_before(key, &lease, fields, now_ms)?.map(Box::new),
             lease,
         })
     }
@@ -38,7 +38,7 @@ impl Sighting {
     pub(crate) fn term(&self) -> Option<&Lease> {
         match self.confirmed {
             true => Some(&self.lease),
-            false => self.before.as_ref(),
+            false => self.before.as_deref(),
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::agree::Agreed;
 use super::candidacy::{Given, Offer, Taken, confirm, count_mine, count_of, take};
 use super::member::{Progress, is_in_doubt};
-use super::remains::Try;
 use super::rivals::{Order, Term};
 use super::token::{Mine, choose};
+use super::tries::Try;
 use super::{Effect, Quorum, unsure};
 use crate::connect::CONNECTION_TIME_MAX;
 use crate::fault::{Deed, timed_out};

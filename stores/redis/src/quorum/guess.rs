@@ -1,13 +1,13 @@
 //! Taking and confirming at once, with a token that is guessed: where this process gave the lease back itself, and nobody had it since, or
-//! still holds it and hands it on within itself, the next one follows on its own. Two steps serve to find a token of which members know nothing higher; this one is it, or it is confirmed
-//! by too few.
+//! still holds it and hands it on within itself, the next one follows on its own. Two steps serve to find a token of which members know
+//! nothing higher; this one is it, or it is confirmed by too few.
 //!
 //! It is as right as one that was found:
 //! - A token is used only when a majority has confirmed it, and each of them only for the attempt that has it there. So no other term is
 //!   under way, and all before are below.
 //! - It is not floored by the clocks, which no one has seen: each member that confirms it sees that it is not further behind its own than
-//!   `LAG_MS_MAX`. It is confirmed only in a member whose last term is the very one that it follows, and not in one that has forgotten what came after it by being emptied; and where members may lose what they have
-//!   confirmed last, nothing is guessed. Whoever goes on with what was confirmed for the attempt keeps to that.
+//!   `LAG_MS_MAX`. It is confirmed only in a member whose last term is the very one that it follows, and not in one that has forgotten
+//!   what came after it by being emptied; and where members may lose what they have confirmed last, nothing is guessed. Whoever goes on with what was confirmed for the attempt keeps to that.
 //!
 //! And one that comes to nothing does no more harm than what was only taken:
 //! - Of every term that others are granted since, the token is higher: whoever finds it in two steps leaves out the one that follows at
@@ -23,9 +23,9 @@ use super::Quorum;
 use super::acquire::Round;
 use super::candidacy::{Given, Offer, Taken, confirm, count_of, take_and_confirm};
 use super::member::Progress;
-use super::remains::Try;
 use super::rivals::Order;
 use super::token::{Mine, Standing};
+use super::tries::Try;
 use super::unsure;
 use crate::fault::Deed;
 use crate::site::Site;

@@ -151,9 +151,9 @@ pub(super) fn is_in_doubt<T>(answer: &Result<T, StoreError>) -> bool {
 
 impl Quorum {
     /// Asks these members at once. Waits until all have answered, or there is enough `progress` by the answers that came and the
-    /// number of those that may still come, and the rest is late. Where only those would decide that were silent when they were asked last, they
-    /// have failed again a little later: they are asked anew each time, and whoever asks is to hear in its own time what the others
-    /// know.
+    /// number of those that may still come, and the rest is late. Where only those would decide that were silent when they were asked
+    /// last, they have failed again a little later: they are asked anew each time, and whoever asks is to hear in its own time what the
+    /// others know.
     ///
     /// Who is late is not stopped: what was sent is carried out, and what comes after it is too.
     pub(super) async fn ask<T, Asking>(

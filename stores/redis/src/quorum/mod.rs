@@ -13,17 +13,18 @@ mod rivals;
 mod store;
 mod terms;
 mod token;
+mod tries;
 mod watch;
 mod weigh;
 
 pub use store::QuorumStore;
 
 use member::Member;
-use remains::Tries;
 use rivals::Rivals;
 use std::sync::Arc;
 use tenure_core::{Certainty, Durability, Fault, StoreError};
 use tokio::sync::Semaphore;
+use tries::Tries;
 
 /// The members of a quorum.
 pub(crate) struct Quorum {

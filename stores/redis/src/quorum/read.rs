@@ -4,8 +4,8 @@ use super::agree::Agreed;
 use super::member::Progress;
 use super::{Effect, Quorum};
 use crate::fault::Deed;
+use crate::list::unreadable;
 use crate::read::Sighting;
-use crate::record::shown;
 use crate::site::subject;
 use std::collections::BTreeMap;
 use tenure_core::{Cursor, Fault, Lease, LeaseName, LeasePage, Listed, Page, StoreError};
@@ -86,19 +86,20 @@ impl Quorum {
         // A member whose page ends there knows of no later name yet.
         let ends = poll.answers.iter().filter_map(|(_, found)| found.next.clone());
         let mut next = ends.min();
-        let mut by_key: BTreeMap<Cursor, (Vec<Sighting>, Option<Listed>)> = BTreeMap::new();
+        let mut by_key: BTreeMap<Cursor, (Vec<Sighting>, Option<StoreError>)> = BTreeMap::new();
         for seen in poll.answers.into_iter().flat_map(|(_, found)| found.seen) {
             let (sightings, unreadable) = by_key.entry(seen.at).or_default();
             match seen.record {
                 Ok(sighting) => sightings.push(sighting),
-                Err(listed) => *unreadable = Some(listed),
+                Err(error) => *unreadable = Some(error),
             }
         }
         let mut leases = Vec::new();
         let is_reached = |key: &Cursor| next.as_ref().is_none_or(|next| key <= next);
         let reached = by_key.into_iter().take_while(|(key, _)| is_reached(key));
         let listed = reached.filter_map(|(key, (sightings, unreadable))| {
-            Some((key, self.listed(&sightings, unheard, unreadable)?))
+            let one = self.listed(&key, &sightings, unheard, unreadable)?;
+            Some((key, one))
         });
         let mut listed = listed.peekable();
         let mut last = None;
@@ -115,17 +116,18 @@ impl Quorum {
     }
 
     /// What the members that answered show under one key; nothing where it is no term yet. What `get` does not tell is not told here.
-    fn listed(&self, sightings: &[Sighting], unheard: usize, unreadable: Option<Listed>) -> Option<Listed> {
-        if sightings.len() < self.majority() && unreadable.is_some() {
-            return unreadable;
-        }
-        match self.agreed(sightings, unheard) {
-            Agreed::Term(lease) => Some(Listed::Lease(lease)),
-            Agreed::Open(lease) => Some(Listed::Unreadable {
-                key: shown(lease.name.as_str().as_bytes()),
-                error: self.not_agreed(&lease.name),
-            }),
-            Agreed::Never => unreadable,
+    fn listed(
+        &self,
+        key: &Cursor,
+        sightings: &[Sighting],
+        unheard: usize,
+        error: Option<StoreError>,
+    ) -> Option<Listed> {
+        match (self.agreed(sightings, unheard), error) {
+            (_, Some(error)) if sightings.len() < self.majority() => Some(unreadable(key, error)),
+            (Agreed::Term(lease), _) => Some(Listed::Lease(lease)),
+            (Agreed::Open(lease), _) => Some(unreadable(key, self.not_agreed(&lease.name))),
+            (Agreed::Never, error) => error.map(|error| unreadable(key, error)),
         }
     }
 }

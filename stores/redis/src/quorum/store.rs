@@ -1,6 +1,6 @@
 use super::member::{Member, Progress};
-use super::remains::Tries;
 use super::rivals::Rivals;
+use super::tries::Tries;
 use super::watch::QuorumWatch;
 use super::{Effect, Quorum, adopt};
 use crate::SYSTEM;

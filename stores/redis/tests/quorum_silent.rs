@@ -74,12 +74,20 @@ async fn who_has_little_time_is_told_that_members_do_not_agree_though_one_that_d
     take(&store, &request("warm", "c", seconds(300))).await;
     servers[4].freeze();
     let asked = request("job", "c", seconds(300));
+    // However much time it has, it is not told anything else; nor where the first member is free.
     let not_agreed = |error: &StoreError| {
         error.fault == tenure_core::Fault::Unreachable && error.message.contains("do not agree who holds it")
     };
-    // However much time it has, it is not told anything else.
     let error = store.acquire(&asked).await.unwrap_err();
     assert!(not_agreed(&error), "{error}");
+    servers[4].thaw();
+    let free_first = quorum(&[4, 0, 2, 1, 3]).await.expect("the quorum connects");
+    take(&free_first, &request("warmer", "c", seconds(300))).await;
+    [1, 3].iter().for_each(|place: &usize| servers[*place].freeze());
+    let error = free_first.acquire(&asked).await.unwrap_err();
+    assert!(not_agreed(&error), "{error}");
+    [1, 3].iter().for_each(|place: &usize| servers[*place].thaw());
+    servers[4].freeze();
     for _ in 0..TRIES_MAX {
         let (looked, tried) = (
             timeout(LITTLE, store.get(&asked.name)).await,

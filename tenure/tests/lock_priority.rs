@@ -259,9 +259,8 @@ impl LeaseStore for Doubting {
 #[tokio::test]
 async fn queue_is_read_past_no_place_of_which_the_store_cannot_tell_who_has_it() {
     let site = Site::new();
-    let waits = Arc::new(manager(&site, "one", 1));
-    let waiting = waits.clone();
-    tokio::spawn(async move { waiting.turn("job").await });
+    let waits = manager(&site, "one", 1);
+    let _turn = soon("the turn", waits.turn("job")).await.unwrap();
     until_waiting(&site, &["one"]).await;
     let listed = async |fault| {
         let inner = site.store();

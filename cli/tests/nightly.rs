@@ -68,10 +68,97 @@ fn a_nightly_job_is_tried_again_while_the_store_is_away() {
     }
 }
 
+/// A try at a store that does not answer, and the start of a process or a pod, take less.
+const TRY_MAX: Duration = Duration::from_secs(30);
+
+/// `30m`, `60s` or `2h` of a file in `deploy`.
+fn duration(text: &str) -> Duration {
+    let (number, unit) = text.split_at(text.len() - 1);
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => panic!("{text}"),
+    };
+    Duration::from_secs(number.parse::<u64>().unwrap() * seconds)
+}
+
+/// How long the command keeps the lease when the job has ended.
+fn linger(command: &[String]) -> Duration {
+    let option = command.iter().position(|word| word == "--linger").unwrap();
+    duration(&command[option + 1])
+}
+
+/// What stands behind this key of the manifest.
+fn field(key: &str) -> &'static str {
+    let behind = |line: &'static str| line.trim_start().strip_prefix(key)?.strip_prefix(": ");
+    MANIFEST.lines().find_map(behind).unwrap()
+}
+
+/// One that was cut off from the store at first would run it a second time.
+#[test]
+fn a_nightly_lease_is_kept_for_longer_than_anybody_tries_again() {
+    let [unit, pod] = commands(&Sandbox::new("nightly-tries"));
+    let starts: u32 = setting(UNIT, "StartLimitBurst").parse().unwrap();
+    let pause = Duration::from_secs(setting(UNIT, "RestartSec").parse().unwrap());
+    let tries = (pause + TRY_MAX) * starts;
+    assert!(tries <= linger(&unit), "{tries:?}");
+    assert!(
+        tries < duration(setting(UNIT, "StartLimitIntervalSec")),
+        "then it may start again"
+    );
+
+    // Kubernetes waits for ten seconds, and each time for twice as long.
+    let again: u32 = field("backoffLimit").parse().unwrap();
+    let pauses: Duration = (0..again)
+        .map(|time| Duration::from_secs(10) * 2_u32.pow(time))
+        .sum();
+    let late = Duration::from_secs(field("startingDeadlineSeconds").parse().unwrap());
+    let tries = late + pauses + TRY_MAX * (again + 1);
+    assert!(tries < linger(&pod), "{tries:?}");
+}
+
+/// Kubernetes looks for a job's start every ten seconds: within fewer it may miss it.
+#[test]
+fn a_nightly_job_is_made_up_for_only_while_another_keeps_the_lease() {
+    let late = field("startingDeadlineSeconds").parse().unwrap();
+    let [_, pod] = commands(&Sandbox::new("nightly-late"));
+    assert!(late > 10 && Duration::from_secs(late) < linger(&pod), "{late}");
+    assert!(!TIMER.contains("Persistent"));
+    assert!(
+        setting(TIMER, "OnCalendar").ends_with(" UTC"),
+        "each host has a zone of its own"
+    );
+}
+
+/// The first rule that fits counts, and by its code a pod that was evicted would end the night.
+#[test]
+fn the_job_of_a_pod_that_is_evicted_is_left_to_another_pod() {
+    let evicted = "- action: Ignore\n            onPodConditions: [{type: DisruptionTarget";
+    let (evicted, failed) = (MANIFEST.find(evicted), MANIFEST.find("- action: FailJob"));
+    assert!(evicted.is_some() && evicted < failed, "{evicted:?} {failed:?}");
+    assert_eq!(
+        setting(UNIT, "SuccessExitStatus"),
+        "143",
+        "a unit that is stopped has not failed"
+    );
+    for place in [0, 1] {
+        let sandbox = Sandbox::new("nightly-evicted");
+        sandbox.script("job", "#!/bin/sh\necho ran > ran; exec sleep 300\n");
+        let process = start(&sandbox, &commands(&sandbox)[place]);
+        sandbox.line("ran");
+        process.terminate();
+        assert_eq!(exit_code(&process), 143);
+        assert_eq!(
+            sandbox.lease("nightly")["state"],
+            "vacant",
+            "another has it at once"
+        );
+    }
+}
+
 #[test]
 fn the_timer_is_late_by_less_than_the_lease_is_kept() {
-    let seconds = |text: &str| text.strip_suffix('s').unwrap().parse::<u64>().unwrap();
-    let words: Vec<&str> = setting(UNIT, "ExecStart").split(' ').collect();
-    let linger = words.iter().position(|word| *word == "--linger").unwrap() + 1;
-    assert!(seconds(setting(TIMER, "AccuracySec")) * 10 < seconds(words[linger]));
+    let [unit, _] = commands(&Sandbox::new("nightly-timer"));
+    assert!(duration(setting(TIMER, "AccuracySec")) * 10 < linger(&unit));
 }

@@ -99,3 +99,15 @@ fn a_counted_mark_in_a_watermark_is_bumped_by_counting() {
     let next = claim_by_a_term(&sandbox, &url);
     assert_eq!(next.code, 0, "{next:?}");
 }
+
+/// A revision gets there in centuries.
+#[test]
+fn a_bump_to_a_time_where_the_leases_are_counted_is_refused() {
+    let etcd = block_on(Etcd::start(EtcdOptions::default())).unwrap();
+    let sandbox = Sandbox::at("fence-bumps-counted", &etcd.url());
+    let file = users_file(&sandbox);
+    for place in [&[][..], &["--fence", &file]] {
+        let bump = [&["bump", "ledger", "--above", "1763712000000"], place].concat();
+        refused(&fence(&sandbox, &bump), 78, "none would be admitted again");
+    }
+}

@@ -14,6 +14,7 @@ mod endpoint;
 mod etcd;
 mod fault;
 mod fence;
+mod fence_bumps;
 mod fence_claims;
 #[cfg(feature = "etcd")]
 mod fence_counting;

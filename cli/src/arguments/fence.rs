@@ -79,6 +79,8 @@ pub(crate) enum FenceDeed {
         #[arg(value_name = "RESOURCE")]
         resource: String,
         /// A token that the mark must be above, beside its own, the lease's and, unless tokens are counted, the clock
+        ///
+        /// A mark never goes down again. So more than a day above all of these is refused.
         #[arg(long, env = "TENURE_BUMP_ABOVE", hide_env_values = true, value_name = "TOKEN")]
         above: Option<u64>,
         /// Bind the resource to this lease from now on

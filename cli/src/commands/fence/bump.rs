@@ -4,7 +4,8 @@ use super::{FencePlace, Making, decided, leases};
 use crate::arguments::{FencePlaceArguments, Form};
 use crate::exit::{Code, Failure};
 use crate::output::{self, json_of_mark};
-use tenure::core::is_counted;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tenure::core::{horizon, is_counted};
 use tenure::{Bump, FencingToken, LeaseName, ResourceName};
 
 /// Raises a mark above what is known to have been granted.
@@ -19,6 +20,7 @@ pub(super) async fn bump(
     let mut fence = fence.expect("it was made where it was missing");
     let before = decided(fence.fence().mark(&bump.resource)).await?;
     let mark = before.as_ref().map(|mark| mark.token);
+    let (asked, mut known) = (bump.above, mark);
     // The lease may live in another store than the mark, with a clock that is ahead: what it has granted counts.
     if let Some(owner) = bump.lease.clone().or(before.and_then(|mark| mark.lease))
         && let Some(granted) = granted(&owner, &place, store).await?
@@ -30,6 +32,10 @@ pub(super) async fn bump(
             return Err(of_two_kinds(&bump.resource, mark, &owner, granted));
         }
         bump.above = bump.above.max(Some(granted));
+        known = known.max(Some(granted));
+    }
+    if let Some(above) = asked {
+        reachable(&bump.resource, above, known, store).await?;
     }
     // Beside the leases the fence knows more of their tokens than their numbers.
     if !place.is_beside_leases(store) {
@@ -70,6 +76,50 @@ async fn granted(
     match (place, leases::named(store)) {
         (FencePlace::Given(_), None) => Ok(None),
         (FencePlace::Given(_) | FencePlace::BesideLeases(_), store) => leases::granted(owner, store).await,
+    }
+}
+
+/// Refuses what no term may ever be above: a mark never goes down again.
+async fn reachable(
+    resource: &ResourceName,
+    above: FencingToken,
+    known: Option<FencingToken>,
+    store: Option<&str>,
+) -> Result<(), Failure> {
+    let refuse = |why: String| {
+        Err(Failure::new(
+            Code::Configuration,
+            format!("resource \"{resource}\": --above {above} {why}; nothing was changed"),
+        ))
+    };
+    if !is_counted(above) && leases::count(store).await? {
+        return refuse(
+            "is a time, and the store of its leases counts its terms: none would be admitted again; check the digits".to_owned(),
+        );
+    }
+    // A fence on a server goes by a clock of its own; a day is more than that is apart from this one.
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let clock_ms = u64::try_from(clock.as_millis()).unwrap_or(u64::MAX);
+    if above <= horizon(clock_ms, known) {
+        return Ok(());
+    }
+    refuse(format!(
+        "stands for {}, and no term would be admitted until then: check the digits, and this host's clock; if a lease has been \
+         granted it all the same, name that (--store URL --lease NAME)",
+        date(above)
+    ))
+}
+
+/// The time that a token of a clock stands for.
+fn date(token: FencingToken) -> String {
+    /// The last millisecond of the year 9999, the last that has a usual form.
+    const LAST_MS: u64 = 253_402_300_799_999;
+    match token.number() {
+        number @ ..=LAST_MS => {
+            let time = UNIX_EPOCH + Duration::from_millis(number);
+            humantime::format_rfc3339_seconds(time).to_string()
+        }
+        _ => "a time after the year 9999".to_owned(),
     }
 }
 

@@ -1,0 +1,72 @@
+//! How far `tenure fence bump` raises a mark: it never goes down again.
+
+use crate::common::Sandbox;
+use crate::fence::{fence, marks, refused, term, users_file};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const HOUR_MS: u128 = 60 * 60 * 1_000;
+
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
+}
+
+/// One digit too many would keep every term out for centuries.
+#[test]
+fn a_bump_above_what_any_term_may_reach_within_a_day_is_refused_and_changes_nothing() {
+    let sandbox = Sandbox::new("fence-bumps");
+    let (file, watermark) = (users_file(&sandbox), format!("file:{}", sandbox.path("marks")));
+    for place in [&[][..], &["--fence", &file], &["--fence", &watermark]] {
+        let at = |arguments: &[&str]| fence(&sandbox, &[arguments, place].concat());
+        assert_eq!(at(&term("claim", "nightly", "7")).code, 0);
+        let before = marks(&sandbox, place);
+        for (above, date) in [
+            ("17957240000000", "2539-01-16T"),
+            ("9223372036854775806", "after the year 9999"),
+        ] {
+            let slip = at(&["bump", "ledger", "--above", above]);
+            refused(&slip, 78, "check the digits");
+            assert!(
+                slip.stderr.contains(above) && slip.stderr.contains(date),
+                "{slip:?}"
+            );
+        }
+        let too_far = (now_ms() + 25 * HOUR_MS).to_string();
+        refused(
+            &at(&["bump", "ledger", "--above", &too_far]),
+            78,
+            "check the digits",
+        );
+        assert_eq!(marks(&sandbox, place), before);
+
+        let above = now_ms() + 23 * HOUR_MS;
+        assert_eq!(at(&["bump", "ledger", "--above", &above.to_string()]).code, 0);
+        assert_eq!(
+            u128::from(marks(&sandbox, place)[0]["mark"].as_u64().unwrap()),
+            above + 1
+        );
+    }
+}
+
+/// Of a leases' store whose clock was far ahead once.
+#[test]
+fn a_bump_above_what_a_lease_has_been_granted_is_done_however_far_that_is() {
+    let sandbox = Sandbox::new("fence-bumps-ahead");
+    assert_eq!(sandbox.tenure(&["lock", "job", "--", "true"]).code, 0);
+    let ahead = now_ms() + 1_000 * HOUR_MS;
+    rusqlite::Connection::open(sandbox.path("leases.db"))
+        .unwrap()
+        .execute(
+            "UPDATE lease SET token = ?1 WHERE name = 'job'",
+            [i64::try_from(ahead).unwrap()],
+        )
+        .unwrap();
+    let file = users_file(&sandbox);
+    let above = (ahead - 1).to_string();
+    let bump = ["bump", "ledger", "--fence", &file, "--above", &above];
+    refused(&fence(&sandbox, &bump), 78, "--lease NAME");
+    let bump = [&bump[..], &["--lease", "job"]].concat();
+    let bumped = fence(&sandbox, &bump);
+    assert_eq!(bumped.code, 0, "{bumped:?}");
+    let mark = marks(&sandbox, &["--fence", &file])[0]["mark"].as_u64();
+    assert_eq!(mark.map(u128::from), Some(ahead + 1));
+}

@@ -65,8 +65,10 @@ pub fn course(sandbox: &Sandbox, place: &[&str]) {
         (Some(9), Some(5)),
         "{mark}"
     );
+    assert_eq!(mark["bumped"], false);
     let bumped = at(&["bump", "ledger", "--above", "1000", "--output", "json"]);
     assert_eq!(json(&bumped.stdout)["mark"].as_u64(), Some(1_001), "{bumped:?}");
+    assert_eq!(marks(sandbox, place)[0]["bumped"], true);
     refused(&at(&term("check", "nightly", "9")), 80, "stale");
 }
 

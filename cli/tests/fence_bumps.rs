@@ -70,3 +70,33 @@ fn a_bump_above_what_a_lease_has_been_granted_is_done_however_far_that_is() {
     let mark = marks(&sandbox, &["--fence", &file])[0]["mark"].as_u64();
     assert_eq!(mark.map(u128::from), Some(ahead + 1));
 }
+
+/// Else whoever is refused so looks for a term that there never was.
+#[test]
+fn a_mark_that_was_bumped_is_told_from_one_that_was_claimed() {
+    let sandbox = Sandbox::new("fence-bumped");
+    let (file, watermark) = (users_file(&sandbox), format!("file:{}", sandbox.path("marks")));
+    for place in [&[][..], &["--fence", &file], &["--fence", &watermark]] {
+        let at = |arguments: &[&str]| fence(&sandbox, &[arguments, place].concat());
+        let shown = || at(&["show"]).stdout;
+        assert_eq!(at(&term("claim", "nightly", "7")).code, 0);
+        assert!(!shown().contains("bumped"), "{}", shown());
+        assert_eq!(at(&["bump", "ledger", "--above", "1000"]).code, 0);
+        assert!(shown().contains("1001 (bumped)"), "{}", shown());
+        let status = sandbox.tenure(&[&["status"], place].concat()).stdout;
+        assert!(status.contains("1001 (bumped)"), "{status}");
+        assert_eq!(marks(&sandbox, place)[0]["bumped"], true);
+        for deed in ["claim", "check"] {
+            refused(
+                &at(&term(deed, "nightly", "9")),
+                80,
+                "an operator has raised the mark",
+            );
+        }
+        assert_eq!(at(&term("claim", "nightly", "1002")).code, 0);
+        assert_eq!(marks(&sandbox, place)[0]["bumped"], false);
+        let late = at(&term("claim", "nightly", "9"));
+        refused(&late, 80, "none below 1002");
+        assert!(!late.stderr.contains("operator"), "{late:?}");
+    }
+}

@@ -13,7 +13,7 @@ fn a_refusal_by_the_fence_says_what_was_refused_and_what_to_do() {
     };
     assert_eq!(
         stale.to_string(),
-        "refused: token 5 is stale for \"ledger\", which term 7 has claimed; stop this work"
+        "refused: token 5 is stale for \"ledger\", which admits none below 7; stop this work"
     );
     let unclaimed = FenceError::Unclaimed {
         resource,

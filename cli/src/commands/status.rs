@@ -108,6 +108,7 @@ mod tests {
                 resource: ResourceName::new(format!("ledger-{number:06}")).unwrap(),
                 lease: Some(name(number)),
                 token: FencingToken::new(1).unwrap(),
+                bumped: false,
                 refused: 0,
                 last_refused: None,
             })

@@ -18,7 +18,10 @@ pub(crate) fn table_of_marks(marks: &[ListedMark]) -> String {
         ListedMark::Mark(mark) => [
             clean(mark.resource.as_str()),
             clean(mark.lease.as_ref().map_or("-", LeaseName::as_str)),
-            mark.token.to_string(),
+            match mark.bumped {
+                true => format!("{} (bumped)", mark.token),
+                false => mark.token.to_string(),
+            },
             mark.refused.to_string(),
             mark.last_refused.map_or_else(nothing, |token| token.to_string()),
         ],
@@ -42,6 +45,7 @@ pub(crate) fn json_of_listed(listed: &ListedMark) -> Value {
             "resource": key,
             "lease": null,
             "mark": null,
+            "bumped": null,
             "refused": null,
             "last_refused": null,
             "error": error.message,
@@ -55,6 +59,7 @@ pub(crate) fn json_of_mark(mark: &Mark) -> Value {
         "resource": mark.resource.as_str(),
         "lease": mark.lease.as_ref().map(LeaseName::as_str),
         "mark": mark.token.number(),
+        "bumped": mark.bumped,
         "refused": mark.refused,
         "last_refused": mark.last_refused.map(|token| token.number()),
     })

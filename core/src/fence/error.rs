@@ -28,7 +28,8 @@ impl Horizon {
 /// Effect on authority: none by itself; but a stale term has certainly been succeeded, and its work must end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FenceError {
-    /// A later term has claimed the resource: the write was refused, and so will be every other of this term.
+    /// A later term has claimed the resource, or an operator has raised its mark ([`Mark::bumped`](super::Mark::bumped)): the write
+    /// was refused, and so will be every other of this term.
     Stale {
         /// The protected resource.
         resource: ResourceName,
@@ -112,7 +113,7 @@ impl fmt::Display for FenceError {
                 mark,
             } => write!(
                 f,
-                "refused: token {token} is stale for \"{resource}\", which term {mark} has claimed; stop this work"
+                "refused: token {token} is stale for \"{resource}\", which admits none below {mark}; stop this work"
             ),
             Self::Unclaimed { resource, token } => write!(
                 f,

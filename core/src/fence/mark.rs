@@ -18,6 +18,8 @@ pub struct Mark {
     pub lease: Option<LeaseName>,
     /// The highest token that has claimed, or what an operator has raised it to.
     pub token: FencingToken,
+    /// Whether an operator has raised it, and nobody has claimed since: no term holds it.
+    pub bumped: bool,
     /// How often a term was refused. For people: it may lag by a second, and what was counted just before a crash
     /// may be missing.
     pub refused: u64,

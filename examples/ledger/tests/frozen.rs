@@ -90,7 +90,10 @@ fn freeze_and_wake(site: &Site, says: &str) -> String {
 fn leader_that_is_frozen_and_woken_is_answered_with_409_and_changes_nothing() {
     let site = Site::new(&[]);
     let said = freeze_and_wake(&site, "stops: 409: refused: token ");
-    assert!(said.contains(" is stale for \"balance\", which term "), "{said}");
+    assert!(
+        said.contains(" is stale for \"balance\", which admits none below "),
+        "{said}"
+    );
     site.service
         .wait_for_line(" is stale for \"balance\"", LONG)
         .unwrap();

@@ -87,9 +87,9 @@ async fn bulk_of_a_leader_that_was_frozen_is_refused_document_by_document() {
     let said = freeze_and_wake(&shop, &[], "stops: ");
     let marks = said
         .strip_prefix("stops: refused: token ")
-        .and_then(|said| said.split_once(" is stale for \"orders\", which term "));
+        .and_then(|said| said.split_once(" is stale for \"orders\", which admits none below "));
     let (stale, later) = marks.unwrap_or_else(|| panic!("{said}"));
-    let later = later.split(' ').next().unwrap();
+    let later = later.split(';').next().unwrap();
     let (stale, later): (i64, i64) = (stale.parse().unwrap(), later.parse().unwrap());
     for order in shop.orders().await {
         // What B has shipped is as B left it. The rest no later term had touched: that part of A's batch went out.

@@ -41,11 +41,11 @@ fn frozen_leader_wakes_up_and_its_stale_write_is_refused() {
     let (old, new) = (tokens(&summary)[0], tokens(&summary)[1]);
     assert!(old < new, "{summary:#}");
     let (refused, mark) = refusal
-        .split_once(" is stale for \"ledger\", which term ")
+        .split_once(" is stale for \"ledger\", which admits none below ")
         .expect("the fence's words");
     assert!(refused.ends_with(&format!("refused: token {old}")), "{refusal}");
     let mark: u64 = mark
-        .split(' ')
+        .split(';')
         .next()
         .and_then(|mark| mark.parse().ok())
         .expect("a token");

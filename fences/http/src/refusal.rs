@@ -109,7 +109,7 @@ impl fmt::Display for Refusal {
                 mark,
             } => write!(
                 f,
-                "refused: token {token} is stale for \"{resource}\", which term {mark} has claimed; stop this work"
+                "refused: token {token} is stale for \"{resource}\", which admits none below {mark}; stop this work"
             ),
             Self::Future {
                 resource,

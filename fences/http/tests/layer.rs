@@ -99,7 +99,7 @@ async fn stale_token_is_answered_with_409_and_never_reaches_the_service() {
         "type": "urn:tenure:problem:token-stale",
         "title": "The fencing token is stale",
         "status": 409,
-        "detail": "refused: token 5 is stale for \"ledger\", which term 1700001065800 has claimed; stop this work",
+        "detail": "refused: token 5 is stale for \"ledger\", which admits none below 1700001065800; stop this work",
         "token": 5,
         "mark": LATER,
         "resource": "ledger",

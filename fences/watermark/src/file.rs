@@ -9,7 +9,6 @@
 //! name holds a tab: control characters are refused in names. The last line counts the lines before it, and holds
 //! the CRC-32 of every byte before itself.
 
-use crate::gate::Kept;
 use crate::lock::{Lock, NotLocked};
 use crate::ownership::Ownership;
 use std::fmt;
@@ -43,7 +42,7 @@ impl fmt::Debug for Keeper {
 impl Keeper {
     /// Locks and reads the file, and makes it where it is missing. Waits for another process that has it at most for
     /// `patience`.
-    pub(crate) fn open(path: &Path, patience: Duration) -> Result<(Self, Vec<Kept>), FenceError> {
+    pub(crate) fn open(path: &Path, patience: Duration) -> Result<(Self, Vec<Mark>), FenceError> {
         let failed = |error| failure(path, &error);
         let path = found(path)?;
         // Before anything is made: beside a file of another program a lock may be that program's.
@@ -87,7 +86,7 @@ impl Keeper {
 
     /// Replaces the file by what `marks` answers once it is this caller's turn. When it returns, everything that
     /// was raised before is on disk.
-    pub(crate) fn save(&self, marks: impl FnOnce() -> Vec<Kept>) -> Result<(), FenceError> {
+    pub(crate) fn save(&self, marks: impl FnOnce() -> Vec<Mark>) -> Result<(), FenceError> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = render(&marks());
         if bytes == *written {
@@ -132,7 +131,7 @@ impl Keeper {
 
 /// What the file holds now, without locking it; `None` if there is none. It is replaced as a whole, so what is
 /// read is whole. It may not be on disk yet, so nobody may be admitted by it.
-pub(crate) fn look(path: &Path) -> Result<Option<Vec<Kept>>, FenceError> {
+pub(crate) fn look(path: &Path) -> Result<Option<Vec<Mark>>, FenceError> {
     must_be_plain(path)?;
     let mut bytes = Vec::new();
     let looked = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
@@ -174,7 +173,7 @@ fn must_have_one_name(path: &Path) -> Result<(), FenceError> {
     Ok(())
 }
 
-fn understood(path: &Path, bytes: &[u8]) -> Result<Vec<Kept>, FenceError> {
+fn understood(path: &Path, bytes: &[u8]) -> Result<Vec<Mark>, FenceError> {
     parse(bytes).map_err(|why| {
         let message = format!(
             "is no watermark, or is damaged ({why}); it was left as it is: restore it, then raise every mark with \
@@ -254,10 +253,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn render(marks: &[Kept]) -> Vec<u8> {
+fn render(marks: &[Mark]) -> Vec<u8> {
     let mut text = format!("{HEADER}\n");
-    for Kept { mark, bumped } in marks {
-        let raised = if *bumped { "bumped" } else { "claimed" };
+    for mark in marks {
+        let raised = if mark.bumped { "bumped" } else { "claimed" };
         let last = mark
             .last_refused
             .map_or_else(|| "-".to_owned(), |token| token.to_string());
@@ -272,7 +271,7 @@ fn render(marks: &[Kept]) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn parse(bytes: &[u8]) -> Result<Vec<Kept>, &'static str> {
+fn parse(bytes: &[u8]) -> Result<Vec<Mark>, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is no text")?;
     let body = text.strip_prefix(HEADER).and_then(|rest| rest.strip_prefix('\n'));
     let body = body.ok_or("its first line is another")?;
@@ -287,7 +286,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Kept>, &'static str> {
     if u32::from_str_radix(checksum, 16) != Ok(crc32fast::hash(summed)) {
         return Err("its checksum is wrong");
     }
-    let marks: Option<Vec<Kept>> = lines.lines().map(line).collect();
+    let marks: Option<Vec<Mark>> = lines.lines().map(line).collect();
     let marks = marks.ok_or("a line is no mark")?;
     if count.parse() != Ok(marks.len()) {
         return Err("lines are missing");
@@ -295,7 +294,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Kept>, &'static str> {
     Ok(marks)
 }
 
-fn line(line: &str) -> Option<Kept> {
+fn line(line: &str) -> Option<Mark> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [raised, token, refused, last, lease, resource] = fields.try_into().ok()?;
     let bumped = match raised {
@@ -307,18 +306,16 @@ fn line(line: &str) -> Option<Kept> {
         "-" => Some(None),
         token => token.parse::<FencingToken>().ok().map(Some),
     };
-    Some(Kept {
-        mark: Mark {
-            resource: ResourceName::new(resource).ok()?,
-            lease: match lease {
-                "" => None,
-                lease => Some(LeaseName::new(lease).ok()?),
-            },
-            token: token.parse().ok()?,
-            refused: refused.parse().ok()?,
-            last_refused: optional(last)?,
+    Some(Mark {
+        resource: ResourceName::new(resource).ok()?,
+        lease: match lease {
+            "" => None,
+            lease => Some(LeaseName::new(lease).ok()?),
         },
+        token: token.parse().ok()?,
         bumped,
+        refused: refused.parse().ok()?,
+        last_refused: optional(last)?,
     })
 }
 

@@ -19,14 +19,6 @@ pub(crate) struct Gate {
     emptied: Notify,
 }
 
-/// What the file keeps of a resource.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Kept {
-    pub(crate) mark: Mark,
-    /// Whether the mark was raised by an operator, and not claimed since.
-    pub(crate) bumped: bool,
-}
-
 struct State {
     lease: Option<LeaseName>,
     mark: Option<FencingToken>,
@@ -62,15 +54,14 @@ impl Gate {
     }
 
     /// A gate as the file has it. Nobody is inside: what a process had begun ended with it.
-    pub(crate) fn restored(kept: Kept) -> Self {
-        let Kept { mark, bumped } = kept;
+    pub(crate) fn restored(mark: Mark) -> Self {
         let gate = Self::new(mark.resource);
         {
             let mut state = gate.lock();
             state.lease = mark.lease;
             state.mark = Some(mark.token);
-            state.open = !bumped;
-            state.bumped = bumped;
+            state.open = !mark.bumped;
+            state.bumped = mark.bumped;
             state.refused = mark.refused;
             state.last_refused = mark.last_refused;
         }
@@ -90,12 +81,9 @@ impl Gate {
     }
 
     /// What is to be kept; `None` if nobody has raised the mark yet.
-    pub(crate) fn kept(&self) -> Option<Kept> {
+    pub(crate) fn kept(&self) -> Option<Mark> {
         let state = self.lock();
-        state.mark.map(|token| Kept {
-            mark: state.shown(&self.resource, token),
-            bumped: state.bumped,
-        })
+        state.mark.map(|token| state.shown(&self.resource, token))
     }
 
     /// Begins a claim: raises the mark in memory, so that every earlier term is refused from here on, also if
@@ -246,6 +234,7 @@ impl State {
         Mark {
             resource: resource.clone(),
             lease: self.lease.clone(),
+            bumped: self.bumped,
             token,
             refused: self.refused,
             last_refused: self.last_refused,

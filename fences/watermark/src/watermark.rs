@@ -1,6 +1,6 @@
 use crate::admission::Admission;
 use crate::file::{Keeper, look};
-use crate::gate::{Gate, Kept};
+use crate::gate::Gate;
 use crate::saver::Saver;
 use crate::view::WatermarkView;
 use std::collections::BTreeMap;
@@ -84,10 +84,10 @@ impl Watermark {
         Self::with(Vec::new(), None)
     }
 
-    fn with(kept: Vec<Kept>, keeper: Option<Keeper>) -> Self {
+    fn with(kept: Vec<Mark>, keeper: Option<Keeper>) -> Self {
         let gates = kept
             .into_iter()
-            .map(|kept| (kept.mark.resource.clone(), Arc::new(Gate::restored(kept))))
+            .map(|kept| (kept.resource.clone(), Arc::new(Gate::restored(kept))))
             .collect();
         let marks = Marks {
             gates: RwLock::new(gates),
@@ -248,7 +248,7 @@ impl Marks {
         }
     }
 
-    fn kept(&self) -> Vec<Kept> {
+    fn kept(&self) -> Vec<Mark> {
         let gates = self.gates.read().unwrap_or_else(PoisonError::into_inner);
         gates.values().filter_map(|gate| gate.kept()).collect()
     }
@@ -287,12 +287,7 @@ impl Fence for Watermark {
     }
 
     fn mark<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Option<Mark>, FenceError>> {
-        let mark = self
-            .0
-            .marks
-            .gate(resource)
-            .and_then(|gate| gate.kept())
-            .map(|kept| kept.mark);
+        let mark = self.0.marks.gate(resource).and_then(|gate| gate.kept());
         Box::pin(std::future::ready(Ok(mark)))
     }
 
@@ -300,8 +295,8 @@ impl Fence for Watermark {
         let gates = self.0.marks.gates.read().unwrap_or_else(PoisonError::into_inner);
         let is_behind = |resource: &ResourceName| after.is_none_or(|after| Cursor::from(resource) > *after);
         let behind = gates.iter().filter(|(resource, _)| is_behind(resource));
-        let marks = behind
-            .filter_map(|(resource, gate)| Some((resource.into(), ListedMark::Mark(gate.kept()?.mark))));
+        let marks =
+            behind.filter_map(|(resource, gate)| Some((resource.into(), ListedMark::Mark(gate.kept()?))));
         Box::pin(std::future::ready(Ok(MarkPage::beginning(marks))))
     }
 
@@ -311,7 +306,7 @@ impl Fence for Watermark {
             gate.bump(bump, clock_ms())?;
             self.keep().await?;
             let kept = gate.kept().expect("a mark that was raised is there");
-            Ok(kept.mark)
+            Ok(kept)
         })
     }
 

@@ -71,7 +71,10 @@ async fn claim(
             leases::bound(fence.fence(), &resource, &term, store).await?;
         }
     }
-    let claimed = decided(fence.fence().claim(&resource, &term)).await;
+    let claimed = match decided(fence.fence().claim(&resource, &term)).await {
+        Err(failure) => Err(of_bumped(failure, fence.fence(), &resource).await),
+        claimed => claimed,
+    };
     fence.close().await;
     let how = match claimed? {
         Claimed::Already => "had claimed it already".to_owned(),
@@ -101,10 +104,33 @@ async fn check(
             token: term.token,
         }));
     };
-    let checked = decided(fence.fence().check(&resource, &term)).await;
+    let checked = match decided(fence.fence().check(&resource, &term)).await {
+        Err(failure) => Err(of_bumped(failure, fence.fence(), &resource).await),
+        checked => checked,
+    };
     fence.close().await;
     checked?;
     admitted(&resource, &term, form, "holds the mark".to_owned())
+}
+
+/// The same failure; where an operator has raised the mark that a token is below, with what helps a term that is new all the same.
+async fn of_bumped(failure: Failure, fence: &dyn Fence, resource: &ResourceName) -> Failure {
+    if failure.code != Code::Stale.number() {
+        return failure;
+    }
+    // What cannot be looked at adds nothing.
+    let Ok(Some(mark)) = decided(fence.mark(resource)).await else {
+        return failure;
+    };
+    if !mark.bumped {
+        return failure;
+    }
+    let message = format!(
+        "{}; no term has claimed {}: an operator has raised the mark to it (tenure fence bump), and if yours is the newest term, \
+         a later one may claim as soon as the leases' store grants a token above it",
+        failure.message, mark.token
+    );
+    Failure { message, ..failure }
 }
 
 fn admitted(resource: &ResourceName, term: &Term, form: Form, how: String) -> Result<u8, Failure> {

@@ -37,6 +37,7 @@ impl Found {
         let (refused, last_refused) = (self.count.refused, self.count.last);
         self.mark.map(|mark| Mark {
             resource: resource.clone(),
+            bumped: mark.claimant().is_none(),
             lease: mark.lease,
             token: mark.token,
             refused,
@@ -152,6 +153,7 @@ fn listed_mark(name: &[u8], row: &KeyValue, count: Count) -> Result<Mark, StoreE
         .ok_or_else(|| no_mark(&row.key, &text, "no resource has this key"))?;
     Ok(Mark {
         resource,
+        bumped: mark.claimant().is_none(),
         lease: mark.lease,
         token: mark.token,
         refused: count.refused,

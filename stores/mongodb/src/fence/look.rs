@@ -164,6 +164,7 @@ type Refusals = BTreeMap<String, (u64, Option<FencingToken>)>;
 fn with_refusals(found: Found, refusals: &Refusals) -> Mark {
     let (refused, last_refused) = refusals.get(found.resource.as_str()).copied().unwrap_or_default();
     Mark {
+        bumped: found.claimant().is_none(),
         resource: found.resource,
         lease: found.lease,
         token: found.token,

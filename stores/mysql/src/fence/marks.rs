@@ -15,21 +15,21 @@ use tenure_core::{
 /// A mark, and who has claimed it.
 pub(super) struct Kept {
     pub(super) mark: Mark,
-    /// Whether an operator has raised it, and nobody has claimed it since.
-    bumped: bool,
 }
 
 impl Kept {
     /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark past it, and
     /// knows nothing of it.
     fn new(mark: Mark, bumped_token: Option<i64>) -> Self {
-        let bumped = bumped_token == Some(mark.token.signed());
-        Self { mark, bumped }
+        let bumped = mark.lease.is_none() || bumped_token == Some(mark.token.signed());
+        Self {
+            mark: Mark { bumped, ..mark },
+        }
     }
 
     /// Nobody, where an operator has raised the mark.
     fn claimant(&self) -> Option<&LeaseName> {
-        self.mark.lease.as_ref().filter(|_| !self.bumped)
+        self.mark.lease.as_ref().filter(|_| !self.mark.bumped)
     }
 }
 
@@ -122,6 +122,7 @@ impl Site {
             token: token
                 .and_then(|token| FencingToken::from_signed(token).ok())
                 .ok_or_else(|| wrong("token"))?,
+            bumped: lease.is_none(),
             refused: 0,
             last_refused: None,
         })

@@ -132,6 +132,7 @@ impl FenceSite {
         let counted = counted.and_then(|stored| decode_refused(&stored.value?));
         Ok(Some(Mark {
             resource: resource.clone(),
+            bumped: mark.claimant().is_none(),
             lease: mark.lease,
             token: mark.token,
             refused: counted.map_or(0, |refused| refused.count),

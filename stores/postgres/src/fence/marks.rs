@@ -17,21 +17,21 @@ const COLUMNS: usize = 6;
 /// A mark, and who has claimed it.
 pub(super) struct Kept {
     pub(super) mark: Mark,
-    /// Whether an operator has raised it, and nobody has claimed it since.
-    bumped: bool,
 }
 
 impl Kept {
     /// By the column of that name: the token and not a word, as a claim by an earlier Tenure raises the mark past it, and
     /// knows nothing of it.
     pub(super) fn new(mark: Mark, bumped_token: Option<i64>) -> Self {
-        let bumped = bumped_token == Some(mark.token.signed());
-        Self { mark, bumped }
+        let bumped = mark.lease.is_none() || bumped_token == Some(mark.token.signed());
+        Self {
+            mark: Mark { bumped, ..mark },
+        }
     }
 
     /// Nobody, where an operator has raised the mark.
     fn claimant(&self) -> Option<&LeaseName> {
-        self.mark.lease.as_ref().filter(|_| !self.bumped)
+        self.mark.lease.as_ref().filter(|_| !self.mark.bumped)
     }
 }
 
@@ -138,6 +138,7 @@ impl Site {
             token: token
                 .and_then(|token| FencingToken::from_signed(token).ok())
                 .ok_or_else(|| wrong("token"))?,
+            bumped: lease.is_none(),
             refused: 0,
             last_refused: None,
         })

@@ -29,6 +29,7 @@ impl Found {
         let token = self.kept.token?;
         Some(Mark {
             resource: resource.clone(),
+            bumped: self.kept.claimant().is_none(),
             lease: self.kept.lease,
             token,
             refused: self.refused,
@@ -176,6 +177,7 @@ impl RedisFence {
         let [refused, last] = counted.map(|number| String::from_utf8(number?).ok());
         Ok(Mark {
             resource,
+            bumped: kept.claimant().is_none(),
             lease: kept.lease,
             token,
             refused: refused.and_then(|count| count.parse().ok()).unwrap_or(0),

@@ -19,7 +19,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Who has claimed the mark: nobody, where an operator has raised it.
-    fn claimant(&self) -> Option<&LeaseName> {
+    pub(super) fn claimant(&self) -> Option<&LeaseName> {
         let is_bumped = self.bumped.is_some() && self.bumped == self.token;
         self.lease.as_ref().filter(|_| !is_bumped)
     }

@@ -27,15 +27,12 @@ CREATE TABLE IF NOT EXISTS tenure_fence (
 /// A mark, and who has claimed it.
 pub(super) struct Kept {
     pub(super) mark: Mark,
-    /// Whether an operator has raised it, and nobody has claimed since. The lease of its row is empty then: so every
-    /// trigger refuses it, also one that an earlier Tenure has made.
-    bumped: bool,
 }
 
 impl Kept {
     /// Nobody, where an operator has raised the mark.
     fn claimant(&self) -> Option<&LeaseName> {
-        self.mark.lease.as_ref().filter(|_| !self.bumped)
+        self.mark.lease.as_ref().filter(|_| !self.mark.bumped)
     }
 }
 
@@ -133,6 +130,7 @@ pub(super) fn bump(connection: &Connection, leases: Leases, bump: &Bump) -> Resu
     Ok(Mark {
         resource: bump.resource.clone(),
         lease,
+        bumped: true,
         token,
         refused: before.as_ref().map_or(0, |mark| mark.refused),
         last_refused: before.and_then(|mark| mark.last_refused),
@@ -243,6 +241,7 @@ fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
         Ok(_) | Err(_) => None,
     };
     let claimant = text("lease")?.flatten().ok_or_else(unreadable)?;
+    // So every trigger refuses a mark that an operator has raised, also one that an earlier Tenure has made.
     let bumped = claimant.is_empty();
     let lease = match text("bound_to") {
         _ if !bumped => Some(claimant),
@@ -257,9 +256,10 @@ fn read(row: &Row<'_>) -> Result<Kept, Trouble> {
     let mark = Mark {
         resource: resource.ok_or_else(unreadable)?,
         lease,
+        bumped,
         token: token("token").ok_or_else(unreadable)?,
         refused: u64::try_from(row.get::<_, i64>("refused")?).unwrap_or_default(),
         last_refused: token("last_refused"),
     };
-    Ok(Kept { mark, bumped })
+    Ok(Kept { mark })
 }

@@ -51,6 +51,15 @@ impl Place {
         }
     }
 
+    /// The default file, where nobody has used it yet: a look must not leave one behind.
+    pub(crate) fn unused(&self) -> Option<&Path> {
+        match self {
+            // One that may not be looked into is there, and opening it says why it may not.
+            Self::Default(path) if matches!(path.try_exists(), Ok(false)) => Some(path),
+            Self::Default(_) | Self::Given(_) => None,
+        }
+    }
+
     /// Opens the store for cleaning up.
     ///
     /// # Errors

@@ -29,6 +29,32 @@ fn told(sandbox: &Sandbox, below: &str, variables: &[(&str, &str)]) -> Ended {
     ended(command)
 }
 
+/// Made there, it would answer the next question as if somebody had used it.
+#[test]
+fn a_look_at_the_default_store_names_it_and_makes_none() {
+    let sandbox = Sandbox::new("default-look");
+    let place = sandbox.path("tenure/leases.db");
+    let look = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command.env_remove("TENURE_STORE");
+        let told = ended(command);
+        assert_eq!(told.code, 0, "{told:?}");
+        told.stdout
+    };
+    assert_eq!(look(&["status"]), format!("no leases in sqlite at {place}\n"));
+    assert!(look(&["status", "job"]).contains("never taken"));
+    let all: serde_json::Value = serde_json::from_str(&look(&["status", "--output", "json"])).unwrap();
+    assert_eq!(
+        all,
+        serde_json::json!({"store": place, "leases": [], "fences": []})
+    );
+    let history = look(&["history", "job"]);
+    assert!(history.contains(&place), "{history}");
+    assert!(!sandbox.dir.join("tenure").exists());
+    look(&["run", "job", "--", "true"]);
+    assert!(look(&["status"]).contains("job"));
+}
+
 #[test]
 fn without_a_state_directory_the_store_is_in_the_home_of_the_user_from_every_folder() {
     let sandbox = Sandbox::new("default-home");

@@ -169,7 +169,9 @@ fn nothing_is_kept_where_it_is_not_wanted_and_locks_keep_none() {
         .collect();
     assert_eq!(names, ["job", "part"]);
     let told = sandbox.tenure(&["history", "job"]);
-    assert_eq!(told.stdout, "lease \"job\": no term was noted\n");
+    let place = sandbox.path("leases.db");
+    let nothing = format!("lease \"job\": no term was noted in sqlite at {place}\n");
+    assert_eq!(told.stdout, nothing);
 }
 
 /// Its warden has given the lease back, and it had no time to say how it ended: whether it will is not known yet.

@@ -5,7 +5,8 @@ use crate::common::{SOON, Sandbox, bare, ended, exit_code, json};
 #[test]
 fn status_shows_every_lease_in_a_table() {
     let sandbox = Sandbox::new("status");
-    assert_eq!(sandbox.tenure(&["status"]).stdout, "no leases\n");
+    let nothing = format!("no leases in sqlite at {}\n", sandbox.path("leases.db"));
+    assert_eq!(sandbox.tenure(&["status"]).stdout, nothing);
     let _holder = sandbox.run(
         &["--candidate", "host-7", "--note", "rack 3"],
         "b/held",

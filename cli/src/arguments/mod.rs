@@ -61,8 +61,9 @@ pub(crate) struct Cli {
 pub(crate) struct GlobalArguments {
     /// Where the leases are: sqlite:PATH, postgres://HOST/DATABASE, mysql://HOST/DATABASE, mongodb://HOST/DATABASE, redis://HOST, etcd://HOST, nats://HOST
     ///
-    /// Default: an SQLite file in the user's state directory, $XDG_STATE_HOME/tenure/leases.db or
-    /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. A password belongs into the
+    /// Default: an SQLite file of this user on this host, $XDG_STATE_HOME/tenure/leases.db or
+    /// ~/.local/state/tenure/leases.db, and /var/lib/tenure/leases.db for root. What other users run does not see it:
+    /// several on one host name a file that all of them may write, sqlite:/PATH. A password belongs into the
     /// environment variable, where `ps` does not show it.
     #[arg(
         long,
@@ -311,7 +312,7 @@ fn excluded(first: &str, second: &str) -> clap::Error {
 
 const TOP_HELP: &str = "\
 Examples:
-  export TENURE_STORE=postgres://db1/jobs             the same on every host; without it, a file of this host alone
+  export TENURE_STORE=postgres://db1/jobs             the same on every host; without it, a file of this user here
   tenure run nightly-settlement -- ./settle --all     waits its turn: several hosts run it one after the other
   tenure run --no-wait backup -- ./backup.sh          runs it unless another does; once a night: tenure run --help
   tenure lock --wait 12s orders/7 -- ./pay            like flock(1), for every host that shares the store

@@ -1,12 +1,12 @@
 //! `tenure history`.
 
-use super::look::answer;
+use super::look::{Viewed, answer};
 use crate::arguments::{Form, HistoryArguments};
 use crate::exit::Failure;
 use crate::output::{self, clean, columns, in_json, short};
 use serde_json::{Value, json};
 use tenure::core::{Lease, Occupancy};
-use tenure::{FencingToken, History, LeaseName, PastTerm};
+use tenure::{FencingToken, History, LeaseName, PastTerm, SharedStore};
 
 /// What the record of the lease tells of its latest term.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,13 +35,16 @@ pub(crate) async fn history(
     form: Form,
 ) -> Result<u8, Failure> {
     let name = LeaseName::new(&arguments.name)?;
-    let store = super::open(store).await?;
-    // First: a term that ends meanwhile has its word, or is shown to lead.
-    let lease = answer(store.get(&name)).await?;
-    let terms = answer(History::new(store.clone(), name.clone()).read()).await?;
-    let latest = lease.map_or(Latest::Unknown, |lease| Latest::of(&lease));
+    let viewed = Viewed::open(store).await?;
+    let (latest, terms) = match &viewed.store {
+        Some(store) => read(store, &name).await?,
+        None => (Latest::Unknown, Vec::new()),
+    };
     output::print(&match form {
-        Form::Text if terms.is_empty() => output::line(&format!("lease \"{name}\": no term was noted")),
+        Form::Text if terms.is_empty() => output::line(&format!(
+            "lease \"{name}\": no term was noted in {}",
+            viewed.shown()
+        )),
         Form::Text => table(&terms, latest),
         Form::Json => {
             let terms: Vec<Value> = terms.iter().map(|term| in_json_of(term, latest)).collect();
@@ -49,6 +52,13 @@ pub(crate) async fn history(
         }
     })?;
     Ok(0)
+}
+
+async fn read(store: &SharedStore, name: &LeaseName) -> Result<(Latest, Vec<PastTerm>), Failure> {
+    // First: a term that ends meanwhile has its word, or is shown to lead.
+    let lease = answer(store.get(name)).await?;
+    let terms = answer(History::new(store.clone(), name.clone()).read()).await?;
+    Ok((lease.map_or(Latest::Unknown, |lease| Latest::of(&lease)), terms))
 }
 
 fn table(terms: &[PastTerm], latest: Latest) -> String {

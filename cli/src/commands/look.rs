@@ -2,11 +2,12 @@
 
 use crate::arguments::Selection;
 use crate::exit::{Code, Failure};
-use crate::output::{Row, Rows};
+use crate::output::{Row, Rows, clean};
+use crate::place::Place;
 use std::future::Future;
 use std::time::Duration;
 use tenure::core::{Fault, Listed, Page, Scope};
-use tenure::{LeaseName, LeaseStore, StoreError};
+use tenure::{LeaseName, LeaseStore, SharedStore, StoreError};
 
 /// Leases that are read at once.
 const PAGE: u16 = 1_000;
@@ -14,6 +15,43 @@ const PAGE: u16 = 1_000;
 /// Longest wait for one answer of the store, for a person who waits at a terminal. It is above the stores'
 /// own limits, whose messages say more.
 pub(crate) const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The store that is looked at.
+pub(crate) struct Viewed {
+    /// `None` where nobody has used the default one yet.
+    pub(crate) store: Option<SharedStore>,
+    kind: &'static str,
+    pub(crate) location: String,
+}
+
+impl Viewed {
+    /// Opens it, where there is something to open.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(crate) async fn open(store: Option<&str>) -> Result<Self, Failure> {
+        let place = Place::find(store)?;
+        if let Some(path) = place.unused() {
+            return Ok(Self {
+                store: None,
+                kind: "sqlite",
+                location: path.display().to_string(),
+            });
+        }
+        let store = place.open().await?;
+        let traits = store.traits();
+        Ok(Self {
+            store: Some(store),
+            kind: traits.kind,
+            location: traits.location,
+        })
+    }
+
+    /// Which it is, for people: the default one is another for each user.
+    pub(crate) fn shown(&self) -> String {
+        format!("{} at {}", self.kind, clean(&self.location))
+    }
+}
 
 /// Which leases, with names that were checked.
 #[derive(Clone, Debug)]
@@ -49,6 +87,18 @@ impl Chosen {
         match self {
             Self::Prefix { prefix, .. } => vec![Scope::Prefix(prefix.clone())],
             Self::Names(names) => names.iter().cloned().map(Scope::Name).collect(),
+        }
+    }
+
+    /// Reads them, as [`read`](Self::read) does.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn read_in(&self, viewed: &Viewed) -> Result<Rows, Failure> {
+        match (&viewed.store, self) {
+            (Some(store), _) => self.read(&**store).await,
+            (None, Self::Names(names)) => Ok(names.iter().cloned().map(Row::Never).collect()),
+            (None, Self::Prefix { .. }) => Ok(Rows::new()),
         }
     }
 

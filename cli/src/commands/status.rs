@@ -1,13 +1,14 @@
 //! `tenure status`.
 
 use super::fence::{self, FencePlace, Making, code_of_marks};
-use super::look::{Chosen, code_of};
+use super::look::{Chosen, Viewed, code_of};
 use crate::arguments::{FencePlaceArguments, Form, Selection, StatusArguments};
 use crate::exit::{Code, Failure};
 use crate::output::{self, Row, Rows, json_of, json_of_listed, table_of, table_of_marks};
 use clap::ArgMatches;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::io::IsTerminal;
 use tenure::ListedMark;
 
 /// Shows the leases once, and the marks of their fences.
@@ -21,13 +22,13 @@ pub(crate) async fn status(
     let every = matches!(&selection, Selection::Prefix { prefix, .. } if prefix.is_empty());
     let chosen = Chosen::new(selection)?;
     let leases = async {
-        let opened = super::open(store).await?;
-        let rows = chosen.read(&*opened).await?;
-        Ok::<_, Failure>((opened, rows))
+        let viewed = Viewed::open(store).await?;
+        let rows = chosen.read_in(&viewed).await?;
+        Ok::<_, Failure>((viewed, rows))
     };
     // At once: what remains of a lease is older with everything that is read after it.
     let (marks, leases) = tokio::join!(marks(&arguments.place, store), leases);
-    let ((opened, rows), mut marks) = (leases?, marks);
+    let ((viewed, rows), mut marks) = (leases?, marks);
     if let Ok(marks) = &mut marks
         && !every
     {
@@ -39,23 +40,36 @@ pub(crate) async fn status(
         marks => marks,
     };
     output::print(&match form {
-        Form::Text => match &marks {
-            Ok(marks) if !marks.is_empty() => format!("{}\n{}", table_of(&rows), table_of_marks(marks)),
-            Ok(_) | Err(_) => table_of(&rows),
-        },
+        Form::Text => {
+            let leases = match rows.is_empty() {
+                true => format!("no leases in {}\n", viewed.shown()),
+                false => head(&viewed) + &table_of(&rows),
+            };
+            match &marks {
+                Ok(marks) if !marks.is_empty() => format!("{leases}\n{}", table_of_marks(marks)),
+                Ok(_) | Err(_) => leases,
+            }
+        }
         Form::Json => {
             let leases: Vec<Value> = rows.iter().map(json_of).collect();
             // Not known is not none.
             let fences = marks.as_ref().ok();
             let fences = fences.map(|marks| marks.iter().map(json_of_listed).collect::<Vec<Value>>());
-            let location = opened.traits().location;
             format!(
                 "{}\n",
-                json!({"store": location, "leases": leases, "fences": fences})
+                json!({"store": viewed.location, "leases": leases, "fences": fences})
             )
         }
     })?;
     marks.map(|marks| code_of(&rows).max(code_of_marks(&marks)))
+}
+
+/// Which store it is, at a terminal: a script counts on the table's own heading.
+fn head(viewed: &Viewed) -> String {
+    match std::io::stdout().is_terminal() {
+        true => format!("{}\n\n", viewed.shown()),
+        false => String::new(),
+    }
 }
 
 /// The marks at the place that was given. Beside the leases there need not be any, nor the right to look, nor a fence for that

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tenure::core::{Ask, Asked, Lease, Occupancy, Release, Released, Scope, Watch};
 use tenure::{FencingToken, LeaseName, LeaseStore, SharedStore};
-use told::{Ended, How, not_taken_over, told};
+use told::{Ended, How, never_taken, not_taken_over, told};
 
 /// How long to wait for the successor once the term has ended: a standby takes over within milliseconds.
 const SUCCESSOR_WAIT: Duration = Duration::from_secs(1);
@@ -51,6 +51,10 @@ pub(crate) async fn step_down(
                 output::print(&told(&wish.name, ended.as_ref(), successor.as_ref(), form))?;
                 return Ok(0);
             }
+            Outcome::NeverTaken => {
+                output::print(&never_taken(&wish.name, &wish.store.traits(), form))?;
+                return Ok(0);
+            }
             Outcome::Anew(lease) => before = Some(lease),
         }
     }
@@ -79,6 +83,8 @@ enum Outcome {
         ended: Option<Ended>,
         successor: Option<Lease>,
     },
+    /// Nobody ever has: most often the name is mistyped, or the store is another.
+    NeverTaken,
     /// This term ended by itself, and another than the one who was called may have begun the next: it was not asked.
     Anew(Lease),
 }
@@ -110,9 +116,12 @@ impl Wish<'_> {
             )));
         }
         let Some(to) = &self.arguments.to else {
-            return Ok(Outcome::Done {
-                ended,
-                successor: None,
+            return Ok(match (&last, &ended) {
+                (None, None) => Outcome::NeverTaken,
+                _ => Outcome::Done {
+                    ended,
+                    successor: None,
+                },
             });
         };
         let mut watch = self.watch().await;

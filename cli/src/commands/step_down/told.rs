@@ -5,7 +5,7 @@ use crate::output::{clean, line};
 use serde_json::{Value, json};
 use std::fmt;
 use tenure::LeaseName;
-use tenure::core::{Lease, Occupancy};
+use tenure::core::{Lease, Occupancy, StoreTraits};
 
 /// How a term has ended, as far as the record tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +97,20 @@ pub(super) fn told(name: &LeaseName, ended: Option<&Ended>, successor: Option<&L
             };
             line(&format!("lease \"{name}\": {told}"))
         }
+    }
+}
+
+/// What to say of a lease that has no record.
+pub(super) fn never_taken(name: &LeaseName, store: &StoreTraits, form: Form) -> String {
+    match form {
+        Form::Json => format!(
+            "{}\n",
+            json!({"name": name.as_str(), "state": "never taken", "ended": null, "successor": null})
+        ),
+        Form::Text => line(&format!(
+            "lease \"{name}\": never taken in {} at {}",
+            store.kind, store.location
+        )),
     }
 }
 

@@ -103,6 +103,36 @@ fn a_tenure_in_the_work_that_names_no_lease_is_refused_at_once() {
     }
 }
 
+/// It would never end: the outer one waits for it.
+#[test]
+fn a_tenure_in_the_work_that_would_wait_for_its_own_term_is_refused() {
+    let sandbox = Sandbox::new("nested-itself");
+    for deed in ["run", "lock"] {
+        let inner =
+            format!("{TENURE} {deed} --wait 10s job -- true; echo $?; {TENURE} {deed} other -- echo free");
+        let ended = sandbox.tenure(&[deed, "job", "--", "sh", "-c", &inner]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (0, "2\nfree\n"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("the term that this runs under"),
+            "{ended:?}"
+        );
+    }
+    // That term is over, and another has it: what is left of the environment says nothing.
+    let mut late = sandbox.command(&["run", "job", "--", "true"]);
+    late.env("TENURE_NAME", "job").env("TENURE_TOKEN", "7");
+    let holder = sandbox.run(
+        &[],
+        "job",
+        "echo runs > runs; while test -e runs; do sleep 0.02; done",
+    );
+    sandbox.line("runs");
+    let late = Process::spawn(late).unwrap();
+    late.wait_for_line("waiting", SOON).unwrap();
+    fs::remove_file(sandbox.dir.join("runs")).unwrap();
+    assert!(late.wait_for_exit(SOON).unwrap().success());
+    drop(holder);
+}
+
 /// The folder of a process's control group (version 2), where there are any.
 fn group_of(process: &str) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;

@@ -202,8 +202,17 @@ pub(crate) fn own_variables() -> &'static [OsString] {
     &OWN
 }
 
+/// In which the work of a term is told the name of its lease.
+const NAME: &str = "TENURE_NAME";
+
 /// What the work of a term is told beside the name of the lease.
 pub(crate) const TOKEN: &str = "TENURE_TOKEN";
+
+/// The lease and the token of the term that this runs under, as its environment tells.
+pub(crate) fn term_above() -> Option<(String, u64)> {
+    let [name, token] = [NAME, TOKEN].map(|variable| std::env::var(variable).ok());
+    Some((name?, token?.parse().ok()?))
+}
 
 /// The label that this candidate was given. In the work of a term a variable tells that term's: as a label of its own it would
 /// make one candidate of all that the work runs, with one place in a queue.

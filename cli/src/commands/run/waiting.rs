@@ -5,14 +5,14 @@ use super::order;
 use super::signs;
 use super::story::{Obstacle, Story};
 use super::turn::Turn;
-use crate::arguments::Patience;
-use crate::exit::{Failure, of_signal};
+use crate::arguments::{Patience, term_above};
+use crate::exit::{Code, Failure, of_signal};
 use crate::manager;
 use crate::output::short;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
-use tenure::core::Fault;
+use tenure::core::{Fault, Lease};
 use tenure::{Election, Event, Leadership, LeaseName, LockManager, Priority, SharedStore, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -68,6 +68,9 @@ impl Turn<'_> {
                     return Ok(Waited::Won(leadership));
                 }
                 event = self.events.recv(), if has_events => match event {
+                    Ok(Event::Standby { lease, .. }) if self.waits_for_itself(&lease) => {
+                        return Err(for_itself(&lease));
+                    }
                     Ok(event) => {
                         let obstacle = story.take_in(event, self.patience, self.voice);
                         if let (Some(obstacle), Patience::OneAttempt) = (obstacle, self.patience) {
@@ -103,6 +106,13 @@ impl Turn<'_> {
                 }
             }
         }
+    }
+
+    /// Whether it is the work of the very term that it would wait for the end of.
+    fn waits_for_itself(&self, lease: &Lease) -> bool {
+        self.patience != Patience::OneAttempt
+            && term_above()
+                .is_some_and(|(name, token)| lease.name.as_str() == name && lease.token.number() == token)
     }
 
     /// The end of the patience.
@@ -176,6 +186,15 @@ async fn heard(events: &mut Option<broadcast::Receiver<Event>>) -> Event {
 pub(super) fn silent(name: &LeaseName) -> StoreError {
     let message = format!("lease \"{name}\": the store has not answered yet; is it reachable?");
     StoreError::not_applied(Fault::TimedOut, message)
+}
+
+fn for_itself(lease: &Lease) -> Failure {
+    let (name, token) = (&lease.name, lease.token);
+    let message = format!(
+        "lease \"{name}\": it is held by the term that this runs under (TENURE_NAME, TENURE_TOKEN {token}): it would never be \
+         free; name another"
+    );
+    Failure::new(Code::Usage, message)
 }
 
 /// The end of the patience with a store, after this time.

@@ -4,6 +4,7 @@ mod arguments;
 mod commands;
 mod endpoint;
 mod exit;
+mod housekeeping;
 mod log;
 mod manager;
 mod output;

@@ -77,6 +77,20 @@ fn a_doctor_that_is_ended_by_a_signal_gives_its_lease_back() {
 }
 
 #[test]
+fn the_lease_of_a_doctor_is_shown_to_nobody_who_does_not_ask_for_it() {
+    let sandbox = Sandbox::new("doctor-hidden");
+    assert_eq!(sandbox.tenure(&["doctor", "--ttl", "1h"]).code, 0);
+    assert!(sandbox.tenure(&["status"]).stdout.starts_with("no leases"));
+    assert!(sandbox.tenure(&["status", "--all"]).stdout.contains(CLOCK));
+    // One of the user's own that has such a name is none of the doctor's.
+    assert_eq!(
+        sandbox.tenure(&["run", "tenure-doctor/clock", "--", "true"]).code,
+        0
+    );
+    assert!(sandbox.tenure(&["status"]).stdout.contains(CLOCK));
+}
+
+#[test]
 fn a_second_doctor_has_a_lease_of_its_own() {
     let sandbox = Sandbox::new("doctor-twice");
     let _first = patient(&sandbox);

@@ -2,9 +2,10 @@
 
 use super::table::columns;
 use super::{clean, in_json, short};
+use crate::housekeeping::is_kept_by_tenure;
 use serde_json::{Value, json};
 use tenure::core::{Lease, Occupancy};
-use tenure::{History, LeaseName, StoreError};
+use tenure::{LeaseName, StoreError};
 
 /// One lease that was asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,7 +38,7 @@ impl Row {
 
     /// Whether Tenure keeps it by itself. Of a record that cannot be understood nobody knows: it is hidden from nobody.
     pub(crate) fn is_kept_by_tenure(&self) -> bool {
-        matches!(self, Self::Lease(lease) if History::is_kept_by_tenure(lease))
+        matches!(self, Self::Lease(lease) if is_kept_by_tenure(lease))
     }
 
     /// How the lease stands, in a word.

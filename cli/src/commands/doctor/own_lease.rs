@@ -4,13 +4,11 @@
 use super::clock;
 use super::round_trips::{RoundTrips, unanswered};
 use crate::commands::look::answer;
+use crate::housekeeping::{DOCTORS_LEASE, DOCTORS_NOTE};
 use std::future::Future;
 use std::time::Duration;
 use tenure::core::{Acquire, Acquired, Attempt, Fault, Finding, Note, Release, Renew, Renewed, Verdict};
 use tenure::{LeaseName, LeaseStore, StoreError, Timing, Ttl, candidate, clock_now, default_candidate_id};
-
-/// The lease that is taken; where another doctor holds it, the next of its names.
-const NAME: &str = "tenure-doctor/clock";
 
 /// How many doctors may look at once. A name for each would leave a record of each for ever.
 const NAMES: u32 = 8;
@@ -71,7 +69,7 @@ impl<'a> OwnLease<'a> {
                 candidate: candidate.clone(),
                 attempt: Attempt::FIRST,
                 ttl,
-                note: Note::default(),
+                note: Note::new(DOCTORS_NOTE).expect("it is short"),
             };
             let acquired = answer(store.acquire(&request))
                 .await
@@ -96,7 +94,8 @@ impl<'a> OwnLease<'a> {
                 }
             }
         }
-        let why = format!("{NAMES} other doctors hold \"{NAME}\" and its other names, or were killed");
+        let why =
+            format!("{NAMES} other doctors hold \"{DOCTORS_LEASE}\" and its other names, or were killed");
         Err(untaken(why, Some("wait until one of them has ended or expired")))
     }
 
@@ -142,8 +141,8 @@ impl<'a> OwnLease<'a> {
 
 fn name(number: u32) -> LeaseName {
     let name = match number {
-        1 => NAME.to_owned(),
-        _ => format!("{NAME}-{number}"),
+        1 => DOCTORS_LEASE.to_owned(),
+        _ => format!("{DOCTORS_LEASE}-{number}"),
     };
     LeaseName::new(name).expect("this is a name")
 }

@@ -242,7 +242,6 @@ fn arguments_that_make_no_sense() {
         &["run", "--", "true"],
         &["status", "job", "--prefix", "x"],
         &["explain", "--preset", "batch", "--ttl", "5s"],
-        &["step-down", "job", "--token", "0"],
         &["--log", "loud", "status"],
         &["no-such-command"],
     ] {
@@ -250,6 +249,52 @@ fn arguments_that_make_no_sense() {
         let ended = sandbox.tenure(arguments);
         assert_eq!(ended.code, 2, "{arguments:?}: {ended:?}");
         assert_eq!(ended.stdout, "", "{arguments:?}");
+    }
+}
+
+/// Its port, or its host, is mistyped, or nobody has started it.
+#[test]
+#[cfg(all(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "redis",
+    feature = "etcd",
+    feature = "nats"
+))]
+fn a_server_that_is_not_there_is_told_with_a_way_out() {
+    let port = tenure_testkit::free_port();
+    for (scheme, place) in [
+        ("postgres", "/app"),
+        ("mysql", "/app"),
+        ("redis", ""),
+        ("etcd", ""),
+        ("nats", "/app"),
+    ] {
+        let mut status = bare(&["status"]);
+        status.env("TENURE_STORE", format!("{scheme}://127.0.0.1:{port}{place}"));
+        let status = ended(status);
+        assert_eq!(
+            (status.code, status.stderr.lines().count()),
+            (69, 1),
+            "{status:?}"
+        );
+        assert!(status.stderr.contains("is the server running"), "{status:?}");
+    }
+}
+
+#[test]
+fn a_token_that_is_none_is_told_by_one_code_everywhere() {
+    let sandbox = Sandbox::new("no-token");
+    for arguments in [
+        &["step-down", "job", "--token", "0"][..],
+        &["fence", "claim", "ledger", "--lease", "job", "--token", "0"],
+        &["fence", "bump", "ledger", "--above", "0"],
+    ] {
+        one_line(&sandbox.tenure(arguments), 78, &["a fencing token is"]);
+    }
+    for deed in ["claim", "check"] {
+        let none = ["fence", deed, "ledger", "--lease", "job"];
+        one_line(&sandbox.tenure(&none), 2, &["TENURE_TOKEN", "--token"]);
     }
 }
 

@@ -106,3 +106,23 @@ fn a_password_in_a_hook_that_fails_is_not_shown() {
         }
     }
 }
+
+#[test]
+fn a_password_in_a_url_that_was_given_as_a_command_or_a_table_is_not_shown() {
+    let sandbox = Sandbox::new("secrets-misplaced");
+    let url = format!("postgres://user:{SECRET}@db1/jobs");
+    for (arguments, code) in [
+        (&["run", "job", "--", &url][..], 127),
+        (&["lock", "job", "--", &url], 127),
+        (&["fence", "guard", "ledger", "--table", &url], 2),
+        (&["fence", "unguard", "--table", &url], 2),
+    ] {
+        for form in ["text", "json"] {
+            let ended = sandbox.tenure(&[&["--output", form], arguments].concat());
+            assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
+            let printed = ended.stdout + &ended.stderr;
+            assert!(!printed.contains(SECRET), "{arguments:?}: {printed}");
+            assert!(printed.contains("looks like a URL"), "{arguments:?}: {printed}");
+        }
+    }
+}

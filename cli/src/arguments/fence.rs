@@ -17,7 +17,8 @@ pub(crate) struct FencePlaceArguments {
     /// [default: beside the leases]
     ///
     /// A fence protects what is written in its own database, in the same transaction. Beside the leases it protects
-    /// nothing by itself: then a script asks it right before it acts, and that is advice.
+    /// nothing by itself: then a script asks it right before it acts, and that is advice. A password belongs into the
+    /// environment variable, TENURE_FENCE, where `ps` does not show it.
     #[arg(
         long,
         env = "TENURE_FENCE",
@@ -38,7 +39,7 @@ pub(crate) struct TermArguments {
 
     /// Token of the term
     #[arg(long, env = "TENURE_TOKEN", hide_env_values = true, value_name = "TOKEN")]
-    pub(crate) token: u64,
+    pub(crate) token: Option<u64>,
 
     /// Lease of the term
     #[arg(
@@ -115,7 +116,8 @@ pub(crate) struct TableArguments {
         long,
         env = "TENURE_FENCE_TABLE",
         hide_env_values = true,
-        value_name = "TABLE"
+        value_name = "TABLE",
+        value_parser = table_name
     )]
     pub(crate) table: String,
     /// The column that holds the token of the writer, an integer; PostgreSQL and MySQL need none
@@ -130,6 +132,14 @@ pub(crate) struct TableArguments {
     /// Where the marks are: the file or the database of the table.
     #[command(flatten)]
     pub(crate) place: FencePlaceArguments,
+}
+
+/// What every message about it shows: no URL, which may hold a password.
+fn table_name(text: &str) -> Result<String, String> {
+    match text.contains("://") {
+        true => Err("a table has no URL; name the database by --fence".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 const OF_A_TERM: &str = "\

@@ -62,6 +62,7 @@ pub(crate) fn unless_url(text: &str) -> String {
 /// A duration with as many digits as matter.
 pub(crate) fn short(duration: Duration) -> String {
     let step = match duration {
+        Duration::ZERO => return "0s".to_owned(),
         duration if duration >= Duration::from_secs(10) => 1_000_000_000,
         duration if duration >= Duration::from_secs(1) => 100_000_000,
         duration if duration >= Duration::from_millis(1) => 1_000_000,
@@ -115,6 +116,7 @@ mod tests {
     #[test]
     fn durations_show_the_digits_that_matter() {
         for (nanoseconds, shown) in [
+            (0, "0s"),
             (12_345, "12µs"),
             (12_345_678, "12ms"),
             (2_345_678_901, "2.3s"),

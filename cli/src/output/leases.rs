@@ -74,7 +74,7 @@ impl Row {
             lease.terms.to_string(),
             short(lease.remaining),
             short(lease.held_for),
-            lease.ttl.to_string(),
+            short(lease.ttl.duration()),
             clean(lease.note.as_str()),
         ]
     }

@@ -11,6 +11,7 @@ use super::work::{NotStarted, Work, limit_of, no_warden};
 use crate::arguments::own_variables;
 use crate::exit::{Code, Failure};
 use crate::manager;
+use crate::output::unless_url;
 use crate::recording::TermSpan;
 use crate::warden::Begin;
 use rustix::fs::{Access, access};
@@ -234,21 +235,21 @@ fn check(path: &Path) -> io::Result<()> {
 }
 
 fn refused(program: &OsStr, lease: &str, error: &io::Error) -> Failure {
-    let shown = program.to_string_lossy();
+    let shown = unless_url(&program.to_string_lossy());
     let (code, words) = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => (
             Code::NotFound,
             format!(
-                "command {shown:?} was not found; check its name, PATH, and the interpreter in its first line"
+                "command \"{shown}\" was not found; check its name, PATH, and the interpreter in its first line"
             ),
         ),
         ErrorKind::PermissionDenied => (
             Code::NotExecutable,
-            format!("command {shown:?} cannot be executed: permission denied; chmod +x it"),
+            format!("command \"{shown}\" cannot be executed: permission denied; chmod +x it"),
         ),
         _ => (
             Code::NotExecutable,
-            format!("command {shown:?} cannot be executed: {error}"),
+            format!("command \"{shown}\" cannot be executed: {error}; name a program"),
         ),
     };
     Failure::new(code, format!("lease \"{lease}\": {words}"))

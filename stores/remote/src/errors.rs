@@ -80,7 +80,8 @@ pub struct TlsWords {
 }
 
 impl TlsWords {
-    /// What to do about a server's certificate that a foreign error is about, to be put behind its words, which do not lead there.
+    /// What to do about a server that is not there, or its certificate, which a foreign error is about: to be put behind its words,
+    /// which do not lead there.
     #[must_use]
     pub fn way_out(self, error: impl Display) -> String {
         let why = error.to_string();
@@ -97,6 +98,8 @@ impl TlsWords {
             "; name the host in the URL as its certificate does, or make one for this name".to_owned()
         } else if says(&["Expired", "certificate expired"]) {
             "; renew the server's certificate".to_owned()
+        } else if says(&["Connection refused"]) {
+            "; is the server running, and is the port its own?".to_owned()
         } else {
             String::new()
         }

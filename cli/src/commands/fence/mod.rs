@@ -263,7 +263,16 @@ fn term_of(arguments: &TermArguments, matches: &ArgMatches) -> Result<(ResourceN
         ));
     }
     let lease = LeaseName::new(&arguments.lease)?;
-    Ok((resource, Term::new(lease, token("--token", arguments.token)?)))
+    let Some(number) = arguments.token else {
+        return Err(Failure::new(
+            Code::Usage,
+            format!(
+                "resource \"{resource}\": by which token? run it as the command of tenure run, which sets TENURE_TOKEN, or give \
+                 --token"
+            ),
+        ));
+    };
+    Ok((resource, Term::new(lease, token("--token", number)?)))
 }
 
 fn token(option: &str, number: u64) -> Result<FencingToken, Failure> {

@@ -35,7 +35,7 @@ pub(crate) async fn step_down(
     let wanted = match arguments.wanted_token(matches).map(FencingToken::new) {
         None => None,
         Some(Ok(token)) => Some(token),
-        Some(Err(error)) => return Err(Failure::new(Code::Usage, format!("--token: {error}"))),
+        Some(Err(error)) => return Err(Failure::new(Code::Configuration, format!("--token: {error}"))),
     };
     let wish = Wish {
         store: super::open(store).await?,

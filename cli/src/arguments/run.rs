@@ -111,7 +111,8 @@ pub(crate) struct RunArguments {
     /// Keep the lease for so long after the command has ended by itself
     ///
     /// For what several hosts start at a set time: one whose clock is late finds the lease held, and does not run it again. The
-    /// exit code is the command's all the same; a signal, and whoever asks the holder to step down, end it sooner.
+    /// exit code is the command's all the same; TERM, INT and QUIT, and whoever asks the holder to step down, end it sooner.
+    /// Others that start it again, as while the store is away, must not do so for longer.
     #[arg(long, env = "TENURE_LINGER", hide_env_values = true, value_name = "DURATION", value_parser = some_duration)]
     pub(crate) linger: Option<Duration>,
 
@@ -300,8 +301,8 @@ Examples:
   tenure run --no-wait -E 0 --linger 60s backup -- ./backup.sh
         Once a night, in the crontab of three hosts with TENURE_STORE: the others end with 0, silently. The lease is
         kept for longer than their clocks differ; else a host whose cron fires after the job's end runs it again.
-  tenure run --keep --ttl 15s consumer -- ./consume --from orders
-        One consumer at a time, for ever; after a loss it waits for its next turn.
+  tenure run --keep --restart always --ttl 15s consumer -- ./consume --from orders
+        One consumer at a time, for ever: also when it has ended, it is run again, here or where its next turn is.
   tenure run --restart on-failure --cooldown 30s --health-cmd 'curl -fs localhost:8080/health' worker -- ./worker
         Ends a worker that is not well, and leaves the next term to another host.
   tenure run --wait 10m --ttl 5s migrate -- ./migrate

@@ -7,8 +7,15 @@ use std::time::Duration;
 use tenure_core::{Change, FencingToken, LeaseName, Scope, Watch, WatchEvent};
 use tokio::time::{Instant, timeout};
 
-/// How long a watch must stay silent to count as silent.
-const SILENCE: Duration = Duration::from_millis(400);
+/// Renewals of which a watch is to be silent.
+const RENEWALS: usize = 24;
+
+/// What may be told beside them: a quorum tells a change again when a slower member has it, and a connection that is made anew tells
+/// of a gap.
+const BESIDE_MAX: usize = 8;
+
+/// Between two renewals, so that a watch that tells of them tells of each by itself.
+const BETWEEN_RENEWALS: Duration = Duration::from_millis(20);
 
 /// One change that a watch told of.
 type Told = (LeaseName, Change, Option<FencingToken>);
@@ -41,17 +48,6 @@ async fn expect(watch: &mut dyn Watch, name: &LeaseName, change: Change, token: 
         if told.1 == change && told.2.is_none_or(|of| of == token) {
             return;
         }
-    }
-}
-
-/// Waits until a watch has told everything that was before.
-async fn settle(watch: &mut dyn Watch) {
-    let began = Instant::now();
-    while timeout(SILENCE, watch.next()).await.is_ok() {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "the watch tells without end, and nothing happens"
-        );
     }
 }
 
@@ -201,19 +197,45 @@ pub async fn watch_is_in_place_when_it_answers(fixture: &Fixture) {
 /// Renewals are not told: they would wake every standby for nothing.
 pub async fn watch_is_silent_about_renewals(fixture: &Fixture) {
     let ada = fixture.contender("ada", &fixture.name());
-    let grant = fixture.first().take(&ada).await;
     let Some(mut watch) = fixture.watch(fixture.second(), &of(&ada.name)).await else {
         return;
     };
-    settle(&mut *watch).await;
-    for _ in 0..3 {
+    let grant = fixture.first().take(&ada).await;
+    expect(&mut *watch, &ada.name, Change::Taken, grant.token).await;
+    let mut beside = Vec::new();
+    for _ in 0..RENEWALS {
         fixture.first().extend(&ada.renew(grant.token)).await;
-        if let Ok(told) = timeout(SILENCE, watch.next()).await {
-            panic!("a renewal was told of: {told:?}");
+        if let Ok(told) = timeout(BETWEEN_RENEWALS, watch.next()).await {
+            beside.push(told);
         }
     }
     fixture.first().vacate(&ada.release(grant.token)).await;
-    expect(&mut *watch, &ada.name, Change::Vacated, grant.token).await;
+    // What was told of the renewals is told before the release.
+    let until_released = async {
+        loop {
+            match watch.next().await {
+                Ok(WatchEvent::Changed {
+                    change: Change::Vacated,
+                    ..
+                }) => return,
+                told => beside.push(told),
+            }
+        }
+    };
+    if timeout(PATIENCE, until_released).await.is_err() {
+        panic!("the release was not told within {PATIENCE:?}");
+    }
+    for told in &beside {
+        let is_repetition = |told: &WatchEvent| match told {
+            WatchEvent::Changed { name, change, .. } => *name == ada.name && *change == Change::Taken,
+            WatchEvent::Gap => true,
+        };
+        assert!(told.as_ref().is_ok_and(is_repetition), "told of: {told:?}");
+    }
+    assert!(
+        beside.len() <= BESIDE_MAX,
+        "{RENEWALS} renewals were told of: {beside:?}"
+    );
 }
 
 /// Takes and gives back the lease: two changes.

@@ -9,19 +9,27 @@ use tenure_testkit::Process;
 /// Half a write of a lease, and then nothing: what SIGSTOP at the worst moment leaves.
 #[test]
 fn as_a_child() {
-    let Some((_, file)) = role() else { return };
-    let connection = rusqlite::Connection::open(file).unwrap();
+    let Some((role, file)) = role() else { return };
+    let connection = rusqlite::Connection::open(&file).unwrap();
     connection
         .execute_batch("BEGIN IMMEDIATE; UPDATE lease SET owner = 'half-done', token = token + 1000000")
         .unwrap();
     println!("in the middle of a write");
-    loop {
-        std::thread::sleep(Duration::from_secs(1));
+    while role != THAWS || !file.with_extension(THAWS).exists() {
+        std::thread::sleep(Duration::from_millis(10));
     }
+    connection.execute_batch("COMMIT").unwrap();
 }
 
+/// The role of one that ends its write when there is a file of that extension, which it sees when it goes on.
+const THAWS: &str = "thaws";
+
 fn frozen_writer(scratch: &Scratch) -> Process {
-    let writer = Process::spawn(in_role(module_path!(), "writer", &scratch.file())).unwrap();
+    frozen_writer_that("never ends", scratch)
+}
+
+fn frozen_writer_that(role: &str, scratch: &Scratch) -> Process {
+    let writer = Process::spawn(in_role(module_path!(), role, &scratch.file())).unwrap();
     drop(
         writer
             .wait_for_line("in the middle of a write", PATIENCE)
@@ -99,17 +107,35 @@ async fn a_frozen_writer_stops_writes_within_a_bound_and_no_reads() {
 
 #[tokio::test]
 async fn a_waiting_request_goes_through_when_the_writer_thaws_or_ends() {
-    let scratch = Scratch::new();
-    let store = scratch.open();
-    let asker = Asker::new("first");
-    let _first = grant(&store, &asker, "job").await;
-    let writer = frozen_writer(&scratch);
-    let end = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        writer.kill_tree();
-    };
-    let (second, ()) = tokio::join!(grant(&store, &asker, "another"), end);
-    assert_eq!(second.terms, 1);
+    for role in [THAWS, "is killed"] {
+        let scratch = Scratch::new();
+        let store = scratch.open();
+        let asker = Asker::new("first");
+        let first = grant(&store, &asker, "job").await;
+        let writer = frozen_writer_that(role, &scratch);
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            match role {
+                THAWS => {
+                    std::fs::write(scratch.file().with_extension(THAWS), "").unwrap();
+                    writer.thaw();
+                }
+                _ => writer.kill_tree(),
+            }
+        };
+        let (second, ()) = tokio::join!(grant(&store, &asker, "another"), end);
+        assert_eq!(second.terms, 1);
+        let (token, is_half_done) = scratch
+            .raw()
+            .query_row(
+                "SELECT token, owner = 'half-done' FROM lease WHERE name = 'job'",
+                [],
+                |row| Ok((row.get::<_, u64>(0)?, row.get::<_, bool>(1)?)),
+            )
+            .unwrap();
+        let committed = token == first.token.number() + 1_000_000;
+        assert_eq!((committed, is_half_done), (role == THAWS, role == THAWS));
+    }
 }
 
 #[tokio::test]

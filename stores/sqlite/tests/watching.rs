@@ -47,20 +47,40 @@ async fn renewals_wake_nobody_and_a_release_does() {
     );
 }
 
-/// How long a watch took to tell of a release, in the middle of several; `before` each of them, something is done.
+/// Changes that are told, one after the other.
+const CHANGES: usize = 15;
+
+/// Such a series is made again where the machine was too slow to tell.
+const SERIES_MAX: usize = 5;
+
+/// That most changes of one series were told by the file notification: `series` answers how long each took to be told.
 ///
-/// Without the file notification it would still tell, by its check once a second: half a second late in
-/// the middle. So the middle shows which of the two it was, also on a loaded machine.
-async fn told_after(scratch: &Scratch, before: impl Fn()) -> Duration {
-    let (store, other) = (scratch.open(), scratch.open());
-    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
-    told_between(&store, &mut watch, before).await
+/// Without it a watch would still tell, by its check once a second: each change of each series nearly a second late, as what was told
+/// before it was told by the check before.
+async fn told_by_notification(mut series: impl AsyncFnMut() -> Vec<Duration>) {
+    let mut all = Vec::new();
+    for _ in 0..SERIES_MAX {
+        let mut waits = series().await;
+        waits.sort_unstable();
+        if waits[CHANGES / 2] < Duration::from_millis(250) {
+            return;
+        }
+        all.push(waits);
+    }
+    panic!("{all:?}");
 }
 
-async fn told_between(store: &SqliteStore, watch: &mut Box<dyn Watch>, before: impl Fn()) -> Duration {
+/// That releases are told by notification; `before` each of them, something is done.
+async fn releases_are_told_by_notification(scratch: &Scratch, before: impl Fn()) {
+    let (store, other) = (scratch.open(), scratch.open());
+    let mut watch = other.watch(&Scope::Name(name("job"))).await.unwrap();
+    told_by_notification(async || told_between(&store, &mut watch, &before).await).await;
+}
+
+async fn told_between(store: &SqliteStore, watch: &mut Box<dyn Watch>, before: impl Fn()) -> Vec<Duration> {
     let mut asker = Asker::new("first");
     let mut waits = Vec::new();
-    for _ in 0..15 {
+    for _ in 0..CHANGES {
         let grant = grant(store, &asker, "job").await;
         assert_eq!(next(watch).await, changed("job", Change::Taken, grant.token));
         before();
@@ -70,45 +90,45 @@ async fn told_between(store: &SqliteStore, watch: &mut Box<dyn Watch>, before: i
         waits.push(began.elapsed());
         asker = asker.next_attempt();
     }
-    waits.sort_unstable();
-    waits[7]
+    waits
 }
 
 #[tokio::test]
 async fn a_release_is_told_by_notification_and_not_by_the_slow_check() {
-    let waited = told_after(&Scratch::new(), || {}).await;
-    assert!(waited < Duration::from_millis(250), "{waited:?}");
+    releases_are_told_by_notification(&Scratch::new(), || {}).await;
 }
 
 /// A lock that changes hands in another process a thousand times a second wakes nobody here a thousand times.
 #[tokio::test]
 async fn terms_that_begin_wake_nobody_who_waits_for_an_end_and_a_release_does() {
-    const TERMS: usize = 15;
     let scratch = Scratch::new();
     let (store, other) = (scratch.open(), scratch.open());
     let job = Scope::Name(name("job"));
     let mut asker = Asker::new("first");
     let mut token = grant(&store, &asker, "job").await.token;
     let mut watch = other.watch_ends(&job).await.unwrap();
-    let mut told = 0;
-    for _ in 0..TERMS {
+    let (mut told, began) = (0, Instant::now());
+    for _ in 0..CHANGES {
         asker = asker.next_attempt();
         token = grant(&store, &asker, "job").await.token;
         let event = tokio::time::timeout(Duration::from_millis(10), watch.next()).await;
-        told += usize::from(event.is_ok());
+        told += u64::from(event.is_ok());
     }
-    assert!(told < TERMS / 2, "{told} by more than the check once a second");
-    let mut waits = Vec::new();
-    for _ in 0..TERMS {
-        let began = Instant::now();
-        drop(store.release(&[asker.release("job", token)]).await);
-        while next(&mut watch).await != changed("job", Change::Vacated, token) {}
-        waits.push(began.elapsed());
-        asker = asker.next_attempt();
-        token = grant(&store, &asker, "job").await.token;
-    }
-    waits.sort_unstable();
-    assert!(waits[TERMS / 2] < Duration::from_millis(250), "{waits:?}");
+    let checks = began.elapsed().as_secs() + 1;
+    assert!(told <= checks, "{told} by more than the check once a second");
+    told_by_notification(async || {
+        let mut waits = Vec::new();
+        for _ in 0..CHANGES {
+            let began = Instant::now();
+            drop(store.release(&[asker.release("job", token)]).await);
+            while next(&mut watch).await != changed("job", Change::Vacated, token) {}
+            waits.push(began.elapsed());
+            asker = asker.clone().next_attempt();
+            token = grant(&store, &asker, "job").await.token;
+        }
+        waits
+    })
+    .await;
 }
 
 /// Also where another watch of the same handle, which was first, waits for an end.
@@ -120,16 +140,18 @@ async fn a_term_that_begins_is_told_by_notification_and_not_by_the_slow_check() 
     let ends = other.watch_ends(&job).await.unwrap();
     let mut watch = other.watch(&job).await.unwrap();
     let mut asker = Asker::new("first");
-    let mut waits = Vec::new();
-    for _ in 0..15 {
-        let began = Instant::now();
-        let token = grant(&store, &asker, "job").await.token;
-        assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
-        waits.push(began.elapsed());
-        asker = asker.next_attempt();
-    }
-    waits.sort_unstable();
-    assert!(waits[7] < Duration::from_millis(250), "{waits:?}");
+    told_by_notification(async || {
+        let mut waits = Vec::new();
+        for _ in 0..CHANGES {
+            let began = Instant::now();
+            let token = grant(&store, &asker, "job").await.token;
+            assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
+            waits.push(began.elapsed());
+            asker = asker.clone().next_attempt();
+        }
+        waits
+    })
+    .await;
     drop(ends);
 }
 
@@ -140,32 +162,33 @@ async fn a_wish_is_told_by_notification_and_not_by_the_slow_check() {
     let (store, other) = (scratch.open(), scratch.open());
     let mut watch = store.watch(&Scope::Name(name("job"))).await.unwrap();
     let mut asker = Asker::new("first");
-    let mut waits = Vec::new();
-    for _ in 0..15 {
-        let token = grant(&store, &asker, "job").await.token;
-        assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
-        let began = Instant::now();
-        let wish = Ask {
-            name: name("job"),
-            token,
-        };
-        assert_eq!(other.ask(&wish).await, Ok(Asked::Noted));
-        assert_eq!(next(&mut watch).await, changed("job", Change::Asked, token));
-        waits.push(began.elapsed());
-        drop(store.release(&[asker.release("job", token)]).await);
-        assert_eq!(next(&mut watch).await, changed("job", Change::Vacated, token));
-        asker = asker.next_attempt();
-    }
-    waits.sort_unstable();
-    assert!(waits[7] < Duration::from_millis(250), "{waits:?}");
+    told_by_notification(async || {
+        let mut waits = Vec::new();
+        for _ in 0..CHANGES {
+            let token = grant(&store, &asker, "job").await.token;
+            assert_eq!(next(&mut watch).await, changed("job", Change::Taken, token));
+            let began = Instant::now();
+            let wish = Ask {
+                name: name("job"),
+                token,
+            };
+            assert_eq!(other.ask(&wish).await, Ok(Asked::Noted));
+            assert_eq!(next(&mut watch).await, changed("job", Change::Asked, token));
+            waits.push(began.elapsed());
+            drop(store.release(&[asker.release("job", token)]).await);
+            assert_eq!(next(&mut watch).await, changed("job", Change::Vacated, token));
+            asker = asker.clone().next_attempt();
+        }
+        waits
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_release_is_told_by_notification_also_through_a_wake_file_that_was_emptied() {
     let scratch = Scratch::new();
     let empty = || drop(std::fs::File::create(wake_file(&scratch)).unwrap());
-    let waited = told_after(&scratch, empty).await;
-    assert!(waited < Duration::from_millis(250), "{waited:?}");
+    releases_are_told_by_notification(&scratch, empty).await;
 }
 
 /// As a restore does it. What was moved away is no longer read when somebody wakes others.
@@ -180,8 +203,7 @@ async fn a_release_is_told_by_notification_also_in_a_directory_that_was_replaced
     std::fs::rename(&directory, scratch.directory().join("old")).unwrap();
     std::fs::create_dir(&directory).unwrap();
     assert_eq!(next(&mut watch).await, WatchEvent::Gap);
-    let waited = told_between(&store, &mut watch, || {}).await;
-    assert!(waited < Duration::from_millis(250), "{waited:?}");
+    told_by_notification(async || told_between(&store, &mut watch, || {}).await).await;
 }
 
 /// A watch whose `next` is dropped again and again, as in a `select!`, still tells everything.
@@ -257,8 +279,7 @@ async fn a_watch_that_nobody_polls_holds_up_no_other() {
     let all = Scope::Prefix(String::new());
     let (before, mut watch) = (other.watch(&all).await, other.watch(&all).await.unwrap());
     let after = other.watch(&all).await;
-    let waited = told_between(&store, &mut watch, || {}).await;
-    assert!(waited < Duration::from_millis(250), "{waited:?}");
+    told_by_notification(async || told_between(&store, &mut watch, || {}).await).await;
     for unpolled in [before, after] {
         let event = next(&mut unpolled.unwrap()).await;
         assert!(matches!(event, WatchEvent::Changed { .. }), "{event:?}");

@@ -1,8 +1,8 @@
 //! The same command over a real etcd, a cluster that loses its leader, and a network that swallows everything.
 
-use crate::common::{Sandbox, journeys, json};
+use crate::common::{SOON, Sandbox, journeys, json};
 use std::time::Duration;
-use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, block_on, free_port};
+use tenure_testkit::{Etcd, EtcdOptions, FaultProxy, block_on, eventually, free_port};
 
 fn etcd() -> Etcd {
     block_on(Etcd::start(EtcdOptions::default())).unwrap()
@@ -101,7 +101,8 @@ fn a_cluster_that_loses_its_leader_costs_no_leadership() {
     let leading = sandbox.run(&["--ttl", "15s", "--renew", "2s"], "job", "sleep 300");
     sandbox.until_held("job");
     let token = sandbox.lease("job")["token"].clone();
-    etcd.kill(etcd.leader().unwrap());
+    let leader = eventually(SOON, "a leader", || etcd.leader());
+    etcd.kill(leader);
     // Past the end that the lease had when the leader died.
     std::thread::sleep(Duration::from_secs(17));
     assert!(leading.status().is_none(), "the leader gave up");

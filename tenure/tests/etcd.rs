@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tenure::etcd::EtcdStore;
-use tenure::{Authority, Cause, Election, Event, Leadership, SharedStore, Timing, Ttl, clock_now};
+use tenure::{Authority, Cause, Election, Event, Leadership, LeaseName, SharedStore, Timing, Ttl, clock_now};
 use tenure_testkit::{Etcd, EtcdOptions, Fault, FaultProxy, RequestFault, eventually, eventually_async};
 use tokio::sync::broadcast::Receiver;
 
@@ -134,10 +134,17 @@ async fn a_cluster_whose_leader_is_killed_or_frozen_costs_no_leadership() {
     let leader = election(store, "leader", timing);
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let mut events = leader.events();
-    let killed = etcd.leader().unwrap();
+    let killed = eventually(Duration::from_secs(20), "a leader", || etcd.leader());
     etcd.kill(killed);
     assert_still_leads(&leadership, &mut events, timing).await;
     etcd.restart(killed).await.unwrap();
+    // With the next that is frozen, the majority needs the one that has come back: it has caught up when a read by it is answered.
+    let back = connect(&format!("etcd://{}", etcd.address(killed))).await;
+    let name = LeaseName::new("job").unwrap();
+    eventually_async(Duration::from_secs(20), "it has caught up", || async {
+        back.get(&name).await.is_ok()
+    })
+    .await;
     let frozen = eventually(Duration::from_secs(20), "a leader", || etcd.leader());
     etcd.freeze(frozen);
     assert_still_leads(&leadership, &mut events, timing).await;

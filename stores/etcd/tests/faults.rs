@@ -15,7 +15,7 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 const STALL_MIN: Duration = Duration::from_secs(1);
 
 /// How often a machine may stall while something has to work at once.
-const ROUNDS_MAX: u32 = 3;
+pub const ROUNDS_MAX: u64 = 3;
 
 /// A proxy in front of the shared server.
 pub async fn proxied() -> (FaultProxy, EtcdStore) {
@@ -221,7 +221,7 @@ async fn members_that_are_down_or_frozen_are_passed_over() {
     let asked = request("job", "holder", seconds(60));
     let grant = take(&store, &asked).await;
     let renewals = [renewal(&asked, grant.token)];
-    let first = etcd.leader().unwrap();
+    let first = tenure_testkit::eventually(BOUND, "a leader", || etcd.leader());
     etcd.kill(first);
     for frozen in [None, Some(())] {
         if frozen.is_some() {

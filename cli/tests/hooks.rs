@@ -1,6 +1,6 @@
 //! Hooks: in which order they hear, and where they write.
 
-use crate::common::{Sandbox, ended};
+use crate::common::{Sandbox, UNHURRIED, ended};
 
 /// One that takes its time is not overtaken by the next, over several terms.
 #[test]
@@ -73,6 +73,8 @@ fn hooks_and_health_commands_do_not_speak_to_the_service_manager() {
 fn what_hooks_and_health_commands_print_is_no_data() {
     let sandbox = Sandbox::new("hooks-output");
     let options = [
+        "--ttl",
+        UNHURRIED,
         "--on-elected",
         "echo hook 1",
         "--on-lost",

@@ -1,6 +1,6 @@
 //! What the command leaves behind, or has beside its group, when it ends: it gets to clean up, and is named.
 
-use crate::common::{Sandbox, ended, exit_code, json, signal};
+use crate::common::{Sandbox, UNHURRIED, ended, exit_code, json, signal};
 use rustix::process::Signal;
 
 /// As `timeout` and `setsid` make one: SIGTERM to `tenure` reaches it at once, SIGINT for the group is followed by SIGTERM for it.
@@ -31,9 +31,10 @@ const TRIES_MAX: u32 = 4;
 fn work_that_is_left_in_the_background_is_named_and_counted() {
     let sandbox = Sandbox::new("background");
     let asleep = "sleep 300 & echo $! > pid; while [ $(cat /proc/$!/comm) != sleep ]; do sleep 0.02; done";
+    let run = ["run", "--ttl", UNHURRIED, "job", "--"];
     // A note that the store takes longer than a second for is left out, as on a busy disk.
     let is_noted = (0..TRIES_MAX).any(|_| {
-        let told = sandbox.tenure(&["run", "job", "--", "sh", "-c", &format!("{asleep}; exit 3")]);
+        let told = sandbox.tenure(&[&run[..], &["sh", "-c", &format!("{asleep}; exit 3")]].concat());
         let said = format!("left 1 process (pid {} sleep)", sandbox.pid("pid"));
         assert_eq!((told.code, told.stderr.lines().count()), (3, 1), "{told:?}");
         assert!(
@@ -59,7 +60,7 @@ fn work_that_is_left_in_the_background_is_named_and_counted() {
         "for i in 1 2 3 4 5; do sleep 300 & done",
     ]);
     assert_eq!(json(&many.stderr)["left"], 5, "{many:?}");
-    let none = sandbox.tenure(&["run", "job", "--", "sh", "-c", "sleep 0.1; exit 3"]);
+    let none = sandbox.tenure(&[&run[..], &["sh", "-c", "sleep 0.1; exit 3"]].concat());
     assert_eq!((none.code, none.stderr.as_str()), (3, ""), "{none:?}");
 }
 
@@ -75,8 +76,7 @@ fn a_tenure_that_is_the_work_leaves_nothing_behind() {
             "true",
         ];
         let mut command = sandbox.command(&[&["run", job, "--"], &inner[..]].concat());
-        // A request that takes longer than a tenth of it is spoken of.
-        command.env("TENURE_TTL", "10m");
+        command.env("TENURE_TTL", UNHURRIED);
         let ended = ended(command);
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{ended:?}");
     };

@@ -26,7 +26,8 @@ fn hang(path: &Path) -> File {
 fn a_command_that_cannot_be_started_in_its_term_ends_it_and_never_runs() {
     let sandbox = Sandbox::new("hanging-start");
     let hanging = hanging_program(&sandbox);
-    let timing = ["--ttl", "3s", "--grace", "500ms"];
+    // The start is given up a fiftieth of the ttl before the deadline, and by then the lease is to be given back.
+    let timing = ["--ttl", "20s", "--grace", "5s"];
     let job = ["job", "--", "./program"];
     let process = sandbox.start(&[&["run"], &timing[..], &job].concat());
     assert_eq!(exit_code(&process), 79);

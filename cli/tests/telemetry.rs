@@ -209,8 +209,10 @@ fn end_is_told() -> bool {
             .number("lease_renewals", job)
             .is_some_and(|renewals| renewals >= 1.0)
     });
-    assert_eq!(collector.number("lease_acquisition_attempts", job), Some(1.0));
-    let bounds = collector.bounds("lease_renewal_seconds").unwrap();
+    // One that failed on a busy disk is counted, too.
+    let attempts = collector.number("lease_acquisition_attempts", job);
+    assert!(attempts.is_some_and(|attempts| attempts >= 1.0), "{attempts:?}");
+    let bounds = eventually(SOON, "its buckets", || collector.bounds("lease_renewal_seconds"));
     assert!(
         bounds.first() == Some(&0.001) && bounds.last() == Some(&60.0),
         "{bounds:?}"

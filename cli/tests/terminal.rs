@@ -1,7 +1,7 @@
 //! At a terminal, below a shell with job control: whoever asks for the terminal has it, and nobody stays stopped for it.
 
 use crate::common::shell::{CTRL_C, CTRL_Z, Shell, scripts};
-use crate::common::{SOON, Sandbox, exit_code, signal, until_stopped};
+use crate::common::{SOON, Sandbox, UNHURRIED, exit_code, signal, until_stopped};
 use rustix::process::Signal;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -278,7 +278,9 @@ fn a_command_that_asks_for_the_terminal_in_the_background_is_ended_and_it_is_sai
     ] {
         let sandbox = Sandbox::new("background");
         let mut shell = Shell::start(&sandbox);
-        shell.enter(&format!("$tenure run --grace 5s job -- {command} 2> said &"));
+        shell.enter(&format!(
+            "$tenure run --ttl {UNHURRIED} --grace 5s job -- {command} 2> said &"
+        ));
         shell.enter("wait $!; echo $? > code");
         assert_eq!(sandbox.line("code"), "79", "{command}");
         let said = sandbox.read("said");

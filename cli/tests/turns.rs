@@ -1,6 +1,6 @@
 //! `tenure run` takes turns: one at a time, and every way to wait for it.
 
-use crate::common::{SOON, Sandbox, ended, exit_code};
+use crate::common::{SOON, Sandbox, UNHURRIED, ended, exit_code};
 use std::time::Duration;
 use tenure_testkit::{eventually, is_alive};
 
@@ -42,7 +42,7 @@ fn the_exit_code_of_the_command_is_passed_on() {
         ("kill -KILL $$", 137),
         ("kill -TERM $$", 143),
     ] {
-        let ended = sandbox.tenure(&["run", "job", "--", "sh", "-c", script]);
+        let ended = sandbox.tenure(&["run", "--ttl", UNHURRIED, "job", "--", "sh", "-c", script]);
         assert_eq!(ended.code, code, "{script}: {ended:?}");
         assert_eq!(
             (ended.stdout.as_str(), ended.stderr.as_str()),
@@ -59,7 +59,17 @@ fn no_wait_ends_at_once_in_silence_when_another_holds_it() {
     let holder = sandbox.run(&[], "job", "sleep 60");
     sandbox.until_held("job");
     let script = format!("touch {}", sandbox.path("ran"));
-    let second = ["run", "--no-wait", "job", "--", "sh", "-c", &script];
+    let second = [
+        "run",
+        "--ttl",
+        UNHURRIED,
+        "--no-wait",
+        "job",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
     let ended = sandbox.tenure(&second);
     assert_eq!(
         (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),

@@ -15,6 +15,9 @@ use tenure_testkit::{Process, ScratchDir, eventually, is_alive};
 /// For what happens within milliseconds on an idle machine, and within seconds on a loaded one.
 pub const SOON: Duration = Duration::from_secs(30);
 
+/// A ttl of work that is to say nothing: a request that takes longer than a tenth of it is spoken of.
+pub const UNHURRIED: &str = "10m";
+
 /// A scratch folder with an SQLite store in it.
 pub struct Sandbox {
     /// The folder.

@@ -32,7 +32,8 @@ impl Shop {
     }
 
     fn candidate(&self, name: &str, options: &[&str]) -> Process {
-        self.candidate_with("2s", name, options)
+        // Waited for once, and longer than most stalls of a loaded machine.
+        self.candidate_with("10s", name, options)
     }
 
     fn candidate_with(&self, ttl: &str, name: &str, options: &[&str]) -> Process {

@@ -39,6 +39,18 @@ pub(super) async fn cents(scratch: &Scratch) -> i64 {
     cents.unwrap()
 }
 
+/// Waits until somebody waits in this database for what a transaction has locked.
+pub(super) async fn until_somebody_waits(scratch: &Scratch) {
+    let mut client = scratch.client().await;
+    let waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx AS waiting JOIN information_schema.processlist AS client \
+                   ON client.id = waiting.trx_mysql_thread_id WHERE waiting.trx_state = 'LOCK WAIT' AND client.db = DATABASE()";
+    let began = Instant::now();
+    while client.query_first::<u64, _>(waiting).await.unwrap() == Some(0) {
+        assert!(began.elapsed() < PATIENCE, "nobody waits");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 pub(super) const ADD: &str = "UPDATE account SET cents = cents + 1";
 
 /// Enters, writes, commits.
@@ -103,6 +115,7 @@ async fn transactions_of_one_term_run_side_by_side_and_a_claim_waits_for_all_in_
         let fence = fence.clone();
         async move { fence.claim(&ledger(), &term("nightly", 9)).await }
     });
+    until_somebody_waits(&scratch).await;
     first.commit().await.unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(

@@ -1,6 +1,6 @@
 //! Tables that refuse whoever shows no term.
 use crate::common::Scratch;
-use crate::fence::{ADD, cents, fenced, ledger, term, token, write};
+use crate::fence::{ADD, cents, fenced, ledger, term, token, until_somebody_waits, write};
 use mysql_async::TxOpts;
 use mysql_async::prelude::Queryable as _;
 use std::time::Duration;
@@ -116,6 +116,7 @@ async fn claim_waits_for_a_guarded_write_and_another_resource_takes_over_without
         let fence = fence.clone();
         async move { fence.claim(&ledger(), &term("nightly", 9)).await }
     });
+    until_somebody_waits(&scratch).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!claim.is_finished(), "a claim did not wait for a guarded write");
     transaction.commit().await.unwrap();

@@ -4,15 +4,22 @@ use std::time::{Duration, Instant};
 use tenure_conformance::wire::{self, BOUND, Wire, bounded};
 use tenure_core::{Certainty, Fault as StoreFault, LeaseStore, Renewed, Scope, WatchEvent};
 use tenure_postgres::PostgresStore;
-use tenure_testkit::{Fault, FaultProxy, Postgres};
+use tenure_testkit::{Fault, FaultProxy, Postgres, eventually_async};
 
 /// A proxy in front of the shared server.
 pub async fn proxied() -> (FaultProxy, Scratch, PostgresStore) {
+    proxied_with("").await
+}
+
+/// With these options in the store's URL.
+pub async fn proxied_with(options: &str) -> (FaultProxy, Scratch, PostgresStore) {
     let server = Postgres::shared().await;
     let proxy = FaultProxy::postgres(server.address()).unwrap();
     let scratch = Scratch::new().await;
     let uri = format!("postgres://postgres@{}/postgres", proxy.address());
-    let store = PostgresStore::connect(&scratch.url_on(&uri, "")).await.unwrap();
+    let store = PostgresStore::connect(&scratch.url_on(&uri, options))
+        .await
+        .unwrap();
     (proxy, scratch, store)
 }
 
@@ -136,7 +143,9 @@ async fn killed_and_frozen_server_keeps_what_it_confirmed() {
         .unwrap_err();
     assert_eq!(lost.fault, StoreFault::TimedOut, "{lost}");
     server.thaw();
-    assert_eq!(store.get(&asked.name).await.unwrap().unwrap().token, last);
+    // A connection that was begun in the silence may fail yet.
+    let lease = eventually_async(BOUND, "a look", || store.get(&asked.name)).await;
+    assert_eq!(lease.unwrap().token, last);
 }
 
 /// The end of the listening connection is told, whether it comes with a word or without one, and a new watch works.

@@ -22,6 +22,8 @@ const LEASES: usize = 24;
 const ROUNDS: u64 = 10;
 /// Statements that one such client has under way.
 const PIPELINED: i64 = 64;
+/// How often so many ask, until the pooler has given one the answer to another.
+const TRIES_MAX: u32 = 5;
 /// Clients that leave in the middle, one after another.
 const LEAVING: u64 = 200;
 
@@ -38,11 +40,17 @@ async fn whoever_leaves_a_pooler_in_the_middle_leaves_no_answer_to_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_believes_an_answer_to_another_that_a_pooler_gives_it() {
     let pooled = Pooled::start().await;
-    let leaving = tokio::spawn(pipeline_and_leave(pooled.uri.clone()));
-    let astray = pooled.contend().await;
-    leaving.abort();
-    // What is believed was checked. Whether the pooler of this machine confuses anybody is its own affair.
-    println!("{astray} answers were to others");
+    // What is believed is checked in it. Debian 12's pooler gives an answer or more to others each time, or nearly.
+    for _try in 0..TRIES_MAX {
+        let leaving = tokio::spawn(pipeline_and_leave(pooled.uri.clone()));
+        let astray = pooled.contend().await;
+        leaving.abort();
+        if astray > 0 {
+            return;
+        }
+    }
+    // Another pooler may do it right: then its neighbours, which confuse answers themselves, are all that is shown.
+    eprintln!("NOT RUN: this pooler has given no answer to another in {TRIES_MAX} tries");
 }
 
 /// The end of a request: its wish to be synchronised.

@@ -1,6 +1,6 @@
 //! What the store decides on a real replica set, beyond the suite of all stores.
 
-use crate::common::{Scratch, giving_back, name, raw, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, name, raw, renewal, request, seconds, take, until_a_write_waits};
 use mongodb::IndexModel;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::IndexOptions;
@@ -277,7 +277,7 @@ async fn a_delayed_batch_takes_back_nothing_of_a_later_renewal() {
     let (delayed, batch) = (Arc::clone(&store), renewals.clone());
     let delayed = tokio::spawn(async move { delayed.renew(&batch).await });
     // The order of the two at the server; were it the other one, there would be nothing to take back.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    until_a_write_waits(&leases).await;
     let verdicts = store.renew(&[renewals[64].clone(), renewals[63].clone()]).await;
     assert!(
         matches!(verdicts[0], Ok(Renewed::Extended { .. })),

@@ -1,6 +1,6 @@
 //! The fence on a real replica set: a claim and an open transaction of an older term always conflict.
 
-use crate::common::Scratch;
+use crate::common::{Scratch, until_a_write_waits};
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::TRANSIENT_TRANSACTION_ERROR;
 use mongodb::{Client, ClientSession, Collection};
@@ -235,6 +235,7 @@ async fn claim_waits_for_a_transaction_that_has_entered_and_sees_its_write() {
     bank.book(&mut session).await.expect("booked");
     let fence = bank.fence.clone();
     let mut claim = tokio::spawn(async move { fence.claim(&resource(), &term(9)).await });
+    until_a_write_waits(&bank.marks).await;
     let early = tokio::time::timeout(Duration::from_millis(500), &mut claim).await;
     assert!(
         early.is_err(),
@@ -378,6 +379,7 @@ async fn a_claim_waits_for_every_open_transaction() {
     }
     let fence = bank.fence.clone();
     let mut claim = tokio::spawn(async move { fence.claim(&resource(), &term(9)).await });
+    until_a_write_waits(&bank.marks).await;
     for mut session in sessions {
         let early = tokio::time::timeout(Duration::from_millis(200), &mut claim).await;
         assert!(

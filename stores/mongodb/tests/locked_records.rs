@@ -1,6 +1,6 @@
 //! Records that a transaction of somebody else's keeps locked.
 
-use crate::common::{Scratch, giving_back, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, renewal, request, seconds, take, until_a_write_waits};
 use crate::faults::proxied;
 use mongodb::ClientSession;
 use mongodb::bson::doc;
@@ -117,6 +117,7 @@ async fn an_acquisition_that_a_locked_record_kept_waiting_takes_nothing_after_it
     let mut session = locked(&scratch, &["job"]).await;
     let (asking, asked) = (Arc::clone(&store), request("job", "late", seconds(24)));
     let asking = tokio::spawn(async move { asking.acquire(&asked).await });
+    until_a_write_waits(&scratch.leases().await).await;
     // Two seconds more than the server gives it, and one less than a request may take at all.
     tokio::time::sleep(Duration::from_secs(4)).await;
     session.abort_transaction().await.expect("aborted");

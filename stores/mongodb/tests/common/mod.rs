@@ -4,7 +4,7 @@ use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
 pub use tenure_conformance::asking::*;
 use tenure_mongodb::MongoStore;
-use tenure_testkit::ReplicaSet;
+use tenure_testkit::{ReplicaSet, eventually_async};
 
 /// A collection that no other test has, removed when the test ends.
 pub struct Scratch {
@@ -46,6 +46,20 @@ impl Scratch {
     }
 }
 
+/// Waits until a write to this collection has come upon another's, of a transaction that is open: the server tries it again and again.
+pub async fn until_a_write_waits(leases: &Collection<Document>) {
+    let waiting = vec![
+        doc! { "$currentOp": { "allUsers": true } },
+        doc! { "$match": { "ns": leases.namespace().to_string(), "writeConflicts": { "$gt": 0 } } },
+    ];
+    let admin = leases.client().database("admin");
+    let waits = || async {
+        let mut found = admin.aggregate(waiting.clone()).await.expect("a look");
+        found.advance().await.expect("an answer")
+    };
+    eventually_async(WAITING_MAX, "a write that waits", waits).await;
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         let (uri, database) = (self.uri.clone(), self.database.clone());
@@ -69,6 +83,9 @@ impl Drop for Scratch {
 
 /// A server that a test has killed keeps its scratch database: it goes with the server's own folder.
 const CLEANING_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A write comes upon another's within this, on a loaded machine.
+const WAITING_MAX: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Puts a database and options into a connection string.
 pub fn with_database(uri: &str, database: &str, options: &str) -> String {

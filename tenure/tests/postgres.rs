@@ -71,27 +71,36 @@ async fn a_late_answer_of_postgres_beside_hosts_that_have_vanished_costs_no_lead
     let vanished = VanishedHost::new().await.unwrap();
     let others = vec![vanished.address().to_string(); 5].join(",");
     let uri = format!("postgres://postgres@{},{others}/postgres", server.address());
-    let short = Timing::of(Ttl::from_secs(5).unwrap());
+    let short = Timing::of(Ttl::from_secs(15).unwrap());
     let leader = election(connect(&uri).await, "leader", short);
     let leadership = soon("the campaign", leader.campaign()).await.unwrap();
     let mut events = leader.events();
-    soon("a renewal", async {
-        while !matches!(events.recv().await.unwrap(), Event::Renewed { .. }) {}
-    })
-    .await;
     let spare = Duration::from_millis(200);
-    tokio::time::sleep(short.renew_every() - spare).await;
-    server.freeze();
-    tokio::time::sleep(short.request_timeout() + 2 * spare).await;
-    server.thaw();
-    tokio::time::sleep(short.ttl().duration()).await;
-    assert!(
-        matches!(leadership.authority(), Authority::Held { .. }),
-        "{leadership:?}"
-    );
-    while let Ok(event) = events.try_recv() {
-        assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+    for _try in 0..4 {
+        soon("a renewal", async {
+            while !matches!(events.recv().await.unwrap(), Event::Renewed { .. }) {}
+        })
+        .await;
+        tokio::time::sleep(short.renew_every() - spare).await;
+        server.freeze();
+        tokio::time::sleep(short.request_timeout() + 2 * spare).await;
+        server.thaw();
+        tokio::time::sleep(short.ttl().duration()).await;
+        assert!(
+            matches!(leadership.authority(), Authority::Held { .. }),
+            "{leadership:?}"
+        );
+        let mut failed = 0;
+        while let Ok(event) = events.try_recv() {
+            assert!(!matches!(event, Event::Ended { .. }), "{event:?}");
+            failed += u32::from(matches!(event, Event::RenewalFailed { .. }));
+        }
+        // None, where this came too late, and the renewal was answered before.
+        if failed > 0 {
+            return;
+        }
     }
+    panic!("no renewal was answered late");
 }
 
 /// A release is taken up by the standby long before its next look, by notification; also after the listening

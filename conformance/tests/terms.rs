@@ -30,7 +30,7 @@ async fn seen_on(subject: &impl Subject) -> Seen {
         ttl: Duration::from_millis(500),
         leases: 16,
         commands: &[],
-        faults_per_harm: 1_000,
+        faults_per_harm: 1,
         harmed_max: 1,
         harm_time_max: Duration::ZERO,
     };
@@ -46,7 +46,10 @@ async fn seen_on(subject: &impl Subject) -> Seen {
 async fn sound_store_is_violated_by_no_term() {
     let seen = seen_on(&ModelSubject::new()).await;
     assert_eq!(seen.violations, [""; 0]);
-    assert!(seen.terms >= 300 && seen.renewed > 0, "{seen:?}");
+    assert!(
+        seen.terms >= 300 && seen.renewed > 0 && seen.is_harmed,
+        "{seen:?}"
+    );
     assert!(
         !seen.is_good(),
         "nothing was unknown, so that nothing was shown: {seen:?}"
@@ -86,4 +89,16 @@ async fn renewal_by_a_token_that_is_over_is_seen() {
     let seen = seen_on(&FlawedSubject::new(Defect::RenewIgnoresToken)).await;
     let revived = |violation: &String| violation.ends_with("was extended when it was over");
     assert!(seen.violations.iter().any(revived), "{seen:?}");
+}
+
+#[tokio::test]
+async fn release_by_a_token_that_is_over_is_seen() {
+    for defect in [Defect::ReleaseIgnoresToken, Defect::BatchReleaseIgnoresToken] {
+        let seen = seen_on(&FlawedSubject::new(defect)).await;
+        let ended =
+            |violation: &String| violation.contains("was lost") && violation.contains("before its deadline");
+        assert!(seen.violations.iter().any(ended), "{defect:?}: {seen:?}");
+        let vacated = |violation: &String| violation.ends_with("was given back when it was over");
+        assert!(seen.violations.iter().any(vacated), "{defect:?}: {seen:?}");
+    }
 }

@@ -81,10 +81,10 @@ pub async fn measure(deployments: &[Deployment], terms: u64) -> ExitCode {
     let all = Deployment::value_variants();
     let named = if deployments.is_empty() { all } else { deployments };
     println!(
-        "| deployment | terms | seconds | network faults | killed | frozen | unknown outcomes | terms given again | renewals | \
+        "| deployment | terms | seconds | network faults | killed | frozen | while a network was silent | unknown outcomes | terms given again | renewals | \
          two believers, lost terms (where not promised) | duplicate tokens | violations |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let mut code = ExitCode::SUCCESS;
     for deployment in named {
         let seen = deployment.run(terms).await;
@@ -99,13 +99,14 @@ pub async fn measure(deployments: &[Deployment], terms: u64) -> ExitCode {
 /// One row, and what is wrong.
 fn report(deployment: Deployment, seen: &Seen) {
     println!(
-        "| {} | {} | {:.0} | {} | {} | {} | {} | {} | {} | {} | **{}** | **{}** |",
+        "| {} | {} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | **{}** | **{}** |",
         deployment.shown(),
         seen.terms,
         seen.took.as_secs_f64(),
         seen.faults.network,
         seen.faults.killed,
         seen.faults.frozen,
+        seen.faults.overlaps,
         seen.unknown,
         seen.again,
         seen.renewed,
@@ -118,7 +119,7 @@ fn report(deployment: Deployment, seen: &Seen) {
     }
     if !seen.has_shown_something() {
         eprintln!(
-            "{}: nothing was shown: {} outcomes unknown, {} terms given again, {:?}, never struck: {:?}",
+            "{}: too little was shown: {} outcomes unknown, {} terms given again, {:?}, never struck: {:?}",
             deployment.shown(),
             seen.unknown,
             seen.again,
@@ -132,13 +133,13 @@ fn report(deployment: Deployment, seen: &Seen) {
 mod tests {
     use super::Deployment;
 
-    /// The short form of the run, for every commit.
+    /// The short form of the run, for every commit: it goes on until a member was killed, one frozen, and one harmed while a network
+    /// was silent.
     #[tokio::test(flavor = "multi_thread")]
     async fn two_hundred_terms_on_a_quorum_of_five_under_faults_are_exclusive() {
         let seen = Deployment::RedisQuorum.run(200).await;
         assert!(seen.terms >= 200 && seen.duplicate_tokens == 0, "{seen:?}");
         assert_eq!(seen.violations, [""; 0], "{seen:?}");
-        assert!(seen.faults.network > 0 && seen.renewed > 0, "{seen:?}");
-        assert_eq!(seen.unstruck, [""; 0], "{seen:?}");
+        assert!(seen.has_shown_something() && seen.renewed > 0, "{seen:?}");
     }
 }

@@ -72,7 +72,7 @@ pub async fn measure(terms: u64) -> Seen {
         leases: 48,
         // Those of batches besides: what is extended together, and the look at what was.
         commands: &["findAndModify", "update", "find"],
-        faults_per_harm: 25,
+        faults_per_harm: 12,
         harmed_max: 1,
         // A primary that is silent for a second is replaced.
         harm_time_max: Duration::from_secs(4),

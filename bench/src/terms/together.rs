@@ -83,7 +83,7 @@ pub async fn redis_quorum(terms: u64) -> Seen {
         ttl: Duration::from_millis(1_000),
         leases: 48,
         commands: &["EVALSHA"],
-        faults_per_harm: 8,
+        faults_per_harm: 5,
         harmed_max: 3,
         harm_time_max: Duration::from_secs(1),
     };
@@ -147,7 +147,7 @@ pub async fn etcd(terms: u64) -> Seen {
         leases: 40,
         // Headers are compressed against those before them: a request cannot be repeated, nor known by its name.
         commands: &[],
-        faults_per_harm: 30,
+        faults_per_harm: 12,
         harmed_max: 1,
         harm_time_max: Duration::from_secs(3),
     };
@@ -191,7 +191,7 @@ pub async fn nats_cluster(terms: u64) -> Seen {
         ttl: Duration::from_millis(1_000),
         leases: 48,
         commands: NATS_REQUESTS,
-        faults_per_harm: 25,
+        faults_per_harm: 10,
         harmed_max: 1,
         // An election takes the servers 4 to 10 s.
         harm_time_max: Duration::from_secs(14),

@@ -23,7 +23,7 @@ pub async fn run_alone(
         ttl: Duration::from_millis(800),
         leases: 48,
         commands,
-        faults_per_harm: 30,
+        faults_per_harm: 12,
         harmed_max: 1,
         harm_time_max: Duration::from_secs(1),
     };

@@ -1,11 +1,11 @@
 //! One process that wants one lease without end.
 
 use super::witness::{Arrived, Witness};
-use super::{Count, random, random_time};
+use super::{Count, random, random_place, random_time};
 use crate::asking::{giving_back, renewal, request};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tenure_core::{Acquire, Acquired, Certainty, FencingToken, LeaseStore, Renewed, Ttl};
+use tenure_core::{Acquire, Acquired, Certainty, FencingToken, LeaseStore, Released, Renewed, Ttl};
 
 /// How often one release is sent before the lease is left to expire.
 const RELEASES_MAX: u32 = 3;
@@ -16,6 +16,9 @@ const HOLD_PART: u32 = 3;
 /// One term in so many is left to expire.
 const EXPIRES_ONE_IN: u64 = 8;
 
+/// So many terms that are over are known.
+const FORMER_MAX: usize = 2;
+
 /// After an error for at most so long nothing is asked: a server that is down refuses at once.
 const PAUSE_MAX: Duration = Duration::from_millis(40);
 
@@ -25,8 +28,8 @@ pub(super) struct Contender {
     above: Option<FencingToken>,
     /// Whether a request of this attempt may have been granted unheard.
     is_unsure: bool,
-    /// The token of its last term, which is over: what is asked by it in one batch with the present one must change nothing.
-    former: Option<FencingToken>,
+    /// The tokens of its last terms, which are over, the last one first: what is asked by them must change nothing.
+    former: Vec<FencingToken>,
     ttl: Duration,
     store: Arc<dyn LeaseStore>,
     count: Arc<Count>,
@@ -47,7 +50,7 @@ impl Contender {
             asked: request(&format!("job-{lease}"), &format!("contender-{number}"), granted),
             above: None,
             is_unsure: false,
-            former: None,
+            former: Vec::new(),
             ttl,
             store: Arc::clone(store),
             count: Arc::clone(count),
@@ -87,7 +90,8 @@ impl Contender {
                     if begun {
                         self.count.add_one();
                         self.hold(grant.token, arrived.ends).await;
-                        self.former = Some(grant.token);
+                        self.former.insert(0, grant.token);
+                        self.former.truncate(FORMER_MAX);
                     }
                     self.give_up_attempt();
                 }
@@ -122,6 +126,7 @@ impl Contender {
         }
         for _ in 0..random(3) {
             tokio::time::sleep(random_time(self.ttl / HOLD_PART)).await;
+            self.give_back_former(until).await;
             let tokens = self.batch(token);
             let renewals: Vec<_> = tokens.iter().map(|token| renewal(&self.asked, *token)).collect();
             let sent = Instant::now();
@@ -156,9 +161,29 @@ impl Contender {
         }
     }
 
+    /// Half of the time: terms that are over are given back, one or two in one batch, while the present one is held. The renewal
+    /// after it shows whether that has ended the present one.
+    async fn give_back_former(&self, until: Instant) {
+        let count = self.former.len().min(random_place(2 * FORMER_MAX));
+        let Some(former) = self.former.get(..count).filter(|former| !former.is_empty()) else {
+            return;
+        };
+        let releases: Vec<_> = former
+            .iter()
+            .map(|token| giving_back(&self.asked, *token))
+            .collect();
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = tokio::time::timeout(left, self.store.release(&releases)).await;
+        for (token, answer) in former.iter().zip(answer.unwrap_or_default()) {
+            if answer == Ok(Released::Vacated) {
+                self.witness().vacated(&self.asked, *token);
+            }
+        }
+    }
+
     /// This token, and half of the time that of the term before: stores have ways of their own for several requests at once.
     fn batch(&self, token: FencingToken) -> Vec<FencingToken> {
-        let former = self.former.filter(|_| random(2) == 0);
-        [token].into_iter().chain(former).collect()
+        let former = self.former.first().filter(|_| random(2) == 0);
+        [token].into_iter().chain(former.copied()).collect()
     }
 }

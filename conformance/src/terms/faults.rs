@@ -1,9 +1,11 @@
 //! What is done to the networks and to the members.
 
 use super::{Campaign, Deployment, pick, random, random_place, random_time};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_testkit::{Fault, FaultProxy, RequestFault};
+use tokio::sync::Notify;
 
 /// A way is slower by at most this, in each direction.
 const DELAY_MAX: Duration = Duration::from_millis(150);
@@ -14,22 +16,102 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 /// A repeated request comes at most so much later.
 const LATE_MAX: Duration = Duration::from_millis(1_500);
 
+/// After so many strikes nobody waits any longer for a command that was never struck.
+const STRIKES_MAX: u64 = 200;
+
 /// How often what was done.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Faults {
-    /// Faults of a process's network.
+    /// Faults of the network of a process, or of several.
     pub network: u64,
     /// Members that were killed, and started again.
     pub killed: u64,
     /// Members that were frozen.
     pub frozen: u64,
+    /// How often members were harmed while a network was silent, or slow.
+    pub overlaps: u64,
 }
 
 impl Faults {
-    /// One fault of a process's network, which passes: on the ways to all members, or to some.
-    pub(super) async fn strike(&mut self, campaign: &Campaign, ways: &[Arc<FaultProxy>]) {
-        self.network += 1;
-        let ways = some_of(ways);
+    /// Whether members were harmed often enough, and beside faults of the network where there are networks.
+    pub(super) fn are_enough(&self, campaign: &Campaign, has_networks: bool) -> bool {
+        let least = campaign.harms_min();
+        self.killed.min(self.frozen) >= least && (!has_networks || self.overlaps >= least)
+    }
+}
+
+/// What befalls the networks and the members, beside each other, until it is over.
+pub(super) struct Storm<'a> {
+    campaign: &'a Campaign,
+    /// Those that can be struck.
+    networks: Vec<&'a [Arc<FaultProxy>]>,
+    faults: Cell<Faults>,
+    is_silent: Cell<bool>,
+    is_harmed: Cell<bool>,
+    is_over: Cell<bool>,
+    /// Members are to be harmed, or it is over.
+    harm: Notify,
+}
+
+impl<'a> Storm<'a> {
+    pub(super) fn new(campaign: &'a Campaign, networks: &'a [Vec<Arc<FaultProxy>>]) -> Self {
+        let networks = networks.iter().map(Vec::as_slice);
+        Self {
+            campaign,
+            networks: networks.filter(|ways| !ways.is_empty()).collect(),
+            faults: Cell::default(),
+            is_silent: Cell::default(),
+            is_harmed: Cell::default(),
+            is_over: Cell::default(),
+            harm: Notify::new(),
+        }
+    }
+
+    pub(super) fn faults(&self) -> Faults {
+        self.faults.get()
+    }
+
+    /// Whether enough was done to show something.
+    pub(super) fn has_done_enough(&self) -> bool {
+        let (faults, has_networks) = (self.faults(), !self.networks.is_empty());
+        let ways = self.networks.iter().copied().flatten();
+        let all_struck = faults.network >= STRIKES_MAX || unstruck(self.campaign, ways).is_empty();
+        faults.are_enough(self.campaign, has_networks) && (!has_networks || all_struck)
+    }
+
+    /// Nothing more begins.
+    pub(super) fn end(&self) {
+        self.is_over.set(true);
+    }
+
+    fn count(&self, add: impl FnOnce(&mut Faults)) {
+        let mut faults = self.faults.get();
+        add(&mut faults);
+        self.faults.set(faults);
+    }
+
+    /// Strikes networks, one after the other or some together, and now and then has members be harmed.
+    pub(super) async fn strike(&self) {
+        while !self.is_over.get() {
+            tokio::time::sleep(Duration::from_millis(20 + random(60))).await;
+            if !self.networks.is_empty() {
+                let struck = match random(2) {
+                    0 => vec![pick(&self.networks)],
+                    _ => some_of(&self.networks),
+                };
+                self.count(|faults| faults.network += 1);
+                self.strike_once(struck.into_iter().flat_map(|ways| some_of(ways)).collect())
+                    .await;
+            }
+            if random(self.campaign.faults_per_harm) == 0 {
+                self.harm.notify_one();
+            }
+        }
+        self.harm.notify_one();
+    }
+
+    /// One fault, which passes.
+    async fn strike_once(&self, ways: Vec<&Arc<FaultProxy>>) {
         match random(8) {
             which @ 0..4 => {
                 let cut = [RequestFault::CutBefore, RequestFault::CutAfter];
@@ -38,7 +120,7 @@ impl Faults {
                 let half = usize::try_from(which % 2).expect("0 or 1");
                 for way in ways {
                     let fault = if which < 2 { cut[half] } else { repeated[half] };
-                    match campaign.commands {
+                    match self.campaign.commands {
                         [] => way.next_requests(1, cut[half]),
                         commands => way.next_commands(1, pick::<&str>(commands), fault),
                     }
@@ -55,16 +137,33 @@ impl Faults {
                     },
                 };
                 ways.iter().for_each(|way| way.set(fault));
+                self.is_silent.set(true);
+                self.count(|faults| faults.overlaps += u64::from(self.is_harmed.get()));
                 tokio::time::sleep(random_time(SILENCE_MAX)).await;
+                self.is_silent.set(false);
                 ways.iter().for_each(|way| way.heal());
             }
         }
     }
 
+    /// Harms members whenever it is time to.
+    pub(super) async fn harm(&self, deployment: &mut impl Deployment) {
+        loop {
+            self.harm.notified().await;
+            if self.is_over.get() {
+                return;
+            }
+            self.is_harmed.set(true);
+            self.count(|faults| faults.overlaps += u64::from(self.is_silent.get()));
+            self.harm_once(deployment).await;
+            self.is_harmed.set(false);
+        }
+    }
+
     /// Freezes and kills members that stand beside each other, and lets them go on and starts them again.
-    pub(super) async fn harm(&mut self, campaign: &Campaign, deployment: &mut impl Deployment) {
+    async fn harm_once(&self, deployment: &mut impl Deployment) {
         let (members, first) = (deployment.members(), random_place(deployment.members()));
-        let count = 1 + random_place(campaign.harmed_max.min(members));
+        let count = 1 + random_place(self.campaign.harmed_max.min(members));
         let (mut killed, mut frozen) = (Vec::new(), Vec::new());
         for member in (0..count).map(|step| (first + step) % members) {
             match random(2) {
@@ -78,7 +177,7 @@ impl Faults {
                 }
             }
         }
-        tokio::time::sleep(random_time(campaign.harm_time_max)).await;
+        tokio::time::sleep(random_time(self.campaign.harm_time_max)).await;
         // First: who starts may need a majority of the others.
         for member in &frozen {
             deployment.thaw(*member);
@@ -86,19 +185,32 @@ impl Faults {
         for member in &killed {
             deployment.restart(*member).await;
         }
-        self.killed += killed.len() as u64;
-        self.frozen += frozen.len() as u64;
+        self.count(|faults| {
+            faults.killed += killed.len() as u64;
+            faults.frozen += frozen.len() as u64;
+        });
     }
 }
 
+/// The commands that were to be lost and repeated, and of which no request was.
+pub(super) fn unstruck<'a>(
+    campaign: &Campaign,
+    ways: impl Iterator<Item = &'a Arc<FaultProxy>> + Clone,
+) -> Vec<&'static str> {
+    let is_struck = |command: &&str| ways.clone().any(|way| way.struck(command) > 0);
+    let commands = campaign.commands.iter().copied();
+    commands.filter(|command| !is_struck(command)).collect()
+}
+
 /// Half of the time all, else some, at least one.
-fn some_of(ways: &[Arc<FaultProxy>]) -> Vec<&Arc<FaultProxy>> {
-    let always = random_place(ways.len());
+fn some_of<T>(choices: &[T]) -> Vec<&T> {
+    let always = random_place(choices.len());
     let are_all = random(2) == 0;
-    let struck = |(place, _): &(usize, _)| are_all || *place == always || random(2) == 0;
-    ways.iter()
+    let chosen = |(place, _): &(usize, _)| are_all || *place == always || random(2) == 0;
+    choices
+        .iter()
         .enumerate()
-        .filter(struck)
-        .map(|(_, way)| way)
+        .filter(chosen)
+        .map(|(_, choice)| choice)
         .collect()
 }

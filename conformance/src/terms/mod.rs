@@ -1,10 +1,10 @@
 //! Leader-terms under random faults, on real servers: `bench terms` brings the servers.
 //!
 //! A few processes, each behind a network of its own that delays, cuts, swallows and (where its proxies know one request from
-//! another) repeats, want many leases without end; now and then members of the deployment are frozen, or killed and started
-//! again. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the same
-//! time, if a term is lost before its deadline, or if one is extended by the token of the one before, which is asked for in the same
-//! batch.
+//! another) repeats, want many leases without end; beside that members of the deployment are frozen now and then, or killed and
+//! started again. It is a violation if a token is given twice, if tokens do not rise, if two believe that they hold a lease at the
+//! same time, if a term is lost before its deadline, if one is extended by the token of the one before, which is asked for in the
+//! same batch, or if the release of one before gives anything back.
 
 mod alone;
 mod contender;
@@ -17,7 +17,7 @@ pub use seen::Seen;
 
 use crate::asking::random_bits;
 use contender::Contender;
-use faults::Faults;
+use faults::{Faults, Storm, unstruck};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,10 +30,16 @@ use witness::Witness;
 /// How long no lease may begin a term before the run is given up, and how long any lease may take to begin one after all harm.
 const STALL_MAX: Duration = Duration::from_secs(120);
 
+/// How often it is looked whether a run is over.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Of so many terms, one at least meets each kind of harm.
+const HARM_ONE_IN: u64 = 1_000;
+
 /// What a run is to be like.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// How many terms.
+    /// How many terms; more, until enough members were harmed.
     pub terms: u64,
     /// What is judged.
     pub promise: Promise,
@@ -50,6 +56,14 @@ pub struct Campaign {
     pub harmed_max: usize,
     /// For so long at most.
     pub harm_time_max: Duration,
+}
+
+impl Campaign {
+    /// So many members are killed at least, and so many frozen, and members harmed so often while a network is silent or slow.
+    #[must_use]
+    pub fn harms_min(&self) -> u64 {
+        (self.terms / HARM_ONE_IN).max(1)
+    }
 }
 
 /// What the deployment promises, and is held to.
@@ -114,7 +128,7 @@ impl Count {
     }
 }
 
-/// Runs until there were as many terms as the campaign wants, and then, with all faults over, until each lease has begun one more;
+/// Runs until there were as many terms as the campaign wants, and as much harm, and then, with all faults over, until each lease has begun one more;
 /// tells what was seen. A run in which no term begins for two minutes ends there, and tells so as a violation, and so is a lease
 /// that nobody can have any more.
 ///
@@ -168,12 +182,11 @@ pub async fn run(campaign: &Campaign, deployment: &mut impl Deployment, processe
         }
     }
     let ways = || networks.iter().flatten();
-    let is_struck = |command: &str| ways().any(|way| way.struck(command) > 0);
-    let mut unstruck = campaign.commands.to_vec();
-    unstruck.retain(|command| !is_struck(command));
+    let has_networks = ways().next().is_some();
     Seen {
-        has_networks: ways().next().is_some(),
-        unstruck,
+        has_networks,
+        is_harmed: faults.are_enough(campaign, has_networks),
+        unstruck: unstruck(campaign, ways()),
         ..sum.told(campaign, began.elapsed(), faults)
     }
 }
@@ -189,7 +202,7 @@ enum Ending {
     Stalled,
 }
 
-/// Does harm until there were enough terms; says how much.
+/// Does harm until there were enough terms, and enough of it; says how much.
 async fn afflict(
     campaign: &Campaign,
     deployment: &mut impl Deployment,
@@ -197,27 +210,29 @@ async fn afflict(
     count: &Count,
     contending: &mut JoinSet<()>,
 ) -> (Faults, Ending) {
-    let networks: Vec<_> = networks.iter().filter(|ways| !ways.is_empty()).collect();
-    let (mut faults, mut seen) = (Faults::default(), (0, Instant::now()));
-    while !count.is_reached() {
-        tokio::time::sleep(Duration::from_millis(20 + random(60))).await;
-        if !networks.is_empty() {
-            faults.strike(campaign, pick::<&Vec<_>>(&networks)).await;
-        }
-        if random(campaign.faults_per_harm) == 0 {
-            faults.harm(campaign, deployment).await;
-        }
-        while let Some(ended) = contending.try_join_next() {
-            ended.expect("a contender ends by itself");
-        }
-        if count.now() > seen.0 {
-            seen = (count.now(), Instant::now());
-        }
-        if seen.1.elapsed() >= STALL_MAX {
-            return (faults, Ending::Stalled);
-        }
-    }
-    (faults, Ending::Complete)
+    let storm = Storm::new(campaign, networks);
+    let watching = async {
+        let mut seen = (0, Instant::now());
+        let ending = loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            while let Some(ended) = contending.try_join_next() {
+                ended.expect("a contender ends by itself");
+            }
+            if count.is_reached() && storm.has_done_enough() {
+                break Ending::Complete;
+            }
+            if count.now() > seen.0 {
+                seen = (count.now(), Instant::now());
+            }
+            if seen.1.elapsed() >= STALL_MAX {
+                break Ending::Stalled;
+            }
+        };
+        storm.end();
+        ending
+    };
+    let (ending, (), ()) = tokio::join!(watching, storm.strike(), storm.harm(deployment));
+    (storm.faults(), ending)
 }
 
 /// A number below `limit`.

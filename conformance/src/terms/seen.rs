@@ -3,6 +3,12 @@
 use super::faults::Faults;
 use std::time::Duration;
 
+/// Of so many terms, one outcome at least is unknown.
+const UNKNOWN_ONE_IN: u64 = 100;
+
+/// Of so many, one at least is given again. Rare, as an answer that is lost must have been a grant.
+const AGAIN_ONE_IN: u64 = 5_000;
+
 /// What was seen in a run.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -16,6 +22,8 @@ pub struct Seen {
     pub has_networks: bool,
     /// What was done to the processes' networks and to the members.
     pub faults: Faults,
+    /// Whether that was enough.
+    pub is_harmed: bool,
     /// The commands that were to be lost and repeated, and of which no request was: nobody sends them, or nobody knows them by that
     /// name any more.
     pub unstruck: Vec<&'static str>,
@@ -37,14 +45,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether the run has shown something: one in which no outcome was unknown and no term was given again has not, nor has one
-    /// in which no member was harmed, or in which a command that was to be lost and repeated never was. Where there are no networks,
-    /// an outcome is unknown by chance alone.
+    /// Whether the run has shown something: one in which too few outcomes were unknown or too few terms given again has not, nor has
+    /// one in which too few members were harmed, or too few while a network was silent, or in which a command that was to be lost and
+    /// repeated never was. Where there are no networks, a term is given again by chance alone.
     #[must_use]
     pub fn has_shown_something(&self) -> bool {
-        let asked_again = self.unknown > 0 && self.again > 0;
-        let harmed = self.faults.killed > 0 && self.faults.frozen > 0 && self.unstruck.is_empty();
-        harmed && (asked_again || !self.has_networks)
+        let unheard = self.unknown >= self.terms / UNKNOWN_ONE_IN && self.unknown > 0;
+        let asked_again = self.again >= self.terms / AGAIN_ONE_IN || !self.has_networks;
+        self.is_harmed && unheard && asked_again && self.unstruck.is_empty()
     }
 
     /// Whether nothing was violated, and there was something to violate.

@@ -126,6 +126,12 @@ impl Witness {
         self.not_excluded.push(violation);
     }
 
+    /// A release by the token of a former term is told to have given something back, while a later one is held.
+    pub(super) fn vacated(&mut self, asked: &Acquire, former: FencingToken) {
+        let violation = format!("term {former} of {} was given back when it was over", asked.name);
+        self.not_excluded.push(violation);
+    }
+
     pub(super) fn end(&mut self, asked: &Acquire) {
         if self.held_by(asked).is_some() {
             self.holder = None;
@@ -154,6 +160,7 @@ impl Witness {
             took,
             has_networks: false,
             faults,
+            is_harmed: false,
             unstruck: Vec::new(),
             unknown: self.unknown,
             late: self.late,

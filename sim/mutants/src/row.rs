@@ -17,6 +17,39 @@ pub struct Row {
     pub edits: &'static [Edit],
 }
 
+impl Row {
+    /// Where it is planted: most are in what ships, and the others in what stands for the stores and their fences there.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match self.edits.first().map(|edit| edit.file) {
+            Some(file) if file.starts_with("conformance/src/model/") => Place::ModelStore,
+            Some(file) if file.starts_with("sim/src/register/") => Place::ModelFence,
+            _ => Place::Core,
+        }
+    }
+}
+
+/// Where a bug is planted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Place {
+    /// In the core, which ships.
+    Core,
+    /// In the store that stands for the real ones.
+    ModelStore,
+    /// In the fence that stands for the real ones.
+    ModelFence,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Core => "core",
+            Self::ModelStore => "model store",
+            Self::ModelFence => "model fence",
+        })
+    }
+}
+
 /// One replacement in one file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edit {

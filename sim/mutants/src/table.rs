@@ -1,6 +1,7 @@
 //! The table of the planted bugs, for people.
 
-use crate::{Error, Outcome, Verdict};
+use crate::{Error, Outcome, Place, Row, Verdict};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,6 +18,20 @@ the machine that [VERIFICATION.md](../../VERIFICATION.md) names.
 | planted bug | why it is one | catalogue | breaks | caught by | as | seconds | file |
 |---|---|---|---|---|---|---|---|
 ";
+
+/// How many of these bugs are planted where, in words.
+#[must_use]
+pub fn places<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
+    let mut counts = BTreeMap::<Place, usize>::new();
+    for row in rows {
+        *counts.entry(row.place()).or_default() += 1;
+    }
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(place, count)| format!("{count} in the {place}"))
+        .collect();
+    counts.join(", ")
+}
 
 /// The table in Markdown.
 #[must_use]
@@ -57,7 +72,8 @@ pub fn table(verdicts: &[Verdict]) -> String {
         .iter()
         .filter(|verdict| matches!(verdict.outcome, Outcome::Caught { .. }))
         .count();
-    writeln!(text, "\n{caught} of {} caught.", verdicts.len()).expect("a string takes all");
+    let places = places(verdicts.iter().map(|verdict| verdict.row));
+    writeln!(text, "\n{caught} of {} caught: {places}.", verdicts.len()).expect("a string takes all");
     text
 }
 

@@ -139,7 +139,7 @@ fn each_bug_is_caught_by_who_can_see_it_and_a_crash_is_no_catch() {
         "| model | Sum |",
         "**nobody**",
         "**error of the",
-        "\n3 of 5 caught.\n",
+        "\n3 of 5 caught: 5 in the core.\n",
     ] {
         assert!(table.contains(shown), "{shown} is missing in:\n{table}");
     }

@@ -3,7 +3,7 @@
 use super::figure::{Figure, Verdict};
 use super::{CLEAN, FAILED, VIOLATION, progress_bar};
 use std::time::{Duration, Instant};
-use tenure_mutants::{Error, Options, Outcome, Progress, TABLE, write_table};
+use tenure_mutants::{Error, Options, Outcome, Progress, TABLE, places, write_table};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -62,6 +62,7 @@ pub(super) fn figures(write: bool) -> Vec<Figure> {
 struct Tally {
     planted: usize,
     caught: usize,
+    places: String,
     slowest: Duration,
     slowest_name: &'static str,
 }
@@ -69,9 +70,10 @@ struct Tally {
 impl Tally {
     fn in_words(&self) -> String {
         format!(
-            "{} of {} caught; the slowest, \"{}\", after {:.1} s",
+            "{} of {} caught, {}; the slowest, \"{}\", after {:.1} s",
             self.caught,
             self.planted,
+            self.places,
             self.slowest_name,
             self.slowest.as_secs_f64()
         )
@@ -114,6 +116,7 @@ fn try_all(only: Option<String>, seconds: u64, write: bool) -> Result<Tally, Vec
     Ok(Tally {
         planted: verdicts.len(),
         caught: times.len(),
+        places: places(verdicts.iter().map(|verdict| verdict.row)),
         slowest,
         slowest_name,
     })

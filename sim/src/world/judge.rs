@@ -74,15 +74,16 @@ impl World<'_> {
             Ok(Acquired::Superseded) => self.saw(Sometimes::Superseded),
             Ok(Acquired::Held(_)) | Err(_) => {}
         }
+        self.judge_taken(index, before, clock_ms);
         if matches!(result, Ok(Acquired::Granted(_))) {
             self.record_changed(index);
         }
-        self.judge_taken(index, before, clock_ms);
     }
 
-    /// After a request to take the lease: whether what changed had a cause.
+    /// After a request to take the lease, whatever it was answered, and before what changed is taken for granted: whether what
+    /// changed had a cause.
     pub(super) fn judge_taken(&mut self, index: usize, before: Option<Truth>, clock_ms: u64) {
-        let after = self.leases[index].truth;
+        let after = self.store.truth(index);
         if self.keeps_leases_apart() {
             self.judge(no_change_without_cause(before, after, clock_ms));
         }

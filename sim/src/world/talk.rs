@@ -314,8 +314,8 @@ impl World<'_> {
                     clock_ms,
                     message.token_floor,
                 );
-                self.record_changed(index);
                 self.judge_taken(index, before, clock_ms);
+                self.record_changed(index);
             }
             Purpose::Renew => {
                 let renew = Renew {

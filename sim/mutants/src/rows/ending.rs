@@ -3,6 +3,7 @@
 use crate::{Checker, Edit, Row};
 
 const CAMPAIGN: &str = "core/src/engine/campaign.rs";
+const ENGINE: &str = "core/src/engine/mod.rs";
 const DUE: &str = "core/src/engine/due.rs";
 const HEART: &str = "core/src/engine/heart.rs";
 const HINT: &str = "core/src/engine/hint.rs";
@@ -32,6 +33,25 @@ pub(super) const ROWS: &[Row] = &[
             "campaign.unresolved |= error.certainty == Certainty::Unknown;",
             "campaign.unresolved |= error.certainty == Certainty::Unknown;
              self.withdraw(now, name, Some(error), actions); return;",
+        )],
+    },
+    Row {
+        name: "answer that was given up tells who leads",
+        catalogue: &[25, 52],
+        guarantee: "G21",
+        why: "what it tells was true when it was made: since then a later one was told of (CURATOR-498)",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            ENGINE,
+            "self.answer(now, request, reply, &mut actions)",
+            "if let Reply::Acquired(Ok(Acquired::Held(lease))) = &reply
+                 && !self.in_flight.contains(request)
+                 && let Some(Seat::Campaign(_)) = self.seats.get_mut(&lease.name)
+             {
+                 let (lease, twin) = (lease.clone(), lease.holder.id == self.candidate.id);
+                 actions.events.push(Event::Standby { lease, twin });
+             }
+             self.answer(now, request, reply, &mut actions)",
         )],
     },
     Row {

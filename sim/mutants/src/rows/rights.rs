@@ -216,6 +216,54 @@ pub(super) const ROWS: &[Row] = &[
         )],
     },
     Row {
+        name: "later attempt is given the earlier one's term",
+        catalogue: &[17, 19],
+        guarantee: "G4",
+        why: "the record is found to be one's own, whatever the attempt: what was asked late by the earlier one is done to the later",
+        first: Checker::Simulator,
+        edits: &[Edit::expression(
+            RULES,
+            COMPARED,
+            "if record.attempt < request.attempt {
+                 let mut record = record;
+                 record.attempt = request.attempt;
+                 return Ok(self.extend_again(request, record, now_ms));
+             }
+             record.attempt.cmp(&request.attempt)",
+        )],
+    },
+    Row {
+        name: "refused request overwrites the record",
+        catalogue: &[31, 61],
+        guarantee: "G8",
+        why: "what was read before decides the answer, and the write has no condition (floci#566: If-Match is ignored)",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            RULES,
+            "return Ok(Acquired::Held(record.lease(&request.name, now_ms)));",
+            "let lease = record.lease(&request.name, now_ms);
+             let mut record = record;
+             record.holder = request.candidate.clone();
+             self.write(&request.name, record);
+             return Ok(Acquired::Held(lease));",
+        )],
+    },
+    Row {
+        name: "wish outlives the term that it was for",
+        catalogue: &[27],
+        guarantee: "G8",
+        why: "it stays in the record, so that every holder after the one that was meant is asked to step down, without end",
+        first: Checker::Simulator,
+        edits: &[Edit::statement(
+            RULES,
+            "self.write(name, record); self.tell(name, Change::Taken, token);",
+            "let mut record = record;
+             record.asked = last.is_some_and(|last| last.asked);
+             self.write(name, record);
+             self.tell(name, Change::Taken, token);",
+        )],
+    },
+    Row {
         name: "renewal raises the token",
         catalogue: &[46],
         guarantee: "G9",

@@ -66,6 +66,13 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod registry;
+#[cfg(any(
+    feature = "redis",
+    feature = "postgres",
+    feature = "mysql",
+    feature = "mongodb"
+))]
+mod stepped_clocks;
 #[cfg(all(
     feature = "sqlite",
     feature = "mongodb",

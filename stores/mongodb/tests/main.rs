@@ -18,6 +18,7 @@ mod fence_refusals;
 mod fence_statements;
 mod indexes;
 mod locked_records;
+mod machine;
 mod one_set;
 mod purging;
 mod records;

@@ -11,6 +11,7 @@ use mongodb::Client;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::options::ClientOptions;
 
+use super::clock::ServerClock;
 use super::locate::mongod_program;
 use super::users::{User, connection_string};
 use crate::error::Error;
@@ -29,6 +30,8 @@ pub(crate) struct NodeOptions {
     pub(crate) authentication: bool,
     /// Whether it fails commands when it is told to (`configureFailPoint`), and looks every second what a TTL index removes.
     pub(crate) fail_points: bool,
+    /// A clock of its own; without one it has this machine's.
+    pub(crate) clock: Option<ServerClock>,
     /// Its certificate with its key, and the roots of its clients' certificates: who encrypts must show one.
     pub(crate) tls: Option<(String, String)>,
 }
@@ -109,6 +112,9 @@ impl Node {
         if self.options.fail_points {
             command.args(["--setParameter", "enableTestCommands=1"]);
             command.args(["--setParameter", "ttlMonitorSleepSecs=1"]);
+        }
+        if let Some(clock) = &self.options.clock {
+            clock.give(&mut command);
         }
         if let Some((own, of_clients)) = &self.options.tls {
             // The kit's own client does not encrypt.

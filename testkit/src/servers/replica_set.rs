@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 
+use super::clock::ServerClock;
 use super::node::{COMMAND_TIMEOUT, Node, NodeOptions, PROBE_TIMEOUT};
 use super::users::{User, connection_string};
 use crate::error::Error;
@@ -60,6 +61,20 @@ impl ReplicaSet {
             ..NodeOptions::default()
         };
         let set = ReplicaSet::launch(size, options).await?;
+        set.wait_until_complete().await?;
+        Ok(set)
+    }
+
+    /// As [`start`](ReplicaSet::start), of one server with a clock of its own.
+    ///
+    /// # Errors
+    /// As [`start`](ReplicaSet::start).
+    pub async fn by(clock: &ServerClock) -> Result<ReplicaSet, Error> {
+        let options = NodeOptions {
+            clock: Some(clock.clone()),
+            ..NodeOptions::default()
+        };
+        let set = ReplicaSet::launch(Size::One, options).await?;
         set.wait_until_complete().await?;
         Ok(set)
     }

@@ -1,5 +1,5 @@
 //! GUARANTEES.md names a test for every promise; a name that no test has is a promise without one.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 fn workspace() -> PathBuf {
@@ -10,23 +10,40 @@ fn workspace() -> PathBuf {
 }
 
 fn sources(folder: &Path, text: &mut String) {
+    sources_but(folder, &[], text);
+}
+
+fn sources_but(folder: &Path, skipped: &[PathBuf], text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        if skipped.contains(&path) {
+            continue;
+        }
         if path.is_dir() && !path.ends_with("target") && !path.ends_with(".git") {
-            sources(&path, text);
+            sources_but(&path, skipped, text);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             text.push_str(&std::fs::read_to_string(&path).unwrap());
         }
     }
 }
 
-/// The names of the tests: of functions whose attributes, right above them, say that they are tests.
-fn tests(code: &str) -> BTreeSet<&str> {
-    let mut is_test = false;
-    let mut found = BTreeSet::new();
+/// When a test runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Always,
+    /// It is ignored by who does not ask for it.
+    WhenAsked,
+}
+
+/// The tests by their names: functions whose attributes, right above them, say that they are tests.
+fn tests(code: &str) -> BTreeMap<&str, Runs> {
+    let (mut is_test, mut runs) = (false, Runs::Always);
+    let mut found = BTreeMap::new();
     for line in code.lines().map(str::trim_start) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            is_test = true;
+            (is_test, runs) = (true, Runs::Always);
+        } else if line.starts_with("#[ignore") {
+            runs = Runs::WhenAsked;
         } else if let Some((name, _)) = line
             .trim_start_matches("pub ")
             .trim_start_matches("async ")
@@ -34,7 +51,7 @@ fn tests(code: &str) -> BTreeSet<&str> {
             .and_then(|named| named.split_once('('))
         {
             if is_test {
-                found.insert(name);
+                found.insert(name, runs);
             }
             is_test = false;
         } else if !line.starts_with(['#', '/']) {
@@ -42,6 +59,37 @@ fn tests(code: &str) -> BTreeSet<&str> {
         }
     }
     found
+}
+
+/// The stores, each with the letter of the promises that are about it alone.
+const STORES: [(&str, &str); 7] = [
+    ("S", "sqlite"),
+    ("M", "mongodb"),
+    ("R", "redis"),
+    ("P", "postgres"),
+    ("N", "nats"),
+    ("E", "etcd"),
+    ("Y", "mysql"),
+];
+
+/// Where a test is: those of two stores may have one name, and only one of them is meant.
+struct Tests<'a> {
+    /// Of everything but the stores.
+    shared: BTreeMap<&'a str, Runs>,
+    of_stores: Vec<BTreeMap<&'a str, Runs>>,
+}
+
+impl Tests<'_> {
+    /// When the test of this name runs that a promise with this label may mean: where it is about one store, none of another.
+    fn find(&self, label: &str, name: &str) -> Option<Runs> {
+        let is_meant = |place: usize| match STORES.iter().position(|(letter, _)| label.starts_with(letter)) {
+            Some(of_label) => place == of_label,
+            None => true,
+        };
+        let mut stores = self.of_stores.iter().enumerate();
+        let of_stores = || stores.find_map(|(place, tests)| tests.get(name).filter(|_| is_meant(place)));
+        self.shared.get(name).or_else(of_stores).copied()
+    }
 }
 
 /// The names in the list of the suite that every store passes.
@@ -126,12 +174,26 @@ fn every_test_that_a_guarantee_names_exists() {
     };
     let list = |file: &str| std::fs::read_to_string(workspace().join("conformance/src").join(file)).unwrap();
     let (list, wire) = (list("list.rs"), list("wire.rs"));
-    let (code, invariants) = (read(""), read("sim/src/invariants"));
-    let races = read("tenure/verify/src/scenarios");
-    let (mut tests, listed, laws) = (tests(&code), cases(&list), laws(&invariants));
-    let scenarios = scenarios(&races);
-    // What is asked of the stores behind a proxy becomes a test of each by a macro.
-    tests.extend(cases(&wire));
+    let folders = STORES.map(|(_, store)| workspace().join("stores").join(store));
+    let (mut shared, of_stores) = (
+        String::new(),
+        STORES.map(|(_, store)| read(&format!("stores/{store}"))),
+    );
+    sources_but(&workspace(), &folders, &mut shared);
+    let (invariants, races) = (read("sim/src/invariants"), read("tenure/verify/src/scenarios"));
+    let (listed, laws, scenarios) = (cases(&list), laws(&invariants), scenarios(&races));
+    let tests_of = |code| {
+        let mut tests = tests(code);
+        // What is asked of the stores behind a proxy becomes a test of each by a macro.
+        if code.contains("wire_suite!(") {
+            tests.extend(cases(&wire).into_iter().map(|name| (name, Runs::Always)));
+        }
+        tests
+    };
+    let tests = Tests {
+        shared: tests(&shared),
+        of_stores: of_stores.iter().map(|code| tests_of(code.as_str())).collect(),
+    };
     assert!(
         listed.len() > 100 && laws.len() > 20,
         "{} cases and {} laws: are they still read?",
@@ -144,19 +206,27 @@ fn every_test_that_a_guarantee_names_exists() {
         let label = promise.label;
         let mut is_tested = false;
         for entry in promise.tests {
-            let (what, known) = match entry {
+            let name = entry.split('`').nth(1).unwrap_or_default();
+            let (what, is_known) = match entry {
                 // A command prints them.
                 _ if entry.starts_with("figures: ") => continue,
                 // It is no name: each case of the suite is meant.
                 _ if entry.starts_with("every conformance case, ") => continue,
-                _ if entry.starts_with("conformance: ") => ("case of the suite", &listed),
-                _ if entry.starts_with("simulated: ") => ("law of the simulator", &laws),
-                _ if entry.starts_with("in many orders: ") => ("scenario", &scenarios),
-                _ => ("test", &tests),
+                _ if entry.starts_with("conformance: ") => ("case of the suite", listed.contains(name)),
+                _ if entry.starts_with("simulated: ") => ("law of the simulator", laws.contains(name)),
+                _ if entry.starts_with("in many orders: ") => ("scenario", scenarios.contains(name)),
+                _ => {
+                    let runs = tests.find(label, name);
+                    let says_when = entry.ends_with(')');
+                    assert!(
+                        runs != Some(Runs::WhenAsked) || says_when,
+                        "{label} of GUARANTEES.md does not say when this ignored test runs: {entry}"
+                    );
+                    ("test", runs.is_some())
+                }
             };
-            let name = entry.split('`').nth(1);
             assert!(
-                name.is_some_and(|name| known.contains(name)) && entry.matches('`').count() == 2,
+                is_known && entry.matches('`').count() == 2,
                 "there is no {what} that {label} of GUARANTEES.md names so: {entry}"
             );
             is_tested = true;

@@ -83,7 +83,7 @@ pub async fn redis_quorum(terms: u64) -> Seen {
         ttl: Duration::from_millis(1_000),
         leases: 48,
         commands: &["EVALSHA"],
-        faults_per_harm: 5,
+        faults_per_harm: 10,
         harmed_max: 3,
         harm_time_max: Duration::from_secs(1),
     };

@@ -227,7 +227,8 @@ impl Election {
     /// Withdraws, and waits until nothing is held any more.
     ///
     /// A term whose [`Leadership`] still lives goes on; it is not waited for longer than one ttl. Dropping the
-    /// future stops the wait, nothing else. Whoever campaigns after that is told that the election has stopped.
+    /// future stops the wait, nothing else. Whoever campaigns after that is told that the election has stopped;
+    /// whoever listens to its [events](Self::events) hears the end of them when it is dropped.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let limit = self.plan.timing.ttl().duration();

@@ -148,7 +148,8 @@ impl LockManager {
     /// Ends what is waited for, and waits until nothing is held any more.
     ///
     /// A [`Lock`] that still lives is extended until it goes; it is not waited for longer than one ttl. Dropping
-    /// the future stops the wait, nothing else. Whoever asks for a lock after that is told that the manager has stopped.
+    /// the future stops the wait, nothing else. Whoever asks for a lock after that is told that the manager has stopped;
+    /// whoever listens to its [events](Self::events) hears the end of them when it is dropped.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let limit = self.timing().lease().ttl().duration();

@@ -31,6 +31,7 @@ pub(super) fn subscriber_lags() {
         block_on(leadership.step_down());
     }
     block_on(election.close());
+    drop(election);
     let events = subscriber.join().expect("the subscriber heard the end");
     assert!(events >= 4, "two terms make four events at least, not {events}");
     site.wait_until_nothing_runs();

@@ -258,10 +258,12 @@ fn a_term_whose_heir_was_overtaken_is_released_if_nobody_wants_it_any_more() {
     for withdrawn_first in [false, true] {
         let (mut harness, request) = handing_on();
         let overtaken = || Reply::Acquired(Ok(Acquired::Superseded));
-        let look = if withdrawn_first {
+        let release = if withdrawn_first {
             assert_eq!(harness.command(Command::Withdraw { name: job() }), vec![]);
             harness.answer(request.id, overtaken());
-            harness.run_to_request()
+            let look = harness.run_to_request();
+            assert!(matches!(look.operation, Operation::Look(_)), "{look:?}");
+            only(harness.answer(look.id, Reply::Looked(Ok(Some(still_ours())))))
         } else {
             let mut at_once = harness.answer(request.id, overtaken());
             while let Some(next) = at_once.pop() {
@@ -269,8 +271,6 @@ fn a_term_whose_heir_was_overtaken_is_released_if_nobody_wants_it_any_more() {
             }
             only(harness.command(Command::Withdraw { name: job() }))
         };
-        assert!(matches!(look.operation, Operation::Look(_)), "{look:?}");
-        let release = only(harness.answer(look.id, Reply::Looked(Ok(Some(still_ours())))));
         assert!(matches!(&release.operation, Operation::Release(releases) if releases[0].token == token(5)));
         harness.answer(release.id, Reply::Released(vec![Ok(Released::Vacated)]));
         assert_eq!(departures(&harness), vec![Departure::Answered(Released::Vacated)]);

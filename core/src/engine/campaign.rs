@@ -99,7 +99,7 @@ impl Engine {
                 self.granted(now, name, sent.sent_at, grant, actions);
             }
             Ok(Acquired::Held(lease)) => {
-                let found = not_ours(name, campaign.unresolved, Some(Box::new(lease.clone())));
+                let found = not_ours(name, campaign.is_unsure(), Some(Box::new(lease.clone())));
                 self.inherit(name, found, actions);
                 self.held_by_another(now, name, lease, actions);
             }
@@ -109,9 +109,11 @@ impl Engine {
                 // with its memory, it is said again and again.
                 let failures = campaign.failures.saturating_add(1);
                 campaign.failures = failures;
-                // Nothing is said by that of a term that is handed on, but that somebody else need not have been in between: what
-                // became of it is for the next answer to say.
-                campaign.unresolved = campaign.heir_of.is_some();
+                campaign.unresolved = false;
+                // Nothing is said by that of a term that is handed on: that is for the next answer.
+                if let Some(left) = &mut campaign.heir_of {
+                    left.is_doubtful = true;
+                }
                 let attempt = self.new_attempt();
                 let pause = match failures {
                     1 => self.dice.between(Duration::ZERO, self.timing.wake_spread()),
@@ -122,7 +124,6 @@ impl Engine {
                     campaign.next_at = now.after(pause);
                     let has_expired = |left: Left| left.give_up_at <= campaign.next_at;
                     if campaign.heir_of.is_some_and(has_expired) {
-                        campaign.unresolved = false;
                         self.inherit(name, not_ours(name, true, None), actions);
                     }
                 }

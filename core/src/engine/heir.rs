@@ -27,6 +27,7 @@ impl Engine {
             attempt,
             // As for a release: a renewal may be under way.
             give_up_at: sent_at.max(now).after(self.timing.surely_expired(granted)),
+            is_doubtful: false,
         };
         self.begin_campaign(now, name.clone(), wanted);
         if let Some(Seat::Campaign(campaign)) = self.seats.get_mut(name) {
@@ -58,9 +59,14 @@ impl Campaign {
         let is_later = |token| self.heir_of.is_some_and(|left| token > left.token);
         match &grant.predecessor {
             // Another was in between. Not so surely after a try that nobody heard of: that one may have been the heir.
-            Some(before) if is_later(before.token) && !grant.again => not_ours(name, self.unresolved, None),
+            Some(before) if is_later(before.token) && !grant.again => not_ours(name, self.is_unsure(), None),
             Some(_) | None => Departure::Answered(Released::Vacated),
         }
+    }
+
+    /// Whether an attempt of its own may have been in between.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.unresolved || self.heir_of.is_some_and(|left| left.is_doubtful)
     }
 }
 

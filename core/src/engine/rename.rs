@@ -129,6 +129,7 @@ fn renamed_left(left: Left, names: &mut impl Rename) -> Left {
         token: names.token(left.token),
         attempt: names.attempt(left.attempt),
         give_up_at: names.due(left.give_up_at),
+        is_doubtful: left.is_doubtful,
     }
 }
 

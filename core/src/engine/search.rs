@@ -97,6 +97,7 @@ impl Engine {
                 token,
                 attempt,
                 give_up_at,
+                is_doubtful: false,
             }),
             Found::Another(_) | Found::Untouched | Found::Unknown(_) => None,
         };
@@ -106,7 +107,11 @@ impl Engine {
                 // The attempt never took the lease from it: it is still to be released.
                 Found::Untouched => None,
                 Found::Another(Some(lease)) if self.is_of(left, &lease) => None,
-                Found::Another(lease) => Some(not_ours(name, unresolved, lease.map(Box::new))),
+                Found::Another(lease) => Some(not_ours(
+                    name,
+                    unresolved || left.is_doubtful,
+                    lease.map(Box::new),
+                )),
                 Found::Unknown(error) => Some(Departure::Unconfirmed(error)),
             };
             match departure {

@@ -59,6 +59,8 @@ pub(super) struct Left {
     pub(super) attempt: Attempt,
     /// By then the lease has surely expired by itself.
     pub(super) give_up_at: Moment,
+    /// An attempt that was to take it was overtaken: a token of its own may be what is found in between.
+    pub(super) is_doubtful: bool,
 }
 
 /// What a watch said while a request was under way. The greater one makes the engine look wherever the smaller one does.

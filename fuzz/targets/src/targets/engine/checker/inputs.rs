@@ -149,6 +149,7 @@ impl Checker {
                     unresolved: campaign.unresolved,
                     then: None,
                     heir_of: campaign.heir_of,
+                    is_doubtful: campaign.is_doubtful,
                 };
                 self.seats.insert(name.clone(), Seat::Search(search));
             }
@@ -216,16 +217,16 @@ impl Checker {
         };
         campaign.open = None;
         if let Some((token, _)) = campaign.heir_of {
+            let not_ours = Told::not_ours(campaign.unresolved || campaign.is_doubtful);
             let told = match result {
                 Some(Ok(Acquired::Held(lease))) if lease.name != *name => Told::GivenUp,
-                Some(Ok(Acquired::Held(_) | Acquired::Superseded)) => Told::not_ours(campaign.unresolved),
+                Some(Ok(Acquired::Held(_))) => not_ours,
                 Some(Ok(Acquired::Granted(grant))) => match &grant.predecessor {
-                    Some(before) if before.token > token && !grant.again => {
-                        Told::not_ours(campaign.unresolved)
-                    }
+                    Some(before) if before.token > token && !grant.again => not_ours,
                     Some(_) | None => Told::Vacated,
                 },
-                Some(Err(_)) | None => Told::GivenUp,
+                // The next answer says what became of it.
+                Some(Ok(Acquired::Superseded) | Err(_)) | None => Told::GivenUp,
             };
             let misconfigured = matches!(result, Some(Err(error)) if error.fault.is_misconfiguration());
             if !misconfigured {
@@ -258,6 +259,7 @@ impl Checker {
             }
             Some(Ok(Acquired::Superseded)) => {
                 campaign.unresolved = false;
+                campaign.is_doubtful = campaign.heir_of.is_some();
                 campaign.attempt = None;
             }
             Some(Err(error)) => {
@@ -277,19 +279,19 @@ impl Checker {
         };
         search.open = None;
         let (misconfigured, heir_of) = (search.misconfigured, search.heir_of);
-        let not_ours = Told::not_ours(search.unresolved);
+        let not_ours = Told::not_ours(search.unresolved || search.is_doubtful);
         let (orphan, told) = match result {
             Some(Ok(Acquired::Granted(grant))) => (Some((grant.token, search.attempt)), Some(Told::Vacated)),
             Some(Ok(Acquired::Held(lease))) if lease.name == *name => {
                 let still = heir_of.filter(|left| self.is_still_held(*left, lease));
                 (still, still.is_none().then_some(not_ours))
             }
-            Some(Ok(Acquired::Superseded)) => (None, Some(not_ours)),
+            Some(Ok(Acquired::Superseded)) if heir_of.is_none() => (None, None),
             Some(Err(error)) if error.certainty == Certainty::NotApplied && !search.unresolved => {
                 (heir_of, None)
             }
             // Only a look can tell.
-            Some(Ok(Acquired::Held(_)) | Err(_)) | None => {
+            Some(Ok(Acquired::Held(_) | Acquired::Superseded) | Err(_)) | None => {
                 let surely_not = |error: &StoreError| error.certainty == Certainty::NotApplied;
                 search.unresolved |= !matches!(result, Some(Err(error)) if surely_not(error));
                 return;
@@ -383,7 +385,7 @@ impl Checker {
         }
         search.open = None;
         let (attempt, misconfigured, heir_of) = (search.attempt, search.misconfigured, search.heir_of);
-        let not_ours = Told::not_ours(search.unresolved);
+        let not_ours = Told::not_ours(search.unresolved || search.is_doubtful);
         let said = match result {
             Some(Ok(lease)) if lease.as_ref().is_none_or(|lease| lease.name == *name) => Some(lease.as_ref()),
             Some(_) | None => None,

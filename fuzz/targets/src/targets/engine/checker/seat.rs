@@ -37,6 +37,8 @@ pub(super) struct Campaign {
     pub(super) unresolved: bool,
     /// The term that was handed on to it, and that nobody has released.
     pub(super) heir_of: Option<(FencingToken, Attempt)>,
+    /// An attempt to take that was overtaken.
+    pub(super) is_doubtful: bool,
 }
 
 impl Campaign {
@@ -47,6 +49,7 @@ impl Campaign {
             open: None,
             unresolved: false,
             heir_of: None,
+            is_doubtful: false,
         }
     }
 }
@@ -96,6 +99,7 @@ pub(super) struct Search {
     pub(super) unresolved: bool,
     pub(super) then: Option<Wanted>,
     pub(super) heir_of: Option<(FencingToken, Attempt)>,
+    pub(super) is_doubtful: bool,
 }
 
 /// An event that this step's input makes due, or at least allows.

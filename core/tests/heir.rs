@@ -279,6 +279,20 @@ fn a_term_whose_heir_was_overtaken_is_released_if_nobody_wants_it_any_more() {
 }
 
 #[test]
+fn a_term_whose_heir_was_overtaken_and_that_is_gone_at_its_release_is_not_told_as_anothers() {
+    let (mut harness, request) = handing_on();
+    let overtaken = || Reply::Acquired(Ok(Acquired::Superseded));
+    let mut at_once = harness.answer(request.id, overtaken());
+    while let Some(next) = at_once.pop() {
+        at_once = harness.answer(next.id, overtaken());
+    }
+    let release = only(harness.command(Command::Withdraw { name: job() }));
+    harness.answer(release.id, Reply::Released(vec![Ok(Released::NotYours(None))]));
+    let told = departures(&harness);
+    assert!(matches!(told.as_slice(), [Departure::Unconfirmed(_)]), "{told:?}");
+}
+
+#[test]
 fn a_term_whose_heirs_are_overtaken_again_and_again_is_given_up_when_it_has_surely_expired() {
     let (mut harness, mut request) = handing_on();
     let begun = harness.now;

@@ -62,7 +62,7 @@ impl Engine {
                     self.seats.insert(name.clone(), Seat::Search(search));
                 } else if let Some(left) = heir_of {
                     actions.events.push(ended(name, error));
-                    self.leave(now, name, left.token, left.attempt, left.give_up_at);
+                    self.leave(now, name, left);
                 } else {
                     self.seats.remove(name);
                     actions.events.push(ended(name, error));

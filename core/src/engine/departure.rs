@@ -1,8 +1,8 @@
 //! Giving a lease back: only after the work has ended, conditional on the exact term, until it is certain.
 
-use super::seat::{Leaving, Seat};
+use super::seat::{Leaving, Left, Seat};
 use super::{Actions, Cause, Departure, Engine, Event, RequestId};
-use crate::{Attempt, Certainty, Fault, FencingToken, Lease, LeaseName, Moment, Released, StoreError};
+use crate::{Certainty, Fault, FencingToken, Lease, LeaseName, Moment, Released, StoreError};
 
 impl Engine {
     pub(super) fn work_ended(
@@ -19,25 +19,24 @@ impl Engine {
         self.end(name, Cause::GivenBack, actions);
         // A renewal may be under way: it can extend the lease in the store once more, from now at the latest.
         let give_up_at = sent_at.max(now).after(self.timing.surely_expired(granted));
-        self.leave(now, name, token, attempt, give_up_at);
+        let left = Left {
+            token,
+            attempt,
+            give_up_at,
+            is_doubtful: false,
+        };
+        self.leave(now, name, left);
     }
 
     /// Starts the release of a term in which this process no longer believes.
-    pub(super) fn leave(
-        &mut self,
-        now: Moment,
-        name: &LeaseName,
-        token: FencingToken,
-        attempt: Attempt,
-        give_up_at: Moment,
-    ) {
+    pub(super) fn leave(&mut self, now: Moment, name: &LeaseName, left: Left) {
         let leaving = Leaving {
-            token,
-            attempt,
+            token: left.token,
+            attempt: left.attempt,
             request: None,
             next_at: now,
-            give_up_at,
-            unresolved: false,
+            give_up_at: left.give_up_at,
+            unresolved: left.is_doubtful,
             then: None,
         };
         self.seats.insert(name.clone(), Seat::Departure(leaving));

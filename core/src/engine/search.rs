@@ -68,13 +68,15 @@ impl Engine {
         let found = match result {
             Ok(Acquired::Granted(grant)) => Found::Taken(grant.token),
             Ok(Acquired::Held(lease)) => Found::Another(Some(lease)),
-            Ok(Acquired::Superseded) if search.heir_of.is_some() => {
-                // The term that was handed on may be there yet: the record says so.
-                search.unresolved = true;
+            Ok(Acquired::Superseded) => {
+                let Some(left) = &mut search.heir_of else {
+                    return self.found(now, name, Found::Another(None), actions);
+                };
+                // It may be there yet: the record says so.
+                left.is_doubtful = true;
                 search.next_at = now;
                 return;
             }
-            Ok(Acquired::Superseded) => Found::Another(None),
             Err(error) if error.certainty == Certainty::NotApplied && !search.unresolved => Found::Untouched,
             Err(error) => {
                 search.unresolved |= error.certainty == Certainty::Unknown;
@@ -97,6 +99,7 @@ impl Engine {
                 token,
                 attempt,
                 give_up_at,
+                // It was seen to be there.
                 is_doubtful: false,
             }),
             Found::Another(_) | Found::Untouched | Found::Unknown(_) => None,
@@ -116,16 +119,19 @@ impl Engine {
             };
             match departure {
                 Some(departure) => actions.events.push(left.departed(name, departure)),
-                None => orphan = Some(left),
+                None => {
+                    orphan = Some(Left {
+                        is_doubtful: unresolved || left.is_doubtful,
+                        ..left
+                    });
+                }
             }
         }
         self.seats.remove(name);
         actions.events.push(ended(name, error));
         if let Some(left) = orphan {
-            self.leave(now, name, left.token, left.attempt, left.give_up_at);
+            self.leave(now, name, left);
             if let Some(Seat::Departure(leaving)) = self.seats.get_mut(name) {
-                // What the attempt itself took was seen to be there.
-                leaving.unresolved = unresolved && leaving.attempt != attempt;
                 leaving.then = then;
             }
         } else if let Some(wanted) = then {

@@ -52,14 +52,14 @@ pub(super) struct Campaign {
     pub(super) heir_of: Option<Left>,
 }
 
-/// A term whose work has ended and that was not released: a later attempt is to take the lease from it.
+/// A term whose work has ended: it is to be released, or a later attempt is to take the lease from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Left {
     pub(super) token: FencingToken,
     pub(super) attempt: Attempt,
     /// By then the lease has surely expired by itself.
     pub(super) give_up_at: Moment,
-    /// An attempt that was to take it was overtaken: a token of its own may be what is found in between.
+    /// An attempt of this process may have taken the lease from it: who has it by now need not be another.
     pub(super) is_doubtful: bool,
 }
 

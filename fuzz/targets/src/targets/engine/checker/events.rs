@@ -231,11 +231,11 @@ impl Checker {
         let next = match (self.seats.get(name), orphan) {
             (Some(Seat::Search(search)), Some(orphan)) => {
                 // What its own attempt took was seen to be there.
-                let unresolved = search.unresolved && orphan.1 != search.attempt;
+                let unresolved = (search.unresolved || search.is_doubtful) && orphan.1 != search.attempt;
                 leaving(orphan, unresolved, search.then)
             }
             (Some(Seat::Search(search)), None) => after(search.then),
-            (Some(Seat::Campaign(_)), Some(orphan)) => leaving(orphan, false, None),
+            (Some(Seat::Campaign(campaign)), Some(orphan)) => leaving(orphan, campaign.is_doubtful, None),
             (Some(Seat::Campaign(_)), None) => Seat::Idle,
             _ => return broken(rule, name, event),
         };

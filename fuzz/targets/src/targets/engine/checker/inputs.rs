@@ -286,12 +286,18 @@ impl Checker {
                 let still = heir_of.filter(|left| self.is_still_held(*left, lease));
                 (still, still.is_none().then_some(not_ours))
             }
-            Some(Ok(Acquired::Superseded)) if heir_of.is_none() => (None, None),
+            Some(Ok(Acquired::Superseded)) => {
+                if heir_of.is_some() {
+                    search.is_doubtful = true;
+                    return;
+                }
+                (None, None)
+            }
             Some(Err(error)) if error.certainty == Certainty::NotApplied && !search.unresolved => {
                 (heir_of, None)
             }
             // Only a look can tell.
-            Some(Ok(Acquired::Held(_) | Acquired::Superseded) | Err(_)) | None => {
+            Some(Ok(Acquired::Held(_)) | Err(_)) | None => {
                 let surely_not = |error: &StoreError| error.certainty == Certainty::NotApplied;
                 search.unresolved |= !matches!(result, Some(Err(error)) if surely_not(error));
                 return;

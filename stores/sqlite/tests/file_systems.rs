@@ -1,7 +1,7 @@
 //! Where store and fence may be, by the file system: real ones, mounted in namespaces of the test's own.
 
 use crate::common::Scratch;
-use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
+use crate::common::child::{played_after, role};
 use crate::common::fuse::served_by_a_program;
 use std::path::Path;
 use tenure_core::{Certainty, Fault, FenceError, LeaseStore, StoreError, Verdict};
@@ -18,23 +18,11 @@ fn as_a_child() {
     println!("all is as promised");
 }
 
-fn played_after(set_up: &str, role: &str, file: &Path) {
-    let output = in_role_after(set_up, module_path!(), role, file)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        said.contains("all is as promised"),
-        "{role}: {said}{}\n{NAMESPACES_NEEDED}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 /// A network file system is refused in the same place, trusted or not: which of them are is told by their numbers.
 #[test]
 fn a_fence_on_a_file_system_that_a_program_serves_is_refused_unless_it_is_trusted() {
     let scratch = Scratch::new();
-    played_after("true", "served by a program", &scratch.file());
+    played_after("true", module_path!(), "served by a program", &scratch.file());
 }
 
 fn refused_unless_trusted(file: &Path) {
@@ -79,7 +67,7 @@ fn a_store_in_a_layer_as_containers_have_is_told_of() {
          mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,userxattr overlay merged"
     );
     let file = scratch.directory().join("merged/leases.db");
-    played_after(&set_up, "in a layer", &file);
+    played_after(&set_up, module_path!(), "in a layer", &file);
 }
 
 fn told_of_a_layer(file: &Path) {

@@ -1,6 +1,6 @@
 //! One file that is reached by several paths. SQLite's log lies beside the path, so by each of them another one would lead.
 
-use crate::common::child::{NAMESPACES_NEEDED, in_role_after, role};
+use crate::common::child::{played_after, role};
 use crate::common::{Asker, Scratch, grant, held, name};
 use rusqlite::Connection;
 use std::fs;
@@ -34,19 +34,6 @@ fn as_a_child() {
         .unwrap()
         .block_on(play);
     println!("all is as promised");
-}
-
-/// After `set_up` in namespaces of its own.
-fn played_after(set_up: &str, role: &str, file: &Path) {
-    let output = in_role_after(set_up, module_path!(), role, file)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        said.contains("all is as promised"),
-        "{role}: {said}{}\n{NAMESPACES_NEEDED}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 fn run(command: &mut Command) {
@@ -229,12 +216,12 @@ async fn a_mounted_file_is_refused_and_one_in_a_mounted_directory_is_not() {
     fs::write(&other, "").unwrap();
     let bind = |from: &Path, to: &Path| format!("mount --bind '{}' '{}'", from.display(), to.display());
     let file = bind(&own, &other);
-    played_after(&file, "at a mounted file", &other);
+    played_after(&file, module_path!(), "at a mounted file", &other);
     // As `docker -v FILE:FILE:ro`: permissions are not what is to be mended.
     let read_only = format!("{file} && mount -o remount,bind,ro '{}'", other.display());
-    played_after(&read_only, "at a mounted file", &other);
+    played_after(&read_only, module_path!(), "at a mounted file", &other);
     let directories = bind(own.parent().unwrap(), other.parent().unwrap());
-    played_after(&directories, "in a mounted directory", &other);
+    played_after(&directories, module_path!(), "in a mounted directory", &other);
 }
 
 #[test]
@@ -242,7 +229,7 @@ fn a_file_that_is_mounted_over_an_open_one_is_refused() {
     let scratch = Scratch::new();
     let (own, other) = two_directories(&scratch);
     drop(SqliteStore::open(&other).unwrap());
-    played_after("true", "mounted over", &own);
+    played_after("true", module_path!(), "mounted over", &own);
 }
 
 async fn mounted_over(file: &Path) {

@@ -46,6 +46,17 @@ pub fn in_role_ahead(seconds: u64, module: &str, role: &str, file: &Path) -> Com
 pub const NAMESPACES_NEEDED: &str = "this test needs unprivileged user namespaces: \
      apt-get install util-linux; sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000";
 
+/// Plays a role by [`in_role_after`], and demands that it says that all is as promised.
+pub fn played_after(set_up: &str, module: &str, role: &str, file: &Path) {
+    let output = in_role_after(set_up, module, role, file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("all is as promised"),
+        "{role}: {said}{}\n{NAMESPACES_NEEDED}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 fn arguments(module: &str) -> [String; 4] {
     let (_program, module) = module.split_once("::").unwrap();
     let test = format!("{module}::as_a_child");

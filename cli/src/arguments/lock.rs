@@ -62,7 +62,7 @@ pub(crate) struct LockArguments {
 
     /// First come, first served, among all who wait with this option
     ///
-    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests. With --no-wait, one look: the
+    /// A waiter that dies holds the queue up for its ttl at most. Costs three more requests, and five where others wait. With --no-wait, one look: the
     /// lock is taken if it is free and nobody waits for it in this order.
     #[arg(
         long,

@@ -2,10 +2,12 @@
 
 use crate::harness::counting::Counting;
 use crate::harness::noting::Noting;
-use crate::harness::{Site, long_lock_timing, soon};
+use crate::harness::{Site, long_lock_timing, pass_on, soon};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tenure::{Fairness, LockManager, SharedStore};
+use tenure::core::{Answer, Fault, Scope, StoreTraits, Watch, WatchSource};
+use tenure::{Fairness, LeaseName, LeaseStore, LockManager, SharedStore, StoreError};
 use tenure_testkit::eventually_async;
 
 fn fair(store: SharedStore, candidate: &str) -> LockManager {
@@ -48,19 +50,16 @@ async fn places_of_processes_that_are_gone_are_not_read_each_time() {
     assert!(store.pages() <= 3, "{} pages", store.pages());
 }
 
-/// Two that take turns have the same one before them each time.
-#[tokio::test]
-async fn the_watch_of_the_place_before_is_kept_from_turn_to_turn() {
-    const TURNS: u32 = 20;
-    let site = Site::new();
-    let store = Arc::new(Noting::over(site.store()));
-    let managers = [fair(store.clone(), "one"), fair(store.clone(), "other")].map(Arc::new);
+/// So many turns two processes have had over this store, whose tasks ask again and again.
+async fn turns_of_two(site: &Site, store: SharedStore) -> u64 {
+    const TIMES: u32 = 20;
+    let managers = [fair(store.clone(), "one"), fair(store, "other")].map(Arc::new);
     let mut tasks = Vec::new();
     for manager in &managers {
         for _task in 0..4 {
             let manager = manager.clone();
             tasks.push(tokio::spawn(async move {
-                for _turn in 0..TURNS {
+                for _time in 0..TIMES {
                     let mut lock = manager.lock("a").await.unwrap();
                     // Longer than a row lasts, so that each turn has few of them.
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -72,14 +71,63 @@ async fn the_watch_of_the_place_before_is_kept_from_turn_to_turn() {
     for task in tasks {
         soon("its turns", task).await.unwrap();
     }
-    let turns: u64 = {
-        let places = [
-            site.record("a/candidates/1/one").await,
-            site.record("a/candidates/1/other").await,
-        ];
-        places.into_iter().flatten().map(|place| place.terms).sum()
-    };
-    let watches = store.every_end.lock().unwrap().len() as u64;
+    let mut turns = 0;
+    for candidate in ["one", "other"] {
+        let place = site.record(&format!("a/candidates/1/{candidate}")).await;
+        turns += place.map_or(0, |place| place.terms);
+    }
     assert!(turns >= 10, "{turns} turns show nothing");
+    turns
+}
+
+/// Two that take turns have the same one before them each time.
+#[tokio::test]
+async fn the_watch_of_the_place_before_is_kept_from_turn_to_turn() {
+    let site = Site::new();
+    let store = Arc::new(Noting::over(site.store()));
+    let turns = turns_of_two(&site, store.clone()).await;
+    let watches = store.every_end.lock().unwrap().len() as u64;
     assert!(2 * watches <= turns, "{watches} watches in {turns} turns");
+}
+
+/// Looks that are kept would come ever more seldom.
+#[tokio::test]
+async fn where_there_is_no_watch_each_turn_begins_with_frequent_looks() {
+    let site = Site::new();
+    let store = Arc::new(Blind {
+        inner: site.store(),
+        asked: AtomicU64::new(0),
+    });
+    let turns = turns_of_two(&site, store.clone()).await;
+    // Those that begin with a lock that nobody waits for need none.
+    let asked = store.asked.load(Ordering::SeqCst);
+    assert!(
+        2 * asked >= turns,
+        "looks were begun {asked} times in {turns} turns"
+    );
+}
+
+/// A real store that cannot be watched, as a MongoDB alone; it counts who asks for that.
+struct Blind {
+    inner: SharedStore,
+    asked: AtomicU64,
+}
+
+impl LeaseStore for Blind {
+    pass_on!(acquire, renew, release, ask, get, list, examine, run_beside);
+
+    fn traits(&self) -> StoreTraits {
+        StoreTraits {
+            watch: WatchSource::Absent,
+            ..self.inner.traits()
+        }
+    }
+
+    fn watch<'a>(&'a self, scope: &'a Scope) -> Answer<'a, Result<Box<dyn Watch>, StoreError>> {
+        if *scope != Scope::Name(LeaseName::new("a").unwrap()) {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+        }
+        let none = StoreError::not_applied(Fault::Unsupported, "no watch");
+        Box::pin(std::future::ready(Err(none)))
+    }
 }

@@ -17,7 +17,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError};
+use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchSource};
 
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -217,7 +217,10 @@ impl Shared {
             }
             let before = match self.ahead(name, place).await {
                 Ok(Ahead::Nobody) => {
-                    round.keep_watched(watched);
+                    // Where the store has no watch, looks come ever more seldom: each turn begins with frequent ones.
+                    if self.store.traits().watch != WatchSource::Absent {
+                        round.keep_watched(watched);
+                    }
                     return Ok(true);
                 }
                 Ok(Ahead::Somebody(before)) => Some(before),

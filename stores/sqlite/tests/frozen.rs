@@ -130,10 +130,10 @@ async fn a_waiting_request_goes_through_when_the_writer_thaws_or_ends() {
             .query_row(
                 "SELECT token, owner = 'half-done' FROM lease WHERE name = 'job'",
                 [],
-                |row| Ok((row.get::<_, u64>(0)?, row.get::<_, bool>(1)?)),
+                |row| Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?)),
             )
             .unwrap();
-        let committed = token == first.token.number() + 1_000_000;
+        let committed = token == first.token.signed() + 1_000_000;
         assert_eq!((committed, is_half_done), (role == THAWS, role == THAWS));
     }
 }

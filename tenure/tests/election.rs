@@ -80,7 +80,13 @@ fn blocked_user_code_does_not_starve_renewals() {
 #[tokio::test]
 async fn a_withdrawn_campaign_leaves_nothing_held() {
     let site = Site::new();
-    let election = site.election("measured");
+    // Else a fast disk has answered before anybody can leave.
+    let candidate = |id| {
+        let mut store = Counting::new(site.store());
+        store.delay = Duration::from_millis(2);
+        Site::election_in(Arc::new(store), id)
+    };
+    let election = candidate("measured");
     let measured = Instant::now();
     drop(soon("the first", election.campaign()).await.unwrap());
     // From nothing to twice what a grant takes on this machine.
@@ -88,7 +94,7 @@ async fn a_withdrawn_campaign_leaves_nothing_held() {
     soon("closing", election.close()).await;
     let mut withdrawn = 0;
     for round in 0..40_u32 {
-        let election = site.election("hasty");
+        let election = candidate("hasty");
         // Dropped at any moment: before, while and after the store grants.
         let campaign = tokio::time::timeout(round * step, election.campaign()).await;
         withdrawn += u32::from(campaign.is_err());

@@ -186,7 +186,11 @@ async fn whoever_waits_in_one_process_stands_in_line() {
 #[tokio::test]
 async fn a_dropped_attempt_leaves_nothing_held_whenever_it_is_dropped() {
     let site = Site::new();
-    let manager = site.manager("hasty");
+    let mut store = Counting::new(site.store());
+    // Else a fast disk has answered before anybody can leave.
+    store.delay = Duration::from_millis(2);
+    let builder = LockManager::builder(Arc::new(store)).candidate("hasty");
+    let manager = builder.timing(lock_timing()).build().unwrap();
     let measured = Instant::now();
     drop(soon("the first", manager.lock("measured")).await.unwrap());
     // From nothing to twice what a grant takes on this machine.

@@ -108,7 +108,7 @@ async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
     let database = &scratch.database;
     scratch
         .sql(&format!(
-            "CREATE USER hurried IDENTIFIED BY 'x' WITH MAX_STATEMENT_TIME 1; \
+            "CREATE USER hurried IDENTIFIED BY 'x' WITH MAX_STATEMENT_TIME 3; \
              GRANT SELECT, INSERT, UPDATE, EXECUTE ON {database}.* TO hurried"
         ))
         .await;
@@ -117,7 +117,7 @@ async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
     let asked = request("job", "holder", seconds(60));
     let token = take(&store, &asked).await.token;
     let mut watch = store.watch(&Scope::Name(asked.name.clone())).await.unwrap();
-    let early = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
+    let early = tokio::time::timeout(Duration::from_secs(4), watch.next()).await;
     assert!(early.is_err(), "{early:?}");
     give_back(&store, &asked, token).await;
     let told = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
@@ -137,7 +137,7 @@ async fn limit_on_statements_of_mariadb_ends_no_watch_and_is_told_of() {
         .find(|finding| finding.subject == "statement timeout");
     let limit = limit.expect("the limit is told of");
     assert_eq!(limit.verdict, Verdict::Warning, "{limit:?}");
-    assert!(limit.detail.contains("1000 ms"), "{limit:?}");
+    assert!(limit.detail.contains("3000 ms"), "{limit:?}");
     let findings = scratch.store().await.examine().await.unwrap();
     assert!(
         findings

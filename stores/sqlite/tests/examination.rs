@@ -1,8 +1,9 @@
 //! What `tenure doctor` finds.
 
-use crate::common::{Asker, Scratch, grant};
-use std::fs::OpenOptions;
+use crate::common::{Asker, PATIENCE, Scratch, grant};
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
 use tenure_core::{Finding, LeaseStore, Page, Verdict};
 
 /// SQLite's default, which the store leaves as it is.
@@ -81,7 +82,12 @@ async fn a_damaged_file_is_told() {
         grant(&store, &Asker::new("a"), &format!("job/{number:03}")).await;
     }
     drop(store);
-    // The last one is closed, and all is in the file itself.
+    // Its thread closes the last connection a moment later, and then all is in the file itself.
+    let began = Instant::now();
+    while fs::exists(scratch.directory().join("leases.db-wal")).unwrap() {
+        assert!(began.elapsed() < PATIENCE, "the log stays beside the file");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let file = OpenOptions::new().write(true).open(scratch.file()).unwrap();
     let end = file.metadata().unwrap().len();
     file.write_all_at(&[0xFF; 64], end - PAGE_BYTES).unwrap();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_core::{Bump, Fault, Fence, LeaseName, ResourceName, Term};
 use tenure_http::{Gate, Refusal};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 fn stale(refused: u64, mark: u64) -> Refusal {
@@ -209,35 +210,36 @@ async fn fence_that_fails_lets_nobody_in() {
 #[tokio::test]
 async fn line_at_the_gate_is_bounded_and_a_cancelled_wait_gives_its_place_back() {
     let marks = Marks::new();
-    let gate = Arc::new(marks.gate());
+    let gate = Arc::new(marks.gate().wait_at_most(LONG));
     let inside = gate.admit(&ledger(), &term(1)).await.unwrap();
-    let waiting: Vec<_> = (0..1024)
+    let mut waiting = JoinSet::new();
+    let waiters: Vec<_> = (0..=1024)
         .map(|_| {
             let gate = gate.clone();
-            tokio::spawn(async move { gate.admit(&ledger(), &term(2)).await.map(drop) })
+            waiting.spawn(async move { gate.admit(&ledger(), &term(2)).await.map(drop) })
         })
         .collect();
-    timeout(LONG, inside.superseded()).await.unwrap();
-    let refused = timeout(LONG, async {
-        loop {
-            // Before all of them stand in line it has a place itself, which it gives back before any of them goes on.
-            if let Ok(Err(refused)) = timeout(Duration::ZERO, gate.admit(&ledger(), &term(2))).await {
-                return refused;
-            }
-            sleep(Duration::from_millis(1)).await;
-        }
-    });
-    assert_eq!(refused.await, Ok(Refusal::Crowded { resource: ledger() }));
-    waiting[0].abort();
-    sleep(A_WHILE).await;
+    // One more than the line has places, so one is refused, and at once.
+    let first = timeout(LONG, waiting.join_next_with_id()).await.unwrap();
+    let (refused, outcome) = first.unwrap().unwrap();
+    assert_eq!(outcome, Err(Refusal::Crowded { resource: ledger() }));
+    let crowded = timeout(LONG, gate.admit(&ledger(), &term(2))).await.unwrap();
+    assert_eq!(crowded.unwrap_err(), Refusal::Crowded { resource: ledger() });
+    waiters
+        .iter()
+        .find(|waiter| waiter.id() != refused)
+        .unwrap()
+        .abort();
+    let cancelled = timeout(LONG, waiting.join_next()).await.unwrap().unwrap();
+    assert!(cancelled.unwrap_err().is_cancelled());
     let short = timeout(A_WHILE, gate.admit(&ledger(), &term(2))).await;
     assert!(
         short.is_err(),
         "it waits in the place that has become free: {short:?}"
     );
     drop(inside);
-    for waiter in waiting.into_iter().skip(1) {
-        timeout(LONG, waiter).await.unwrap().unwrap().unwrap();
+    while let Some(waited) = timeout(LONG, waiting.join_next()).await.unwrap() {
+        waited.unwrap().unwrap();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::common::{Sandbox, json};
 fn age(sandbox: &Sandbox) {
     let file = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
     file.execute(
-        "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z'",
+        "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z', token = 1577836800000",
         [],
     )
     .unwrap();

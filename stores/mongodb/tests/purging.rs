@@ -37,7 +37,7 @@ async fn age(scratch: &Scratch, names: &[&str], by: Duration) {
         .await
         .update_many(
             doc! { "_id": { "$in": names } },
-            doc! { "$set": { "expiresAt": ended } },
+            doc! { "$set": { "expiresAt": ended, "generation": ended.timestamp_millis() } },
         )
         .await;
     updated.expect("the test can write");
@@ -66,6 +66,23 @@ async fn what_nobody_has_used_for_long_is_removed_and_the_next_token_is_greater(
     assert_eq!(kept.token, young);
     let again = take(&store, &request("old", "next", seconds(30))).await;
     assert!(again.token > old, "{} after {old}", again.token);
+}
+
+/// A clock that is set back a little afterwards, or another router's, would let the next token fall.
+#[tokio::test]
+async fn record_of_mongodb_whose_token_the_clock_has_just_passed_is_kept() {
+    let scratch = scratch().await;
+    let store = scratch.store().await;
+    for lease in ["passed", "past"] {
+        released(&store, lease).await;
+    }
+    age(&scratch, &["passed", "past"], DAY * 2).await;
+    let token = DateTime::now().timestamp_millis() - 1_000;
+    let leases = scratch.leases().await;
+    let updated = leases.update_one(doc! { "_id": "passed" }, doc! { "$set": { "generation": token } });
+    assert_eq!(updated.await.expect("the test can write").modified_count, 1);
+    let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
+    assert_eq!((purged.unused, purged.removed), (vec![name("past")], 1));
 }
 
 #[tokio::test]

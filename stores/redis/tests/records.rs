@@ -1,8 +1,9 @@
 //! Records: exact numbers, unknown fields, and clean-up.
 
-use crate::common::{Scratch, giving_back, granted, renewal, request, seconds, take};
+use crate::common::{Scratch, giving_back, granted, name, renewal, request, seconds, take, unused_for_a_day};
 use redis::FromRedisValue;
-use tenure_core::{Acquired, Fault, FencingToken, LeaseStore, Listed, Page, Renewed};
+use std::time::SystemTime;
+use tenure_core::{Acquired, Fault, FencingToken, LeasePurge, LeaseStore, Listed, Page, Purging, Renewed};
 use tenure_redis::RedisStore;
 use tenure_testkit::{RedisOptions, RedisServer};
 
@@ -60,6 +61,32 @@ async fn tokens_attempts_and_counts_above_two_to_the_53_are_exact() {
         store.renew(&[close]).await[0],
         Ok(Renewed::Lost(Some(_)))
     ));
+}
+
+/// A clock that is set back a little afterwards, or a next primary's, would let the next token fall.
+#[tokio::test]
+async fn record_of_redis_whose_token_the_clock_has_just_passed_is_kept() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store().await;
+    vacant(&store).await;
+    let key = scratch.key("job");
+    let now_ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now_ms = now_ms.expect("after 1970").as_millis();
+    let ended = (now_ms - 2 * 86_400_000).to_string();
+    for (token, unused) in [
+        ((now_ms - 1_000).to_string(), vec![]),
+        (ended.clone(), vec![name("job")]),
+    ] {
+        for (field, value) in [("expiresAt", &ended), ("generation", &token)] {
+            let _set: i64 = ask(
+                &scratch,
+                &[b"HSET", key.as_bytes(), field.as_bytes(), value.as_bytes()],
+            )
+            .await;
+        }
+        let purged = store.purge(&unused_for_a_day(Purging::Removes)).await;
+        assert_eq!(purged.expect("a clean-up").unused, unused, "{token}");
+    }
 }
 
 #[tokio::test]

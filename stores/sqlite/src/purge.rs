@@ -109,6 +109,8 @@ fn is_unused(
     let is_old = age_ms
         .and_then(|age| u64::try_from(age).ok())
         .is_some_and(|age| Duration::from_millis(age) >= wait);
-    let rises = u64::try_from(record.token.signed()).is_ok_and(|token| token < wall_clock_ms());
+    // The next token of the name starts from the clock, which may have been set back a little by then.
+    let since_ms = u128::from(wall_clock_ms()).saturating_sub(wait.as_millis());
+    let rises = u128::try_from(record.token.signed()).is_ok_and(|token| token < since_ms);
     is_old && rises && record.remaining(clock, first_seen).is_zero()
 }

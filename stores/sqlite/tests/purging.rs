@@ -7,7 +7,7 @@ use tenure_core::{Acquired, LeasePurge, LeaseStore, Purge, Purged, Purging};
 use tenure_sqlite::SqliteStore;
 
 /// As long ago as a record can be.
-const LONG_AGO: &str = "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z'";
+const LONG_AGO: &str = "UPDATE lease SET last_renewed_at = '2020-01-01T00:00:00.000Z', token = 1577836800000";
 
 async fn purge(store: &SqliteStore, request: &Purge) -> Purged {
     store.purge(request).await.unwrap()
@@ -106,8 +106,24 @@ async fn ten_ttls_count_at_least_whatever_is_asked_for() {
         vec![],
         "30 s, and ten times 30 s"
     );
-    scratch.sql("UPDATE lease SET last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-331 seconds')");
+    scratch.sql(
+        "UPDATE lease SET token = token - 331000, last_renewed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-331 seconds')",
+    );
     assert_eq!(purge(&store, &at_once).await.unused, vec![name("job")]);
+}
+
+/// A clock that is set back a little afterwards would let the next token fall.
+#[tokio::test]
+async fn record_of_sqlite_whose_token_the_clock_has_just_passed_is_kept() {
+    let scratch = Scratch::new();
+    let store = scratch.open();
+    for lease in ["passed", "past"] {
+        released(&store, lease).await;
+    }
+    scratch.sql(LONG_AGO);
+    scratch.sql("UPDATE lease SET token = strftime('%s', 'now') * 1000 - 1000 WHERE name = 'passed'");
+    let purged = purge(&store, &unused_for_a_day(Purging::Removes)).await;
+    assert_eq!((purged.unused, purged.removed), (vec![name("past")], 1));
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ fn tests(code: &str) -> BTreeMap<&str, Runs> {
     let mut found = BTreeMap::new();
     for line in code.lines().map(str::trim_start) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            (is_test, runs) = (true, Runs::Always);
+            is_test = true;
         } else if line.starts_with("#[ignore") {
             runs = Runs::WhenAsked;
         } else if let Some((name, _)) = line
@@ -53,9 +53,9 @@ fn tests(code: &str) -> BTreeMap<&str, Runs> {
             if is_test {
                 found.insert(name, runs);
             }
-            is_test = false;
+            (is_test, runs) = (false, Runs::Always);
         } else if !line.starts_with(['#', '/']) {
-            is_test = false;
+            (is_test, runs) = (false, Runs::Always);
         }
     }
     found

@@ -12,7 +12,7 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 /// Translates `error`. `subject` is what it happened to, as `lease "x"`; `place` is the store's location.
 pub(crate) fn store_error(error: &Error, deed: Deed, subject: &str, place: &str) -> StoreError {
     let (fault, certainty, why) = match error.as_db_error() {
-        Some(answer) => by_answer(answer),
+        Some(answer) => by_answer(answer, deed),
         None => (Fault::Unreachable, Certainty::Unknown, without_answer(error)),
     };
     deed.error(fault, certainty, subject, place, why)
@@ -60,6 +60,10 @@ fn without_answer(error: &Error) -> String {
 pub(crate) const END_LISTENER: &str = "end the session that listens and keeps a transaction open, which the server's log names, then have \
      SELECT pg_notification_queue_usage() cut the queue";
 
+/// The way out where rows that several have locked at once fill their room.
+pub(crate) const FREEZE: &str =
+    "vacuumdb --all --freeze, and see that autovacuum runs and nothing is left open for long";
+
 pub(crate) const TLS: TlsWords = TlsWords {
     plain: "sslmode=disable",
     roots: "sslrootcert=",
@@ -67,7 +71,7 @@ pub(crate) const TLS: TlsWords = TlsWords {
 
 /// A statement that the server refused changed nothing, as each is a transaction of its own. What
 /// [broke off](breaks_off) was perhaps not refused.
-fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
+fn by_answer(answer: &DbError, deed: Deed) -> (Fault, Certainty, String) {
     let certainty = if breaks_off(answer) || *answer.code() == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN {
         Certainty::Unknown
     } else {
@@ -87,8 +91,15 @@ fn by_answer(answer: &DbError) -> (Fault, Certainty, String) {
             (Fault::Invalid, format!("{told}; name a database in the URL"))
         }
         (&SqlState::DISK_FULL, _) => (Fault::Full, format!("{told}; free space on the server")),
-        // Of all that a statement of ours may come to, the queue of notifications alone.
-        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => (Fault::Full, format!("{told}; {END_LISTENER}")),
+        // Of all that a statement of ours may come to, the queue of notifications, and for who locks a row beside others
+        // (to read, as the server may say it in any language) multixacts.
+        (&SqlState::PROGRAM_LIMIT_EXCEEDED, _) => {
+            let way_out = match deed {
+                Deed::Read => FREEZE,
+                Deed::Write => END_LISTENER,
+            };
+            (Fault::Full, format!("{told}; {way_out}"))
+        }
         (&SqlState::QUERY_CANCELED, _) => (
             Fault::TimedOut,
             format!("{told}; raise the role's statement_timeout, or look for what blocks it"),

@@ -41,6 +41,15 @@ async fn old_versions_of_leases_are_told_of_with_who_keeps_them() {
     for said in ["10001 beside 0 records", &process, " since "] {
         assert!(told.detail.contains(said), "{said}: {told:?}");
     }
+    // It may be one that ends by itself, and all of them from just before it.
+    assert!(told.repair.unwrap().starts_with("VACUUM"));
+    // So many transactions later it was left open.
+    scratch.sql(TRANSACTIONS).await;
+    let told = found(&store, "old versions").await.unwrap();
+    assert!(
+        told.repair.as_ref().unwrap().starts_with("end what is left open"),
+        "{told:?}"
+    );
     // Who is not shown more of others' sessions is told which it is all the same.
     let grants = "CREATE ROLE looking LOGIN; GRANT USAGE ON SCHEMA {schema} TO looking; \
                   GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO looking";
@@ -62,6 +71,11 @@ const OLD_VERSIONS: &str = "INSERT INTO {schema}.leases
     (name, owner, incarnation, token, attempt, terms, ttl_ms, created_at, acquired_at, expires_at, note)
     SELECT 'old-' || number, 'nobody', repeat('0', 32), 1, 1, 1, 1000, now(), now(), now(), ''
     FROM generate_series(1, 10001) AS number; DELETE FROM {schema}.leases";
+
+/// Enough of them for a snapshot to be an old one.
+const TRANSACTIONS: &str = "CREATE TABLE {schema}.written (number int);
+    DO $$ BEGIN FOR number IN 1..10000 LOOP BEGIN INSERT INTO {schema}.written VALUES (number);
+    EXCEPTION WHEN no_data_found THEN NULL; END; END LOOP; END $$";
 
 /// The server counts them for all of its databases together.
 #[tokio::test]
@@ -89,6 +103,15 @@ async fn multixacts_that_are_not_vacuumed_are_told_of() {
     assert_eq!(told.verdict, Verdict::Warning, "{told:?}");
     assert!(told.detail.contains("1000"), "{told:?}");
     assert!(told.repair.unwrap().contains("--freeze"));
+    // As `vacuumdb --all` does, which goes to each database that one can connect to.
+    inside.rollback().await.unwrap();
+    for database in ["postgres", "template1"] {
+        let client = Postgres::client(&server.uri_as("postgres", None, database))
+            .await
+            .unwrap();
+        client.batch_execute("VACUUM (FREEZE)").await.unwrap();
+    }
+    assert_eq!(found(&store, "multixacts").await, None);
 }
 
 /// As a server says it whose queue is full.

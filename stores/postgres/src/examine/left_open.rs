@@ -1,5 +1,5 @@
 use super::{unknown, warning};
-use crate::fault::{Deed, END_LISTENER};
+use crate::fault::{Deed, END_LISTENER, FREEZE};
 use crate::schema::literal;
 use crate::site::Site;
 use tenure_core::{Finding, StoreError};
@@ -9,6 +9,9 @@ use tokio_postgres::Row;
 /// each is usual.
 const OLD_VERSIONS_MAX: i64 = 10_000;
 
+/// A snapshot from so many transactions ago was left open. What began later is as likely one that ends by itself.
+const LEFT_OPEN_FROM: i64 = 10_000;
+
 /// The queue of notifications takes this much of its room with transactions that are over soon. It holds a flood for a while.
 const QUEUE_USED_MAX: f64 = 0.5;
 
@@ -17,7 +20,7 @@ const QUEUE_USED_MAX: f64 = 0.5;
 const MULTIXACTS_MAX: i64 = 150_000_000;
 
 /// What keeps old versions in this database, the oldest first. Since when is shown of others' sessions to `pg_monitor` alone.
-const OLDEST: &str = "SELECT who FROM ( \
+const OLDEST: &str = "SELECT who, transactions::bigint FROM ( \
      SELECT greatest(age(backend_xmin), age(backend_xid)), format('process %s (%s)%s', pid, coalesce(usename, backend_type), \
      ', in a transaction since ' || date_trunc('second', xact_start)) FROM pg_stat_activity \
      WHERE pid <> pg_backend_pid() AND coalesce(datname = current_database(), true) \
@@ -41,7 +44,8 @@ impl Site {
         const SUBJECT: &str = "old versions";
         let leases = format!("{}.leases", self.schema());
         let asked = format!(
-            "SELECT n_dead_tup, n_live_tup, ({OLDEST}) FROM pg_stat_all_tables WHERE relid = to_regclass({})",
+            "SELECT n_dead_tup, n_live_tup, transactions, who FROM pg_stat_all_tables LEFT JOIN ({OLDEST}) oldest ON true \
+             WHERE relid = to_regclass({})",
             literal(&leases)
         );
         let found = match self.row_of(&asked).await {
@@ -49,26 +53,34 @@ impl Site {
             Err(error) => return Some(unknown(SUBJECT, &error)),
         };
         let number = |index| found.try_get::<_, i64>(index).unwrap_or_default();
-        let (old, records) = (number(0), number(1));
-        if old <= OLD_VERSIONS_MAX.max(2 * records) {
+        // Without a snapshot there is no age, and nothing is left open.
+        let (old, records, age) = (number(0), number(1), number(2));
+        let is_left_open = age >= LEFT_OPEN_FROM;
+        if old <= OLD_VERSIONS_MAX || old <= 2 * records && !is_left_open {
             return None;
         }
+        let vacuum = format!("VACUUM {leases}, and see that autovacuum runs");
         let piled =
             format!("{old} beside {records} records: who asks for one walks through all that are left of it");
-        Some(match found.try_get::<_, Option<String>>(2).ok().flatten() {
+        Some(match found.try_get::<_, Option<String>>(3).ok().flatten() {
             Some(who) => {
                 let who = who.replace(char::is_control, "?");
+                let end = "end what is left open for so long (pg_terminate_backend, ROLLBACK PREPARED, \
+                           pg_drop_replication_slot), or have it run on a standby without hot_standby_feedback";
                 warning(
                     SUBJECT,
-                    format!("{piled}; the oldest snapshot is that of {who}"),
-                    "end what is left open for so long (pg_terminate_backend, ROLLBACK PREPARED, pg_drop_replication_slot), or \
-                     have it run on a standby without hot_standby_feedback",
+                    format!("{piled}; the oldest snapshot is of {age} transactions ago, that of {who}"),
+                    if is_left_open {
+                        end.to_owned()
+                    } else {
+                        format!("{vacuum}; where that changes nothing, {end}")
+                    },
                 )
             }
             None => warning(
                 SUBJECT,
                 format!("{piled}; no snapshot keeps them any more"),
-                format!("VACUUM {leases}, and see that autovacuum runs"),
+                vacuum,
             ),
         })
     }
@@ -95,7 +107,8 @@ impl Site {
         const SUBJECT: &str = "multixacts";
         let asked = format!(
             "SELECT max(mxid_age(datminmxid))::bigint, \
-             least({MULTIXACTS_MAX}, current_setting('autovacuum_multixact_freeze_max_age')::bigint) FROM pg_database"
+             least({MULTIXACTS_MAX}, current_setting('autovacuum_multixact_freeze_max_age')::bigint) FROM pg_database \
+             WHERE datallowconn"
         );
         let found = match self.row_of(&asked).await {
             Ok(row) => row?,
@@ -110,7 +123,7 @@ impl Site {
                     "{kept} are kept, and transactions that enter beside others make more: without room for them, no row \
                      is locked by a second one beside the first"
                 ),
-                "vacuumdb --all --freeze, and see that autovacuum runs and nothing is left open for long",
+                FREEZE,
             )
         })
     }

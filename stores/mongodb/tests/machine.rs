@@ -8,7 +8,7 @@ use tenure_testkit::{ReplicaSet, ServerClock};
 
 /// A set of one with a clock of its own, and the store on it.
 async fn stepped() -> (
-    ReplicaSet,
+    (ReplicaSet, Scratch),
     Stepped<impl LeaseStore, impl Fn(f64), impl AsyncFn() -> f64>,
 ) {
     let clock = ServerClock::new().expect("the library is there");
@@ -28,7 +28,7 @@ async fn stepped() -> (
             ahead(u64::try_from(now_ms).expect("after 1970"))
         },
     };
-    (set, stepped)
+    ((set, scratch), stepped)
 }
 
 #[tokio::test]

@@ -138,9 +138,16 @@ fn by_answer(answer: &ServerError) -> (Fault, Certainty, String) {
             Fault::Invalid,
             format!("{told}; name a database that exists, or create it"),
         ),
-        1040 | 1203 | 1226 => refused(
+        1040 => refused(
             Fault::Busy,
             format!("{told}; raise max_connections, or look for who holds them"),
+        ),
+        1203 | 1226 => refused(
+            Fault::Busy,
+            format!(
+                "{told}; raise the user's limits (MAX_USER_CONNECTIONS, max_user_connections), or look for who holds its \
+                 connections"
+            ),
         ),
         1205 => refused(
             Fault::Busy,

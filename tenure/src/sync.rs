@@ -25,6 +25,11 @@ impl Surroundings {
         Self(Handle::current())
     }
 
+    /// Whether they are those of the runtime that this runs on.
+    pub(crate) fn are_here(&self) -> bool {
+        self.0.id() == Handle::current().id()
+    }
+
     /// What is made while the guard lives belongs there.
     pub(crate) fn enter(&self) -> EnterGuard<'_> {
         self.0.enter()

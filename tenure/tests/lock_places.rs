@@ -7,12 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tenure::core::{Answer, Fault, Scope, StoreTraits, Watch, WatchSource};
-use tenure::{Fairness, LeaseName, LeaseStore, LockManager, SharedStore, StoreError};
+use tenure::{
+    Fairness, LeaseName, LeaseStore, LockManager, LockTiming, LockTimingOptions, SharedStore, StoreError,
+};
 use tenure_testkit::eventually_async;
 
 fn fair(store: SharedStore, candidate: &str) -> LockManager {
+    fair_with(store, candidate, long_lock_timing())
+}
+
+fn fair_with(store: SharedStore, candidate: &str, timing: LockTiming) -> LockManager {
     let builder = LockManager::builder(store).candidate(candidate);
-    let builder = builder.fairness(Fairness::Fair).timing(long_lock_timing());
+    let builder = builder.fairness(Fairness::Fair).timing(timing);
     builder.build().unwrap()
 }
 
@@ -52,7 +58,7 @@ async fn places_of_processes_that_are_gone_are_not_read_each_time() {
 
 /// So many turns two processes have had over this store, whose tasks ask again and again.
 async fn turns_of_two(site: &Site, store: SharedStore) -> u64 {
-    const TIMES: u32 = 20;
+    const TIMES: u32 = 40;
     let managers = [fair(store.clone(), "one"), fair(store, "other")].map(Arc::new);
     let mut tasks = Vec::new();
     for manager in &managers {
@@ -71,6 +77,11 @@ async fn turns_of_two(site: &Site, store: SharedStore) -> u64 {
     for task in tasks {
         soon("its turns", task).await.unwrap();
     }
+    turns_had(site).await
+}
+
+/// So many turns "one" and "other" have had.
+async fn turns_had(site: &Site) -> u64 {
     let mut turns = 0;
     for candidate in ["one", "other"] {
         let place = site.record(&format!("a/candidates/1/{candidate}")).await;
@@ -91,11 +102,12 @@ async fn the_watch_of_the_place_before_is_kept_from_turn_to_turn() {
 }
 
 /// Looks that are kept would come ever more seldom.
-#[tokio::test]
-async fn where_there_is_no_watch_each_turn_begins_with_frequent_looks() {
+async fn each_turn_begins_with_frequent_looks(watch: WatchSource, fault: Fault) {
     let site = Site::new();
     let store = Arc::new(Blind {
         inner: site.store(),
+        watch,
+        fault,
         asked: AtomicU64::new(0),
     });
     let turns = turns_of_two(&site, store.clone()).await;
@@ -107,9 +119,49 @@ async fn where_there_is_no_watch_each_turn_begins_with_frequent_looks() {
     );
 }
 
-/// A real store that cannot be watched, as a MongoDB alone; it counts who asks for that.
+#[tokio::test]
+async fn where_there_is_no_watch_each_turn_begins_with_frequent_looks() {
+    each_turn_begins_with_frequent_looks(WatchSource::Absent, Fault::Unsupported).await;
+}
+
+/// The store has watches, and no more of them now.
+#[tokio::test]
+async fn where_no_watch_can_be_had_just_now_each_turn_begins_with_frequent_looks() {
+    each_turn_begins_with_frequent_looks(WatchSource::Push, Fault::Busy).await;
+}
+
+/// A blocking program has a runtime for each call, and none of them is driven after it.
+#[test]
+fn turns_of_runtimes_that_end_are_woken_as_those_of_one_that_goes_on() {
+    const THREADS: usize = 3;
+    const TIMES: usize = 6;
+    let site = Site::new();
+    // With each beat a place is looked at as well: none comes before a test gives up.
+    let timing = LockTimingOptions::new(Duration::from_secs(3_600))
+        .check()
+        .unwrap();
+    let managers = ["one", "other"].map(|candidate| fair_with(site.store(), candidate, timing));
+    std::thread::scope(|scope| {
+        for manager in &managers {
+            for _thread in 0..THREADS {
+                scope.spawn(move || {
+                    for _time in 0..TIMES {
+                        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                        let lock = runtime.unwrap().block_on(soon("the lock", manager.lock("a")));
+                        std::thread::sleep(Duration::from_millis(30));
+                        drop(lock.unwrap());
+                    }
+                });
+            }
+        }
+    });
+}
+
+/// A real store that cannot be watched, as a MongoDB alone, or not just now; it counts who asks for that.
 struct Blind {
     inner: SharedStore,
+    watch: WatchSource,
+    fault: Fault,
     asked: AtomicU64,
 }
 
@@ -118,7 +170,7 @@ impl LeaseStore for Blind {
 
     fn traits(&self) -> StoreTraits {
         StoreTraits {
-            watch: WatchSource::Absent,
+            watch: self.watch,
             ..self.inner.traits()
         }
     }
@@ -127,7 +179,7 @@ impl LeaseStore for Blind {
         if *scope != Scope::Name(LeaseName::new("a").unwrap()) {
             self.asked.fetch_add(1, Ordering::SeqCst);
         }
-        let none = StoreError::not_applied(Fault::Unsupported, "no watch");
+        let none = StoreError::not_applied(self.fault, "no watch");
         Box::pin(std::future::ready(Err(none)))
     }
 }

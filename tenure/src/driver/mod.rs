@@ -38,7 +38,7 @@ pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};
 pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
 pub(crate) use row::{HAND_ONS, HAND_ONS_FOR};
-pub(crate) use watcher::{watch_ends_or_look, watch_scope};
+pub(crate) use watcher::{Listening, watch_ends_or_look, watch_scope};
 pub(crate) use withdrawal::Withdrawal;
 
 use crate::clock::{self, BootTimer};

@@ -49,13 +49,13 @@ impl Watcher {
         hints: mpsc::Sender<WatchEvent>,
     ) -> Self {
         let (end, ended) = oneshot::channel();
-        let (store, name) = (store.clone(), name.clone());
+        let (store, name, listener) = (store.clone(), name.clone(), Listener::new(hints));
         spawn(async move {
             select! {
                 biased;
                 // Whatever it waits for, and be it for the next event of a lease to which nothing happens any more.
                 _ = ended => {}
-                () = watch(&store, &name, manner, &hints) => {}
+                () = watch(&store, &name, manner, &listener) => {}
             }
         });
         Self { _end: end }
@@ -69,38 +69,59 @@ pub(crate) fn watch_scope(
     scope: Scope,
     pause_min: Duration,
 ) -> mpsc::Receiver<WatchEvent> {
-    listen_alone(store, scope, Of::Everything, Meanwhile::Nothing { pause_min })
+    listen_alone(store, scope, Of::Everything, Meanwhile::Nothing { pause_min }).hints
 }
 
 /// The ends of this lease's terms, and hints to look again for as long as they cannot be watched: the channel stays open.
-pub(crate) fn watch_ends_or_look(
-    store: &SharedStore,
-    name: LeaseName,
-    back_off: BackOff,
-) -> mpsc::Receiver<WatchEvent> {
+pub(crate) fn watch_ends_or_look(store: &SharedStore, name: LeaseName, back_off: BackOff) -> Listening {
     listen_alone(store, Scope::Name(name), Of::EveryEnd, Meanwhile::Looks(back_off))
 }
 
-fn listen_alone(
-    store: &SharedStore,
-    scope: Scope,
-    of: Of,
-    meanwhile: Meanwhile,
-) -> mpsc::Receiver<WatchEvent> {
-    let (hints, receiver) = mpsc::channel(HINTS_WAITING);
+/// What is heard of a watch by the only one who listens; it ends with this.
+pub(crate) struct Listening {
+    pub(crate) hints: mpsc::Receiver<WatchEvent>,
+    /// Whether there is a watch now, and no mere looks.
+    stands: Arc<AtomicBool>,
+}
+
+impl Listening {
+    pub(crate) fn stands(&self) -> bool {
+        self.stands.load(Ordering::SeqCst)
+    }
+}
+
+/// Where it is told what a watch hears.
+struct Listener {
+    hints: mpsc::Sender<WatchEvent>,
+    stands: Arc<AtomicBool>,
+}
+
+impl Listener {
+    fn new(hints: mpsc::Sender<WatchEvent>) -> Self {
+        Self {
+            hints,
+            stands: Arc::default(),
+        }
+    }
+}
+
+fn listen_alone(store: &SharedStore, scope: Scope, of: Of, meanwhile: Meanwhile) -> Listening {
+    let (sender, hints) = mpsc::channel(HINTS_WAITING);
+    let listener = Listener::new(sender);
+    let stands = listener.stands.clone();
     let store = store.clone();
     spawn(async move {
         select! {
             biased;
-            () = hints.closed() => {}
-            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, &hints) => {}
+            () = listener.hints.closed() => {}
+            () = keep_watching(&store, (&scope, of), meanwhile, Missed::Anything, &listener) => {}
         }
     });
-    receiver
+    Listening { hints, stands }
 }
 
 /// Ends where nobody listens, or there is nothing more to be heard.
-async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mpsc::Sender<WatchEvent>) {
+async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, listener: &Listener) {
     let scope = Scope::Name(name.clone());
     let (of, meanwhile, missed) = match manner {
         Manner::Election {
@@ -121,9 +142,9 @@ async fn watch(store: &SharedStore, name: &LeaseName, manner: Manner, hints: &mp
             (Of::Everything, meanwhile, missed)
         }
         Manner::OneOfMany(back_off) => (Of::Ends, Meanwhile::Looks(back_off), Missed::Change(name)),
-        Manner::Looking(back_off) => return keep_looking(look(name), back_off, hints).await,
+        Manner::Looking(back_off) => return keep_looking(look(name), back_off, &listener.hints).await,
     };
-    keep_watching(store, (&scope, of), meanwhile, missed, hints).await;
+    keep_watching(store, (&scope, of), meanwhile, missed, listener).await;
 }
 
 /// Ends where nobody listens, or the store cannot be watched and nothing is done meanwhile.
@@ -132,7 +153,7 @@ async fn keep_watching(
     (scope, of): (&Scope, Of),
     meanwhile: Meanwhile,
     mut missed: Missed<'_>,
-    hints: &mpsc::Sender<WatchEvent>,
+    Listener { hints, stands }: &Listener,
 ) {
     let pause_min = meanwhile.pause_min();
     let mut pause = pause_min;
@@ -154,6 +175,7 @@ async fn keep_watching(
             Ok(mut watch) => {
                 let began = clock::now();
                 looking = None;
+                stands.store(true, Ordering::SeqCst);
                 // What happened before the watch was in place may have been missed.
                 if missed.tell(store, hints).await.is_err() {
                     return;
@@ -168,6 +190,7 @@ async fn keep_watching(
                         return;
                     }
                 }
+                stands.store(false, Ordering::SeqCst);
                 if was_of_use(clock::now().since(began)) {
                     pause = pause_min;
                 }

@@ -17,7 +17,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError, WatchSource};
+use tenure_core::{Authority, Lease, LeaseName, Scope, StoreError};
 
 /// Who gets a lock next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -113,7 +113,10 @@ impl Turn {
     /// # Errors
     /// [`LockError`].
     pub async fn regain(&self) -> Result<bool, LockError> {
-        self.shared.is_first(&self.name, &self.place, &self.round).await
+        let is_first = self.shared.is_first(&self.name, &self.place, &self.round).await;
+        // As when it was had first.
+        drop(self.round.take_watched());
+        is_first
     }
 }
 
@@ -204,7 +207,7 @@ impl Shared {
 
     /// Returns when the place is the first, or was lost.
     async fn is_first(&self, name: &LeaseName, place: &HeldTerm, round: &Round) -> Result<bool, LockError> {
-        let mut watched = round.take_watched();
+        let mut watched = round.take_watched().filter(Watched::is_read_here);
         let mut closing = self.closing.subscribe();
         loop {
             place.progress();
@@ -217,10 +220,7 @@ impl Shared {
             }
             let before = match self.ahead(name, place).await {
                 Ok(Ahead::Nobody) => {
-                    // Where the store has no watch, looks come ever more seldom: each turn begins with frequent ones.
-                    if self.store.traits().watch != WatchSource::Absent {
-                        round.keep_watched(watched);
-                    }
+                    round.keep_watched(watched.filter(Watched::stands));
                     return Ok(true);
                 }
                 Ok(Ahead::Somebody(before)) => Some(before),

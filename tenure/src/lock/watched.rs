@@ -1,22 +1,25 @@
 //! What is heard of the place before one's own.
 
-use crate::driver::{BackOff, watch_ends_or_look};
+use crate::driver::{BackOff, Listening, watch_ends_or_look};
 use crate::registry::SharedStore;
-use crate::sync::mpsc;
+use crate::sync::Surroundings;
 use std::future::pending;
-use tenure_core::{LeaseName, WatchEvent};
+use tenure_core::LeaseName;
 
 /// A watch of one place in a queue; it ends with this.
 pub(super) struct Watched {
     place: LeaseName,
-    hints: mpsc::Receiver<WatchEvent>,
+    listening: Listening,
+    /// Where the watch is read.
+    surroundings: Surroundings,
 }
 
 impl Watched {
     pub(super) fn of(store: &SharedStore, place: &LeaseName, back_off: BackOff) -> Self {
         Self {
             place: place.clone(),
-            hints: watch_ends_or_look(store, place.clone(), back_off),
+            listening: watch_ends_or_look(store, place.clone(), back_off),
+            surroundings: Surroundings::here(),
         }
     }
 
@@ -24,14 +27,24 @@ impl Watched {
         self.place == *place
     }
 
+    /// Whether a later turn is served by it as well as by one of its own. Where there is no watch, looks come ever more seldom.
+    pub(super) fn stands(&self) -> bool {
+        self.listening.stands()
+    }
+
+    /// Whether it is read by the runtime that this runs on: another may have ended, or not be driven just now.
+    pub(super) fn is_read_here(&self) -> bool {
+        self.surroundings.are_here()
+    }
+
     /// Forgets what was told so far.
     pub(super) fn pass_over(&mut self) {
-        while self.hints.try_recv().is_ok() {}
+        while self.listening.hints.try_recv().is_ok() {}
     }
 
     /// Returns when something was told.
     pub(super) async fn told(&mut self) {
-        if self.hints.recv().await.is_none() {
+        if self.listening.hints.recv().await.is_none() {
             // Nobody tells anything any more.
             pending::<()>().await;
         }

@@ -25,6 +25,11 @@ fn locks_are_told_together_and_a_place_in_a_queue_is_not_told() {
         );
         let (_, body) = get(address, "/metrics");
         // The place by which it waited was no lock.
+        let attempts = metric(
+            address,
+            &format!("lease_acquisition_attempts{{lease=\"{lease}\"}}"),
+        );
+        assert_eq!(attempts, Some(1.0), "{body}");
         let begun = metric(
             address,
             &format!("lease_terms_begun{{lease=\"{lease}\",after=\"vacant\"}}"),
@@ -32,4 +37,56 @@ fn locks_are_told_together_and_a_place_in_a_queue_is_not_told() {
         assert_eq!(begun, Some(1.0), "{body}");
         assert!(!body.contains(&format!("lease=\"{other}\"")), "{body}");
     }
+}
+
+/// Else whoever waits in order would have failed more often than he has tried.
+#[test]
+fn a_place_that_was_not_had_is_no_failure_of_a_lock() {
+    let sandbox = Sandbox::new("no-place");
+    assert_eq!(sandbox.tenure(&["store", "init"]).code, 0);
+    let file = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
+    let lock = sandbox.start(&[
+        "-v",
+        "lock",
+        "--fair",
+        "--metrics",
+        &address,
+        "orders/7",
+        "--",
+        "sleep",
+        "300",
+    ]);
+    let told = lock.wait_for_line("Attempt failed", SOON).unwrap();
+    assert!(told.text.contains("place="), "{}", told.text);
+    file.execute_batch("ROLLBACK").unwrap();
+    eventually(SOON, "the lock", || {
+        metric(&address, "leader_status{lease=\"*\"}") == Some(1.0)
+    });
+    let (_, body) = get(&address, "/metrics");
+    let failures = body
+        .lines()
+        .filter(|line| line.starts_with("lease_acquisition_failures"));
+    assert_eq!(failures.count(), 0, "{body}");
+}
+
+/// Two that share a place are one in the order, and each waits for the other.
+#[test]
+fn a_place_that_another_process_has_is_told_of_as_a_place() {
+    let sandbox = Sandbox::new("one-place");
+    let fair = |candidate: &str| {
+        let options = ["-v", "lock", "--fair", "--candidate", candidate];
+        sandbox.start(&[&options[..], &["orders", "--", "sleep", "300"]].concat())
+    };
+    let _holder = fair("holder");
+    sandbox.until_held("orders");
+    let _waiter = fair("twin");
+    sandbox.until_held("orders/candidates/1/twin");
+    let told = fair("twin").wait_for_line("this candidate's id", SOON).unwrap();
+    assert!(
+        told.text.contains("place=orders/candidates/1/twin"),
+        "{}",
+        told.text
+    );
 }

@@ -217,6 +217,30 @@ fn a_lease_that_lingers_is_held_after_the_job_and_given_back_on_a_signal_or_a_wi
     }
 }
 
+/// It is then that others try again, who were cut off as well.
+#[test]
+fn an_outage_that_the_lease_outlives_does_not_end_a_linger() {
+    let sandbox = Sandbox::new("linger-outage");
+    let options = [
+        "--linger", "1h", "--ttl", "30s", "--renew", "500ms", "--grace", "25s",
+    ];
+    let first = sandbox.run(&options, "job", "echo $$ > pid");
+    let job = sandbox.pid("pid");
+    eventually(SOON, "the job has ended", || !is_alive(job));
+    let file = rusqlite::Connection::open(sandbox.dir.join("leases.db")).unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Past the doubt, which begins 5 s after the last renewal.
+    std::thread::sleep(Duration::from_secs(8));
+    file.execute_batch("ROLLBACK").unwrap();
+    eventually(SOON, "a renewal", || {
+        let lease = sandbox.lease("job");
+        lease["state"] != "held" || lease["remaining_ms"].as_u64().unwrap() > 28_000
+    });
+    assert_eq!(sandbox.lease("job")["state"], "held");
+    first.terminate();
+    assert_eq!(exit_code(&first), 0);
+}
+
 #[test]
 fn a_lease_lingers_no_longer_than_it_is_to() {
     let sandbox = Sandbox::new("linger-over");

@@ -36,7 +36,7 @@ pub(crate) use handle::DriverHandle;
 pub(crate) use message::{HasEnded, Message, NotWon, Queueing, Waiting, Won};
 pub(crate) use offers::announce_not_taken_up;
 pub(crate) use permit::{Permit, Permits};
-pub(crate) use plan::{BackOff, Plan, Recorder, Watching};
+pub(crate) use plan::{BackOff, Places, Plan, Recorder, Watching};
 pub(crate) use row::{HAND_ONS, HAND_ONS_FOR};
 pub(crate) use watcher::{Listening, watch_ends_or_look, watch_scope};
 pub(crate) use withdrawal::Withdrawal;
@@ -221,7 +221,11 @@ impl Driver {
             biased;
             reply = self.requests.next(), if !self.requests.is_empty() => match reply {
                 Some(sent) => {
-                    self.plan.meter.answered(&sent.about, sent.reply.as_ref(), sent.took);
+                    let (about, reply) = (&sent.about, sent.reply.as_ref());
+                    self.plan.meter.answered(about, reply, sent.took);
+                    if !about.name().is_some_and(|name| self.plan.is_place(name)) {
+                        self.plan.meter.counts_failure(about, reply);
+                    }
                     if self.plan.meter.tells_of_an_outage() {
                         self.beat_soon();
                     }
@@ -314,7 +318,7 @@ impl Driver {
     }
 
     fn tell(&mut self, event: Event) {
-        (self.plan.announce)(&self.candidate, &event);
+        self.plan.announce(&self.candidate, &event);
         if !self.plan.is_place(event.name()) {
             self.plan.meter.event(&event);
         }

@@ -25,8 +25,8 @@ pub(crate) struct Plan {
     pub(crate) announce: fn(&str, &Event),
     /// Counts what happens.
     pub(crate) meter: Meter,
-    /// How the names of this candidate's own places in queues end. They are nobody's locks, and are not counted.
-    pub(crate) places_end: Option<String>,
+    /// Which of its leases are this candidate's own places in queues.
+    pub(crate) places: Option<Places>,
     /// What the engine's jitter is drawn from.
     pub(crate) seed: u64,
     pub(crate) recorder: Option<Box<dyn Recorder>>,
@@ -35,9 +35,27 @@ pub(crate) struct Plan {
 impl Plan {
     /// Whether this is the name of a place in a queue.
     pub(crate) fn is_place(&self, name: &LeaseName) -> bool {
-        let end = self.places_end.as_deref();
-        end.is_some_and(|end| name.as_str().ends_with(end))
+        self.places_with(name).is_some()
     }
+
+    /// Tells people of an event.
+    pub(crate) fn announce(&self, candidate: &str, event: &Event) {
+        let places = self.places_with(event.name());
+        places.map_or(self.announce, |places| places.announce)(candidate, event);
+    }
+
+    fn places_with(&self, name: &LeaseName) -> Option<&Places> {
+        let places = self.places.as_ref();
+        places.filter(|places| name.as_str().ends_with(&places.end))
+    }
+}
+
+/// The leases by which a candidate waits in queues. They are nobody's locks, and are not counted as such.
+pub(crate) struct Places {
+    /// How all their names end.
+    pub(crate) end: String,
+    /// Tells people what happens to one.
+    pub(crate) announce: fn(&str, &Event),
 }
 
 /// What is watched in the store.

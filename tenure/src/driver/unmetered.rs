@@ -1,7 +1,7 @@
 //! In place of metrics, where they are not compiled in.
 
 use std::time::Duration;
-use tenure_core::{Event, Operation, Reply};
+use tenure_core::{Event, LeaseName, Operation, Reply};
 
 pub(crate) struct Meter;
 
@@ -24,6 +24,8 @@ impl Meter {
 
     pub(crate) fn answered(&mut self, _about: &About, _reply: Option<&Reply>, _took: Duration) {}
 
+    pub(crate) fn counts_failure(&self, _about: &About, _reply: Option<&Reply>) {}
+
     pub(crate) fn tells_of_an_outage(&self) -> bool {
         false
     }
@@ -36,5 +38,9 @@ impl Meter {
 impl About {
     pub(crate) fn of(_operation: &Operation) -> Self {
         Self
+    }
+
+    pub(crate) fn name(&self) -> Option<&LeaseName> {
+        None
     }
 }

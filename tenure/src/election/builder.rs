@@ -144,7 +144,7 @@ impl ElectionBuilder {
             tag: None,
             announce,
             meter: (self.meter)(),
-            places_end: None,
+            places: None,
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

@@ -1,19 +1,13 @@
 //! What an operator reads: losses and trouble as they come; each lock taken and released only on demand, since
 //! there may be thousands a second.
 
-use super::Standby;
 use tenure_core::{Cause, Departure, End, Event, Released};
 
 /// Writes an event of a lock manager's engine to `tracing`, target `tenure`.
 pub(crate) fn announce(candidate: &str, event: &Event) {
     match event {
-        Event::Standby { lease, twin } => {
+        Event::Standby { lease, .. } => {
             let (name, holder, token) = (&lease.name, &lease.holder, &lease.token);
-            // Its place in a queue is this one's; of a lock itself an id decides nothing.
-            if *twin && Standby::read(lease).is_some() {
-                tracing::warn!(target: "tenure", lock = %name, candidate, %holder,
-                    "Another process has this candidate's id; give each its own");
-            }
             tracing::debug!(target: "tenure", lock = %name, candidate, %holder, %token, "Waiting");
         }
         Event::AttemptFailed {
@@ -37,7 +31,8 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
                     from_token = %before.token, %token, vacant_for = ?before.vacant_for, "Taken over");
             }
         }
-        Event::Renewed { .. } => {}
+        // Nobody tells of progress with a lock.
+        Event::Renewed { .. } | Event::Stuck { .. } => {}
         Event::RenewalFailed {
             name,
             token,
@@ -55,14 +50,6 @@ pub(crate) fn announce(candidate: &str, event: &Event) {
         }
         Event::Reassured { name, token } => {
             tracing::info!(target: "tenure", lock = %name, candidate, %token, "Lock reassured");
-        }
-        Event::Stuck {
-            name,
-            token,
-            idle_for,
-        } => {
-            tracing::error!(target: "tenure", lock = %name, candidate, %token, ?idle_for,
-                "No progress; extended no more");
         }
         Event::AskedToStepDown { name, token } => {
             tracing::info!(target: "tenure", lock = %name, candidate, %token, "Asked to release");

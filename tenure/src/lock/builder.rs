@@ -1,9 +1,10 @@
 use super::acquire::Shared;
 use super::announce::announce;
+use super::announce_place::announce_place;
 use super::line::Lines;
 use super::standby::{check_room_for_place, places_end};
 use super::{Fairness, LockManager, LockTiming, OwnerTag, Reentrancy};
-use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Plan, Watching};
+use crate::driver::{self, EVENTS_KEPT, Meter, Permits, Places, Plan, Watching};
 use crate::election::BuildError;
 use crate::identity;
 use crate::registry::SharedStore;
@@ -161,7 +162,10 @@ impl LockManagerBuilder {
             tag,
             announce,
             meter: (self.meter)(),
-            places_end: Some(places_end(self.priority, &candidate.id)),
+            places: Some(Places {
+                end: places_end(self.priority, &candidate.id),
+                announce: announce_place,
+            }),
             seed: u64::try_from(identity::random_bits() & u128::from(u64::MAX)).expect("64 bits"),
             recorder: None,
         };

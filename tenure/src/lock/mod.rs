@@ -2,6 +2,7 @@
 
 mod acquire;
 mod announce;
+mod announce_place;
 mod bond;
 mod builder;
 mod error;
@@ -18,6 +19,7 @@ mod watched;
 // For the documentation of the log.
 #[cfg(all(test, feature = "metrics"))]
 pub(crate) use announce::announce;
+pub(crate) use announce_place::announce_place;
 pub(crate) use bond::Bond;
 pub use builder::{LOCKS_MAX, LockManagerBuilder, MAX_HOLD_MIN};
 pub use error::LockError;

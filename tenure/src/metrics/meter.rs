@@ -94,33 +94,36 @@ impl Meter {
         if reply.is_some() {
             histogram!(REQUEST_SECONDS, "operation" => about.operation).record(took.as_secs_f64());
         }
-        let outcome = match reply {
-            None => Err((Fault::TimedOut, about.certainty)),
-            Some(reply) => first_error(reply).map_or(Ok(()), |error| Err((error.fault, error.certainty))),
-        };
-        let label = || {
-            about
-                .name
-                .as_ref()
-                .map_or_else(|| ALL_LOCKS.to_owned(), |name| self.label(name))
-        };
-        if let Err((fault, certainty)) = outcome {
-            if about.operation == ACQUIRE {
-                counter!(FAILURES, "lease" => label(), "reason" => reason(fault)).increment(1);
-            }
-            if certainty == Certainty::Unknown {
-                counter!(UNKNOWN, "lease" => label(), "operation" => about.operation).increment(1);
-            }
-        }
-        if !matches!(outcome, Err((Fault::Unreachable | Fault::TimedOut, _))) {
+        if !matches!(
+            about.failure(reply),
+            Some((Fault::Unreachable | Fault::TimedOut, _))
+        ) {
             self.reached();
         } else if self.unreachable.is_none() {
-            let label = label();
+            let label = self.label_of(about);
             let since = unix_time(Duration::ZERO) - took.as_secs_f64();
             gauge!(UNREACHABLE_SINCE, "lease" => label.clone()).set(since);
             self.unreachable = Some(label);
         }
         self.answered_at = clock::now();
+    }
+
+    /// If it failed, it counts as a failure of what it was about.
+    pub(crate) fn counts_failure(&self, about: &About, reply: Option<&Reply>) {
+        let Some((fault, certainty)) = about.failure(reply).filter(|_| self.of != Of::Nothing) else {
+            return;
+        };
+        if about.operation == ACQUIRE {
+            counter!(FAILURES, "lease" => self.label_of(about), "reason" => reason(fault)).increment(1);
+        }
+        if certainty == Certainty::Unknown {
+            counter!(UNKNOWN, "lease" => self.label_of(about), "operation" => about.operation).increment(1);
+        }
+    }
+
+    fn label_of(&self, about: &About) -> String {
+        let name = about.name.as_ref();
+        name.map_or_else(|| ALL_LOCKS.to_owned(), |name| self.label(name))
     }
 
     /// Whether the store is told to be unreachable.
@@ -317,6 +320,19 @@ impl About {
             operation,
             name: name.cloned(),
             certainty,
+        }
+    }
+
+    /// The only lease that it is about.
+    pub(crate) fn name(&self) -> Option<&LeaseName> {
+        self.name.as_ref()
+    }
+
+    /// What it failed for, and what is known of its effect.
+    fn failure(&self, reply: Option<&Reply>) -> Option<(Fault, Certainty)> {
+        match reply {
+            None => Some((Fault::TimedOut, self.certainty)),
+            Some(reply) => first_error(reply).map(|error| (error.fault, error.certainty)),
         }
     }
 }

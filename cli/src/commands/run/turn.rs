@@ -194,7 +194,7 @@ impl Turn<'_> {
         tokio::select! {
             biased;
             () = asked_to_end => {}
-            () = leadership.doubted() => {}
+            () = leadership.interrupted() => {}
             () = tokio::time::sleep(time) => {}
         }
     }

@@ -91,14 +91,53 @@ fn when_of_a_lock(event: &Event) -> Option<&'static str> {
             "It was asked back or nears its longest hold, or no extension came through until the grace before the deadline; the work is to end."
         }
         Event::Reassured { .. } => "An extension ended the doubt.",
-        Event::Stuck { .. } => "Whoever waits in a queue was not polled; its place is let go.",
         Event::AskedToStepDown { .. } => "Somebody asked the holder to release.",
         Event::Ended {
             cause: Cause::Succeeded { .. },
             ..
         } => "It was over before it was released, for the reason in `cause`.",
         Event::Departed { departure, .. } => when_departed(departure),
-        Event::Standby { twin: true, .. } | Event::Renewed { .. } | Event::Ended { .. } => return None,
+        Event::Standby { twin: true, .. }
+        | Event::Renewed { .. }
+        | Event::Stuck { .. }
+        | Event::Ended { .. } => return None,
+    })
+}
+
+/// The same of a place in a queue.
+fn when_of_a_place(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        Event::Standby { twin: false, .. } => {
+            "An earlier process of this id has left the place, and it has not expired yet."
+        }
+        Event::Standby { twin: true, .. } => {
+            "The place is held by another process, which has this candidate's id."
+        }
+        Event::AttemptFailed { .. } => "The store refused an attempt to enter the queue, or did not answer.",
+        Event::CampaignEnded { .. } => {
+            "The queue cannot be entered before somebody acts; whoever waited is told so."
+        }
+        Event::Acquired { grant, .. } if grant.predecessor.is_none() => "The process waits in the queue.",
+        Event::RenewalFailed { .. } => {
+            "The place was not extended; the tries go on until its deadline, `remaining` from now."
+        }
+        Event::Stuck { .. } => "Whoever waits was not polled; the place is let go.",
+        Event::AskedToStepDown { .. } => "The next turn is this process's.",
+        Event::Ended {
+            cause: Cause::Succeeded { .. },
+            ..
+        } => "The process is to enter the queue anew, at its end, for the reason in `cause`.",
+        Event::Departed {
+            departure: Departure::Unconfirmed(_),
+            ..
+        } => "Nobody knows whether the place was given back; those behind it may have to wait for its ttl.",
+        Event::Withdrawn { .. }
+        | Event::Acquired { .. }
+        | Event::Renewed { .. }
+        | Event::Doubted { .. }
+        | Event::Reassured { .. }
+        | Event::Ended { .. }
+        | Event::Departed { .. } => return None,
     })
 }
 
@@ -312,6 +351,7 @@ impl Table {
 fn documentation() -> String {
     let mut elections = Table::new("lease");
     let mut locks = Table::new("lock");
+    let mut places = Table::new("place");
     for event in every_event() {
         // An event of two lines begins with one that is in the table already.
         let lines = lines_of(|| announce("one", &event));
@@ -324,6 +364,11 @@ fn documentation() -> String {
             Some(when) => locks.add(lines.last().expect("it is announced").clone(), when),
             None => assert!(lines.iter().all(|line| locks.lines.contains(line)), "{lines:?}"),
         }
+        let lines = lines_of(|| lock::announce_place("one", &event));
+        match when_of_a_place(&event) {
+            Some(when) => places.add(lines.last().expect("it is announced").clone(), when),
+            None => assert!(lines.iter().all(|line| places.lines.contains(line)), "{lines:?}"),
+        }
     }
     let mut either = Table::new("lease");
     let (name, token) = (LeaseName::new("job").unwrap(), FencingToken::new(7).unwrap());
@@ -332,13 +377,14 @@ fn documentation() -> String {
     either.add(lines.last().expect("it is announced").clone(), when);
     let head = "# The log of Tenure\n\n\
          Every line of elections and locks has the target `tenure`. In `--log-format json` its fields have the names below, and\n\
-         `candidate` is in all but \"Failover detected\" and \"Taken over\". Those of elections have `lease` besides, and those of\n\
-         locks `lock`.\n\n\
+         `candidate` is in all but \"Failover detected\" and \"Taken over\". Those of elections have `lease` besides, those of\n\
+         locks `lock`, and those of places in queues, which are nobody's locks, `place`.\n\n\
          This page is written by `TENURE_WRITE_DOCS=1 cargo test -p tenure --features metrics --lib announce`, from the lines\n\
          themselves.";
     let tables = [
         ("Elections", elections),
         ("Locks", locks),
+        ("Places in queues", places),
         ("Either, with `lease`", either),
     ];
     let sections = tables.map(|(heading, table)| format!("\n## {heading}\n\n{}", table.text));
